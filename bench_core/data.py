@@ -1,0 +1,141 @@
+"""The values that data sets, learners and the harness exchange.
+
+``Features`` is all a model sees at prediction time; it holds neither labels nor
+multiplicities, so nothing can be read from it that is not known when serving.
+``Examples`` adds what training and scoring need. The two are separate classes
+(not a subclass of one another) so that labels cannot travel by accident.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from bench_core.costs import Prices
+
+FloatArray = NDArray[np.float64]
+Float32Array = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+
+class Task(StrEnum):
+    """What is predicted, and therefore what ``Prediction.scores`` holds."""
+
+    RANKING = "ranking"  # grades per document, scores in any order-preserving unit
+    REGRESSION = "regression"  # label units
+    BINARY = "binary"  # labels 0 and 1, scores are log-odds of 1
+    MULTICLASS = "multiclass"  # labels 0..K-1, scores (n, K)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queries:
+    """Consecutive groups of rows: query ``j`` holds rows ``boundaries[j]:boundaries[j + 1]``."""
+
+    boundaries: IntArray
+
+    def __post_init__(self) -> None:
+        b = self.boundaries
+        if b.ndim != 1 or len(b) == 0 or b[0] != 0 or bool(np.any(np.diff(b) <= 0)):
+            raise ValueError("query boundaries must start at 0 and rise strictly")
+
+    @classmethod
+    def from_sizes(cls, sizes: IntArray) -> Queries:
+        """Queries from the number of rows of each."""
+        return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.boundaries) - 1
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in all queries together."""
+        return int(self.boundaries[-1])
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows per query, shape (q,)."""
+        return np.diff(self.boundaries)
+
+    def index(self) -> IntArray:
+        """The query number of every row, shape (n,)."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), self.sizes)
+
+    def select(self, start: int, stop: int) -> Queries:
+        """Queries ``start:stop`` as boundaries that start at 0 again."""
+        b = self.boundaries[start : stop + 1]
+        return Queries(b - b[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """What a model may look at: ``X`` float32 (n, d), NaN = missing, and the query groups."""
+
+    X: Float32Array
+    queries: Queries | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Features with labels.
+
+    ``y`` float64 (n,): grades, targets, 0/1, or class numbers 0..K-1.
+    ``multiplicity`` int64 (n,) or None: how many identical copies a row stands for.
+    Metrics and mean cost give exactly what physical copies would give.
+    """
+
+    X: Float32Array
+    y: FloatArray
+    queries: Queries | None = None
+    multiplicity: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.X)
+        if self.X.ndim != 2 or self.y.shape != (n,):
+            raise ValueError(f"X must be (n, d) and y (n,), got {self.X.shape} and {self.y.shape}")
+        if self.queries is not None and self.queries.rows != n:
+            raise ValueError(f"queries cover {self.queries.rows} rows of {n}")
+        if self.multiplicity is not None and self.multiplicity.shape != (n,):
+            raise ValueError(f"multiplicity must be ({n},), got {self.multiplicity.shape}")
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def features(self) -> Features:
+        """The part a model may see at prediction time."""
+        return Features(self.X, self.queries)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Multiplicity as float64 (n,), ones where it is None."""
+        if self.multiplicity is None:
+            return np.ones(len(self.X))
+        return self.multiplicity.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Splits:
+    """What a data set prepares: three splits, their prices, and what they are.
+
+    ``fingerprint`` is a sha256 over all arrays, prices left out (filled in by the prepared-data
+    cache); ``notes`` are one-line remarks shown to the user (a sample, assumed costs).
+    """
+
+    train: Examples
+    valid: Examples
+    test: Examples
+    prices: Prices
+    task: Task
+    classes: int = 0  # 2 for binary, K for multiclass, 0 otherwise
+    feature_names: tuple[str, ...] = ()
+    stand_in: bool = False
+    notes: tuple[str, ...] = field(default=())
+    fingerprint: str = ""

@@ -1,0 +1,43 @@
+"""Every hook a plugin may implement. Hooks are pure: they return classes or values.
+
+A plugin is a module registered in the entry-point group ``bench``::
+
+    [project.entry-points.bench]
+    mine = "my_package.my_module"
+
+whose functions are marked ``@bench_core.hookimpl``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from bench_core.protocols import BudgetedLearner, Dataset, Metric
+
+hookspec = pluggy.HookspecMarker("bench")
+hookimpl = pluggy.HookimplMarker("bench")
+
+
+@hookspec
+def bench_learners() -> Sequence[type[BudgetedLearner]]:  # type: ignore[empty-body]
+    """Learner classes, each with a unique ``name``."""
+
+
+@hookspec
+def bench_datasets() -> Sequence[type[Dataset]]:  # type: ignore[empty-body]
+    """Data-set classes, each with a unique ``name`` and a constructor without arguments."""
+
+
+@hookspec
+def bench_metrics() -> Sequence[Metric]:  # type: ignore[empty-body]
+    """Metric values; ``name@k`` families register a value per default cut-off."""
+
+
+@hookspec
+def bench_suites() -> Sequence[Path]:  # type: ignore[empty-body]
+    """Folders that hold suite files (``*.toml``)."""

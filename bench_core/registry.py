@@ -1,0 +1,160 @@
+"""The plugin manager, and look-up by name.
+
+Plugins are loaded one by one: one that fails to import becomes a row with its error, never a
+crash. Nothing depends on the order in which plugins load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from bench_core import hookspecs
+from bench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench_core.protocols import BudgetedLearner, Dataset, Metric
+
+GROUP = "bench"
+_HOOKS = ("bench_learners", "bench_datasets", "bench_metrics", "bench_suites")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """A plugin as ``bench list plugins`` shows it."""
+
+    name: str
+    origin: str  # distribution or "-p"
+    version: str
+    module: str
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Registry:
+    """Everything that plugins registered, by name."""
+
+    learners: dict[str, type[BudgetedLearner]] = field(default_factory=dict)
+    datasets: dict[str, type[Dataset]] = field(default_factory=dict)
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    suite_folders: list[Path] = field(default_factory=list)
+    plugins: list[PluginInfo] = field(default_factory=list)
+    origin: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def learner(self, name: str) -> type[BudgetedLearner]:
+        """The learner class of that name, or UsageError with the nearest names."""
+        return _look_up("learner", name, self.learners)
+
+    def dataset(self, name: str) -> type[Dataset]:
+        """The data-set class of that name, or UsageError with the nearest names."""
+        return _look_up("data set", name, self.datasets)
+
+    def metric(self, name: str) -> Metric:
+        """The metric of that spelling: a registered one, or a built-in family at any cut-off."""
+        if name in self.metrics:
+            return self.metrics[name]
+        from bench_core.metrics import parse_metric
+
+        return parse_metric(name)
+
+    def suites(self) -> dict[str, Path]:
+        """Suite files by name (the file's stem)."""
+        return {p.stem: p for folder in self.suite_folders for p in sorted(folder.glob("*.toml"))}
+
+
+def _look_up(kind: str, name: str, known: Mapping[str, Any]) -> Any:
+    if name in known:
+        return known[name]
+    raise UsageError(unknown(kind, name, known))
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """One line for a name nobody registered: the nearest names, or how to list all."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}"
+    return f"unknown {kind} {name!r}: {hint}"
+
+
+def load_registry(modules: Iterable[str] = ()) -> Registry:
+    """Load every installed plugin, then the modules named by ``-p`` (which must import)."""
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    registry = Registry()
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        _load_entry_point(point, manager, registry)
+    for module in modules:
+        _load_module(module, manager, registry)
+    return registry
+
+
+def _load_entry_point(point: EntryPoint, manager: pluggy.PluginManager, to: Registry) -> None:
+    origin = point.dist.name if point.dist else "?"
+    version = point.dist.version if point.dist else "?"
+    info = PluginInfo(point.name, origin, version, point.value)
+    try:
+        _register(point.load(), info, manager, to)
+    except UsageError:
+        raise
+    except Exception as error:  # a broken third-party plugin must not stop the others
+        line = f"{type(error).__name__}: {error}".splitlines()[0]
+        to.plugins.append(PluginInfo(point.name, origin, version, point.value, line))
+
+
+def _load_module(module: str, manager: pluggy.PluginManager, to: Registry) -> None:
+    try:
+        plugin = import_module(module)
+    except Exception as error:
+        raise UsageError(
+            f"-p {module}: cannot import it ({type(error).__name__}: {error}); "
+            "give a dotted module name importable from the current folder"
+        ) from error
+    if manager.is_registered(plugin):
+        return
+    _register(plugin, PluginInfo(module, "-p", "", module), manager, to)
+
+
+def _register(
+    plugin: ModuleType, info: PluginInfo, manager: pluggy.PluginManager, to: Registry
+) -> None:
+    manager.register(plugin, name=info.name)
+    try:
+        manager.check_pending()  # a misspelt hook is an error, not silence
+        found = {hook: _call(manager, hook, plugin) for hook in _HOOKS}
+    except Exception:
+        manager.unregister(plugin)
+        raise
+    for learner in found["bench_learners"]:
+        _add(to, to.learners, "learner", learner.name, learner, info)
+    for dataset in found["bench_datasets"]:
+        _add(to, to.datasets, "data set", dataset.name, dataset, info)
+    for metric in found["bench_metrics"]:
+        _add(to, to.metrics, "metric", metric.name, metric, info)
+    to.suite_folders.extend(Path(p) for p in found["bench_suites"])
+    to.plugins.append(info)
+
+
+def _call(manager: pluggy.PluginManager, hook: str, plugin: ModuleType) -> list[Any]:
+    """What one plugin alone answers to a hook."""
+    implementations = getattr(manager.hook, hook).get_hookimpls()
+    return [item for i in implementations if i.plugin is plugin for item in i.function()]
+
+
+def _add(
+    to: Registry, known: dict[str, Any], kind: str, name: str, value: Any, info: PluginInfo
+) -> None:
+    if name in known:
+        raise UsageError(
+            f"{kind} {name!r} is registered by two plugins, "
+            f"{to.origin[kind, name]!r} and {info.name!r}: uninstall or rename one"
+        )
+    known[name] = value
+    to.origin[kind, name] = info.name
