@@ -39,26 +39,34 @@ _HOMES = {
     "run": "api",
 }
 
-__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604 - the names are loaded lazily
+__all__ = [*_HOMES, "__version__"]
 
 if TYPE_CHECKING:
-    from bench_core.api import run
-    from bench_core.costs import DiscountGroup, Prices, price_list
-    from bench_core.data import Examples, Features, Queries, Splits, Task
-    from bench_core.errors import BenchError, InputError, UsageError
-    from bench_core.hookspecs import hookimpl
-    from bench_core.parameters import param
-    from bench_core.prediction import Acquired, Bill, Prediction
-    from bench_core.protocols import (
-        BudgetedLearner,
-        BudgetedModel,
-        CostModel,
-        Dataset,
-        FitContext,
-        Metric,
-        MetricValues,
-        Source,
-    )
+    from bench_core.api import run as run
+    from bench_core.costs import DiscountGroup as DiscountGroup
+    from bench_core.costs import Prices as Prices
+    from bench_core.costs import price_list as price_list
+    from bench_core.data import Examples as Examples
+    from bench_core.data import Features as Features
+    from bench_core.data import Queries as Queries
+    from bench_core.data import Splits as Splits
+    from bench_core.data import Task as Task
+    from bench_core.errors import BenchError as BenchError
+    from bench_core.errors import InputError as InputError
+    from bench_core.errors import UsageError as UsageError
+    from bench_core.hookspecs import hookimpl as hookimpl
+    from bench_core.parameters import param as param
+    from bench_core.prediction import Acquired as Acquired
+    from bench_core.prediction import Bill as Bill
+    from bench_core.prediction import Prediction as Prediction
+    from bench_core.protocols import BudgetedLearner as BudgetedLearner
+    from bench_core.protocols import BudgetedModel as BudgetedModel
+    from bench_core.protocols import CostModel as CostModel
+    from bench_core.protocols import Dataset as Dataset
+    from bench_core.protocols import FitContext as FitContext
+    from bench_core.protocols import Metric as Metric
+    from bench_core.protocols import MetricValues as MetricValues
+    from bench_core.protocols import Source as Source
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bench_core.protocols import BudgetedLearner, Dataset, Metric
 
 GROUP = "bench"
+_T = TypeVar("_T")
 _HOOKS = ("bench_learners", "bench_datasets", "bench_metrics", "bench_suites")
 
 
@@ -69,7 +70,7 @@ class Registry:
         return {p.stem: p for folder in self.suite_folders for p in sorted(folder.glob("*.toml"))}
 
 
-def _look_up(kind: str, name: str, known: Mapping[str, Any]) -> Any:
+def _look_up(kind: str, name: str, known: Mapping[str, T]) -> T:
     if name in known:
         return known[name]
     raise UsageError(unknown(kind, name, known))

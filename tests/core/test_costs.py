@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_core import DiscountGroup, Prices, price_list
+
+
+def paid(prices: Prices, features: list[int]) -> float:
+    """What buying these features costs, by sets: the definition, not the implementation."""
+    sensors = {int(s) for j in features for s in prices.of(j)}
+    return float(sum(prices.sensor[s] for s in sensors))
+
+
+def test_a_plain_feature_costs_its_price_each() -> None:
+    prices = price_list(np.array([1.0, 5.0, 20.0]))
+    assert prices.sensors == 3
+    assert paid(prices, [0, 2]) == 21.0
+    assert prices.everything == 26.0
+    np.testing.assert_array_equal(prices.feature_price(), [1.0, 5.0, 20.0])
+
+
+def test_features_of_one_sensor_are_paid_once() -> None:
+    prices = price_list(np.array([3.0, 7.0, 7.0]), shared=[[1, 2]])
+    assert paid(prices, [1]) == 7.0
+    assert paid(prices, [1, 2]) == 7.0
+    assert prices.everything == 10.0
+
+
+def test_the_second_member_of_a_discounted_group_pays_less() -> None:
+    # Turney's blood tests on Pima: glucose 17.61 and insulin 22.78, the second 2.10 less.
+    group = DiscountGroup(members=(0, 1), later=(15.51, 20.68))
+    prices = price_list(np.array([17.61, 22.78]), discounted=[group])
+    assert paid(prices, [0]) == pytest.approx(17.61)
+    assert paid(prices, [1]) == pytest.approx(22.78)
+    assert paid(prices, [0, 1]) == pytest.approx(17.61 + 20.68)
+
+
+def test_a_derived_feature_is_free_once_its_parents_are_bought() -> None:
+    # thyroid: FTI is computed from TT4 (14.51) and T4U (11.41).
+    prices = price_list(np.array([14.51, 11.41, 99.0]), derived={2: [0, 1]})
+    assert paid(prices, [2]) == pytest.approx(25.92)
+    assert paid(prices, [0, 1, 2]) == pytest.approx(25.92)
+    assert paid(prices, [0]) == pytest.approx(14.51)
+
+
+def test_a_derived_feature_of_a_discounted_group_needs_all_its_sensors() -> None:
+    group = DiscountGroup(members=(0, 1), later=(10.0, 8.0))
+    prices = price_list(np.array([12.0, 10.0, 0.0]), discounted=[group], derived={2: [0, 1]})
+    assert paid(prices, [2]) == pytest.approx(20.0)
+
+
+def test_unequal_discounts_within_a_group_are_refused() -> None:
+    group = DiscountGroup(members=(0, 1), later=(10.0, 10.0))
+    with pytest.raises(ValueError, match="discounted price differs"):
+        price_list(np.array([12.0, 15.0]), discounted=[group])
+
+
+def test_a_discount_above_the_price_is_refused() -> None:
+    group = DiscountGroup(members=(0, 1), later=(13.0, 16.0))
+    with pytest.raises(ValueError, match="negative"):
+        price_list(np.array([12.0, 15.0]), discounted=[group])
+
+
+def test_features_sharing_a_sensor_at_different_costs_are_refused() -> None:
+    with pytest.raises(ValueError, match="differ in cost"):
+        price_list(np.array([1.0, 2.0]), shared=[[0, 1]])
+
+
+def test_a_feature_under_two_rules_is_refused() -> None:
+    with pytest.raises(ValueError, match="two sharing rules"):
+        price_list(np.array([1.0, 1.0, 1.0]), shared=[[0, 1], [1, 2]])
+
+
+def test_a_feature_derived_from_a_derived_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="plain features as parents"):
+        price_list(np.ones(3), derived={1: [0], 2: [1]})
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_a_price_that_is_negative_or_not_finite_is_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="negative or non-finite"):
+        price_list(np.array([1.0, bad]))
+    with pytest.raises(ValueError, match="split and tree"):
+        price_list(np.array([1.0]), split=bad)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=20))
+def test_additive_prices_are_their_own_sensors(cost: list[float]) -> None:
+    prices = price_list(np.array(cost))
+    for j, price in enumerate(cost):
+        assert paid(prices, [j]) == price

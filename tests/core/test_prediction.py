@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from bench_core import Acquired, Bill, price_list
+
+masks = st.tuples(st.integers(0, 6), st.integers(1, 140)).flatmap(
+    lambda shape: arrays(np.bool_, shape)
+)
+
+
+@given(masks)
+def test_packing_keeps_every_bit(mask: np.ndarray) -> None:
+    np.testing.assert_array_equal(Acquired.pack(mask).unpack(), mask)
+
+
+@given(masks)
+def test_bit_s_of_a_row_is_sensor_s(mask: np.ndarray) -> None:
+    bits = Acquired.pack(mask).bits
+    for i, s in np.argwhere(mask):
+        assert int(bits[i, s // 64]) >> int(s % 64) & 1 == 1
+
+
+@given(masks, st.integers(0, 2**32))
+def test_cost_is_the_sum_of_the_bought_prices(mask: np.ndarray, seed: int) -> None:
+    price = np.random.default_rng(seed).integers(0, 1000, mask.shape[1]) / 4.0  # exact sums
+    np.testing.assert_array_equal(Acquired.pack(mask).cost(price), mask @ price)
+
+
+@given(masks)
+def test_a_rows_cost_does_not_depend_on_its_block(mask: np.ndarray) -> None:
+    price = np.sqrt(np.arange(1, mask.shape[1] + 1))
+    together = Acquired.pack(mask).cost(price)
+    alone = [Acquired.pack(mask[i : i + 1]).cost(price)[0] for i in range(len(mask))]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_union_is_what_anybody_bought() -> None:
+    mask = np.zeros((3, 70), dtype=bool)
+    mask[0, 3] = mask[2, 69] = True
+    union = Acquired(Acquired.pack(mask).union()[None, :], 70).unpack()[0]
+    assert np.flatnonzero(union).tolist() == [3, 69]
+
+
+def test_a_mask_of_the_wrong_width_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"65 sensors need uint64 \(n, 2\)"):
+        Acquired(np.zeros((4, 1), dtype=np.uint64), 65)
+
+
+def test_a_bill_for_all_rows_alike_is_spread_over_them() -> None:
+    prices = price_list(np.array([2.0, 3.0]), split=0.25, tree=1.0)
+    bill = Bill(Acquired.pack(np.array([[True, True]])), splits=8, trees=2)
+    np.testing.assert_array_equal(bill.feature_cost(prices, 3), [5.0, 5.0, 5.0])
+    np.testing.assert_array_equal(bill.evaluation_cost(prices, 3), [4.0, 4.0, 4.0])
+
+
+def test_on_yahoo_a_full_path_through_a_tree_of_depth_four_costs_one() -> None:
+    prices = price_list(np.array([1.0]), split=0.25)
+    bill = Bill(Acquired.nothing(1), splits=np.array([4.0, 0.0]), trees=1)
+    np.testing.assert_array_equal(bill.evaluation_cost(prices, 2), [1.0, 0.0])
+
+
+def test_nothing_costs_nothing() -> None:
+    assert Acquired.nothing(519).cost(np.ones(519)).tolist() == [0.0]

@@ -1,0 +1,87 @@
+"""Every hook is documented and used; every registered thing keeps its contract."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+import types
+
+import pytest
+
+from bench_core import UsageError, hookimpl, hookspecs
+from bench_core.registry import Registry, load_registry
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return load_registry()
+
+
+def hooks() -> list[str]:
+    return [n for n in vars(hookspecs) if n.startswith("bench_")]
+
+
+@pytest.mark.parametrize("hook", hooks())
+def test_every_hook_has_a_line_of_documentation(hook: str) -> None:
+    doc = inspect.getdoc(getattr(hookspecs, hook))
+    assert doc
+    assert "\n" not in doc
+
+
+def test_every_built_in_plugin_loads(registry: Registry) -> None:
+    assert [(p.name, p.error) for p in registry.plugins if p.error] == []
+
+
+def test_the_first_learners_data_sets_and_suites_are_there(registry: Registry) -> None:
+    assert {"gbrt", "miser", "cegb", "cronus", "cronus-init", "cronus-single"} <= set(
+        registry.learners
+    )
+    assert {"yahoo", "yahoo-sim", "letters", "forest", "thyroid", "breast-cancer", "digits"} <= set(
+        registry.datasets
+    )
+    assert {"quickstart", "yahoo", "letters", "forest", "thyroid"} <= set(registry.suites())
+    assert {"ndcg@5", "precision@5", "accuracy", "mse"} <= set(registry.metrics)
+
+
+def test_every_learner_documents_every_parameter(registry: Registry) -> None:
+    missing = [
+        f"{name}.{field.name}"
+        for name, learner in registry.learners.items()
+        for field in dataclasses.fields(learner)  # type: ignore[arg-type]
+        if not field.metadata.get("doc")
+    ]
+    assert missing == []
+
+
+def plugin(monkeypatch: pytest.MonkeyPatch, **hooks: object) -> str:
+    module = types.ModuleType("a_plugin")
+    for name, hook in hooks.items():
+        setattr(module, name, hookimpl(hook))
+    monkeypatch.setitem(sys.modules, "a_plugin", module)
+    return "a_plugin"
+
+
+def test_two_plugins_with_one_learner_name_are_refused_naming_both(
+    monkeypatch: pytest.MonkeyPatch, registry: Registry
+) -> None:
+    taken = registry.learners["gbrt"]
+    name = plugin(monkeypatch, bench_learners=lambda: [taken])
+    with pytest.raises(UsageError, match="'gbrt' is registered by two plugins, 'gbrt' and"):
+        load_registry([name])
+
+
+def test_a_misspelt_hook_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = plugin(monkeypatch, bench_learnres=list)
+    with pytest.raises(Exception, match="bench_learnres"):
+        load_registry([name])
+
+
+def test_an_unknown_name_suggests_the_nearest(registry: Registry) -> None:
+    with pytest.raises(UsageError, match="unknown learner 'misre': did you mean miser"):
+        registry.learner("misre")
+
+
+def test_a_module_that_does_not_import_says_what_to_give() -> None:
+    with pytest.raises(UsageError, match="-p no_such_module: cannot import it"):
+        load_registry(["no_such_module"])
