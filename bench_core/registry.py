@@ -70,7 +70,7 @@ class Registry:
         return {p.stem: p for folder in self.suite_folders for p in sorted(folder.glob("*.toml"))}
 
 
-def _look_up(kind: str, name: str, known: Mapping[str, T]) -> T:
+def _look_up(kind: str, name: str, known: Mapping[str, _T]) -> _T:
     if name in known:
         return known[name]
     raise UsageError(unknown(kind, name, known))
