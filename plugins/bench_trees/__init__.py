@@ -1,1 +1,51 @@
-"""Placeholder."""
+"""A tree engine for learning under feature costs: plain arrays in, flat ensembles out.
+
+    bins = find_bins(X)                                   # quantile edges, float32
+    codes = bins.codes(X, threads=2)                      # uint8 (d, n), feature-major
+    penalty = Penalty.plain(coupled=price)                # or any sharing of sensors
+    ensemble = boost(codes, bins, y, loss="squared", settings=Settings(), penalty=penalty)
+
+Names are loaded on first use, so that importing this package imports neither numba nor numpy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOMES = {
+    "Bins": "binning",
+    "Ensemble": "ensemble",
+    "LambdaRank": "losses",
+    "Ledger": "penalties",
+    "Logistic": "losses",
+    "Loss": "losses",
+    "Penalty": "penalties",
+    "Settings": "settings",
+    "Softmax": "losses",
+    "Squared": "losses",
+    "boost": "boosting",
+    "find_bins": "binning",
+    "warm_up": "warmup",
+}
+
+__all__ = [*_HOMES]  # noqa: PLE0604 - the names are loaded lazily
+
+if TYPE_CHECKING:
+    from bench_trees.binning import Bins, find_bins
+    from bench_trees.boosting import boost
+    from bench_trees.ensemble import Ensemble
+    from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
+    from bench_trees.penalties import Ledger, Penalty
+    from bench_trees.settings import Settings
+    from bench_trees.warmup import warm_up
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bench_trees' has no attribute {name!r}")
+    return getattr(import_module(f"bench_trees.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

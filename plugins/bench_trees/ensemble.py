@@ -1,0 +1,141 @@
+"""Additive tree ensembles as flat arrays: the only model format of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAF = -1
+"""In ``feature``, ``left`` and ``right``: this node is a leaf."""
+
+_ARRAYS = {
+    "start": np.int32,
+    "feature": np.int32,
+    "threshold": np.float32,
+    "left": np.int32,
+    "right": np.int32,
+    "missing_left": np.bool_,
+    "value": np.float64,
+    "output": np.int32,
+    "base": np.float64,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ensemble:
+    """T trees that add to K outputs over d features.
+
+    ::
+
+        start         int32   (T+1,)    nodes of tree t are start[t]:start[t+1], its root first
+        feature       int32   (nodes,)  -1 at a leaf
+        threshold     float32 (nodes,)  x <= threshold goes left (inf: every number does)
+        left, right   int32   (nodes,)  absolute node numbers, later than the node; -1 at a leaf
+        missing_left  bool    (nodes,)  where NaN goes
+        value         float64 (nodes,)  leaf output, learning rate included; 0 at inner nodes
+        output        int32   (T,)      which of the K outputs the tree adds to
+        base          float64 (K,)      the constant
+        features      int               d
+
+    Raises ValueError where the arrays do not describe such trees.
+    """
+
+    start: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    value: NDArray[np.float64]
+    output: NDArray[np.int32]
+    base: NDArray[np.float64]
+    features: int
+
+    def __post_init__(self) -> None:
+        _check_shapes(self)
+        _check_nodes(self)
+
+    @property
+    def trees(self) -> int:
+        """Number of trees T."""
+        return len(self.output)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes of all trees."""
+        return len(self.feature)
+
+    @property
+    def outputs_count(self) -> int:
+        """Number of outputs K."""
+        return len(self.base)
+
+    def used_features(self, tree: int) -> NDArray[np.int32]:
+        """The features that one tree tests, rising, each once."""
+        tested = self.feature[self.start[tree] : self.start[tree + 1]]
+        return np.unique(tested[tested != LEAF])
+
+    def prefix(self, trees: int) -> Ensemble:
+        """The first ``trees`` trees (views, no copies)."""
+        if not 0 <= trees <= self.trees:
+            raise ValueError(f"prefix of {trees} trees, but the ensemble has {self.trees}")
+        end = int(self.start[trees])
+        return Ensemble(
+            start=self.start[: trees + 1],
+            feature=self.feature[:end],
+            threshold=self.threshold[:end],
+            left=self.left[:end],
+            right=self.right[:end],
+            missing_left=self.missing_left[:end],
+            value=self.value[:end],
+            output=self.output[:trees],
+            base=self.base,
+            features=self.features,
+        )
+
+    def to_state(self) -> dict[str, Any]:
+        """The arrays by name, and ``features`` as int."""
+        return {**{name: getattr(self, name) for name in _ARRAYS}, "features": self.features}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The inverse of ``to_state``; ignores other entries."""
+        arrays = {name: np.ascontiguousarray(state[name], t) for name, t in _ARRAYS.items()}
+        return cls(**arrays, features=int(state["features"]))
+
+
+def _check_shapes(e: Ensemble) -> None:
+    for name, dtype in _ARRAYS.items():
+        array = getattr(e, name)
+        if array.ndim != 1 or array.dtype != dtype:
+            raise ValueError(f"ensemble: {name} must be one-dimensional {np.dtype(dtype)}")
+    per_node = {len(a) for a in (e.feature, e.threshold, e.left, e.right, e.missing_left, e.value)}
+    if len(per_node) != 1 or len(e.start) != e.trees + 1:
+        raise ValueError("ensemble: arrays per node or per tree differ in length")
+    if e.start[0] != 0 or e.start[-1] != e.nodes or bool(np.any(np.diff(e.start) <= 0)):
+        raise ValueError("ensemble: start must rise strictly from 0 to the number of nodes")
+    if bool(np.any((e.output < 0) | (e.output >= e.outputs_count))):
+        raise ValueError("ensemble: output names an output that does not exist")
+
+
+def _check_nodes(e: Ensemble) -> None:
+    leaf = e.feature == LEAF
+    if bool(np.any((e.feature < LEAF) | (e.feature >= e.features))):
+        raise ValueError(f"ensemble: feature must be -1 or 0..{e.features - 1}")
+    if not bool(np.all(np.isfinite(e.value)) and np.all(np.isfinite(e.base))):
+        raise ValueError("ensemble: value or base is not finite")
+    if bool(np.any(np.isnan(e.threshold))):
+        raise ValueError("ensemble: a threshold is NaN")
+    own = np.arange(e.nodes)
+    end = np.repeat(e.start[1:], np.diff(e.start))
+    for child in (e.left, e.right):
+        inside = (child > own) & (child < end)
+        if not bool(np.all(np.where(leaf, child == LEAF, inside))):
+            raise ValueError("ensemble: a child is outside its tree or not after its parent")
+    children = np.concatenate([e.left[~leaf], e.right[~leaf], e.start[:-1]])
+    if not np.array_equal(np.sort(children), own):
+        raise ValueError("ensemble: every node but the roots must have exactly one parent")
