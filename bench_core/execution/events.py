@@ -1,0 +1,40 @@
+"""What a run tells the outside while it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["prepare", "plan", "start", "progress", "finish", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One piece of news, handed to ``on_event``.
+
+    ``prepare``  a data set is being read or generated (``done`` of ``total`` where known)
+    ``plan``     the work is known: ``total`` jobs, of which ``done`` need no work any more
+    ``start``    job ``key`` began in worker ``worker``
+    ``progress`` job ``key`` is at ``done`` of ``total`` (trees, blocks of rows)
+    ``finish``   job ``key`` ended with ``status`` after ``seconds``
+    ``note``     one line for the user (a stand-in, assumed costs, a skipped learner)
+
+    ``title`` names the job or data set in a few words, ``activity`` says what it does
+    (``fit``, ``score``, ``audit``); ``jobs_done`` and ``jobs_total`` count whole jobs.
+    """
+
+    kind: Kind
+    message: str = ""
+    key: str = ""
+    title: str = ""
+    activity: str = ""
+    learner: str = ""
+    dataset: str = ""
+    worker: int = 0
+    status: str = ""
+    seconds: float = 0.0
+    done: int = 0
+    total: int = 0
+    jobs_done: int = 0
+    jobs_total: int = 0
+    warning: bool = False
