@@ -1,9 +1,26 @@
-"""Hyper-parameters: the fields of a learner's frozen dataclass."""
+"""Hyper-parameters: the fields of a learner's (or data set's) frozen dataclass.
+
+Values come from suite tables and from ``--set miser.trees=300``. A list is a grid; for a tuple
+field a list of lists is. A field that holds another learner takes a registered name or a table
+(``{learner = "gbrt", trees = 40}``; without ``learner`` the table changes the field's default).
+Types are strict, except that whole numbers are accepted for floats.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import json
+import tomllib
+from collections.abc import Mapping
+from enum import Enum
+from itertools import product
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from bench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench_core.registry import Registry
 
 
 def param(default: Any, doc: str) -> Any:
@@ -14,3 +31,339 @@ def param(default: Any, doc: str) -> Any:
     ...     trees: int = param(300, "number of boosted trees")
     """
     return dataclasses.field(default=default, metadata={"doc": doc})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parameter:
+    """One hyper-parameter as ``bench show`` prints it; ``required`` where it has no default."""
+
+    name: str
+    annotation: Any
+    default: Any
+    doc: str
+    required: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Its type in words, such as ``whole number``."""
+        return _kind(self.annotation)
+
+    @property
+    def holds_learner(self) -> bool:
+        """Whether its values are learners."""
+        return _learner_type(self.annotation) is not None
+
+
+def parameters(cls: type) -> tuple[Parameter, ...]:
+    """The hyper-parameters of a class, in order; none for a class that is no dataclass."""
+    if not dataclasses.is_dataclass(cls):
+        return ()
+    hints = get_type_hints(cls, localns=_public_names())
+    return tuple(
+        Parameter(f.name, hints[f.name], default, f.metadata.get("doc", ""), required)
+        for f in dataclasses.fields(cls)
+        if f.init
+        for default, required in [_default(f)]
+    )
+
+
+def _default(f: dataclasses.Field[Any]) -> tuple[Any, bool]:
+    if f.default is not dataclasses.MISSING:
+        return f.default, False
+    if f.default_factory is not dataclasses.MISSING:
+        return f.default_factory(), False
+    return None, True
+
+
+def _public_names() -> dict[str, Any]:
+    # a plugin may import these for type checking only
+    from bench_core import data, protocols
+
+    return {
+        "BudgetedLearner": protocols.BudgetedLearner,
+        "Dataset": protocols.Dataset,
+        "Task": data.Task,
+    }
+
+
+def expand(
+    cls: type, table: Mapping[str, Any], registry: Registry, where: str = ""
+) -> tuple[Any, ...]:
+    """Every instance that a table of values and grids stands for, in the table's order.
+
+    ``where`` begins error messages (``suites/yahoo.toml, [learners.miser]``). Raises UsageError,
+    one line with the nearest names, for a wrong name or type.
+    """
+    known = {p.name: p for p in parameters(cls)}
+    where = where or getattr(cls, "name", cls.__name__)
+    axes: list[tuple[str, tuple[Any, ...]]] = []
+    for key, value in table.items():
+        if key not in known:
+            from bench_core.registry import unknown
+
+            raise UsageError(f"{where}: {unknown('parameter', key, known)}")
+        axes.append((key, _choices(known[key], value, registry, f"{where}: {key}")))
+    missing = [p.name for p in known.values() if p.required and p.name not in table]
+    if missing:
+        raise UsageError(f"{where}: parameter {missing[0]!r} has no default and must be given")
+    names = [name for name, _ in axes]
+    return tuple(
+        _make(cls, dict(zip(names, values, strict=True)), where)
+        for values in product(*(choices for _, choices in axes))
+    )
+
+
+def build(cls: type, table: Mapping[str, Any], registry: Registry, where: str = "") -> Any:
+    """The one instance that a table without grids stands for."""
+    made = expand(cls, table, registry, where)
+    if len(made) != 1:
+        raise UsageError(f"{where or cls.__name__}: one value each is wanted here, not a grid")
+    return made[0]
+
+
+def _make(cls: type, values: Mapping[str, Any], where: str) -> Any:
+    try:
+        return cls(**values)
+    except ValueError as error:  # the class refuses a value or a combination
+        raise UsageError(f"{where}: {error}") from error
+
+
+def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
+    if p.holds_learner:
+        wanted = value if isinstance(value, list) else [value]
+        made = [x for v in wanted for x in _nested(p, v, registry, where)]
+    elif isinstance(value, list) and not (_takes_list(p.annotation) and not _all_lists(value)):
+        made = [convert(v, p.annotation, where) for v in value]
+    else:
+        made = [convert(value, p.annotation, where)]
+    if not made:
+        raise UsageError(f"{where}: the grid is empty; give at least one value")
+    return tuple(made)
+
+
+def _all_lists(value: list[Any]) -> bool:
+    return bool(value) and all(isinstance(v, list) for v in value)
+
+
+def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
+    wanted = _learner_type(p.annotation)
+    if value is None or (value == "none" and _optional(p.annotation)):
+        made: tuple[Any, ...] = (None,)
+    elif isinstance(value, str):
+        made = expand(registry.learner(value), {}, registry, f"{where} = {value}")
+    elif isinstance(value, Mapping):
+        table = dict(value)
+        name = table.pop("learner", None)
+        cls = type(p.default) if name is None else registry.learner(name)
+        if name is None and p.default is None:
+            raise UsageError(f"{where}: say which learner, as {where.split()[-1]}.learner = NAME")
+        start = {} if name is not None else _fields(p.default)
+        made = expand(cls, {**start, **table}, registry, where)
+    elif hasattr(value, "fit"):
+        made = (value,)
+    else:
+        raise UsageError(f"{where}: a learner's name or table is wanted, not {value!r}")
+    for learner in made:
+        if learner is not None and isinstance(wanted, type) and not isinstance(learner, wanted):
+            raise UsageError(f"{where}: a {_kind(wanted)} is wanted, not {_name(learner)}")
+    return made
+
+
+def _fields(instance: Any) -> dict[str, Any]:
+    values = {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance) if f.init}
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+
+def _name(learner: Any) -> str:
+    return str(getattr(learner, "name", type(learner).__name__))
+
+
+def convert(value: Any, annotation: Any, where: str) -> Any:
+    """``value`` as the annotated type, or UsageError naming ``where``."""
+    try:
+        return _convert(value, annotation)
+    except TypeError:
+        raise UsageError(f"{where}: {_kind(annotation)} is wanted, not {_shown(value)}") from None
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, str | bool | list | dict) else repr(value)
+
+
+def _convert(value: Any, annotation: Any) -> Any:  # TypeError where it does not fit
+    origin, args = get_origin(annotation), get_args(annotation)
+    if annotation is Any:
+        return value
+    if annotation in (None, NoneType):
+        if value is None or value == "none":
+            return None
+    elif origin in (Union, UnionType):
+        return _convert_union(value, args)
+    elif origin is Literal:
+        if any(value == a and type(value) is type(a) for a in args):
+            return value
+    elif origin is tuple:
+        return _convert_tuple(value, args)
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        if isinstance(value, annotation) or value in [member.value for member in annotation]:
+            return annotation(value)
+    elif annotation is float:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+            return float(value)
+    elif annotation in (int, str, bool):
+        if type(value) is annotation:
+            return value
+    elif isinstance(annotation, type) and isinstance(value, annotation):
+        return value
+    raise TypeError
+
+
+def _convert_union(value: Any, args: tuple[Any, ...]) -> Any:
+    for exact in args:  # 3 stays an int in ``int | float``
+        if exact in (int, float, str, bool) and type(value) is exact and value != "none":
+            return value
+    for one in sorted(args, key=lambda a: a is str):  # "none" is None in ``str | None``
+        try:
+            return _convert(value, one)
+        except TypeError:
+            continue
+    raise TypeError
+
+
+def _convert_tuple(value: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    if len(args) == 2 and args[1] is Ellipsis:
+        return tuple(_convert(v, args[0]) for v in value)
+    if len(value) != len(args):
+        raise TypeError
+    return tuple(_convert(v, a) for v, a in zip(value, args, strict=True))
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _optional(annotation: Any) -> bool:
+    return NoneType in _members(annotation)
+
+
+def _takes_list(annotation: Any) -> bool:
+    return any(get_origin(m) is tuple for m in _members(annotation))
+
+
+def _learner_type(annotation: Any) -> Any:
+    """The learner class or protocol among an annotation's members, or None."""
+    for member in _members(annotation):
+        if isinstance(member, type) and callable(getattr(member, "fit", None)):
+            return member
+    return None
+
+
+_WORDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    bool: "true or false",
+    NoneType: "none",
+    None: "none",
+    Any: "any value",
+}
+
+
+def _kind(annotation: Any) -> str:
+    origin, args = get_origin(annotation), get_args(annotation)
+    if annotation in _WORDS:
+        return _WORDS[annotation]
+    if origin in (Union, UnionType):
+        return " or ".join(_kind(a) for a in args)
+    if origin is Literal:
+        return "one of " + ", ".join(str(a) for a in args)
+    if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
+        return f"a list, each {_kind(args[0])}"
+    if origin is tuple:
+        return "a list of " + ", ".join(_kind(a) for a in args)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return "one of " + ", ".join(str(m.value) for m in annotation)
+    if _learner_type(annotation) is not None:
+        return str(getattr(annotation, "name", "learner"))
+    return str(getattr(annotation, "__name__", annotation))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """``--set owner.path=value`` taken apart."""
+
+    owner: str
+    path: tuple[str, ...]
+    value: Any
+    text: str
+
+
+def parse_setting(text: str) -> Setting:
+    """Read ``miser.trees=300``: the value is a TOML literal, a bare word is a string."""
+    name, equals, value = text.partition("=")
+    owner, *path = [part.strip() for part in name.split(".")]
+    if not equals or not owner or not path or not all(path):
+        raise UsageError(f"--set {text}: write it as LEARNER.PARAMETER=VALUE, as miser.trees=300")
+    return Setting(owner, tuple(path), _literal(value.strip()), text)
+
+
+def _literal(text: str) -> Any:
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return read["value"] if set(read) == {"value"} else text
+
+
+def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A copy of a table in which the value at a (nested) path is replaced."""
+    key, *rest = path
+    if not rest:
+        return {**table, key: value}
+    inner = table.get(key, {})
+    if isinstance(inner, str):
+        inner = {"learner": inner}
+    if isinstance(inner, list):  # a grid of learners: the setting holds for each
+        changed: Any = [with_setting({key: one}, path, value)[key] for one in inner]
+        return {**table, key: changed}
+    if not isinstance(inner, Mapping):
+        raise UsageError(f"parameter {key!r} holds no learner, so {'.'.join(rest)} means nothing")
+    return {**table, key: with_setting(inner, tuple(rest), value)}
+
+
+def as_json(instance: Any) -> dict[str, Any]:
+    """The parameters of a learner or data set as canonical JSON values, in field order."""
+    return {p.name: _plain(getattr(instance, p.name), p) for p in parameters(type(instance))}
+
+
+def _plain(value: Any, p: Parameter) -> Any:
+    if is_learner(value):
+        return {"learner": _name(value), **as_json(value)}
+    return plain(value, p)
+
+
+def is_learner(value: Any) -> bool:
+    """Whether a parameter's value is itself a learner."""
+    return hasattr(value, "fit") and dataclasses.is_dataclass(value)
+
+
+def plain(value: Any, p: Parameter) -> Any:
+    """A parameter's value (no learner) as one JSON value, however it was spelt."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple | list):
+        element = [m for m in _members(p.annotation) if get_origin(m) is tuple]
+        inner = get_args(element[0]) if element else ()
+        float_items = bool(inner) and inner[0] is float
+        return [float(v) if float_items else _scalar(v) for v in value]
+    value = _scalar(value)
+    wants_float = float in _members(p.annotation) and int not in _members(p.annotation)
+    if wants_float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") and not isinstance(value, type) else value

@@ -1,0 +1,117 @@
+"""Content keys: what a result depends on, and nothing else.
+
+FitKey = learner (name, code, version), parameters, the fits it needs, training data (fingerprint,
+task, fold), prices, primary metric (a learner may stop early by it), seed. ScoreKey = FitKey +
+metrics, accounting, audit, whether training rows are scored. Threads, workers and machine do not
+enter: they must not change a result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_core.parameters import as_json, is_learner, parameters
+
+if TYPE_CHECKING:
+    from bench_core.costs import Prices
+
+SCORING = 1
+"""Rises when scoring, metering or the audit would give other rows for the same model."""
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: one text per value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def digest(value: Any) -> str:
+    """32 hexadecimal digits over the canonical JSON of a value."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
+
+
+def prices_key(prices: Prices) -> str:
+    """A digest of everything a bill is reckoned from."""
+    h = hashlib.sha256()
+    for array in (prices.start, prices.needed, prices.sensor, prices.multiplier):
+        h.update(str(array.dtype).encode() + b"|" + str(array.shape).encode() + array.tobytes())
+    h.update(canonical([prices.split, prices.tree, prices.unit]).encode())
+    return h.hexdigest()[:32]
+
+
+def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
+    """Everything about a learner that decides what it computes, as JSON."""
+    cls = type(learner)
+    return {
+        "name": cls.name,
+        "version": version,
+        "code": code_key(cls),
+        "params": as_json(learner),
+        "inner": [learner_key(value) for value in inner_learners(learner)],
+    }
+
+
+def inner_learners(learner: Any) -> tuple[Any, ...]:
+    """The learners that a learner's parameters hold."""
+    values = (getattr(learner, p.name) for p in parameters(type(learner)))
+    return tuple(v for v in values if is_learner(v))
+
+
+def code_key(cls: type) -> str:
+    """A digest of the source of a class's module and of the modules and packages in ``code``."""
+    own = _own_source(cls)
+    listed = [module_digest(name) for name in sorted(set(getattr(cls, "code", ())))]
+    return digest([own, listed])
+
+
+def _own_source(cls: type) -> str:
+    if cls.__module__ != "__main__":
+        return module_digest(cls.__module__)
+    try:
+        return digest(inspect.getsource(cls))
+    except (OSError, TypeError):
+        return uuid.uuid4().hex  # typed at a prompt: never taken for something computed before
+
+
+def packages_digest(names: Iterable[str]) -> str:
+    """A digest of the whole top-level packages that hold these modules."""
+    return digest([module_digest(top) for top in sorted({n.partition(".")[0] for n in names})])
+
+
+@cache
+def module_digest(name: str) -> str:
+    """A digest of one module's source, or of all Python files of a package."""
+    spec = find_spec(name)
+    if spec is None:
+        raise ImportError(f"no module {name!r} (named by a learner's ``code``)")
+    if spec.submodule_search_locations:
+        roots = [Path(p) for p in spec.submodule_search_locations]
+        files = [(p.relative_to(r).as_posix(), p) for r in roots for p in r.rglob("*.py")]
+    else:
+        files = [(name, Path(spec.origin or ""))]
+    h = hashlib.sha256()
+    for relative, path in sorted(files):
+        h.update(relative.encode() + b"\0" + path.read_bytes() + b"\0")
+    return h.hexdigest()[:32]
+
+
+def fit_key(
+    learner: Mapping[str, Any], needs: Iterable[str], data: Mapping[str, Any], metric: str, seed: int
+) -> str:
+    """The FitKey. ``learner`` from ``learner_key``, ``needs`` FitKeys, ``data`` fingerprint,
+    task, classes, fold and prices."""
+    return digest(["fit", learner, list(needs), data, metric, seed])
+
+
+def score_key(
+    fit: str, metrics: Iterable[str], accounting: str, audit: str, splits: Iterable[str]
+) -> str:
+    """The ScoreKey: how a fitted model is judged."""
+    return digest(["score", SCORING, fit, list(metrics), accounting, audit, list(splits)])

@@ -1,0 +1,70 @@
+"""Naming a learner or model so that another process finds it again, without pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from bench_core.parameters import convert, is_learner, parameters, plain
+
+
+def encode(instance: Any) -> dict[str, Any]:
+    """A learner as JSON that another process can ``decode``: its class and its fields."""
+    cls = type(instance)
+    fields: dict[str, Any] = {}
+    for p in parameters(cls):
+        value = getattr(instance, p.name)
+        fields[p.name] = encode(value) if is_learner(value) else plain(value, p)
+    return {"class": remember_class(cls), "fields": fields}
+
+
+def decode(spec: Mapping[str, Any]) -> Any:
+    """The inverse of ``encode``; imports the class's module."""
+    cls = find_class(spec["class"])
+    known = {p.name: p for p in parameters(cls)}
+    values: dict[str, Any] = {}
+    for name, value in spec["fields"].items():
+        if isinstance(value, Mapping) and set(value) == {"class", "fields"}:
+            values[name] = decode(value)
+        else:
+            values[name] = convert(value, known[name].annotation, f"{spec['class']}.{name}")
+    return cls(**values)
+
+
+_local: dict[str, type] = {}
+
+
+def remember_class(cls: type) -> str:
+    """``module:qualname`` of a class; one that cannot be imported is kept for this process."""
+    spelling = f"{cls.__module__}:{cls.__qualname__}"
+    if not importable(cls):
+        _local[spelling] = cls
+    return spelling
+
+
+def importable(cls: type) -> bool:
+    """Whether another process can import the class by its name."""
+    if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
+        return False
+    try:
+        return _import(cls.__module__, cls.__qualname__) is cls
+    except (ImportError, AttributeError):
+        return False
+
+
+def find_class(spelling: str) -> type:
+    """The class that ``remember_class`` spelt."""
+    if spelling in _local:
+        return _local[spelling]
+    module, _, qualname = spelling.partition(":")
+    return _import(module, qualname)
+
+
+def _import(module: str, qualname: str) -> type:
+    found: Any = import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    if not isinstance(found, type):
+        raise ImportError(f"{module}:{qualname} is not a class")
+    return found
