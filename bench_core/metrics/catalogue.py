@@ -1,0 +1,60 @@
+"""The built-in metric families, by the first word of their spelling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench_core.data import Task
+from bench_core.metrics.base import build
+from bench_core.metrics.classification import Accuracy, Auc, BalancedAccuracy, LogLoss
+from bench_core.metrics.ranking import (
+    AveragePrecision,
+    ExpectedReciprocalRank,
+    LeadingRunPrecision,
+    Ndcg,
+    Precision,
+    ReciprocalRank,
+)
+from bench_core.metrics.regression import MeanSquaredError
+from bench_core.protocols import Metric
+
+_CLASSES: tuple[type[Any], ...] = (
+    Ndcg,
+    Precision,
+    AveragePrecision,
+    LeadingRunPrecision,
+    ExpectedReciprocalRank,
+    ReciprocalRank,
+    Accuracy,
+    BalancedAccuracy,
+    LogLoss,
+    Auc,
+    MeanSquaredError,
+)
+
+_DEFAULTS = {
+    Task.RANKING: "ndcg@5",
+    Task.REGRESSION: "mse",
+    Task.BINARY: "accuracy",
+    Task.MULTICLASS: "accuracy",
+}
+
+
+def families() -> dict[str, type[Any]]:
+    """Metric classes by family name (``"ndcg"``)."""
+    return {c.family: c for c in _CLASSES}
+
+
+def parse_metric(name: str) -> Metric:
+    """The built-in metric of that spelling, any cut-off.
+
+    ``parse_metric(m.name) == m`` for every built-in metric. Raises UsageError (one line) for an
+    unknown family or option, a cut-off that is missing, superfluous or not a whole number > 0.
+    """
+    metric: Metric = build(name, families())
+    return metric
+
+
+def default_metric(task: Task) -> Metric:
+    """What is measured where nobody said: ndcg@5, mse or accuracy."""
+    return parse_metric(_DEFAULTS[Task(task)])

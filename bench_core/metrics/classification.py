@@ -1,0 +1,168 @@
+"""Metrics of classification, all as weighted means over rows.
+
+Binary scores are log-odds of class 1, shape (n,): a row is called class 1 iff its score is > 0,
+so a score of exactly 0 means class 0. Multi-class scores are (n, K) logits (softmax gives the
+probabilities): the row's class is the largest score, the lowest class number among equals.
+Labels are 0..K-1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.data import FloatArray, IntArray, Queries, Task
+from bench_core.errors import InputError
+from bench_core.metrics.base import Spelled
+from bench_core.metrics.labels import Labels, checked_scores
+from bench_core.protocols import MetricValues
+
+_TASKS = frozenset({Task.BINARY, Task.MULTICLASS})
+
+
+class _RowMetric(Spelled):
+    __slots__ = ()
+    tasks: ClassVar[frozenset[Task]] = _TASKS
+
+    def values(
+        self,
+        scores: FloatArray,
+        y: FloatArray,
+        queries: Queries | None = None,
+        multiplicity: NDArray[np.int64] | None = None,
+    ) -> MetricValues:
+        """Value and weight per row; binary scores (n,) or multi-class scores (n, K)."""
+        return self.judge(scores, Labels(y, queries, multiplicity))
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """As ``values``, with labels prepared once."""
+        scores = checked_scores(scores, len(labels), self.name)
+        classes = scores.shape[1] if scores.ndim == 2 else 2
+        number = labels.once(("classes", classes), lambda: _class_numbers(labels.y, classes))
+        return self.rows(scores, number, labels)
+
+    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
+        """Values from checked scores and class numbers (n,)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy(_RowMetric):
+    """Share of rows whose class is right."""
+
+    family: ClassVar[str] = "accuracy"
+
+    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
+        """1 where right, weighted by multiplicity."""
+        return MetricValues(_right(scores, number), labels.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedAccuracy(_RowMetric):
+    """Mean over the classes present of the share of their rows whose class is right."""
+
+    family: ClassVar[str] = "balanced_accuracy"
+
+    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
+        """1 where right, weighted by multiplicity over the size of the row's class."""
+        return MetricValues(_right(scores, number), _equal_classes(number, labels))
+
+
+@dataclass(frozen=True, slots=True)
+class LogLoss(_RowMetric):
+    """Mean negative log-probability of the true class, in nats.
+
+    Nothing is clipped: a row that is infinitely sure of a wrong class costs infinity.
+    """
+
+    family: ClassVar[str] = "log_loss"
+    higher_is_better: ClassVar[bool] = False
+
+    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
+        """-log p(true class), weighted by multiplicity."""
+        if scores.ndim == 1:
+            loss = np.logaddexp(0.0, np.where(number == 1, -scores, scores))
+        else:
+            loss = _log_sum(scores) - scores[np.arange(len(scores)), number]
+        return MetricValues(loss, labels.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Auc(_RowMetric):
+    """Area under the ROC curve: how often a positive row scores above a negative, ties half.
+
+    Multi-class: one class against the rest by its probability, then the plain mean over classes
+    that have rows inside and outside (scikit-learn's ``multi_class="ovr"``, macro average).
+    NaN where only one class occurs.
+    """
+
+    family: ClassVar[str] = "auc"
+
+    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
+        """For each row of class c the share of rows of other classes that score lower on c,
+        weighted so that the mean is the area (binary: negatives have weight 0)."""
+        weight = labels.weights
+        if scores.ndim == 1:
+            values = np.zeros(len(scores))
+            positive = number == 1
+            values[positive] = _share_below(scores, positive, weight)
+            judged = positive & bool(np.any(~positive))
+            return MetricValues(values, np.where(judged, weight, 0.0))
+        values = np.zeros(len(scores))
+        weights = _equal_classes(number, labels)
+        present = np.unique(number)
+        for c in present:
+            values[number == c] = _share_below(_odds(scores, int(c)), number == c, weight)
+        return MetricValues(values, weights if len(present) > 1 else np.zeros(len(scores)))
+
+
+def _class_numbers(y: FloatArray, classes: int) -> IntArray:
+    number = y.astype(np.int64)
+    wrong = (number != y) | (number < 0) | (number >= classes)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError(
+            f"the label {y[row]:g} of row {row} (counted from 0) is not one of the class "
+            f"numbers 0..{classes - 1}: renumber the classes"
+        )
+    return number
+
+
+def _right(scores: FloatArray, number: IntArray) -> FloatArray:
+    called = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+    return np.asarray(called == number, dtype=np.float64)
+
+
+def _equal_classes(number: IntArray, labels: Labels) -> FloatArray:
+    def make() -> FloatArray:
+        size = np.bincount(number, weights=labels.weights)
+        return labels.weights / size[number]
+
+    return labels.once("equal classes", make)
+
+
+def _log_sum(scores: FloatArray) -> FloatArray:
+    top = scores.max(axis=1, keepdims=True)
+    total: FloatArray = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
+    return total
+
+
+def _odds(scores: FloatArray, c: int) -> FloatArray:
+    """Log-odds of class ``c`` (n,): they order rows as the probability does, unsaturated."""
+    return np.asarray(scores[:, c] - _log_sum(np.delete(scores, c, axis=1)), dtype=np.float64)
+
+
+def _share_below(scores: FloatArray, inside: NDArray[np.bool_], weight: FloatArray) -> FloatArray:
+    """For each row inside, the weighted share of rows outside with a lower score, ties half."""
+    outside = scores[~inside]
+    order = np.argsort(outside, kind="stable")
+    outside = outside[order]
+    total = np.concatenate([[0.0], np.cumsum(weight[~inside][order])])
+    if total[-1] == 0:
+        return np.zeros(int(inside.sum()))
+    left = total[np.searchsorted(outside, scores[inside], "left")]
+    right = total[np.searchsorted(outside, scores[inside], "right")]
+    return np.asarray((left + right) / (2 * total[-1]), dtype=np.float64)

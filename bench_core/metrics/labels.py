@@ -1,0 +1,75 @@
+"""What the labels of a split alone decide, worked out once and shared by all metrics and
+operating points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.data import FloatArray, IntArray, Queries
+from bench_core.errors import InputError
+
+T = TypeVar("T")
+
+
+class Labels:
+    """Labels ``y`` (n,), query groups and multiplicities of one split, with derived arrays.
+
+    Create one per split and pass it to ``evaluate`` for every operating point. Raises InputError
+    for a label that is NaN and for a multiplicity below 1.
+    """
+
+    def __init__(
+        self,
+        y: FloatArray,
+        queries: Queries | None = None,
+        multiplicity: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.y = np.ascontiguousarray(y, dtype=np.float64)
+        self.queries = queries
+        self.multiplicity = multiplicity
+        self._made: dict[object, object] = {}
+        _refuse(np.isnan(self.y), "the label", "is NaN: give every row a label")
+        if queries is not None and queries.rows != len(self.y):
+            raise ValueError(f"queries cover {queries.rows} rows of {len(self.y)}")
+        if multiplicity is None:
+            self.copies: IntArray = np.ones(len(self.y), dtype=np.int64)
+        else:
+            self.copies = np.ascontiguousarray(multiplicity, dtype=np.int64)
+            _refuse(self.copies < 1, "the multiplicity", "is below 1: drop the row instead")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Multiplicity as float64 (n,)."""
+        return self.once("weights", lambda: self.copies.astype(np.float64))
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """The value of ``make()``, made at the first call with this key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]  # type: ignore[return-value]
+
+
+def checked_scores(scores: FloatArray, rows: int, metric: str) -> FloatArray:
+    """Scores (n,) or (n, K) as float64; InputError that names the first row with a NaN."""
+    values = np.ascontiguousarray(scores, dtype=np.float64)
+    if len(values) != rows:
+        raise ValueError(f"{metric}: {len(values)} scores for {rows} rows")
+    bad: NDArray[np.bool_] = np.isnan(values)
+    _refuse(
+        bad if bad.ndim == 1 else bad.any(axis=1),
+        f"{metric}: the score",
+        "is NaN: a model must give every row a number",
+    )
+    return values
+
+
+def _refuse(bad: NDArray[np.bool_], what: str, fault: str) -> None:
+    if bad.any():
+        raise InputError(f"{what} of row {int(bad.argmax())} (counted from 0) {fault}")

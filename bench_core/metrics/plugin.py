@@ -1,0 +1,27 @@
+"""The built-in metrics, registered as a third party would register its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench_core.hookspecs import hookimpl
+from bench_core.metrics.catalogue import families, parse_metric
+from bench_core.protocols import Metric
+
+CUT_OFFS = (5, 10)
+
+
+@hookimpl
+def bench_metrics() -> Sequence[Metric]:
+    """Every family, those with a cut-off at 5 and 10, and without one where that has a meaning."""
+    return [parse_metric(name) for name in _spellings()]
+
+
+def _spellings() -> list[str]:
+    names = []
+    for family, metric in families().items():
+        if not metric.needs_cut_off:
+            names.append(family)
+        if "k" in metric.__dataclass_fields__:
+            names.extend(f"{family}@{k}" for k in CUT_OFFS)
+    return names

@@ -1,0 +1,312 @@
+"""Ranking metrics, one value per query.
+
+Ties. ``ties=expected`` (the default) gives the exact expected value over uniformly random order
+of tied documents; ``ties=stable`` takes documents of equal score in row order. A row with
+multiplicity m is m documents of equal score and label.
+
+Queries without a relevant document score 0 and are counted in ``unjudged``; ``empty=1`` gives
+them 1, ``empty=skip`` weight 0. For ndcg and err such a query has no grade above 0, for the
+others no grade of at least ``relevant`` (default 1).
+
+Grades are >= 0. Infinite scores are allowed and tie with one another; NaN is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.data import FloatArray, IntArray, Queries, Task
+from bench_core.errors import InputError
+from bench_core.metrics.base import Spelled, choice, number
+from bench_core.metrics.labels import Labels, checked_scores
+from bench_core.metrics.ranked import BoolArray, Ranked, bounds, rank
+from bench_core.protocols import MetricValues
+
+_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
+
+
+def _ties() -> str:
+    return choice("expected", ("expected", "stable"), "expected value over random order, or rows'")  # type: ignore[no-any-return]
+
+
+def _empty() -> str:
+    return choice("0", ("0", "1", "skip"), "value of a query without a relevant document")  # type: ignore[no-any-return]
+
+
+def _relevant() -> float:
+    return number(1.0, "lowest grade that counts as relevant")  # type: ignore[no-any-return]
+
+
+class RankingMetric(Spelled):
+    """What ranking metrics share; they differ in ``per_query``."""
+
+    __slots__ = ()
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
+    k: int | None
+    ties: str
+    empty: str
+
+    def values(
+        self,
+        scores: FloatArray,
+        y: FloatArray,
+        queries: Queries | None = None,
+        multiplicity: NDArray[np.int64] | None = None,
+    ) -> MetricValues:
+        """Value per query, weight 1 (0 for a skipped one). Needs ``queries``."""
+        return self.judge(scores, Labels(y, queries, multiplicity))
+
+    def judge(
+        self, scores: FloatArray, labels: Labels, ranked: Ranked | None = None
+    ) -> MetricValues:
+        """As ``values``, with labels prepared once; ``ranked`` to at least ``depth(labels)``."""
+        if labels.queries is None:
+            raise InputError(f"{self.name} needs queries: name the column of query numbers")
+        labels.once("grades", lambda: _check_grades(labels.y))
+        if ranked is None:
+            scores = checked_scores(scores, len(labels), self.name)
+            ranked = rank(scores, labels, self.depth(labels))
+        if self.ties == "stable":
+            ranked = ranked.untied()
+        judged = self.judged(labels)
+        values = np.where(judged, self.per_query(ranked, labels), float(self.empty == "1"))
+        weights = judged.astype(np.float64) if self.empty == "skip" else np.ones(len(judged))
+        return MetricValues(values, weights, int(len(judged) - judged.sum()))
+
+    def depth(self, labels: Labels) -> int:
+        """The places that matter: the cut-off, or all."""
+        longest = labels.once("longest", lambda: int(_totals(labels).max(initial=0)))
+        return longest if self.k is None else min(self.k, longest)
+
+    def judged(self, labels: Labels) -> BoolArray:
+        """Which queries hold a relevant document (q,)."""
+        return _relevant_totals(labels, self.threshold()) > 0
+
+    def threshold(self) -> float:
+        """Lowest grade that counts as relevant."""
+        relevant: float = getattr(self, "relevant", _ABOVE_ZERO)
+        return relevant
+
+    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        """Values (q,) where there is a relevant document, anything elsewhere."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Ndcg(RankingMetric):
+    """Discounted cumulative gain over that of the best order, gain 2^grade - 1, log2 discount.
+
+    ``gain=linear`` takes the grade itself. Ties: McSherry and Najork, ECIR 2008.
+    """
+
+    family: ClassVar[str] = "ndcg"
+    k: int | None = None
+    ties: str = _ties()
+    empty: str = _empty()
+    gain: str = choice("exponential", ("exponential", "linear"), "2^grade - 1, or the grade")
+
+    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        """DCG@k / ideal DCG@k."""
+        from bench_core.metrics import kernels
+
+        top = self.depth(labels)
+        single, summed = _running(labels, "discount", top)
+        gain = labels.once(
+            ("gain", self.gain), lambda: kernels.gains(labels.y, self.gain == "exponential")
+        )
+        ideal = labels.once(
+            ("ideal", self.gain, top),
+            lambda: kernels.ideal_dcg(
+                ranked.bounds, labels.copies, labels.y, gain, single, summed, top
+            ),
+        )
+        found = kernels.dcg(ranked, gain, single, summed, top)
+        return _ratio(found, ideal)
+
+
+@dataclass(frozen=True, slots=True)
+class Precision(RankingMetric):
+    """Relevant documents in the first k places, over k (also where the query is shorter)."""
+
+    family: ClassVar[str] = "precision"
+    needs_cut_off: ClassVar[bool] = True
+    k: int | None = None
+    ties: str = _ties()
+    empty: str = _empty()
+    relevant: float = _relevant()
+
+    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        """Expected hits / k."""
+        from bench_core.metrics import kernels
+
+        hits = kernels.relevant_at_top(
+            ranked,
+            _relevant_rows(labels, self.relevant),
+            self.depth(labels),
+        )
+        return np.asarray(hits / self.k, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class AveragePrecision(RankingMetric):
+    """Sum of the precisions at the relevant documents in the first k places, over the number of
+    ALL relevant documents of the query (as trec_eval, ir-measures and ranx do; some divide by
+    min(k, that number))."""
+
+    family: ClassVar[str] = "ap"
+    k: int | None = None
+    ties: str = _ties()
+    empty: str = _empty()
+    relevant: float = _relevant()
+
+    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        """Expected sum of precisions / relevant documents."""
+        from bench_core.metrics import kernels
+
+        top = self.depth(labels)
+        found = kernels.precision_sum(
+            ranked,
+            _relevant_rows(labels, self.relevant),
+            _running(labels, "inverse", top)[1],
+            top,
+        )
+        return _ratio(found, _relevant_totals(labels, self.relevant).astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class LeadingRunPrecision(RankingMetric):
+    """Length of the leading run of relevant documents in the first k places, over k; 1 if all
+    documents of the query are in that run.
+
+    The "Average Precision@5" of the papers around BudgetRF, BudgetPrune, Adapt and CEGB, as
+    their released code computes it: neither ``ap@5`` nor ``precision@5``.
+    """
+
+    family: ClassVar[str] = "leading_run_precision"
+    needs_cut_off: ClassVar[bool] = True
+    k: int | None = None
+    ties: str = _ties()
+    empty: str = _empty()
+    relevant: float = _relevant()
+
+    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        """Expected run / k."""
+        from bench_core.metrics import kernels
+
+        run = kernels.leading_run(
+            ranked,
+            _relevant_rows(labels, self.relevant),
+            self.depth(labels),
+        )
+        all_of_them = _relevant_totals(labels, self.relevant) == _totals(labels)
+        return np.where(all_of_them, 1.0, run / self.k)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedReciprocalRank(RankingMetric):
+    """Expected 1/place at which a user who reads from the top is satisfied (Chapelle et al.,
+    CIKM 2009); a document of grade g satisfies with probability (2^g - 1) / 2^top.
+
+    ``top`` is the highest grade of the scale, 4 by default; a higher grade is refused.
+    """
+
+    family: ClassVar[str] = "err"
+    k: int | None = None
+    ties: str = _ties()
+    empty: str = _empty()
+    top: float = number(4.0, "highest grade of the scale")
+
+    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        """Expected 1/place, 0 where the user leaves the first k places unsatisfied."""
+        from bench_core.metrics import kernels
+
+        satisfies = labels.once(("satisfies", self.top), lambda: self._satisfies(labels.y))
+        found: FloatArray = kernels.reciprocal_cascade(ranked, satisfies, self.depth(labels))
+        return found
+
+    def _satisfies(self, y: FloatArray) -> FloatArray:
+        if y.max(initial=0.0) > self.top:
+            raise InputError(
+                f"{self.name}: grade {y.max():g} of row {int(y.argmax())} (counted from 0) is "
+                f"above top={self.top:g}: name the highest grade, such as err@5(top=5)"
+            )
+        return np.asarray((np.exp2(y) - 1.0) / 2.0**self.top, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class ReciprocalRank(RankingMetric):
+    """1 / place of the first relevant document; 0 where it stands beyond the cut-off."""
+
+    family: ClassVar[str] = "mrr"
+    k: int | None = None
+    ties: str = _ties()
+    empty: str = _empty()
+    relevant: float = _relevant()
+
+    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        """Expected 1/place."""
+        from bench_core.metrics import kernels
+
+        found: FloatArray = kernels.first_relevant(
+            ranked,
+            _relevant_rows(labels, self.relevant),
+            self.depth(labels),
+        )
+        return found
+
+
+def _check_grades(y: FloatArray) -> None:
+    bad = (y < 0) | ~np.isfinite(y)
+    if bad.any():
+        row = int(bad.argmax())
+        raise InputError(
+            f"the label {y[row]:g} of row {row} (counted from 0) is not a grade: "
+            "ranking needs finite grades >= 0"
+        )
+
+
+def _totals(labels: Labels) -> IntArray:
+    def make() -> IntArray:
+        from bench_core.metrics import kernels
+
+        counted: IntArray = kernels.totals(bounds(labels), labels.copies)
+        return counted
+
+    return labels.once("totals", make)
+
+
+def _relevant_rows(labels: Labels, threshold: float) -> BoolArray:
+    return labels.once(("relevant", threshold), lambda: labels.y >= threshold)
+
+
+def _relevant_totals(labels: Labels, threshold: float) -> IntArray:
+    def make() -> IntArray:
+        from bench_core.metrics import kernels
+
+        rows = _relevant_rows(labels, threshold)
+        counted: IntArray = kernels.relevant_totals(bounds(labels), labels.copies, rows)
+        return counted
+
+    return labels.once(("relevant totals", threshold), make)
+
+
+def _running(labels: Labels, what: str, top: int) -> tuple[FloatArray, FloatArray]:
+    """Terms by place (top,) and their running sums (top + 1,), each rounded once."""
+
+    def make() -> tuple[FloatArray, FloatArray]:
+        place = np.arange(1, top + 1, dtype=np.longdouble)
+        terms = 1 / (np.log2(place + 1) if what == "discount" else place)
+        summed = np.concatenate([[np.longdouble(0)], np.cumsum(terms)])
+        return terms.astype(np.float64), summed.astype(np.float64)
+
+    return labels.once((what, top), make)
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """part / whole, at most 1 against rounding, 0 where there is nothing to divide by."""
+    safe = np.where(whole > 0, whole, 1.0)
+    return np.minimum(part / safe, 1.0)
