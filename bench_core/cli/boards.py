@@ -1,0 +1,48 @@
+"""From the store to the leaderboard, for the verbs that show one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.store import RunInfo
+
+PAGES = (".html", ".htm")
+
+
+def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
+    """A run and its finished rows, of which there must be some."""
+    from bench_core.store import Store
+
+    kept = Store(store)
+    info = kept.info(run)
+    frame = kept.frame(run)
+    if frame.empty:
+        raise UsageError(f"run {info.run} in {store} has no finished trials yet: run it again")
+    return info, frame
+
+
+def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: bool) -> None:
+    """The leaderboard on the terminal, or in a file: a page (.html) or plain text."""
+    from bench_reports.board import boards
+
+    from bench_core.cli.tables import console, write_text
+
+    info, frame = finished(store, run)
+    if output is None:
+        from bench_reports.console import show_boards
+
+        show_boards(info, boards(info, frame), console(), verbose=verbose)
+    elif output.suffix.lower() in PAGES:
+        from bench_reports.html import page
+
+        write_text(output, page(info, boards(info, frame), frame))
+    else:
+        from bench_reports.console import text_boards
+
+        write_text(output, text_boards(info, boards(info, frame), verbose=verbose))

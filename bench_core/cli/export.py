@@ -1,0 +1,105 @@
+"""``bench export``: the results as a table for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench_core.cli import options
+from bench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMATS = ("csv", "json", "parquet")
+
+
+@click.command(
+    "export",
+    short_help="Write a run's results as CSV, JSON or Parquet.",
+    epilog="""\b
+Examples:
+  bench export > results.csv
+  bench export -o results.parquet
+  bench export 20260102-1 --format json | head
+
+\b
+One row for each trial, operating point and split; params and point are JSON.""",
+)
+@options.run_argument
+@click.option(
+    "-f",
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    help="Default: by the suffix of --output, else csv.",
+)
+@options.output_option
+@options.store_option
+@options.common_options
+def command(
+    run: str,
+    kind: str | None,
+    output: Path | None,
+    store: Path,
+    quiet: bool,
+    verbose: bool,
+    **_: Any,
+) -> int:
+    """Write the results of RUN: one row for each trial, operating point and split."""
+    from bench_core.cli.tables import write_bytes
+    from bench_core.store import Store
+
+    chosen = kind or _by_suffix(output)
+    if chosen == "parquet" and output is None:
+        raise UsageError("parquet is no text: name a file with -o results.parquet")
+    content = _WRITERS[chosen](Store(store).frame(run))
+    if output is None:
+        click.echo(content, nl=False)
+    else:
+        write_bytes(output, content)
+        if not quiet:
+            options.note(f"wrote {output}")
+    return 0
+
+
+def _by_suffix(output: Path | None) -> str:
+    suffix = output.suffix.lower().lstrip(".") if output else "csv"
+    if suffix not in FORMATS:
+        raise UsageError(
+            f"cannot tell a format from {output}: end it in .csv, .json or .parquet, "
+            "or give --format"
+        )
+    return suffix
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    return str(frame.to_csv(index=False, lineterminator="\n")).encode()
+
+
+def _json(frame: pd.DataFrame) -> bytes:
+    """A list of objects; values that are not numbers are null."""
+    return str(frame.to_json(orient="records", indent=1, double_precision=15)).encode() + b"\n"
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    from io import BytesIO
+
+    buffer = BytesIO()
+    try:
+        frame.to_parquet(buffer, index=False)
+    except ImportError as error:
+        raise UsageError(
+            "Parquet needs pyarrow: pip install 'budget-bench[parquet]', or export csv"
+        ) from error
+    return buffer.getvalue()
+
+
+_WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
+    "csv": _csv,
+    "json": _json,
+    "parquet": _parquet,
+}

@@ -1,0 +1,161 @@
+"""``bench list KIND``: what is there to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench_core.cli import options
+from bench_core.errors import InputError
+
+if TYPE_CHECKING:
+    from bench_core.cli.tables import Table
+    from bench_core.registry import Registry
+
+KINDS = ("learners", "datasets", "suites", "metrics", "plugins")
+
+
+class Kind(click.Choice[str]):
+    """A choice whose refusal names the nearest ones."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """The nearest kinds, or all."""
+        from bench_core.registry import unknown
+
+        return unknown("kind", str(value), KINDS)
+
+
+@click.command(
+    "list",
+    short_help="List learners, datasets, suites, metrics or plugins.",
+    epilog="""\b
+Examples:
+  bench list learners
+  bench list datasets | grep ranking
+  bench list plugins                     shows those that failed to load, and why
+  bench list learners -p my_module       with a module of the current folder""",
+)
+@click.argument("kind", type=Kind(KINDS), metavar="KIND")
+@options.output_option
+@options.common_options
+def command(
+    kind: str,
+    output: Any,
+    plugins: Sequence[str],
+    quiet: bool,
+    verbose: bool,
+    debug: bool,
+) -> None:
+    """List what plugins offer: KIND is learners, datasets, suites, metrics or plugins.
+
+    'bench show NAME' tells more about one of them.
+    """
+    from bench_core.cli.tables import deliver
+
+    registry = options.registry(plugins)
+    deliver(_TABLES[kind](registry), output)
+    broken = [p.name for p in registry.plugins if p.error]
+    if broken and kind != "plugins" and not quiet:
+        options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")
+
+
+def _learners(registry: Registry) -> Table:
+    from bench_core.cli.tables import Column, Table
+
+    rows = [
+        (name, ", ".join(sorted(learner.tasks)), registry.origin["learner", name], summary(learner))
+        for name, learner in sorted(registry.learners.items())
+    ]
+    columns = (Column("learner", style="bold"), Column("tasks", fold=True), Column("plugin"))
+    return Table("", (*columns, Column("what it is", fold=True)), rows)
+
+
+def _datasets(registry: Registry) -> Table:
+    from bench_core.cli.tables import Column, Table
+
+    rows = [
+        (
+            name,
+            str(dataset.task),
+            str(dataset.folds),
+            f"generator for {dataset.stand_in_for}" if dataset.stand_in_for else _origin(dataset),
+            dataset.title,
+        )
+        for name, dataset in sorted(registry.datasets.items())
+    ]
+    columns = (Column("data set", style="bold"), Column("task"), Column("folds", right=True))
+    more = (Column("comes from", fold=True), Column("title", fold=True))
+    return Table("", (*columns, *more), rows)
+
+
+def _origin(dataset: Any) -> str:
+    return "your files" if dataset.files else "bundled or generated"
+
+
+def _suites(registry: Registry) -> Table:
+    from bench_core.cli.tables import Column, Table
+    from bench_core.suites import read_suite
+
+    rows = []
+    for name, path in sorted(registry.suites().items()):
+        try:
+            suite = read_suite(path)
+            rows.append((name, ", ".join(d.name for d in suite.datasets), suite.title))
+        except InputError as fault:
+            rows.append((name, "", f"unusable: {fault}"))
+    columns = (Column("suite", style="bold"), Column("data sets", fold=True))
+    return Table("", (*columns, Column("title", fold=True)), rows)
+
+
+def _metrics(registry: Registry) -> Table:
+    from bench_core.cli.tables import Column, Table
+
+    rows = [
+        (
+            name,
+            "higher" if metric.higher_is_better else "lower",
+            ", ".join(sorted(metric.tasks)),
+            registry.origin["metric", name],
+        )
+        for name, metric in sorted(registry.metrics.items())
+    ]
+    columns = (Column("metric", style="bold"), Column("better is"), Column("tasks", fold=True))
+    return Table("", (*columns, Column("plugin")), rows)
+
+
+def _plugins(registry: Registry) -> Table:
+    from bench_core.cli.tables import Column, Table
+
+    rows = [
+        (
+            plugin.name,
+            plugin.origin,
+            plugin.version or "-",
+            plugin.module,
+            f"failed: {plugin.error}" if plugin.error else "loaded",
+        )
+        for plugin in sorted(registry.plugins, key=lambda p: (not p.error, p.name))
+    ]
+    styles = ["yellow" if row[-1] != "loaded" else "" for row in rows]
+    titles = ("plugin", "comes from", "version", "module")
+    columns = [Column(title, style="bold" if title == "plugin" else "") for title in titles]
+    return Table("", (*columns, Column("state", fold=True)), rows, styles)
+
+
+def summary(thing: object) -> str:
+    """The first line of a docstring, unless it is the one dataclasses invent."""
+    doc = (getattr(thing, "__doc__", None) or "").strip()
+    first = doc.split("\n\n")[0].replace("\n", " ")
+    invented = first.startswith(f"{getattr(thing, '__name__', '')}(")
+    return "" if invented else " ".join(first.split())
+
+
+_TABLES: dict[str, Callable[[Registry], Table]] = {
+    "learners": _learners,
+    "datasets": _datasets,
+    "suites": _suites,
+    "metrics": _metrics,
+    "plugins": _plugins,
+}

@@ -1,0 +1,151 @@
+"""Option types and the options that several verbs share, spelt once."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from bench_core.registry import Registry
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+STORE = Path("results/bench.db")
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_BYTES = {"": 1, "b": 1} | {
+    prefix + end: base**power
+    for power, prefix in enumerate("kmgt", start=1)
+    for end, base in (("", 1024), ("ib", 1024), ("b", 1000))
+}
+
+
+class Quantity(click.ParamType[float]):
+    """A number with a unit out of a table, such as ``10m`` or ``4GiB``."""
+
+    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
+        self.name = name
+        self._units = units
+        self._example = example
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number in the table's base unit; a fault names the units."""
+        if isinstance(value, int | float):
+            return value
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value)
+        unit = self._units.get(match[2].lower()) if match else None
+        if match is None or unit is None or float(match[1]) == 0:
+            self.fail(f"{value!r} is no {self.name}: write {self._example}", param, ctx)
+        return float(match[1]) * unit
+
+
+DURATION = Quantity("duration", _SECONDS, "for example 90s, 10m or 2h")
+MEMORY = Quantity("amount of memory", _BYTES, "for example 500MiB or 4GiB")
+
+
+def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Lists by comma or by repetition, in order, each name once."""
+    names = [name.strip() for value in values for name in value.split(",")]
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def names_option(*spellings: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option that takes a list of names."""
+    defaults: dict[str, Any] = {"multiple": True, "callback": split_names, "metavar": "NAMES"}
+    return click.option(*spellings, **(defaults | settings))
+
+
+def whole_numbers(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> tuple[int, ...]:
+    """Lists of whole numbers >= 0 by comma, repetition or range: ``0,1,2`` or ``0-2``."""
+    numbers: list[int] = []
+    for name in split_names(ctx, param, values):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", name)
+        last = int(match[2] or match[1]) if match else -1
+        if match is None or not int(match[1]) <= last < int(match[1]) + 10_000:
+            raise click.BadParameter(f"{name!r} is no whole number or range: write 0,1,2 or 0-2")
+        numbers.extend(range(int(match[1]), last + 1))
+    return tuple(dict.fromkeys(numbers))
+
+
+def numbers_option(*spellings: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option that takes a list of whole numbers."""
+    defaults: dict[str, Any] = {"multiple": True, "callback": whole_numbers, "metavar": "NUMBERS"}
+    return click.option(*spellings, **(defaults | settings))
+
+
+def _all(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+plugins_option = click.option(
+    "-p",
+    "--plugin",
+    "plugins",
+    multiple=True,
+    callback=split_names,
+    metavar="MODULE",
+    help="Load a plugin module of the current folder or the environment that is not installed "
+    "as a plugin.",
+)
+
+store_option = click.option(
+    "--store",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="BENCH_STORE",
+    default=STORE,
+    show_default=True,
+    show_envvar=True,
+    metavar="FILE",
+    help="Where results are kept.",
+)
+
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write to this file instead of the terminal.",
+)
+
+common_options = _all(
+    plugins_option,
+    click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result."),
+    click.option("-v", "--verbose", is_flag=True, help="Show more details."),
+    click.option("--debug", is_flag=True, help="Show the traceback of an error."),
+)
+
+run_argument = click.argument("run", default="last", metavar="[RUN]")
+
+
+def registry(plugins: Sequence[str]) -> Registry:
+    """All installed plugins, and those of ``-p``, which may lie in the current folder."""
+    from bench_core.registry import load_registry
+
+    find_plugins_here(plugins)
+    return load_registry(plugins)
+
+
+def find_plugins_here(plugins: Sequence[str]) -> None:
+    """Make modules of the current folder importable, if ``-p`` named any."""
+    here = str(Path.cwd())
+    if plugins and here not in sys.path:
+        sys.path.insert(0, here)
+
+
+def note(message: str) -> None:
+    """A remark on stderr, so that stdout holds nothing but the result."""
+    click.echo(message, err=True)

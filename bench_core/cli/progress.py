@@ -1,0 +1,219 @@
+"""Progress of a run on stderr: bars with time left on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
+    from bench_core.execution.events import Event
+
+
+class Progress(Protocol):
+    """Shows events while its ``with`` block lasts."""
+
+    def __call__(self, event: Event) -> None:
+        """Take one piece of news; cheap."""
+
+
+def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManager[Progress]:
+    """The display that suits stderr and the options."""
+    if quiet:
+        return Silent()
+    if not bars:
+        return Lines(jobs=False, verbose=verbose)
+    if sys.stderr.isatty():
+        return Bars(verbose=verbose)
+    return Lines(jobs=True, verbose=verbose)
+
+
+class Silent:
+    """Shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def __call__(self, event: Event) -> None:
+        """Ignore it."""
+
+
+class Lines:
+    """A line per note, per data set and, with ``jobs``, per finished job."""
+
+    def __init__(self, *, jobs: bool, verbose: bool) -> None:
+        self._jobs = jobs
+        self._verbose = verbose
+        self._prepared: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def __call__(self, event: Event) -> None:
+        """Write what is worth a line."""
+        line = self._line(event)
+        if line:
+            print(line, file=sys.stderr, flush=True)
+
+    def _line(self, event: Event) -> str:
+        if event.kind == "note":
+            return note_line(event)
+        if not self._jobs:
+            return ""
+        if event.kind == "prepare" and event.title not in self._prepared:
+            self._prepared.add(event.title)
+            return f"preparing {event.title}"
+        if event.kind == "plan":
+            return plan_line(event)
+        if event.kind == "finish":
+            return finish_line(event)
+        if event.kind == "start" and self._verbose:
+            return f"started {event.activity} {event.title}"
+        return ""
+
+
+class Bars:
+    """An overall bar and one for each running job, with notes and failures above them."""
+
+    def __init__(self, *, verbose: bool, console: Console | None = None) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        from bench_core.cli import tables
+
+        self._verbose = verbose
+        self._console = console or tables.console(stderr=True)
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left", style="dim"),
+            TimeRemainingColumn(compact=True),
+            console=self._console,
+            transient=True,
+            speed_estimate_period=300,
+        )
+        self._overall: TaskID | None = None
+        self._jobs: dict[str, TaskID] = {}
+        self._share: dict[str, float] = {}
+        self._finished = 0
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Move the bars."""
+        getattr(self, f"_on_{event.kind}")(event)
+
+    def _on_note(self, event: Event) -> None:
+        self._say(note_line(event), "yellow" if event.warning else "")
+
+    def _on_prepare(self, event: Event) -> None:
+        bar = self._bar(f"prepare {event.title}", f"preparing {event.title}", event.total)
+        self._bars.update(bar, completed=event.done)
+        if event.total and event.done >= event.total:
+            self._drop(f"prepare {event.title}")
+
+    def _on_plan(self, event: Event) -> None:
+        for key in list(self._jobs):
+            self._drop(key)
+        self._finished = event.done
+        if event.total > event.done:
+            self._overall = self._bars.add_task("all jobs", total=event.total, completed=event.done)
+        self._say(plan_line(event), "dim")
+
+    def _on_start(self, event: Event) -> None:
+        self._bar(event.key, f"  {event.activity} {event.title}", event.total)
+
+    def _on_progress(self, event: Event) -> None:
+        bar = self._bar(event.key, f"  {event.activity} {event.title}", event.total)
+        self._bars.update(bar, completed=event.done, total=event.total or None)
+        self._share[event.key] = event.done / event.total if event.total else 0.0
+        self._move_overall()
+
+    def _on_finish(self, event: Event) -> None:
+        self._drop(event.key)
+        self._finished = event.jobs_done or self._finished + 1
+        self._move_overall()
+        if event.status != "ok" or self._verbose:
+            self._say(finish_line(event), "" if event.status == "ok" else "red")
+
+    def _bar(self, key: str, description: str, total: int) -> TaskID:
+        if key not in self._jobs:
+            self._jobs[key] = self._bars.add_task(description, total=total or None)
+        return self._jobs[key]
+
+    def _drop(self, key: str) -> None:
+        self._share.pop(key, None)
+        if key in self._jobs:
+            self._bars.remove_task(self._jobs.pop(key))
+
+    def _move_overall(self) -> None:
+        if self._overall is not None:
+            whole = self._finished + sum(self._share.values())
+            self._bars.update(self._overall, completed=round(whole, 2))
+
+    def _say(self, line: str, style: str) -> None:
+        from rich.text import Text
+
+        self._bars.console.print(Text(line, style=style))
+
+
+def note_line(event: Event) -> str:
+    """A remark, marked where it is a warning."""
+    return f"warning: {event.message}" if event.warning else event.message
+
+
+def plan_line(event: Event) -> str:
+    """How much there is to do."""
+    if not event.total:
+        return event.message or "nothing to do"
+    left = event.total - event.done
+    kept = f", {event.done} more are finished already" if event.done else ""
+    return event.message or f"{left} job{'s' if left != 1 else ''} to do{kept}"
+
+
+def finish_line(event: Event) -> str:
+    """One finished job: count, status, what, seconds, and why it failed."""
+    width = len(str(event.jobs_total))
+    count = f"[{event.jobs_done:>{width}}/{event.jobs_total}]"
+    why = f": {' '.join(event.message.split())}" if event.message else ""
+    return f"{count} {event.status} {event.activity} {event.title} ({event.seconds:.1f} s){why}"
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``3 min 20 s`` or ``2 h 5 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,189 @@
+"""``bench show NAME``: a learner's parameters, a data set's files, a suite, a metric."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench_core.cli import options
+from bench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench_core.registry import Registry
+
+
+@click.command(
+    "show",
+    short_help="Show what a learner, data set, suite or metric is.",
+    epilog="""\b
+Examples:
+  bench show miser               parameters with types, defaults and meaning
+  bench show yahoo               a data set's files and where to put them; the suite of that name
+  bench show yahoo --kind suite
+  bench show ndcg@5""",
+)
+@click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(["learner", "dataset", "suite", "metric"]),
+    help="Which one is meant where several share the name.",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="BENCH_DATA",
+    show_envvar=True,
+    metavar="FOLDER",
+    help="Where to look for a publisher's files.",
+)
+@options.output_option
+@options.common_options
+def command(
+    name: str,
+    kind: str | None,
+    data_dir: Path | None,
+    output: Path | None,
+    plugins: Sequence[str],
+    quiet: bool,
+    verbose: bool,
+    debug: bool,
+) -> None:
+    """Show what NAME is: a learner, a data set, a suite or a metric."""
+    from bench_core.cli.tables import write_text
+
+    registry = options.registry(plugins)
+    text = "\n\n".join(_described(registry, name, kind, data_dir))
+    if output is None:
+        click.echo(text)
+    else:
+        write_text(output, text + "\n")
+
+
+def _described(registry: Registry, name: str, kind: str | None, data_dir: Path | None) -> list[str]:
+    """One paragraph for each thing of that name, or UsageError with the nearest names."""
+    describe: dict[str, tuple[Sequence[str], Callable[[], str]]] = {
+        "learner": (list(registry.learners), lambda: learner_text(registry, name)),
+        "dataset": (list(registry.datasets), lambda: dataset_text(registry, name, data_dir)),
+        "suite": (list(registry.suites()), lambda: suite_text(registry, name)),
+        "metric": (list(registry.metrics), lambda: metric_text(registry, name)),
+    }
+    asked = {kind: describe[kind]} if kind else describe
+    found = [text() for names, text in asked.values() if name in names]
+    if not found and kind in (None, "metric") and "@" in name:
+        found = [metric_text(registry, name)]
+    if not found:
+        from bench_core.registry import unknown
+
+        known = sorted({n for names, _ in asked.values() for n in names})
+        raise UsageError(unknown(kind or "name", name, known) + "; see 'bench list KIND'")
+    return found
+
+
+def learner_text(registry: Registry, name: str) -> str:
+    """A learner's documentation and its parameters."""
+    learner = registry.learner(name)
+    lines = [f"{name}: learner, {_from(registry, 'learner', name)}"]
+    lines += [f"  tasks: {', '.join(sorted(learner.tasks))}", *_doc(learner)]
+    fields = list(getattr(learner, "__dataclass_fields__", {}).values())
+    if fields:
+        lines += ["", f"Parameters (--set {name}.{fields[0].name}=VALUE; a list is a grid):"]
+    for field in fields:
+        lines.append(f"  {field.name}: {type_name(field.type)} = {default_text(field)}")
+        if field.metadata.get("doc"):
+            lines += _wrapped(str(field.metadata["doc"]), "      ")
+    return "\n".join(lines)
+
+
+def type_name(annotation: Any) -> str:
+    """A field's type as it is written in Python."""
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "?")
+
+
+def default_text(field: dataclasses.Field[Any]) -> str:
+    """A field's default as a TOML literal where there is one."""
+    if field.default is not dataclasses.MISSING:
+        value = field.default
+    elif field.default_factory is not dataclasses.MISSING:
+        value = field.default_factory()
+    else:
+        return "(required)"
+    return toml_literal(value)
+
+
+def toml_literal(value: Any) -> str:
+    """As it would stand in a suite; what TOML cannot spell stands in Python's spelling."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(toml_literal, value))}]"
+    if dataclasses.is_dataclass(value) and hasattr(value, "name"):
+        return f'"{value.name}"'
+    return str(value)
+
+
+def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
+    """A data set's files, and where to put them."""
+    dataset = registry.dataset(name)
+    lines = [f"{name}: data set, {_from(registry, 'dataset', name)}", f"  {dataset.title}"]
+    lines += [f"  task: {dataset.task}", f"  folds: {dataset.folds}"]
+    if dataset.stand_in_for:
+        lines.append(f"  stands in for {dataset.stand_in_for} where its files are absent")
+    lines += _doc(dataset)
+    if not dataset.files:
+        return "\n".join([*lines, "", "Needs no files: bundled or generated."])
+    folder = data_dir or data_folder()
+    lines += ["", f"Files, to be put under {folder} (--data-dir or BENCH_DATA; .gz is read too):"]
+    for file in dataset.files:
+        there = any((folder / f"{file}{end}").exists() for end in ("", ".gz"))
+        lines.append(f"  {'found  ' if there else 'missing'}  {file}")
+    return "\n".join(lines)
+
+
+def data_folder() -> Path:
+    """The user's data folder, where publisher's files are searched by default."""
+    from platformdirs import user_data_path
+
+    return user_data_path("budget-bench", appauthor=False)
+
+
+def suite_text(registry: Registry, name: str) -> str:
+    """The suite's file as it is: TOML is its own documentation."""
+    path = registry.suites()[name]
+    return f"{name}: suite, {path}\n\n{path.read_text(encoding='utf-8').strip()}"
+
+
+def metric_text(registry: Registry, name: str) -> str:
+    """What a metric is and which way it points."""
+    metric = registry.metric(name)
+    better = "higher" if metric.higher_is_better else "lower"
+    lines = [f"{name}: metric, {better} is better", f"  tasks: {', '.join(sorted(metric.tasks))}"]
+    return "\n".join([*lines, *_doc(type(metric))])
+
+
+def _from(registry: Registry, kind: str, name: str) -> str:
+    origin = registry.origin.get((("data set" if kind == "dataset" else kind), name), "?")
+    return f"plugin {origin}"
+
+
+def _doc(thing: type) -> list[str]:
+    """The docstring, indented, unless it is the one dataclasses invent."""
+    from inspect import cleandoc
+
+    from bench_core.cli.list import summary
+
+    doc = cleandoc(thing.__doc__ or "") if summary(thing) else ""
+    return [""] + [f"  {line}".rstrip() for line in doc.splitlines()] if doc else []
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, 96, initial_indent=indent, subsequent_indent=indent)

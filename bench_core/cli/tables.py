@@ -1,0 +1,185 @@
+"""Tables for people: framed on a terminal, records on a narrow one, plain lines elsewhere.
+
+Without a terminal a row is one line, never cut, its columns two or more blanks apart, so that
+``grep``, ``sort`` and ``awk`` find what they expect.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN_WIDTH = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading, and on which side its cells are aligned; ``style`` in rich's words."""
+
+    title: str
+    right: bool = False
+    style: str = ""
+    fold: bool = False  # may be broken over several lines
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells are plain text; a row's style colours it on a terminal."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    row_styles: Sequence[str] = field(default=())
+    footer: Sequence[str] = field(default=())
+
+
+def console(stderr: bool = False) -> Console:
+    """A rich console that hands a broken pipe on and, without a terminal, never breaks lines."""
+    from rich.console import Console
+
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PLAIN_WIDTH
+    return Plain(stderr=stderr, width=width, highlight=False, emoji=False, soft_wrap=False)
+
+
+def show(table: Table, to: Console) -> None:
+    """Write the table in the form that suits the console."""
+    if not to.is_terminal:
+        for line in plain_lines(table):
+            to.out(line, highlight=False)
+    elif _least_width(table) > to.width:
+        _show_records(table, to)
+    else:
+        _show_framed(table, to)
+
+
+def plain_lines(table: Table) -> list[str]:
+    """Title, headings, one line a row, footer."""
+    cells = [[_one_line(c) for c in row] for row in table.rows]
+    head = [c.title for c in table.columns]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    lines = [table.title] if table.title else []
+    for row in [head, *cells]:
+        parts = [
+            cell.rjust(width) if column.right else cell.ljust(width)
+            for cell, width, column in zip(row, widths, table.columns, strict=True)
+        ]
+        lines.append("  ".join(parts).rstrip())
+    return [*lines, *table.footer]
+
+
+def _one_line(text: str) -> str:
+    """Without line breaks and other control characters, which could act on a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _least_width(table: Table) -> int:
+    """The width below which a framed table would have to cut or break its cells."""
+    cells = [[c.title for c in table.columns], *table.rows]
+    widths = [
+        min(18, max(map(len, column))) if table.columns[i].fold else max(map(len, column))
+        for i, column in enumerate(zip(*cells, strict=True))
+    ]
+    return sum(widths) + 2 * len(widths) + 1
+
+
+def _show_framed(table: Table, to: Console) -> None:
+    from rich import box
+    from rich.table import Table as Framed
+    from rich.text import Text
+
+    framed = Framed(
+        title=Text(table.title) if table.title else None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+    )
+    for column in table.columns:
+        framed.add_column(
+            Text(column.title),
+            justify="right" if column.right else "left",
+            style=column.style,
+            no_wrap=not column.fold,
+            overflow="fold",
+        )
+    styles = table.row_styles or [""] * len(table.rows)
+    for row, style in zip(table.rows, styles, strict=True):
+        framed.add_row(*(Text(_one_line(cell)) for cell in row), style=style or None)
+    to.print(framed)
+    for line in table.footer:
+        to.print(Text(line, style="dim"))
+
+
+def _show_records(table: Table, to: Console) -> None:
+    from rich.text import Text
+
+    if table.title:
+        to.print(Text(table.title, style="bold"))
+    styles = table.row_styles or [""] * len(table.rows)
+    for row, style in zip(table.rows, styles, strict=True):
+        first, *rest = zip(table.columns, row, strict=True)
+        to.print(Text(_one_line(first[1]), style=style or "bold"))
+        for column, cell in rest:
+            if cell:
+                to.print(Text(f"  {column.title}: {_one_line(cell)}"), overflow="fold")
+    for line in table.footer:
+        to.print(Text(line, style="dim"))
+
+
+def deliver(table: Table, output: Path | None) -> None:
+    """To the file if one is named, else to stdout."""
+    if output is None:
+        show(table, console())
+    else:
+        write_text(output, "\n".join(plain_lines(table)) + "\n")
+
+
+def write_text(output: Path, text: str) -> None:
+    """Write a whole text file or nothing; ``-`` is stdout."""
+    write_bytes(output, text.encode())
+
+
+def write_bytes(output: Path, content: bytes) -> None:
+    """Write a whole file or nothing (into a neighbour first, then renamed); ``-`` is stdout."""
+    if str(output) == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        return
+    if output.is_dir():
+        raise UsageError(f"cannot write {output}: it is a folder; name a file in it")
+    try:
+        if output.exists() and not output.is_file():  # a pipe or a device is never replaced
+            output.write_bytes(content)
+        else:
+            _replace(output.resolve(), content)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {output}: {error.strerror}; choose another place or mend its permissions"
+        ) from error
+
+
+def _replace(target: Path, content: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
