@@ -103,7 +103,11 @@ def module_digest(name: str) -> str:
 
 
 def fit_key(
-    learner: Mapping[str, Any], needs: Iterable[str], data: Mapping[str, Any], metric: str, seed: int
+    learner: Mapping[str, Any],
+    needs: Iterable[str],
+    data: Mapping[str, Any],
+    metric: str,
+    seed: int,
 ) -> str:
     """The FitKey. ``learner`` from ``learner_key``, ``needs`` FitKeys, ``data`` fingerprint,
     task, classes, fold and prices."""
