@@ -24,19 +24,7 @@ from bench_core.data import FloatArray, IntArray
 from bench_core.metrics.ranked import BoolArray, Ranked
 
 _fast: Any = njit(cache=True, nogil=True)
-_SHORT = 64
-
-
-@_fast
-def _insert(scores: FloatArray, order: IntArray, start: int, filled: int, row: int) -> None:
-    """Put ``row`` behind all that score at least as much among ``order[start:filled]``; a
-    full list (``filled`` is then its last slot) loses its last entry."""
-    score = scores[row]
-    i = filled
-    while i > start and scores[order[i - 1]] < score:
-        order[i] = order[i - 1]
-        i -= 1
-    order[i] = row
+_SHORT = 32
 
 
 @_fast
@@ -48,34 +36,73 @@ def rank(ranked: Ranked, scores: FloatArray, depth: int) -> None:
     order, stop, tied = ranked.order, ranked.stop, ranked.tied
     for j in range(len(stop)):
         a, b = ranked.bounds[j], ranked.bounds[j + 1]
-        if 4 * depth <= b - a and depth <= _SHORT:
-            end = a + depth
-            for row in range(a, end):
-                _insert(scores, order, a, row, row)
-            worst = scores[order[end - 1]]
-            for row in range(end, b):
-                if scores[row] > worst:
-                    _insert(scores, order, a, end - 1, row)
-                    worst = scores[order[end - 1]]
-            last = a
-            for i in range(a, end):  # rows that tie with the last one: rebuild them in row order
-                if scores[order[i]] > worst:
-                    last = i + 1
-            for row in range(a, b):
-                if scores[row] == worst:
-                    order[last] = row
-                    last += 1
-            stop[j] = last
-        elif b - a <= _SHORT:
-            for row in range(a, b):
-                _insert(scores, order, a, row, row)
-            stop[j] = b
+        if depth < b - a and depth <= _SHORT:
+            stop[j] = _best(scores, a, b, depth, order)
         else:
-            order[a:b] = a + np.argsort(-scores[a:b], kind="mergesort")
+            _sort(scores, a, b, order)
             stop[j] = b
         tied[a] = False
         for i in range(a + 1, stop[j]):
             tied[i] = scores[order[i]] == scores[order[i - 1]]
+
+
+@_fast
+def _insert(scores: FloatArray, order: IntArray, start: int, last: int, row: int) -> None:
+    """Put ``row`` behind all of ``order[start:last]`` that score at least as much; what stood
+    in ``order[last]`` is lost."""
+    score = scores[row]
+    i = last
+    while i > start and scores[order[i - 1]] < score:
+        order[i] = order[i - 1]
+        i -= 1
+    order[i] = row
+
+
+@_fast
+def _best(scores: FloatArray, a: int, b: int, depth: int, order: IntArray) -> int:
+    """Order the best ``depth`` of rows ``a:b`` and their ties; returns where they end."""
+    last = a + depth - 1
+    for row in range(a, last + 1):
+        _insert(scores, order, a, row, row)
+    worst = scores[order[last]]
+    for row in range(last + 1, b):
+        if scores[row] > worst:
+            _insert(scores, order, a, last, row)
+            worst = scores[order[last]]
+    end = last + 1
+    while end > a and scores[order[end - 1]] == worst:
+        end -= 1
+    for row in range(a, b):  # the rows that tie with the last one, each in its turn
+        if scores[row] == worst:
+            order[end] = row
+            end += 1
+    return end
+
+
+@_fast
+def _sort(scores: FloatArray, a: int, b: int, order: IntArray) -> None:
+    """Order all rows ``a:b``: a stable merge sort over runs of insertion sort."""
+    width = _SHORT
+    for start in range(a, b, width):
+        for row in range(start, min(start + width, b)):
+            _insert(scores, order, start, row, row)
+    if b - a <= width:
+        return
+    spare = np.empty(b - a, dtype=np.int64)
+    while width < b - a:
+        for start in range(a, b, 2 * width):
+            middle, end = min(start + width, b), min(start + 2 * width, b)
+            i, k = start, middle
+            for to in range(start, end):
+                if k == end or (i < middle and scores[order[i]] >= scores[order[k]]):
+                    spare[to - a] = order[i]
+                    i += 1
+                else:
+                    spare[to - a] = order[k]
+                    k += 1
+        for i in range(a, b):
+            order[i] = spare[i - a]
+        width *= 2
 
 
 @_fast
@@ -89,7 +116,9 @@ def _group_end(ranked: Ranked, i: int, stop: int) -> int:
 @_fast
 def gains(y: FloatArray, exponential: bool) -> FloatArray:
     """2^grade - 1 or the grade itself, per row."""
-    table = 2.0 ** np.arange(64) - 1.0
+    table = np.empty(64)
+    for i in range(64):
+        table[i] = 2.0**i - 1.0
     out = np.empty(len(y))
     for i in range(len(y)):
         grade = y[i]
@@ -119,8 +148,7 @@ def relevant_totals(bounds: IntArray, copies: IntArray, relevant: BoolArray) -> 
     out = np.zeros(len(bounds) - 1, dtype=np.int64)
     for j in range(len(out)):
         for i in range(bounds[j], bounds[j + 1]):
-            if relevant[i]:
-                out[j] += copies[i]
+            out[j] += copies[i] * relevant[i]
     return out
 
 
@@ -174,7 +202,8 @@ def ideal_dcg(
     worth = np.zeros(32)
     for j in range(len(out)):
         a, b = bounds[j], bounds[j + 1]
-        held[:] = 0
+        for grade in range(32):
+            held[grade] = 0
         whole = True
         highest = 0
         for i in range(a, b):
@@ -193,12 +222,14 @@ def ideal_dcg(
                     out[j] += worth[grade] * _span(summed, terms, place, reach)
                     place += held[grade]
             continue
-        best = a + np.argsort(-gain[a:b], kind="mergesort")
+        size = b - a
+        best = np.empty(size, dtype=np.int64)
+        _sort(gain[a:b], 0, size, best)
         i = 0
-        while i < b - a and place < top:
-            n, first = 0, gain[best[i]]
-            while i < b - a and gain[best[i]] == first:
-                n += copies[best[i]]
+        while i < size and place < top:
+            n, first = 0, gain[a + best[i]]
+            while i < size and gain[a + best[i]] == first:
+                n += copies[a + best[i]]
                 i += 1
             reach = min(place + n, top)
             out[j] += first * _span(summed, terms, place, reach)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bench_core.data import FloatArray, IntArray, Queries
 from bench_core.errors import InputError
@@ -70,6 +70,6 @@ def checked_scores(scores: FloatArray, rows: int, metric: str) -> FloatArray:
     return values
 
 
-def _refuse(bad: NDArray[np.bool_], what: str, fault: str) -> None:
-    if bad.any():
-        raise InputError(f"{what} of row {int(bad.argmax())} (counted from 0) {fault}")
+def _refuse(bad: ArrayLike, what: str, fault: str) -> None:
+    if np.any(bad):
+        raise InputError(f"{what} of row {int(np.argmax(bad))} (counted from 0) {fault}")
