@@ -29,7 +29,21 @@ _HOMES = {
     "warm_up": "warmup",
 }
 
-__all__ = [*_HOMES]  # noqa: PLE0604 - the names are loaded lazily
+__all__ = [
+    "Bins",
+    "Ensemble",
+    "LambdaRank",
+    "Ledger",
+    "Logistic",
+    "Loss",
+    "Penalty",
+    "Settings",
+    "Softmax",
+    "Squared",
+    "boost",
+    "find_bins",
+    "warm_up",
+]
 
 if TYPE_CHECKING:
     from bench_trees.binning import Bins, find_bins

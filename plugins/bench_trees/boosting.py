@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_trees.binning import Bins
+from bench_trees.ensemble import Ensemble
+from bench_trees.grower import Grower, GrownTree
+from bench_trees.losses import Labels, Loss, named
+from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
-
-if TYPE_CHECKING:
-    from bench_trees.binning import Bins
-    from bench_trees.ensemble import Ensemble
-    from bench_trees.losses import Loss
-    from bench_trees.penalties import Ledger, Penalty
+from bench_trees.threads import Workers, workers
 
 
 def boost(
@@ -44,4 +43,138 @@ def boost(
     share it). ``progress(done, total)`` is called after every iteration. Trees of one iteration
     are K consecutive ones. The result has the same bits for any number of threads.
     """
-    raise NotImplementedError
+    settings = settings or Settings()
+    data = _checked(codes, bins, y, multiplicity, weights, queries)
+    if isinstance(loss, str):
+        loss = named(loss, data.y)
+    base = loss.base(data)
+    if penalty is None:
+        penalty = ledger.penalty if ledger else Penalty.plain(bins.features)
+    if penalty.features != bins.features:
+        raise ValueError(f"penalty has {penalty.features} features, bins {bins.features}")
+    ledger = ledger or Ledger(penalty, len(data.y), data.multiplicity)
+    ledger.check(penalty, len(data.y))
+    scores = np.repeat(base[:, None], len(data.y), axis=1)
+    forest = Forest(bins.features, base)
+    with workers(threads) as crew:
+        grower = Grower(_read_only(codes), bins, settings, ledger, data.multiplicity, crew)
+        for done in range(settings.trees):
+            if not _iteration(grower, loss, scores, data, settings, forest, crew):
+                break
+            if progress is not None:
+                progress(done + 1, settings.trees)
+    return forest.ensemble()
+
+
+def _iteration(
+    grower: Grower,
+    loss: Loss,
+    scores: NDArray[np.float64],
+    data: Labels,
+    settings: Settings,
+    forest: Forest,
+    crew: Workers,
+) -> bool:
+    """Grow one tree per output; False (and nothing kept) if no root could be split."""
+    gradient, hessian = loss.gradients(scores, data, crew)
+    if not settings.second_order:
+        hessian = None if data.weights is None else np.broadcast_to(data.weights, gradient.shape)
+    grew = False
+    for k in range(loss.outputs):
+        tree = grower.grow(gradient[k], None if hessian is None else hessian[k])
+        if tree is None:
+            forest.add_constant(k)
+            continue
+        grew = True
+        tree.value = [settings.learning_rate * v for v in tree.value]
+        for node, rows in tree.leaves:
+            scores[k, rows] += tree.value[node]
+        forest.add(tree, k)
+    if not grew:
+        forest.drop(loss.outputs)
+    return grew
+
+
+class Forest:
+    """Collects grown trees into the flat arrays of an ensemble."""
+
+    def __init__(self, features: int, base: NDArray[np.float64]) -> None:
+        self.features = features
+        self.base = base
+        self.trees: list[GrownTree] = []
+        self.output: list[int] = []
+
+    def add(self, tree: GrownTree, output: int) -> None:
+        """Append a tree that adds to one output."""
+        tree.leaves = []
+        self.trees.append(tree)
+        self.output.append(output)
+
+    def add_constant(self, output: int) -> None:
+        """Append a lone leaf of value 0, which keeps an iteration's trees together."""
+        tree = GrownTree()
+        tree.add_node()
+        self.add(tree, output)
+
+    def drop(self, count: int) -> None:
+        """Forget the last trees."""
+        del self.trees[-count:]
+        del self.output[-count:]
+
+    def ensemble(self) -> Ensemble:
+        """All trees so far."""
+        sizes = [len(tree.feature) for tree in self.trees]
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+
+        def joined(name: str) -> NDArray[np.float64]:
+            return np.array([x for tree in self.trees for x in getattr(tree, name)], np.float64)
+
+        feature = joined("feature").astype(np.int32)
+        shift = np.repeat(start[:-1], sizes)
+        return Ensemble(
+            start=start,
+            feature=feature,
+            threshold=joined("threshold").astype(np.float32),
+            left=np.where(feature < 0, -1, joined("left") + shift).astype(np.int32),
+            right=np.where(feature < 0, -1, joined("right") + shift).astype(np.int32),
+            missing_left=joined("missing_left").astype(np.bool_),
+            value=joined("value"),
+            output=np.array(self.output, np.int32),
+            base=np.asarray(self.base, np.float64),
+            features=self.features,
+        )
+
+
+def _read_only(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The one array type the kernels are compiled for, without a copy."""
+    plain = np.ascontiguousarray(codes).view(np.ndarray).view()
+    plain.flags.writeable = False
+    return plain
+
+
+def _checked(
+    codes: NDArray[np.uint8],
+    bins: Bins,
+    y: NDArray[np.float64],
+    multiplicity: NDArray[np.int64] | None,
+    weights: NDArray[np.float64] | None,
+    queries: NDArray[np.int64] | None,
+) -> Labels:
+    y = np.ascontiguousarray(y, np.float64)
+    n = len(y)
+    if codes.shape != (bins.features, n) or codes.dtype != np.uint8 or n == 0:
+        raise ValueError(
+            f"codes must be uint8 ({bins.features}, {n}) with n > 0, "
+            f"got {codes.dtype} {codes.shape}"
+        )
+    if not bool(np.all(np.isfinite(y))):
+        raise ValueError("labels hold NaN or infinity")
+    if multiplicity is not None:
+        multiplicity = np.array(multiplicity, np.int64)
+        if multiplicity.shape != (n,) or bool(np.any(multiplicity < 1)):
+            raise ValueError(f"multiplicity must be ({n},) and at least 1")
+    if weights is not None:
+        weights = np.ascontiguousarray(weights, np.float64)
+        if weights.shape != (n,) or not bool(np.all(np.isfinite(weights) & (weights > 0))):
+            raise ValueError(f"weights must be ({n},), finite and positive")
+    return Labels(y, multiplicity, weights, queries)

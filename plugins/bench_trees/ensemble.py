@@ -104,7 +104,9 @@ class Ensemble:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of ``to_state``; ignores other entries."""
-        arrays = {name: np.ascontiguousarray(state[name], t) for name, t in _ARRAYS.items()}
+        arrays: dict[str, Any] = {
+            name: np.ascontiguousarray(state[name], t) for name, t in _ARRAYS.items()
+        }
         return cls(**arrays, features=int(state["features"]))
 
 

@@ -96,3 +96,49 @@ class Penalty:
         """Every feature its own sensor; what is left out is free."""
         start = np.arange(features + 1, dtype=np.int32)
         return cls.over(start, start[:-1], features, coupled=coupled, lazy=lazy, split=split)
+
+
+class Ledger:
+    """What has been bought so far, over all trees that share it.
+
+    ``bought`` bool (s,): coupled sensors that some split has paid. ``unpaid`` int64 (s,): the
+    multiplicity of rows that have not paid a sensor yet. ``paid`` uint64 (s, words): bit i % 64
+    of word i // 64 says that row i has; no words at all where nothing is lazy.
+    """
+
+    def __init__(
+        self, penalty: Penalty, rows: int, multiplicity: NDArray[np.int64] | None = None
+    ) -> None:
+        self.penalty = penalty
+        self.rows = rows
+        self.bought = np.zeros(penalty.sensors, dtype=np.bool_)
+        total = rows if multiplicity is None else int(multiplicity.sum())
+        self.unpaid = np.full(penalty.sensors, total, dtype=np.int64)
+        words = -(-rows // 64) if penalty.lazy.any() else 0
+        self.paid = np.zeros((penalty.sensors, words), dtype=np.uint64)
+        self._feature = np.repeat(np.arange(penalty.features), np.diff(penalty.start))
+
+    def check(self, penalty: Penalty, rows: int) -> None:
+        """Raise ValueError unless the ledger was made for this penalty and number of rows."""
+        if self.penalty is not penalty or self.rows != rows:
+            raise ValueError("the ledger was made for another penalty or other rows")
+
+    def coupled_owed(self) -> FloatArray:
+        """What each feature still owes for all rows together, (d,)."""
+        return self._per_feature(np.where(self.bought, 0.0, self.penalty.coupled))
+
+    def lazy_owed(self, unpaid: NDArray[np.int64]) -> FloatArray:
+        """What each feature owes in a leaf whose sensors have ``unpaid`` (s,), shape (d,)."""
+        return self._per_feature(self.penalty.lazy * unpaid)
+
+    def buy(self, feature: int) -> bool:
+        """Pay the feature's coupled sensors; whether that changes what is owed."""
+        sensors = self.penalty.of(feature)
+        new = sensors[~self.bought[sensors]]
+        self.bought[new] = True
+        return bool(np.any(self.penalty.coupled[new] > 0))
+
+    def _per_feature(self, sensor: FloatArray) -> FloatArray:
+        weights = sensor[self.penalty.needed]
+        d = self.penalty.features
+        return np.bincount(self._feature, weights, minlength=d).astype(np.float64, copy=False)

@@ -1,0 +1,243 @@
+"""What boosting minimises: gradients and hessians per copy of a row.
+
+A loss is a small value; ``Loss`` is the shape a custom one must have. Scores are (K, n). All
+losses are written so that a row of multiplicity m weighs as m copies of it do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from bench_trees.threads import Workers
+
+FloatArray = NDArray[np.float64]
+TINY = 1e-15  # keeps logarithms of shares finite
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What is to be fitted: y (n,), multiplicity (n,) or None, weights (n,) or None, queries."""
+
+    y: FloatArray
+    multiplicity: NDArray[np.int64] | None = None
+    weights: FloatArray | None = None
+    queries: NDArray[np.int64] | None = None
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """Multiplicity times weight (n,)."""
+        mass = np.ones(len(self.y)) if self.weights is None else self.weights
+        return mass if self.multiplicity is None else mass * self.multiplicity
+
+    def weigh(self, values: FloatArray) -> FloatArray:
+        """Values (..., n) times weights; multiplicity is the caller's matter."""
+        return values if self.weights is None else values * self.weights
+
+
+Gradients = tuple[FloatArray, FloatArray | None]
+"""Gradient (K, n) and hessian (K, n), None where it is 1; per copy, weights included."""
+
+
+class Loss(Protocol):
+    """A differentiable loss of K scores per row."""
+
+    @property
+    def outputs(self) -> int:
+        """Number of scores K per row."""
+
+    def base(self, labels: Labels) -> FloatArray:
+        """The best constant scores (K,). Raises ValueError on labels it cannot take."""
+
+    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+        """First and second derivatives at scores (K, n)."""
+
+
+def named(name: str, y: FloatArray) -> Loss:
+    """The loss of that name. Raises ValueError for an unknown one."""
+    if name == "softmax":
+        return Softmax(int(y.max()) + 1 if len(y) else 2)
+    known: dict[str, type[Squared | Logistic | LambdaRank]] = {
+        "squared": Squared,
+        "logistic": Logistic,
+        "lambdarank": LambdaRank,
+    }
+    if name not in known:
+        raise ValueError(f"loss must be one of {[*known, 'softmax']}, got {name!r}")
+    return known[name]()
+
+
+@dataclass(frozen=True, slots=True)
+class Squared:
+    """(y - f)^2 / 2."""
+
+    outputs: int = 1
+
+    def base(self, labels: Labels) -> FloatArray:
+        """The mean."""
+        return np.array([np.average(labels.y, weights=labels.mass)])
+
+    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+        """Gradient f - y, hessian 1."""
+        gradient = labels.weigh(scores - labels.y)
+        return gradient, None if labels.weights is None else labels.weights[None, :]
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """log(1 + exp(-z f)), z = 2y - 1, for y in {0, 1}; f is the log-odds of 1."""
+
+    outputs: int = 1
+
+    def base(self, labels: Labels) -> FloatArray:
+        """The log-odds of the share of ones."""
+        if not bool(np.all((labels.y == 0) | (labels.y == 1))):
+            raise ValueError("logistic loss needs labels 0 and 1")
+        share = float(np.clip(np.average(labels.y, weights=labels.mass), TINY, 1 - TINY))
+        return np.array([np.log(share / (1 - share))])
+
+    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+        """Gradient p - y, hessian p (1 - p)."""
+        p = 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
+        return labels.weigh(p - labels.y), labels.weigh(p * (1 - p))
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """-log softmax(f)_y for y in 0..K-1, one score per class.
+
+    The diagonal hessian K / (K - 1) p (1 - p) is LightGBM's; Friedman's (2001) leaf values for K
+    classes have the same factor.
+    """
+
+    outputs: int
+
+    def base(self, labels: Labels) -> FloatArray:
+        """Logarithms of the class shares."""
+        y = labels.y.astype(np.int64)
+        if bool(np.any((y != labels.y) | (y < 0) | (y >= self.outputs))) or self.outputs < 2:
+            raise ValueError(f"softmax loss needs labels 0..{max(self.outputs, 2) - 1}")
+        shares = np.bincount(y, labels.mass, minlength=self.outputs) / labels.mass.sum()
+        return np.asarray(np.log(np.maximum(shares, TINY)), np.float64)
+
+    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+        """Gradient p - [y = k], hessian K / (K - 1) p (1 - p)."""
+        p = np.exp(scores - scores.max(axis=0))
+        p /= p.sum(axis=0)
+        hessian = labels.weigh(self.outputs / (self.outputs - 1) * p * (1 - p))
+        p[labels.y.astype(np.int64), np.arange(len(labels.y))] -= 1
+        return labels.weigh(p), hessian
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaRank:
+    """LambdaRank (Burges, 2010) with the weights of NDCG, as LightGBM computes it.
+
+    Over pairs i, j of a query with y_i > y_j of which one is within the first ``truncation`` by
+    score: cost log(1 + exp(-sigma (f_i - f_j))) times |change of NDCG if they swapped|, the ideal
+    DCG truncated likewise, gain 2^y - 1. With ``normalise`` a pair is divided by
+    0.01 + |f_i - f_j| and a query's gradients by their sum over its logarithm, so that no query
+    dominates. Ties keep row order. Copies of a row take consecutive ranks, and their mean is the
+    row's gradient.
+    """
+
+    truncation: int = 30
+    sigma: float = 1.0
+    normalise: bool = True
+    outputs: int = 1
+
+    def base(self, labels: Labels) -> FloatArray:
+        """Zero: a constant moves no rank."""
+        queries = labels.queries
+        if queries is None or queries[0] != 0 or queries[-1] != len(labels.y):
+            raise ValueError("lambdarank needs query boundaries that cover all rows")
+        if bool(np.any((labels.y < 0) | (labels.y > 50))):
+            raise ValueError("lambdarank needs grades 0..50")
+        return np.zeros(1)
+
+    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+        """Lambdas and their derivatives."""
+        assert labels.queries is not None
+        queries = np.asarray(labels.queries, np.int64)
+        copies = labels.multiplicity
+        if copies is None:
+            copies = np.ones(len(labels.y), np.int64)
+        f = np.ascontiguousarray(scores[0])
+        gradient, hessian = np.empty_like(f), np.empty_like(f)
+        gain = np.exp2(labels.y) - 1
+
+        def piece(start: int, stop: int) -> None:
+            lambdas(
+                f,
+                gain,
+                copies,
+                queries[start : stop + 1],
+                self.truncation,
+                self.sigma,
+                self.normalise,
+                gradient,
+                hessian,
+            )
+
+        crew.run(piece, len(queries) - 1, 256)
+        return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]
+
+
+@njit(cache=True, nogil=True)
+def lambdas(
+    scores: FloatArray,
+    gain: FloatArray,
+    copies: NDArray[np.int64],
+    queries: NDArray[np.int64],
+    truncation: int,
+    sigma: float,
+    normalise: bool,
+    gradient: FloatArray,
+    hessian: FloatArray,
+) -> None:
+    """LambdaRank gradients of the rows of some queries, means over a row's copies."""
+    for q in range(len(queries) - 1):
+        begin, end = queries[q], queries[q + 1]
+        gradient[begin:end] = 0
+        hessian[begin:end] = 0
+        by_score = begin + np.argsort(-scores[begin:end], kind="mergesort")
+        docs = np.repeat(by_score, copies[by_score])
+        ideal = begin + np.argsort(-gain[begin:end], kind="mergesort")
+        ideal_gains = np.repeat(gain[ideal], copies[ideal])
+        n = len(docs)
+        best = 0.0
+        for k in range(min(truncation, n)):
+            best += ideal_gains[k] / np.log2(2.0 + k)
+        if best == 0:
+            continue
+        discount = 1 / np.log2(2.0 + np.arange(n))
+        spread = scores[by_score[0]] != scores[by_score[-1]]
+        total = 0.0
+        for i in range(min(truncation, n - 1)):
+            for j in range(i + 1, n):
+                high, low = docs[i], docs[j]
+                if gain[high] == gain[low]:
+                    continue
+                if gain[high] < gain[low]:
+                    high, low = low, high
+                delta = scores[high] - scores[low]
+                change = (gain[high] - gain[low]) * abs(discount[i] - discount[j]) / best
+                if normalise and spread:
+                    change /= 0.01 + abs(delta)
+                p = 1 / (1 + np.exp(sigma * delta))
+                slope = sigma * change * p
+                curve = sigma * sigma * change * p * (1 - p)
+                gradient[high] -= slope
+                gradient[low] += slope
+                hessian[high] += curve
+                hessian[low] += curve
+                total += 2 * slope
+        scale = np.log2(1 + total) / total if normalise and total > 0 else 1.0
+        for r in range(begin, end):
+            gradient[r] *= scale / copies[r]
+            hessian[r] *= scale / copies[r]

@@ -1,0 +1,52 @@
+"""Python threads over disjoint pieces of work whose kernels release the GIL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+
+Piece = Callable[[int, int], None]
+"""Does the work of items ``start:stop`` and writes nowhere else."""
+
+
+class Workers:
+    """Runs pieces on a fixed number of threads; the calling thread is one of them.
+
+    Pieces are handed out as threads become free. Each writes to its own place, so the result does
+    not depend on who took which.
+    """
+
+    def __init__(self, threads: int, pool: ThreadPoolExecutor | None = None) -> None:
+        self.threads = threads
+        self._pool = pool
+
+    def run(self, piece: Piece, items: int, chunk: int) -> None:
+        """Call ``piece(start, stop)`` until ``range(items)`` is covered in steps of ``chunk``."""
+        helpers = min(self.threads, -(-items // chunk)) - 1
+        if self._pool is None or helpers < 1:
+            piece(0, items)
+            return
+        ticket = count(0, chunk)
+
+        def work() -> None:
+            while (start := next(ticket)) < items:  # atomic: one C call under the GIL
+                piece(start, min(start + chunk, items))
+
+        others = [self._pool.submit(work) for _ in range(helpers)]
+        work()
+        for other in others:
+            other.result()
+
+
+@contextmanager
+def workers(threads: int) -> Iterator[Workers]:
+    """Threads that end with the ``with`` block. Raises ValueError for fewer than one."""
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, got {threads}")
+    if threads == 1:
+        yield Workers(1)
+        return
+    with ThreadPoolExecutor(threads - 1, thread_name_prefix="bench-trees") as pool:
+        yield Workers(threads, pool)

@@ -1,0 +1,64 @@
+"""Compiling the kernels ahead, so that the wait can be announced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SECONDS = 10
+"""About how long the first compilation takes."""
+
+
+def compiled() -> bool:
+    """Whether every kernel of the engine is in numba's cache and newer than its source."""
+    return all(_cached(kernel) for kernel in _kernels())
+
+
+def warm_up(say: Callable[[str], None] = print) -> None:
+    """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
+    if compiled():
+        return
+    say(f"compiling kernels, once per machine, about {SECONDS} s")
+    _use_every_kernel()
+
+
+def _kernels() -> list[Any]:
+    from bench_trees import binning, grower, histogram, losses, payments, splitting
+
+    return [
+        binning._encode,
+        binning._greedy_ends,
+        grower.partition,
+        histogram.accumulate,
+        losses.lambdas,
+        payments.count_unpaid,
+        payments.mark_paid,
+        splitting.best_cuts,
+    ]
+
+
+def _cached(kernel: Any) -> bool:
+    function = kernel.py_func
+    source = Path(function.__code__.co_filename)
+    index = f"{source.stem}.{function.__qualname__}-{function.__code__.co_firstlineno}.*.nbi"
+    written = [path.stat().st_mtime for path in Path(kernel.stats.cache_path).glob(index)]
+    return bool(written) and max(written) >= source.stat().st_mtime
+
+
+def _use_every_kernel() -> None:
+    from bench_trees.binning import find_bins
+    from bench_trees.boosting import boost
+    from bench_trees.penalties import Penalty
+    from bench_trees.settings import Settings
+
+    X = np.arange(60, dtype=np.float32).reshape(20, 3) % 7
+    y = X[:, 0].astype(np.float64)
+    bins = find_bins(X, max_bins=3)
+    codes = bins.codes(X)
+    settings = Settings(trees=2, min_rows=1)
+    lazy = Penalty.plain(3, lazy=np.full(3, 1e-6))
+    boost(codes, bins, y, settings=settings, penalty=lazy)
+    boost(codes, bins, y, loss="lambdarank", settings=settings, queries=np.array([0, 20]))
