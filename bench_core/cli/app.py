@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 SECTIONS = {
-    "Measure": ("run", "audit"),
+    "Measure": ("run", "plan", "audit"),
     "Read the results": ("report", "export"),
     "Look up": ("list", "show"),
 }

@@ -1,0 +1,113 @@
+"""The leaderboard as one self-contained page: no file beside it, no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_reports.board import SHARE, Board, notice
+from bench_reports.console import heading, legend
+from bench_reports.curves import COLOURS, figure, symbol
+from bench_reports.words import cost, count, quality, settings, times
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.store import RunInfo
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
+    """The whole page. Names, errors and remarks are escaped: nobody vouches for them."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        quality=quality, cost=cost, times=times, settings=settings, symbol=_symbol
+    )
+    figures = [figure(board, f"chart{i}") for i, board in enumerate(boards)]
+    return environment.get_template("report.html").render(
+        info=info,
+        title=heading(info)[0],
+        boards=[
+            {"board": b, "notice": notice(b), "legend": legend(b), "figure": f}
+            for b, f in zip(boards, figures, strict=True)
+        ],
+        share=f"{SHARE:.0%}",
+        colours=COLOURS,
+        figures=script_json(figures),
+        facts=facts(info, frame),
+        css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        js=(TEMPLATES / "report.js").read_text(encoding="utf-8"),
+        plotly=get_plotlyjs(),
+    )
+
+
+def script_json(value: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """How it was run, as pairs of a term and a description."""
+    from bench_core import __version__
+
+    given = {k: v for k, v in info.request.items() if _was_given(v)}
+    versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
+    pairs = [
+        ("Run", info.run),
+        ("Begun", info.created_at),
+        ("State", f"{info.state}, {_counts(info.counts)} of {count(info.planned, 'trial')}"),
+        ("Suite", " ".join(filter(None, (info.suite, info.profile)))),
+        ("Paper", info.paper),
+        ("Request", settings(given)),
+        ("Seeds", ", ".join(map(str, sorted(set(frame["seed"].dropna().astype(int)))))),
+        ("Accounting", info.accounting),
+        ("Metrics", ", ".join(info.metrics)),
+        ("Learners", ", ".join(f"{a} {b}".strip() for a, b in versions.itertuples(index=False))),
+        ("Machine", "; ".join(sorted(set(frame["machine"].dropna().astype(str))))),
+        ("Fitting", f"{_total(frame, 'fit_seconds'):.0f} s in all"),
+        ("Written by", f"budget-bench {__version__}"),
+    ]
+    return [(term, text) for term, text in pairs if text]
+
+
+def _was_given(value: Any) -> bool:
+    return value not in (None, "", 0, 0.0, False, [], (), {})
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {status}" for status, n in counts.items() if n) or "nothing"
+
+
+def _total(frame: pd.DataFrame, column: str) -> float:
+    """Sum over trials, each of which has many rows."""
+    trial = ["dataset", "fold", "learner", "params", "seed"]
+    return float(frame.drop_duplicates(trial)[column].fillna(0.0).sum())
+
+
+_GLYPHS = {
+    "circle": "●",
+    "square": "■",
+    "diamond": "◆",
+    "triangle-up": "▲",
+    "cross": "✚",
+    "x": "✖",
+    "star": "★",
+    "triangle-down": "▼",
+}
+
+
+def _symbol(index: int) -> str:
+    return _GLYPHS[symbol(index)]

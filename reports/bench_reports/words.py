@@ -1,0 +1,54 @@
+"""Numbers and settings in words, the same on the terminal and on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+
+def quality(value: float) -> str:
+    """A metric: four decimals, so that a column lines up; four digits from ten on."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:.4g}"
+
+
+def cost(value: float) -> str:
+    """A cost: whole from a hundred on, two decimals below, two digits below a hundredth."""
+    if math.isnan(value):
+        return "-"
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.2f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2g}"
+
+
+def times(value: float) -> str:
+    """A saving: ``3.4x``; infinite where nothing is paid any more."""
+    if math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "free"
+    return f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
+
+
+def settings(values: Mapping[str, object]) -> str:
+    """``trees=300, tradeoff=0.1``: short, in the order given."""
+    return ", ".join(f"{name}={_value(value)}" for name, value in values.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return f"({settings(value)})"
+    return str(value)
+
+
+def one_line(text: str) -> str:
+    """Without line breaks and control characters, which could act on a terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def count(number: int, noun: str) -> str:
+    """``1 trial``, ``2 trials``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
