@@ -1,0 +1,318 @@
+"""Predicting a split in blocks of whole queries, metering it, and holding the model to its word."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.costs import Prices
+from bench_core.data import Examples, Features, FloatArray, IntArray, Queries
+from bench_core.metrics import Labels, evaluate, summarise_cost
+from bench_core.prediction import Acquired, Bill, Prediction, words
+from bench_core.protocols import Metric
+
+BLOCK_ROWS = 8000
+MAX_POINTS = 100
+VALUE_POINTS = 20
+VALUE_UNITS = 100_000
+_IN_MEMORY = 1 << 30
+
+Points = tuple[dict[str, int | float], ...]
+
+
+class ContractError(Exception):
+    """A model broke the contract; the message says how, in one line."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Consecutive whole queries of a split: rows ``rows``, queries ``queries``."""
+
+    rows: slice
+    queries: slice
+    features: Features
+
+
+def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+    """A split in blocks of about ``rows`` rows, none of which cuts a query.
+
+    Each block owns its array, so a model that writes to its input harms nobody else.
+    """
+    n = len(features)
+    if features.queries is None:
+        for start in range(0, n, rows):
+            stop = min(start + rows, n)
+            X = np.array(features.X[start:stop], dtype=np.float32, order="C")
+            yield Block(slice(start, stop), slice(start, stop), Features(X))
+        return
+    boundaries = features.queries.boundaries
+    first = 0
+    while first < len(features.queries):
+        last = int(np.searchsorted(boundaries, boundaries[first] + rows, side="right")) - 1
+        last = max(last, first + 1)
+        start, stop = int(boundaries[first]), int(boundaries[last])
+        X = np.array(features.X[start:stop], dtype=np.float32, order="C")
+        inside = Features(X, features.queries.select(first, last))
+        yield Block(slice(start, stop), slice(first, last), inside)
+        first = last
+
+
+@dataclass(slots=True, eq=False)
+class Path:
+    """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
+    per row, mean feature and evaluation costs (p,), sensors bought by any row (p, w)."""
+
+    points: Points
+    scores: FloatArray
+    cost: FloatArray
+    feature_cost: FloatArray
+    evaluation_cost: FloatArray
+    bought: NDArray[np.uint64]
+    seconds: float
+
+
+def predict_split(
+    model: Any,
+    examples: Examples,
+    prices: Prices,
+    classes: int,
+    accounting: str = "path",
+    progress: Callable[[int], None] = lambda rows: None,
+) -> Path:
+    """Every operating point on a whole split. ``classes`` > 2 asks for scores (n, K).
+
+    Raises ContractError where the model breaks its contract.
+    """
+    n, copies = len(examples), examples.weights
+    path: Path | None = None
+    seconds = 0.0
+    for block in blocks(examples.features):
+        started = time.perf_counter()
+        predictions = predict_block(model, block.features, prices, classes)
+        seconds += time.perf_counter() - started
+        points = tuple(dict(p.point) for p in predictions)
+        if path is None:
+            path = _empty(points, n, classes, prices.sensors)
+        elif points != path.points:
+            raise ContractError(_other_points(path.points, points))
+        for p, prediction in enumerate(predictions):
+            _meter(path, p, prediction, prices, accounting, block.rows, copies)
+        progress(block.rows.stop)
+    if path is None:
+        raise ContractError("there are no rows to predict")
+    path.feature_cost /= copies.sum()
+    path.evaluation_cost /= copies.sum()
+    path.seconds = seconds
+    return path
+
+
+def _empty(points: Points, n: int, classes: int, sensors: int) -> Path:
+    p = len(points)
+    scores = _space((p, n, classes) if classes > 2 else (p, n))
+    bought = np.zeros((p, words(sensors)), dtype=np.uint64)
+    return Path(points, scores, _space((p, n)), np.zeros(p), np.zeros(p), bought, 0.0)
+
+
+def _space(shape: tuple[int, ...]) -> FloatArray:
+    """Zeros, in a temporary file where they would fill the memory."""
+    size = int(np.prod(shape)) * 8
+    if size <= _IN_MEMORY:
+        return np.zeros(shape)
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the map keeps it, the system removes it
+    return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
+
+
+def _meter(
+    path: Path,
+    p: int,
+    prediction: Prediction,
+    prices: Prices,
+    accounting: str,
+    rows: slice,
+    copies: FloatArray,
+) -> None:
+    bill = prediction.bills.get(accounting)
+    if bill is None:
+        has = ", ".join(sorted(prediction.bills))
+        raise ContractError(f"no bill {accounting!r} (its accountings: {has})")
+    count = rows.stop - rows.start
+    feature = bill.feature_cost(prices, count)
+    evaluation = bill.evaluation_cost(prices, count)
+    path.scores[p, rows] = prediction.scores
+    path.cost[p, rows] = feature + evaluation
+    path.feature_cost[p] += (feature * copies[rows]).sum()
+    path.evaluation_cost[p] += (evaluation * copies[rows]).sum()
+    path.bought[p] |= bill.acquired.union()
+
+
+def predict_block(model: Any, features: Features, prices: Prices, classes: int) -> list[Prediction]:
+    """The predictions of one block, checked: at most 100 points, shapes, finite scores, bills."""
+    predictions: list[Prediction] = []
+    for prediction in model.predict_path(features):
+        if len(predictions) == MAX_POINTS:
+            raise ContractError(f"its path has more than {MAX_POINTS} points")
+        _check(prediction, len(features), prices, classes)
+        predictions.append(prediction)
+    if not predictions:
+        raise ContractError("its path is empty")
+    return predictions
+
+
+def _check(prediction: Prediction, n: int, prices: Prices, classes: int) -> None:
+    at = f"at {dict(prediction.point)}"
+    if not all(isinstance(v, int | float) for v in prediction.point.values()):
+        raise ContractError(f"{at}: a point holds plain numbers by name")
+    wanted = (n, classes) if classes > 2 else (n,)
+    scores = np.asarray(prediction.scores)
+    if scores.shape != wanted:
+        raise ContractError(f"{at}: scores have shape {scores.shape} instead of {wanted}")
+    if not bool(np.isfinite(scores).all()):
+        raise ContractError(f"{at}: {int((~np.isfinite(scores)).sum())} scores are not finite")
+    if "path" not in prediction.bills:
+        raise ContractError(f"{at}: there is no bill 'path'")
+    for name, bill in prediction.bills.items():
+        _check_bill(bill, n, prices, f"{at}: bill {name!r}")
+
+
+def _check_bill(bill: Bill, n: int, prices: Prices, at: str) -> None:
+    bits, sensors = bill.acquired.bits, bill.acquired.sensors
+    if sensors != prices.sensors:
+        raise ContractError(f"{at} has {sensors} sensors, the prices have {prices.sensors}")
+    if len(bits) not in (1, n) or bits.dtype != np.uint64:
+        raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
+    spare = words(sensors) * 64 - sensors
+    if spare and bool(np.any(bits[:, -1] >> np.uint64(64 - spare))):
+        raise ContractError(f"{at}: bits beyond the last sensor are set")
+    for name, counts in (("splits", bill.splits), ("trees", bill.trees)):
+        values = np.asarray(counts, dtype=float)
+        if values.shape not in ((), (n,)) or not bool(np.all((values >= 0) & np.isfinite(values))):
+            raise ContractError(f"{at}: {name} must be finite, >= 0 and one number or ({n},)")
+
+
+def _other_points(first: Points, here: Points) -> str:
+    if len(first) != len(here):
+        return f"its path has {len(first)} points on one block and {len(here)} on another"
+    p = next(i for i, (a, b) in enumerate(zip(first, here, strict=True)) if a != b)
+    return f"point {p} of its path is {first[p]} on one block and {here[p]} on another"
+
+
+@dataclass(frozen=True, slots=True)
+class PointRow:
+    """One operating point on one split, as it is exported. Costs are per row."""
+
+    index: int
+    point: Mapping[str, int | float]
+    split: str
+    metrics: Mapping[str, float]
+    feature_cost: float
+    evaluation_cost: float
+    total_cost: float
+    cost_p95: float
+    cost_max: float
+    features_used: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitScore:
+    """What one split's path comes to: rows by point, and the units' values of every point."""
+
+    rows: tuple[PointRow, ...]
+    primary: tuple[FloatArray, ...]  # by point: (m,) values of the primary metric
+    weights: FloatArray  # (m,)
+
+
+def score_split(
+    path: Path, examples: Examples, prices: Prices, metrics: Sequence[Metric], split: str
+) -> SplitScore:
+    """Metrics and costs of every point of a path."""
+    labels = Labels(examples.y, examples.queries, examples.multiplicity)
+    usable = _readable(path.bought, prices)
+    rows, primary = [], []
+    weights = np.zeros(0)
+    for p, point in enumerate(path.points):
+        values = evaluate(metrics, path.scores[p], labels)
+        cost = summarise_cost(path.cost[p], examples.multiplicity)
+        first = values[metrics[0].name]
+        primary.append(first.values)
+        weights = first.weights
+        rows.append(
+            PointRow(
+                index=p,
+                point=point,
+                split=split,
+                metrics={name: v.mean for name, v in values.items()},
+                feature_cost=float(path.feature_cost[p]),
+                evaluation_cost=float(path.evaluation_cost[p]),
+                total_cost=cost.average,
+                cost_p95=cost.p95,
+                cost_max=cost.maximum,
+                features_used=int(usable[p].sum()),
+            )
+        )
+    return SplitScore(tuple(rows), tuple(primary), weights)
+
+
+def _readable(bought: NDArray[np.uint64], prices: Prices) -> NDArray[np.bool_]:
+    """Which features (p, d) can be read once these sensors (p, w) are bought."""
+    return readable(Acquired(bought, prices.sensors).unpack(), prices)
+
+
+def readable(mask: NDArray[np.bool_], prices: Prices) -> NDArray[np.bool_]:
+    """Which features (n, d) can be read by rows that bought the sensors ``mask`` (n, s).
+
+    A feature that needs no sensor is always readable.
+    """
+    missing = np.zeros((len(mask), prices.features + 1), dtype=np.int64)
+    lacking = np.cumsum(~mask[:, prices.needed], axis=1)
+    missing[:, 1:] = np.pad(lacking, ((0, 0), (1, 0)))[:, prices.start[1:]]
+    result: NDArray[np.bool_] = np.diff(missing, axis=1) == 0
+    return result
+
+
+def frontier(cost: FloatArray, quality: FloatArray, at_most: int = VALUE_POINTS) -> IntArray:
+    """Points (indices by rising cost) that no other point beats in cost and quality.
+
+    ``quality``: more is better. Where there are more than ``at_most``, evenly spaced ones with
+    both ends.
+    """
+    order = np.lexsort((-quality, cost))
+    best = np.maximum.accumulate(np.concatenate([[-np.inf], quality[order][:-1]]))
+    kept = order[quality[order] > best]
+    if len(kept) <= at_most:
+        return kept
+    return kept[np.unique(np.round(np.linspace(0, len(kept) - 1, at_most)).astype(np.int64))]
+
+
+def unit_costs(
+    cost: FloatArray, queries: Queries | None, copies: FloatArray, units: int
+) -> tuple[FloatArray, FloatArray]:
+    """Mean cost (m,) and number of rows (m,) of the ``units`` queries or rows.
+
+    One unit for everything where a metric (auc) has no value per query or row.
+    """
+    if queries is None or units != len(queries):
+        if units == len(cost):
+            return cost, copies
+        return np.array([(cost * copies).sum() / copies.sum()]), np.array([copies.sum()])
+    starts = queries.boundaries[:-1]
+    rows = np.add.reduceat(copies, starts)
+    return np.add.reduceat(cost * copies, starts) / rows, rows
+
+
+def condense(
+    values: FloatArray, weights: FloatArray, units: int = VALUE_UNITS
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted means and weights of consecutive units, so that at most ``units`` remain."""
+    if len(values) <= units:
+        return values, weights
+    step = -(-len(values) // units)
+    starts = np.arange(0, len(values), step)
+    total = np.add.reduceat(weights, starts)
+    sums = np.add.reduceat(values * weights, starts)
+    return np.divide(sums, total, out=np.zeros_like(sums), where=total > 0), total

@@ -1,0 +1,68 @@
+"""Arrays that fits on the same training data share: built once, opened as read-only maps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.protocols import Array
+
+
+def shared_arrays(folder: Path, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
+    """The arrays in ``folder``, built first where it does not exist.
+
+    A second process that wants them at the same time waits for the first.
+    """
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with locked(folder.with_name(f".{folder.name}.lock")):
+            if not folder.is_dir():
+                _write(folder, build())
+    return {p.stem: np.load(p, mmap_mode="r") for p in sorted(folder.glob("*.npy"))}
+
+
+def _write(folder: Path, arrays: Mapping[str, Array]) -> None:
+    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
+    try:
+        for name, array in arrays.items():
+            np.save(temporary / f"{name}.npy", np.asarray(array), allow_pickle=False)
+        temporary.rename(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock file; the system lets go of it when the process dies.
+
+    Raises BlockingIOError where ``wait`` is false and another process holds it.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        _lock(handle, wait)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, wait: bool) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt as windows
+
+        module: Any = windows
+        try:
+            module.locking(handle, module.LK_LOCK if wait else module.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(str(error)) from error
+        return
+    fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

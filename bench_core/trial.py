@@ -1,0 +1,312 @@
+"""One fit and one trial as pure functions of a JSON specification.
+
+``run_fit`` learns and saves the model's state; ``run_trial`` loads it, predicts the splits in
+blocks, meters, scores and audits. Both run in a worker process or in the caller's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench_core.data import Examples, Splits
+from bench_core.keys import canonical, packages_digest
+from bench_core.protocols import Array, Metric
+from bench_core.references import decode, encode
+from bench_core.shared import shared_arrays
+from bench_core.states import load_model, save_model, state_path
+
+if TYPE_CHECKING:
+    from bench_core.audit import Verdict
+    from bench_core.scoring import Path as ScoredPath
+    from bench_core.scoring import PointRow, SplitScore
+
+Progress = Callable[[int, int], None]
+
+
+class Status(StrEnum):
+    """How a fit or trial ended. Only ``ok`` is final: the others are tried again."""
+
+    OK = "ok"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out-of-memory"
+    CRASHED = "crashed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class FitSpec:
+    """Everything ``run_fit`` needs, as JSON values.
+
+    ``learner`` from ``references.encode``; ``needs`` maps the canonical JSON of an encoded
+    learner to its FitKey; ``data`` is the folder of the prepared data; ``prices`` replaces the
+    prepared prices where a cost file was given; ``states`` is the folder of fitted models.
+    """
+
+    key: str
+    title: str
+    learner: Mapping[str, Any]
+    learner_name: str
+    dataset: str
+    data: str
+    metric: str
+    seed: int
+    states: str
+    threads: int = 1
+    needs: Mapping[str, str] = field(default_factory=dict)
+    prices: Mapping[str, Any] | None = None
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSpec:
+    """Everything ``run_trial`` needs, and what the export says about it."""
+
+    key: str
+    title: str
+    fit: str
+    learner: str
+    learner_version: str
+    params: Mapping[str, Any]
+    dataset: str
+    fold: int
+    seed: int
+    fingerprint: str
+    stand_in: bool
+    task: str
+    data: str
+    states: str
+    metrics: tuple[str, ...]
+    unit: str
+    accounting: str = "path"
+    audit: str = "sample"
+    splits: tuple[str, ...] = ("valid", "test")
+    threads: int = 1
+    prices: Mapping[str, Any] | None = None
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """What a fit cost: wall-clock seconds of ``fit`` alone, and the peak of resident memory."""
+
+    seconds: float
+    peak_rss_mb: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredValues:
+    """Values per unit of a split: see ``store.PointValues``. ``metric`` and ``cost`` are float32
+    (p, m) for the points ``points`` (p,)."""
+
+    split: str
+    points: tuple[int, ...]
+    metric: Array
+    cost: Array
+    weights: Array
+    rows: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrialResult:
+    """The rows of a trial, values per unit on its validation frontier, and the audit."""
+
+    rows: tuple[PointRow, ...]
+    values: tuple[StoredValues, ...]
+    audit: str
+    audit_error: str
+    predict_seconds: float
+    peak_rss_mb: float
+
+
+@dataclass(slots=True)
+class Context:
+    """The ``FitContext`` of one fit."""
+
+    spec: FitSpec
+    splits: Splits
+    metric: Metric
+    report: Progress
+
+    @property
+    def task(self) -> Any:
+        """What is predicted."""
+        return self.splits.task
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, 0 where there are none."""
+        return self.splits.classes
+
+    @property
+    def seed(self) -> int:
+        """The trial's seed."""
+        return self.spec.seed
+
+    @property
+    def threads(self) -> int:
+        """How many threads the fit may use."""
+        return self.spec.threads
+
+    def fitted(self, learner: Any) -> Any:
+        """The model of one of the learner's ``needs()``."""
+        key = self.spec.needs.get(canonical(encode(learner)))
+        if key is None:
+            raise KeyError(f"{learner} is not among needs() of {self.spec.learner_name}")
+        return load_model(state_path(self.spec.states, key))
+
+    def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
+        """Arrays of the training data, kept beside it until the learner's packages change."""
+        learner = decode(self.spec.learner)
+        code = packages_digest([type(learner).__module__, *getattr(learner, "code", ())])
+        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+        return shared_arrays(Path(self.spec.data) / "shared" / f"{safe}-{code[:16]}", build)
+
+    def progress(self, done: int, total: int) -> None:
+        """Say how far the fit is."""
+        self.report(done, total)
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+def run_fit(spec: FitSpec, progress: Progress = _silent) -> FitResult:
+    """Fit one learner and save its state; what is raised on the way is the caller's to report."""
+    from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
+
+    reset_peak_rss()
+    learner = decode(spec.learner)
+    splits = open_splits(spec.data, spec.prices)
+    context = Context(spec, splits, find_metric(spec.metric, spec.plugins), progress)
+    started = time.perf_counter()
+    model = learner.fit(splits.train, splits.valid, splits.prices, context)
+    seconds = time.perf_counter() - started
+    save_model(state_path(spec.states, spec.key), model)
+    return FitResult(seconds, peak_rss_mb())
+
+
+def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
+    """Predict, meter, score and audit one fitted model."""
+    from bench_core.audit import replay
+    from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
+    from bench_core.scoring import predict_split, score_split
+
+    reset_peak_rss()
+    splits = open_splits(spec.data, spec.prices)
+    model = load_model(state_path(spec.states, spec.fit))
+    metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
+    parts = {name: getattr(splits, name) for name in spec.splits}
+    total, done = sum(len(part) for part in parts.values()), 0
+    paths: dict[str, ScoredPath] = {}
+    scores: dict[str, SplitScore] = {}
+    for name, part in parts.items():
+        paths[name] = predict_split(
+            model,
+            part,
+            splits.prices,
+            splits.classes,
+            spec.accounting,
+            lambda rows, before=done: progress(before + rows, total),  # type: ignore[misc]
+        )
+        done += len(part)
+        scores[name] = score_split(paths[name], part, splits.prices, metrics, name)
+    same_points(paths)
+    verdict = replay(
+        model,
+        splits.test,
+        splits.prices,
+        splits.classes,
+        spec.audit,
+        seed=spec.key,
+        path=paths["test"] if spec.accounting == "path" else None,
+    )
+    return TrialResult(
+        rows=tuple(row for score in scores.values() for row in score.rows),
+        values=_values(parts, paths, scores, metrics[0]),
+        audit=verdict.word,
+        audit_error=verdict.reason,
+        predict_seconds=sum(path.seconds for path in paths.values()),
+        peak_rss_mb=peak_rss_mb(),
+    )
+
+
+def run_audit(spec: TrialSpec, progress: Progress = _silent) -> Verdict:
+    """Replay every query and every point of one fitted model."""
+    from bench_core.audit import replay
+
+    splits = open_splits(spec.data, spec.prices)
+    model = load_model(state_path(spec.states, spec.fit))
+    test, prices, classes = splits.test, splits.prices, splits.classes
+    return replay(model, test, prices, classes, "full", seed=spec.key, progress=progress)
+
+
+def same_points(paths: Mapping[str, ScoredPath]) -> None:
+    """Raise ContractError where two splits have different paths."""
+    from bench_core.scoring import ContractError
+
+    if len({canonical([dict(p) for p in path.points]) for path in paths.values()}) > 1:
+        raise ContractError(f"its path differs between the splits {', '.join(paths)}")
+
+
+def _values(
+    parts: Mapping[str, Examples],
+    paths: Mapping[str, ScoredPath],
+    scores: Mapping[str, SplitScore],
+    primary: Metric,
+) -> tuple[StoredValues, ...]:
+    from bench_core.scoring import condense, frontier, unit_costs
+
+    sign = 1.0 if primary.higher_is_better else -1.0
+    valid = scores["valid"].rows
+    quality = np.array([sign * row.metrics[primary.name] for row in valid])
+    kept = frontier(np.array([row.total_cost for row in valid]), quality)
+    stored = []
+    for name in ("valid", "test"):
+        part, path, score = parts[name], paths[name], scores[name]
+        metric, cost = [], []
+        weights = rows = np.zeros(0)
+        for p in kept:
+            values, weights = condense(score.primary[p], score.weights)
+            units = len(score.primary[p])
+            means, rows = unit_costs(path.cost[p], part.queries, part.weights, units)
+            means, rows = condense(means, rows)
+            metric.append(values.astype(np.float32))
+            cost.append(means.astype(np.float32))
+        points = tuple(int(p) for p in kept)
+        if points:
+            stored.append(
+                StoredValues(name, points, np.stack(metric), np.stack(cost), weights, rows)
+            )
+    return tuple(stored)
+
+
+def open_splits(data: str, prices: Mapping[str, Any] | None) -> Splits:
+    """Prepared data as memory maps, with the prices that the specification puts in place."""
+    from dataclasses import replace
+
+    from bench_core.formats.costfiles import prices_from_json
+    from bench_core.formats.prepared import open_prepared
+
+    splits = open_prepared(Path(data))
+    return splits if prices is None else replace(splits, prices=prices_from_json(prices))
+
+
+def find_metric(name: str, plugins: tuple[str, ...]) -> Metric:
+    """A metric by its spelling; plugins are asked only where it is not built in."""
+    from bench_core.errors import UsageError
+    from bench_core.metrics import parse_metric
+
+    try:
+        return parse_metric(name)
+    except UsageError:
+        from bench_core.registry import load_registry
+
+        return load_registry(plugins).metric(name)
