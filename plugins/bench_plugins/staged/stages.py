@@ -1,0 +1,129 @@
+"""The values that describe a staged model: stages, gates and operating points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+END = -1
+"""As ``then`` or ``otherwise``: the row's way ends here."""
+
+MOST_POINTS = 100
+
+GATES = ("always", "score", "rank")
+
+Rejected = Literal["score", "below"] | float
+"""What a row scores whose way ended at a gate that did not let it pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Who passes: all (``always``), rows with score >= ``value`` (``score``), or rows ranked
+    within the best ``value`` of their query (``rank``; without queries every row is the best).
+
+    Ranks are among the rows of the query that reached the stage; ties share the better rank.
+    """
+
+    kind: str = "always"
+    value: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in GATES or not np.isfinite(self.value):
+            raise ValueError(f"gate must be one of {GATES} with a finite value, got {self}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """One stage: ``weights`` (m,) over dictionary ``entries`` (m,), and where a row goes next.
+
+    With T trees, entry e < T is tree e and entry e >= T is raw column e - T. Trees are summed
+    first, then columns, each in the order given; a missing raw cell adds nothing. Entries of
+    zero weight cost nothing. ``bias`` is (K,). A tree adds to its own output; ``outputs`` (m,)
+    says which output a column adds to (default 0).
+    """
+
+    entries: Ints
+    weights: Floats
+    bias: Floats
+    carry: bool = False
+    gate: Gate = Gate()
+    then: int = END
+    otherwise: int = END
+    outputs: Ints | None = None
+
+    @property
+    def into(self) -> Ints:
+        """The output each entry adds to, were it a column."""
+        return np.zeros(len(self.entries), dtype=np.int64) if self.outputs is None else self.outputs
+
+    @property
+    def onward(self) -> set[int]:
+        """The stages a row may go to."""
+        return {self.then, self.otherwise if self.gate.kind != "always" else END} - {END}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """An operating point: stages ``0..stage`` are evaluated, and rows end where they then are.
+
+    The gate of that last stage is not applied. ``values`` becomes ``Prediction.point``.
+    """
+
+    stage: int
+    values: Mapping[str, int | float]
+
+
+def parents(stages: Sequence[Stage]) -> Ints:
+    """The stage that each stage is entered from, -1 for the first.
+
+    Raises ValueError where one is entered from two stages, from none, or from a later one.
+    """
+    parent = np.full(len(stages), -1, dtype=np.int64)
+    for k, stage in enumerate(stages):
+        for onward in stage.onward:
+            if not k < onward < len(stages) or parent[onward] >= 0:
+                raise ValueError(
+                    f"stage {k} cannot lead to stage {onward}: ways lead to later stages, "
+                    "and every stage is entered from one stage only"
+                )
+            parent[onward] = k
+    lost = np.flatnonzero(parent[1:] < 0) + 1
+    if len(lost):
+        raise ValueError(f"no stage leads to stage {int(lost[0])}")
+    return parent
+
+
+def check(stages: Sequence[Stage], points: Sequence[Point], trees: int, features: int) -> None:
+    """Raise ValueError where stages and points do not form a model."""
+    if not stages:
+        raise ValueError("a model needs at least one stage")
+    parents(stages)
+    for k, stage in enumerate(stages):
+        _check_stage(k, stage, len(stages[0].bias), trees, trees + features)
+    ends = [p.stage for p in points]
+    if not 1 <= len(ends) <= MOST_POINTS:
+        raise ValueError(f"a path has 1 to {MOST_POINTS} points, got {len(ends)}")
+    if sorted(set(ends)) != ends or ends[0] < 0 or ends[-1] != len(stages) - 1:
+        raise ValueError(f"points must rise by stage and end with the last, got {ends}")
+
+
+def _check_stage(k: int, stage: Stage, outputs: int, trees: int, entries: int) -> None:
+    if stage.bias.shape != (outputs,) or outputs < 1:
+        raise ValueError(f"stage {k}: bias must be ({outputs},), got {stage.bias.shape}")
+    if stage.weights.shape != stage.entries.shape or stage.into.shape != stage.entries.shape:
+        raise ValueError(f"stage {k}: entries, weights and outputs differ in length")
+    if bool(np.any((stage.entries < 0) | (stage.entries >= entries))):
+        raise ValueError(f"stage {k}: entries must be 0..{entries - 1} ({trees} trees first)")
+    if bool(np.any((stage.into < 0) | (stage.into >= outputs))):
+        raise ValueError(f"stage {k}: outputs must be 0..{outputs - 1}")
+    if not bool(np.all(np.isfinite(stage.weights)) and np.all(np.isfinite(stage.bias))):
+        raise ValueError(f"stage {k}: a weight or bias is not finite")
+    if stage.gate.kind != "always" and outputs != 1:
+        raise ValueError(f"stage {k}: a gate needs one output, the model has {outputs}")
