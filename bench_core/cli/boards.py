@@ -29,7 +29,7 @@ def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
 
 def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: bool) -> None:
     """The leaderboard on the terminal, or in a file: a page (.html) or plain text."""
-    from bench_reports.board import boards
+    from bench_reports.assembly import boards
 
     from bench_core.cli.tables import console, write_text
 

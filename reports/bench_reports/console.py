@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bench_core.cli.tables import Column, Table, plain_lines, show
-from bench_reports.board import SHARE, Board, Pick, Row, notice
-from bench_reports.words import cost, count, one_line, quality, settings, times
+from bench_reports.board import SHARE, Board, Row, notice
+from bench_reports.words import cost, count, one_line, quality, times
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,10 +55,15 @@ def text_boards(info: RunInfo, boards: Sequence[Board], *, verbose: bool = False
 
 def heading(info: RunInfo) -> list[str]:
     """Which run this is."""
+    title = f"{info.title}: " if info.title else ""
+    return [one_line(f"{title}{run_line(info)}")]
+
+
+def run_line(info: RunInfo) -> str:
+    """Suite and profile, name, date, and whether it is finished."""
     name = " ".join(part for part in (info.suite, info.profile) if part)
-    title = f"{info.title or name}" + (f" ({name})" if info.title and name else "")
     state = "" if info.state == "finished" else f", {info.state}"
-    return [one_line(f"{title}, run {info.run} of {info.created_at}{state}")]
+    return one_line(f"{f'{name}, ' if name else ''}run {info.run} of {info.created_at}{state}")
 
 
 def board_title(board: Board) -> str:
@@ -80,7 +85,10 @@ def table(board: Board, *, named: bool = False) -> Table:
         Column("audit"),
         Column("marks"),
     ]
-    rows = [[one_line(row.learner), *_numbers(row), row.audit, _marks(board, row)] for row in board.rows]
+    rows = [
+        [one_line(row.learner), *_numbers(row), row.audit, ", ".join(board.marks_of(row)) or "-"]
+        for row in board.rows
+    ]
     if named:
         columns.insert(0, Column("data set"))
         rows = [[board.dataset, *row] for row in rows]
@@ -89,15 +97,10 @@ def table(board: Board, *, named: bool = False) -> Table:
 
 def _numbers(row: Row) -> list[str]:
     best = row.best
-    spread = "-" if best.spread != best.spread else f"{best.spread:.4f}"
     cheap = ["-", "-", "-"]
     if row.cheap is not None:
         cheap = [quality(row.cheap.quality), cost(row.cheap.cost), times(row.saving)]
-    return [quality(best.quality), spread, cost(best.cost), *cheap]
-
-
-def _marks(board: Board, row: Row) -> str:
-    return " ".join([*(["reference"] if row.reference else []), *board.marks]) or "-"
+    return [quality(best.quality), quality(best.spread), cost(best.cost), *cheap]
 
 
 def failure_lines(board: Board) -> list[str]:
@@ -114,14 +117,10 @@ def setting_lines(board: Board) -> list[str]:
     """The settings behind each row."""
     lines = []
     for row in board.rows:
-        lines.append(f"{row.learner}: best at {_setting(row.best)}")
+        lines += [f"{row.learner}: best {setting}" for setting in row.best.settings]
         if row.cheap is not None:
-            lines.append(f"{row.learner}: {PERCENT} at {_setting(row.cheap)}")
+            lines += [f"{row.learner}: {PERCENT} {setting}" for setting in row.cheap.settings]
     return [one_line(line) for line in lines]
-
-
-def _setting(pick: Pick) -> str:
-    return f"{settings(pick.point)} with {settings(pick.params)}"
 
 
 def note_lines(board: Board) -> list[str]:
@@ -131,11 +130,13 @@ def note_lines(board: Board) -> list[str]:
 
 def legend(board: Board) -> str:
     """What the columns mean, in one line."""
-    repeats = max((row.best.repeats for row in board.rows), default=1)
-    over = f"; ± over {count(repeats, 'repeat')}" if repeats > 1 else ""
-    reference = one_line(board.reference) or "the best learner"
+    over = f" over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
+    means = f"chosen on validation, shown on test{over and f', mean and ±{over}'}"
+    costs = f"cost: mean per row in {one_line(board.unit)}, accounting {board.accounting}"
+    if not board.reference:
+        return f"{means}; {costs}; no reference learner here, so no saving"
+    reference = one_line(board.reference)
     return (
-        f"chosen on validation, shown on test{over}; cost: mean per row in {one_line(board.unit)}, "
-        f"accounting {board.accounting}; {PERCENT}: cheapest point that keeps {PERCENT} of "
-        f"{reference}'s {board.metric}; saving: {reference}'s cost over that point's"
+        f"{means}; {costs}; {PERCENT}: the cheapest point that keeps {PERCENT} of {reference}'s "
+        f"best {board.metric}; saving: {reference}'s cost there over that point's"
     )

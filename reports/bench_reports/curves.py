@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
+from textwrap import wrap
 from typing import Any
 
-from bench_reports.board import Board, Pick, Row
-from bench_reports.words import cost, one_line, quality, settings
+from bench_reports.board import Board, CurvePoint, Row
+from bench_reports.words import cost, one_line, quality
 
 COLOURS = 8
+SETTINGS_SHOWN = 3
+HOVER_WIDTH = 70
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 
 
-def figure(board: Board, name: str) -> dict[str, Any]:
+def figure(board: Board, name: str, learners: Sequence[str]) -> dict[str, Any]:
     """One figure: a trace per learner, axes in words, a watermark on stand-ins.
 
+    A learner looks as its place in ``learners`` says, so that it is the same in all figures.
     Texts are escaped, because plotly reads some HTML in them.
     """
     better = "higher" if board.higher_is_better else "lower"
@@ -25,40 +30,35 @@ def figure(board: Board, name: str) -> dict[str, Any]:
         "x": escape(f"cost per row on test ({board.unit})"),
         "y": escape(f"{board.metric} on test ({better} is better)"),
         "watermark": "stand-in data" if board.stand_in else "",
-        "traces": [_trace(board, row, index) for index, row in enumerate(board.rows)],
+        "traces": [_trace(board, row, learners.index(row.learner)) for row in board.rows],
     }
 
 
 def _trace(board: Board, row: Row, index: int) -> dict[str, Any]:
-    spread = [0.0 if math.isnan(p.spread) else p.spread for p in row.curve]
+    picks = [point.pick for point in row.curve]
+    spread = [0.0 if math.isnan(p.spread) else p.spread for p in picks]
     return {
         "name": escape(one_line(row.learner)),
-        "x": [p.cost for p in row.curve],
-        "y": [p.quality for p in row.curve],
+        "x": [p.cost for p in picks],
+        "y": [p.quality for p in picks],
         "spread": spread if any(spread) else None,
-        "text": [_hover(board, row, p) for p in row.curve],
+        "text": [_hover(board, row, point) for point in row.curve],
         "colour": index % COLOURS,
-        "dash": dash(index),
-        "symbol": symbol(index),
+        "dash": _DASHES[index // COLOURS % len(_DASHES)],
+        "symbol": _SYMBOLS[index % len(_SYMBOLS)],  # colour is never the only difference
     }
 
 
-def symbol(index: int) -> str:
-    """A learner's marker, so that colour is never the only difference."""
-    return _SYMBOLS[index % len(_SYMBOLS)]
-
-
-def dash(index: int) -> str:
-    """A learner's line: the first eight solid, the next eight dashed, and so on."""
-    return _DASHES[index // COLOURS % len(_DASHES)]
-
-
-def _hover(board: Board, row: Row, pick: Pick) -> str:
+def _hover(board: Board, row: Row, point: CurvePoint) -> str:
+    pick = point.pick
+    spread = "" if math.isnan(pick.spread) else f" ± {quality(pick.spread)}"
     lines = [
-        f"<b>{escape(one_line(row.learner))}</b>",
-        escape(f"{board.metric} {quality(pick.quality)} at cost {cost(pick.cost)} on test"),
-        escape(f"{quality(pick.valid_quality)} at {cost(pick.valid_cost)} on validation"),
-        escape(one_line(settings(pick.point))),
-        *(escape(one_line(settings({name: value}))) for name, value in pick.params.items()),
+        one_line(row.learner),
+        f"{board.metric} {quality(pick.quality)}{spread} at cost {cost(pick.cost)}",
+        f"within a budget of {cost(point.budget)} on validation",
+        *(one_line(setting) for setting in pick.settings[:SETTINGS_SHOWN]),
     ]
-    return "<br>".join(line for line in lines if line)
+    more = len(pick.settings) - SETTINGS_SHOWN
+    lines += [f"and {more} more"] if more > 0 else []
+    first, *others = (part for line in lines for part in wrap(line, HOVER_WIDTH))
+    return "<br>".join([f"<b>{escape(first)}</b>", *map(escape, others)])

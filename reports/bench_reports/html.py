@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_reports.board import SHARE, Board, notice
-from bench_reports.console import heading, legend
-from bench_reports.curves import COLOURS, figure, symbol
+from bench_reports.console import heading, legend, run_line
+from bench_reports.curves import figure
 from bench_reports.words import cost, count, quality, settings, times
 
 if TYPE_CHECKING:
@@ -33,18 +33,19 @@ def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        quality=quality, cost=cost, times=times, settings=settings, symbol=_symbol
+        quality=quality, cost=cost, times=times, settings=settings, glyph=_GLYPHS.__getitem__
     )
-    figures = [figure(board, f"chart{i}") for i, board in enumerate(boards)]
+    learners = list(dict.fromkeys(row.learner for board in boards for row in board.rows))
+    figures = [figure(board, f"chart{i}", learners) for i, board in enumerate(boards)]
     return environment.get_template("report.html").render(
         info=info,
         title=heading(info)[0],
+        subtitle=run_line(info),
         boards=[
             {"board": b, "notice": notice(b), "legend": legend(b), "figure": f}
             for b, f in zip(boards, figures, strict=True)
         ],
         share=f"{SHARE:.0%}",
-        colours=COLOURS,
         figures=script_json(figures),
         facts=facts(info, frame),
         css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
@@ -107,7 +108,3 @@ _GLYPHS = {
     "star": "★",
     "triangle-down": "▼",
 }
-
-
-def _symbol(index: int) -> str:
-    return _GLYPHS[symbol(index)]

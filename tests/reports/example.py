@@ -160,8 +160,11 @@ def frame() -> pd.DataFrame:
             sim,
             "gbrt",
             {"trees": 300},
-            [({"trees": 10}, 0.7, 2000.0), ({"trees": 100}, 0.793, 6000.0)]
-            + [({"trees": 300}, 0.8, 9000.0)],
+            [
+                ({"trees": 10}, 0.7, 2000.0),
+                ({"trees": 100}, 0.793, 6000.0),
+                ({"trees": 300}, 0.8, 9000.0),
+            ],
             **same,
         )
         made += rows(
@@ -179,9 +182,7 @@ def frame() -> pd.DataFrame:
             **same,
         )
         made += rows(sim, "cegb", {"tradeoff": 3.0}, [({"trees": 9}, 0.78, 500.0)], **same)
-        made += rows(
-            sim, "peek", {}, [({"trees": 9}, 0.99, 1.0)], **(same | {"audit": "failed"})
-        )
+        made += rows(sim, "peek", {}, [({"trees": 9}, 0.99, 1.0)], **(same | {"audit": "failed"}))
     made.append(trial("yahoo-sim", HOSTILE, {"a": 1}, status="failed", error=HOSTILE_ERROR))
     made.append(trial("yahoo-sim", "slow", {"a": 1}, status="timeout", error="over 600 s"))
     made.append(trial("yahoo-sim", "slow", {"a": 2}, status="timeout", error="over 600 s"))

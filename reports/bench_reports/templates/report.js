@@ -7,7 +7,7 @@
 
   function axis(title, type) {
     return {
-      title: { text: title }, type, automargin: true, showline: true, zeroline: false,
+      title: { text: title, standoff: 14 }, type, automargin: true, showline: true, zeroline: false,
       gridcolor: colour("--line"), linecolor: colour("--line"), tickcolor: colour("--line"),
       ticks: "outside",
     };
@@ -49,7 +49,8 @@
     const hidden = new Set();
     let logarithmic = false;
     const draw = () => Plotly.react(place, traces(figure, hidden), layout(figure, logarithmic),
-      { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] });
+      { responsive: true, displaylogo: false,
+        modeBarButtons: [["toImage", "zoom2d", "pan2d", "autoScale2d"]] });
     for (const button of document.querySelectorAll(`[data-curve="${figure.id}"]`)) {
       button.addEventListener("click", () => {
         const name = figure.traces[Number(button.dataset.trace)].name;

@@ -1,0 +1,219 @@
+"""From a run's export rows to its boards."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from bench_core import selection
+from bench_reports.board import SHARE, Board, CurvePoint, Failure, Pick, Row
+from bench_reports.words import count, settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.protocols import Metric
+    from bench_core.store import RunInfo
+
+
+def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
+    """A board for each data set that has rows, in the run's order."""
+    planned = [str(use["name"]) for use in info.datasets]
+    names = dict.fromkeys([*planned, *map(str, frame["dataset"].unique())])
+    parts = [(name, frame[frame["dataset"] == name]) for name in names]
+    return [_board(info, name, part) for name, part in parts if len(part)]
+
+
+def primary_metric(info: RunInfo, dataset: str) -> Metric:
+    """The metric that a data set's learners are compared by: its name and its direction.
+
+    The store remembers both, so that a report needs no plugin that a run needed.
+    """
+    uses = [use for use in info.datasets if use["name"] == dataset]
+    metrics = next((use["metrics"] for use in uses if use.get("metrics")), info.metrics)
+    name = str(metrics[0])
+    return cast("Metric", _Direction(name, bool(info.higher_is_better.get(name, True))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """All that selection asks of a metric."""
+
+    name: str
+    higher_is_better: bool
+
+
+def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
+    uses = [use for use in info.datasets if use["name"] == name]
+    use: Mapping[str, Any] = uses[0] if uses else {}
+    metric = primary_metric(info, name)
+    notes = tuple(dict.fromkeys(str(note) for u in uses for note in u.get("notes", ())))
+    rows = _rows(frame, metric, info.reference)
+    return Board(
+        dataset=name,
+        metric=metric.name,
+        higher_is_better=metric.higher_is_better,
+        accounting=_values(frame, "accounting") or info.accounting,
+        unit=_values(frame, "unit") or "cost units",
+        reference=info.reference if any(row.reference for row in rows) else "",
+        stand_in=bool(frame["stand_in"].fillna(False).astype(bool).any()),
+        stand_in_for=str(use.get("stand_in_for", "")),
+        sample=any(re.search(r"\bsample\b", note) for note in notes),
+        repeats=len(frame[["fold", "seed"]].drop_duplicates()),
+        rows=rows,
+        failures=_failures(frame),
+        facts=_facts(use),
+        notes=notes,
+    )
+
+
+def _rows(frame: pd.DataFrame, metric: Metric, reference: str) -> tuple[Row, ...]:
+    """Those that keep the quality first, the cheapest leading; then the others, best first."""
+    best_of = selection.best_points(frame, metric)
+    if best_of.empty:
+        return ()
+    saved_of = selection.savings(frame, metric, reference, SHARE)
+    bests = selection.over_repeats(best_of).set_index("learner")
+    saved = selection.over_repeats(saved_of).set_index("learner")
+    rows = [
+        Row(
+            learner=learner,
+            version=_values(frame[frame["learner"] == learner], "learner_version"),
+            reference=learner == reference,
+            audit=_audit(frame[frame["learner"] == learner]),
+            repeats=int(bests.at[learner, "repeats"]),
+            best=_pick(bests.loc[learner], best_of[best_of["learner"] == learner]),
+            reached=int(saved.at[learner, "reached"]),
+            cheap=_cheap(saved.loc[learner], saved_of[saved_of["learner"] == learner]),
+            saving=float(saved.at[learner, "saving"]),
+            curve=_curve(frame, metric, learner),
+        )
+        for learner in map(str, bests.index)
+    ]
+    sign = -1 if metric.higher_is_better else 1
+    return tuple(
+        sorted(
+            rows,
+            key=lambda r: (
+                r.cheap is None,
+                r.cheap.cost if r.cheap else sign * r.best.quality,
+                r.learner,
+            ),
+        )
+    )
+
+
+def _pick(mean: pd.Series[Any], chosen: pd.DataFrame) -> Pick:
+    return Pick(
+        quality=float(mean["test_quality"]),
+        spread=float(mean["test_quality_std"]),
+        cost=float(mean["test_cost"]),
+        settings=_in_words(chosen),
+    )
+
+
+def _cheap(mean: pd.Series[Any], chosen: pd.DataFrame) -> Pick | None:
+    return None if math.isnan(mean["test_quality"]) else _pick(mean, chosen)
+
+
+def _curve(frame: pd.DataFrame, metric: Metric, learner: str) -> tuple[CurvePoint, ...]:
+    mean = selection.mean_curve(frame, metric, learner)
+    chosen = selection.curve(frame, metric, learner)
+    return tuple(
+        CurvePoint(
+            float(row["budget"]),
+            _pick(row, _held(chosen, float(row["budget"]))),
+        )
+        for _, row in mean.iterrows()
+    )
+
+
+def _held(curve: pd.DataFrame, budget: float) -> pd.DataFrame:
+    """The point that each repeat's frontier, cheapest first, holds at a budget."""
+    affordable = curve[curve["valid_cost"] <= budget]
+    return affordable.groupby(["fold", "seed"], sort=True).tail(1)
+
+
+def _in_words(chosen: pd.DataFrame) -> tuple[str, ...]:
+    """The settings that the repeats chose, the most frequent first."""
+    tally = Counter(zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True))
+    return tuple(
+        setting_in_words(point, params)
+        + (f" ({n} of {len(chosen)} repeats)" if len(tally) > 1 else "")
+        for (point, params), n in tally.most_common()
+    )
+
+
+def setting_in_words(point: str, params: str) -> str:
+    """``at trees=120 with tradeoff=0.1`` from the JSON of the export."""
+    at, with_ = (settings(json.loads(text or "{}")) for text in (point, params))
+    return " ".join(
+        filter(None, (f"at {at}" if at else "", f"with {with_}" if with_ else "with defaults"))
+    )
+
+
+_AUDITS = ("declared", "sampled", "verified")
+
+
+def _audit(frame: pd.DataFrame) -> str:
+    """The least that can be said of all of a learner's trials."""
+    audits = set(frame.loc[frame["status"] == "ok", "audit"].fillna("").astype(str)) - {""}
+    if "failed" in audits:
+        return "failed in part"
+    return min(audits, key=lambda a: _AUDITS.index(a) if a in _AUDITS else -1, default="declared")
+
+
+def _failures(frame: pd.DataFrame) -> tuple[Failure, ...]:
+    """Trials without a place in the ranking, those that ended alike together."""
+    refused = (frame["status"] == "ok") & (frame["audit"] == "failed")
+    trial = ["learner", "params", "seed", "fold"]
+    lost = frame[(frame["status"] != "ok") | refused].drop_duplicates(trial)
+    lost = lost.assign(
+        status=lost["status"].where(lost["status"] != "ok", "audit failed"),
+        error=lost["error"].fillna("").astype(str),
+    )
+    return tuple(
+        Failure(
+            learner=str(learner),
+            status=str(status),
+            error=str(error),
+            params=_settings_of(part["params"].fillna("{}").astype(str)),
+            trials=len(part),
+        )
+        for (learner, status, error), part in lost.groupby(["learner", "status", "error"])
+    )
+
+
+def _settings_of(params: pd.Series[str]) -> str:
+    first = settings(json.loads(params.iloc[0] or "{}")) or "defaults"
+    others = params.nunique() - 1
+    return f"{first} and {count(others, 'other setting')}" if others else first
+
+
+def _facts(use: Mapping[str, Any]) -> tuple[str, ...]:
+    """The data set in a few words."""
+    facts = [str(use.get("task", ""))]
+    for key, noun in (("queries", "queries"), ("rows", "rows")):
+        sizes = use.get(key) or {}
+        if any(sizes.values()):
+            facts.append(f"{_sizes(sizes)} {noun}")
+    if use.get("features"):
+        facts.append(f"{use['features']} features")
+    if use.get("price_of_everything"):
+        facts.append(f"all of them cost {use['price_of_everything']:.6g}")
+    return tuple(fact for fact in facts if fact)
+
+
+def _sizes(sizes: Mapping[str, Any]) -> str:
+    splits: Sequence[str] = ("train", "valid", "test")
+    return "/".join(str(sizes.get(split, 0)) for split in splits)
+
+
+def _values(frame: pd.DataFrame, column: str) -> str:
+    """A column's values, of which there should be one."""
+    return ", ".join(sorted(set(frame[column].dropna().astype(str)) - {""}))
