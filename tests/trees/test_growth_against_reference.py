@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from bench_trees.binning import Bins, find_bins
 from bench_trees.grower import Grower
 from bench_trees.penalties import Ledger, Penalty
@@ -86,7 +85,7 @@ def both(seed: int, penalties: str, **kwargs: Any) -> tuple[Grower, reference.Pr
 
 
 def edges_of(bins: Bins, j: int) -> list[float]:
-    return bins.edges[bins.offset[j] : bins.offset[j + 1]].tolist()
+    return [float(e) for e in bins.edges[bins.offset[j] : bins.offset[j + 1]]]
 
 
 def assert_same_trees(grower: Grower, problem: reference.Problem, rng: Any, hessians: bool) -> int:

@@ -1,0 +1,254 @@
+"""LightGBM at equal settings, as an independent peer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_trees.binning import find_bins
+from bench_trees.boosting import boost
+from bench_trees.ensemble import Ensemble
+from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
+from bench_trees.penalties import Penalty
+from bench_trees.settings import Settings
+
+from .walk import scores_of
+
+lightgbm = pytest.importorskip("lightgbm")
+
+TREES = 40
+SETTINGS = Settings(trees=TREES, min_rows=5)
+SAME = {
+    "num_leaves": 16,
+    "max_depth": 4,
+    "learning_rate": 0.1,
+    "min_data_in_leaf": 5,
+    "min_data_in_bin": 1,
+    "max_bin": 255,
+    "num_threads": 1,
+    "verbosity": -1,
+    "feature_pre_filter": False,
+}
+
+
+def train_lightgbm(
+    X: np.ndarray, y: np.ndarray, trees: int = TREES, group: Any = None, **params: Any
+) -> Any:
+    data = lightgbm.Dataset(X, y, group=group, params={**SAME, **params})
+    return lightgbm.train({**SAME, **params}, data, trees)
+
+
+def skewed_rows(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    """Continuous columns with many zeros and heavy tails."""
+    X = rng.gamma(0.5, 1, (n, d)).astype(np.float32) ** 2
+    X[rng.random((n, d)) < np.linspace(0, 0.9, d)] = 0
+    return X
+
+
+def signal(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+    z = np.log1p(X)
+    values = z[:, 0] - z[:, 1] * z[:, 2] + np.sin(3 * z[:, 3]) + rng.normal(0, 0.3, len(X))
+    return np.asarray(values)
+
+
+def fitted(X: np.ndarray, y: np.ndarray, loss: Loss, **kwargs: Any) -> np.ndarray:
+    bins = find_bins(X)
+    return scores_of(boost(bins.codes(X), bins, y, loss=loss, settings=SETTINGS, **kwargs), X)
+
+
+def test_squared_training_loss_is_that_of_lightgbm() -> None:
+    rng = np.random.default_rng(0)
+    X = skewed_rows(rng, 3000, 10)
+    y = signal(rng, X)
+    ours = np.mean((y - fitted(X, y, Squared())[0]) ** 2)
+    theirs = np.mean((y - train_lightgbm(X, y, objective="regression").predict(X)) ** 2)
+    assert ours == pytest.approx(theirs, rel=0.01)
+
+
+def test_logistic_training_loss_is_that_of_lightgbm() -> None:
+    rng = np.random.default_rng(1)
+    X = skewed_rows(rng, 3000, 10)
+    y = (signal(rng, X) > 0.3).astype(float)
+
+    def loss(f: np.ndarray) -> float:
+        return float(np.mean(np.logaddexp(0, -(2 * y - 1) * f)))
+
+    theirs = train_lightgbm(X, y, objective="binary").predict(X, raw_score=True)
+    assert loss(fitted(X, y, Logistic())[0]) == pytest.approx(loss(theirs), rel=0.01)
+
+
+def test_softmax_training_loss_is_that_of_lightgbm() -> None:
+    rng = np.random.default_rng(2)
+    X = skewed_rows(rng, 2000, 8)
+    y = np.digitize(signal(rng, X), [-0.3, 0.3, 0.9]).astype(float)
+
+    def loss(f: np.ndarray) -> float:
+        own = f[y.astype(int), np.arange(len(y))]
+        return float(np.mean(np.logaddexp.reduce(f, axis=0) - own))
+
+    model = train_lightgbm(X, y, objective="multiclass", num_class=4)
+    theirs = model.predict(X, raw_score=True).T
+    assert loss(fitted(X, y, Softmax(4))) == pytest.approx(loss(theirs), rel=0.01)
+
+
+def test_lambdarank_training_ndcg_is_that_of_lightgbm() -> None:
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(5, 40, 120)
+    X = skewed_rows(rng, int(sizes.sum()), 10)
+    y = np.digitize(signal(rng, X), [0.0, 0.6, 1.2]).astype(float)
+    boundaries = np.concatenate([[0], np.cumsum(sizes)])
+
+    def ndcg(f: np.ndarray) -> float:
+        values = []
+        for begin, end in zip(boundaries[:-1], boundaries[1:], strict=True):
+            gain = 2 ** y[begin:end] - 1
+            discount = 1 / np.log2(2 + np.arange(10))
+            best = np.sort(gain)[::-1][:10]
+            got = gain[np.argsort(-f[begin:end], kind="stable")][:10]
+            if best[0] > 0:
+                k = len(best)
+                values.append((got * discount[:k]).sum() / (best * discount[:k]).sum())
+        return float(np.mean(values))
+
+    theirs = train_lightgbm(X, y, objective="lambdarank", group=sizes).predict(X)
+    ours = fitted(X, y, LambdaRank(), queries=boundaries)[0]
+    assert ndcg(ours) == pytest.approx(ndcg(theirs), rel=0.01)
+    assert ndcg(ours) > 0.85  # both learn; an untrained ranking has about 0.5
+
+
+# Tree by tree
+
+Shape = tuple[int, float, Any, Any] | float
+
+
+def our_shape(e: Ensemble, node: int) -> Shape:
+    """(feature, threshold, left, right), or a leaf's value."""
+    if e.feature[node] < 0:
+        return float(e.value[node])
+    return (
+        int(e.feature[node]),
+        float(e.threshold[node]),
+        our_shape(e, int(e.left[node])),
+        our_shape(e, int(e.right[node])),
+    )
+
+
+def their_shape(node: dict[str, Any], constant: float) -> Shape:
+    if "leaf_value" in node:
+        return float(node["leaf_value"]) - constant
+    return (
+        int(node["split_feature"]),
+        float(node["threshold"]),
+        their_shape(node["left_child"], constant),
+        their_shape(node["right_child"], constant),
+    )
+
+
+def shapes(e: Ensemble) -> list[Shape]:
+    return [our_shape(e, int(root)) for root in e.start[:-1]]
+
+
+def their_shapes(model: Any, base: float) -> list[Shape]:
+    """LightGBM adds its constant to the first tree's leaves."""
+    trees = model.dump_model()["tree_info"]
+    return [their_shape(tree["tree_structure"], 0.0 if i else base) for i, tree in enumerate(trees)]
+
+
+def assert_same_shape(ours: Shape, theirs: Shape, X: np.ndarray) -> None:
+    """Same features, same rows to either side, same leaf values.
+
+    Where a node holds no row between two edges both cut there alike; LightGBM scans from the
+    right and names the upper edge, so thresholds are compared by what they do.
+    """
+    if isinstance(ours, float) or isinstance(theirs, float):
+        assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-6)
+        return
+    assert ours[0] == theirs[0]
+    left = X[:, ours[0]] <= ours[1]
+    np.testing.assert_array_equal(left, X[:, ours[0]] <= theirs[1])
+    assert_same_shape(ours[2], theirs[2], X[left])
+    assert_same_shape(ours[3], theirs[3], X[~left])
+
+
+def numbers_of(
+    X: np.ndarray, y: np.ndarray, penalty: Penalty | None, settings: Settings
+) -> Ensemble:
+    bins = find_bins(X)
+    return boost(bins.codes(X), bins, y, settings=settings, penalty=penalty)
+
+
+@pytest.mark.parametrize("split_price", [0.0, 0.01])
+@pytest.mark.parametrize("seed", range(5))
+def test_lazy_trees_are_those_of_lightgbm(seed: int, split_price: float) -> None:
+    rng = np.random.default_rng(seed)
+    n, d, tradeoff = 600, 12, 0.03
+    X = rng.integers(0, 40, (n, d)).astype(np.float32)
+    y = np.sin(X[:, :6] / 8) @ rng.normal(size=6) + rng.normal(0, 0.2, n)
+    price = rng.integers(1, 20, d) / 8
+    ours = numbers_of(
+        X,
+        y,
+        Penalty.plain(d, lazy=tradeoff * price, split=np.full(d, tradeoff * split_price)),
+        Settings(trees=30, max_depth=None, max_leaves=12, min_rows=5),
+    )
+    theirs = train_lightgbm(
+        X,
+        y,
+        30,
+        objective="regression",
+        num_leaves=12,
+        max_depth=-1,
+        cegb_tradeoff=2 * tradeoff,
+        cegb_penalty_feature_lazy=price.tolist(),
+        cegb_penalty_split=split_price,
+    )
+    expected = their_shapes(theirs, float(ours.base[0]))
+    assert len(expected) == ours.trees > 10
+    assert len(np.unique(ours.feature)) < d  # some feature is too dear: prices matter
+    for mine, other in zip(shapes(ours), expected, strict=True):
+        assert_same_shape(mine, other, X)
+
+
+def refund_case() -> tuple[np.ndarray, np.ndarray, list[float]]:
+    """Feature 0 is split first. Then buying feature 1 (price 9500) on its left gains
+    20000 - 9500 there and comes before feature 2 on the right, which is free and gains
+    8100; on the right feature 1 is worth 1.
+
+    1/2 * 200 rows * 10^2 * 2 = 20000;  1/2 * 200 * 9^2 = 8100;  1/2 * 200 * .1^2 = 1
+    """
+    X = np.array([(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1) for _ in range(50)])
+    a, b, c = (2 * X - 1).T
+    left = 10 * np.sqrt(2) * b
+    right = 1000 + 9 * c + 0.1 * b
+    return X.astype(np.float32), np.where(a < 0, left, right), [0.0, 9500.0, 0.0]
+
+
+def features_in(shape: Shape) -> Any:
+    return None if isinstance(shape, float) else (shape[0], *map(features_in, shape[2:]))
+
+
+REFUNDED = (0, (1, None, None), (2, None, None))
+
+
+def test_a_bought_sensor_is_refunded_not_rewarded() -> None:
+    X, y, price = refund_case()
+    settings = Settings(trees=1, max_leaves=4, max_depth=None)
+    ours = numbers_of(X, y, Penalty.plain(3, coupled=np.array(price)), settings)
+    assert features_in(shapes(ours)[0]) == REFUNDED
+
+
+@pytest.mark.xfail(strict=True, reason="LightGBM 4.7 adds the price to the other leaves' raw gain")
+def test_a_bought_sensor_is_refunded_not_rewarded_by_lightgbm() -> None:
+    X, y, price = refund_case()
+    theirs = train_lightgbm(
+        X,
+        y,
+        1,
+        objective="regression",
+        num_leaves=4,
+        max_depth=-1,
+        cegb_tradeoff=2.0,
+        cegb_penalty_feature_coupled=price,
+    )
+    assert features_in(their_shapes(theirs, 0.0)[0]) == REFUNDED
