@@ -19,8 +19,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from bench_trees.ensemble import Ensemble
-from bench_trees.forest import Floats, Forest, Longs, Needs, lay_out
 from bench_trees.lanes import LANES, above, lowest, transpose
+from bench_trees.layout import Floats, Layout, Longs, Needs, lay_out
 from bench_trees.threads import workers
 
 __all__ = ["Needs", "Steps", "Walked", "add_columns", "lay_out", "tree_outputs", "walk"]
@@ -67,7 +67,7 @@ class Walked:
 
 
 def walk(
-    forest: Forest,
+    layout: Layout,
     steps: Steps,
     X: NDArray[np.float32],
     before: Walked,
@@ -83,7 +83,7 @@ def walk(
     picked = np.arange(len(X), dtype=np.int64) if rows is None else rows
     p, n = len(steps.ends), len(picked)
     scores = np.empty((p, n, steps.bias.shape[1]))
-    bits = np.empty((p, n, forest.words), dtype=np.uint64)
+    bits = np.empty((p, n, layout.words), dtype=np.uint64)
     splits = np.empty((p, n))
     source = (_frozen(X), picked)
     plan = (steps.ends, steps.bias, steps.carry)
@@ -91,7 +91,7 @@ def walk(
     into = (scores, bits, splits)
 
     def piece(start: int, stop: int) -> None:
-        _walk(_shape(forest), _paying(forest), source, plan, since, into, start, stop)
+        _walk(_shape(layout), _paying(layout), source, plan, since, into, start, stop)
 
     _over_tiles(piece, n, threads)
     return Walked(scores, bits, splits)
@@ -105,12 +105,12 @@ def tree_outputs(
     threads: int = 1,
 ) -> Floats:
     """The output of every chosen tree times its weight for every row, float64 (n, T)."""
-    forest = lay_out(ensemble, Needs.plain(ensemble.features), chosen, weights)
-    out = np.empty((len(X), len(forest)))
+    layout = lay_out(ensemble, Needs.plain(ensemble.features), chosen, weights)
+    out = np.empty((len(X), len(layout)))
     source = (_frozen(X), np.arange(len(X), dtype=np.int64))
 
     def piece(start: int, stop: int) -> None:
-        _outputs(_shape(forest), forest.value, source, out, start, stop)
+        _outputs(_shape(layout), layout.value, source, out, start, stop)
 
     _over_tiles(piece, len(X), threads)
     return out
@@ -138,13 +138,13 @@ def _frozen(X: NDArray[np.float32]) -> NDArray[np.float32]:
     return view
 
 
-def _shape(forest: Forest) -> tuple[Any, ...]:
-    nodes = (forest.column, forest.threshold, forest.missing_left, forest.right, forest.after)
-    return (forest.columns, forest.start, forest.needed, forest.root, *nodes)
+def _shape(layout: Layout) -> tuple[Any, ...]:
+    nodes = (layout.column, layout.threshold, layout.missing_left, layout.right, layout.after)
+    return (layout.columns, layout.start, layout.needed, layout.root, *nodes)
 
 
-def _paying(forest: Forest) -> tuple[Any, ...]:
-    return (forest.value, forest.splits, forest.output)
+def _paying(layout: Layout) -> tuple[Any, ...]:
+    return (layout.value, layout.splits, layout.output)
 
 
 @njit(cache=True, nogil=True)

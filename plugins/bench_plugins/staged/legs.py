@@ -15,8 +15,8 @@ from bench_plugins.staged.tolls import Tolls, Use, Words, column_bits
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-    from bench_trees.forest import Forest
     from bench_trees.inference import Steps, Walked
+    from bench_trees.layout import Layout
 
 _LONGEST = 16  # stages; bounds the buffers of a walk: 16 points of 8000 rows are about 10 MB
 
@@ -27,7 +27,7 @@ class Leg:
 
     first: int
     stop: int
-    forest: Forest
+    layout: Layout
     steps: Steps
     use: Use  # of the last stage: its columns
     column_bits: Words  # (w,)
@@ -38,7 +38,7 @@ class Leg:
         """Walk ``rows`` of X (None: all), whose state is ``before``."""
         from bench_trees.inference import add_columns, walk
 
-        done = walk(self.forest, self.steps, X, before, rows, threads)
+        done = walk(self.layout, self.steps, X, before, rows, threads)
         if len(self.use.columns):
             picked = np.arange(len(X), dtype=np.int64) if rows is None else rows
             use = self.use
@@ -64,7 +64,7 @@ def legs(
             bias=np.array([s.bias for s in part], dtype=np.float64),
             carry=np.array([s.carry for s in part], dtype=np.bool_),
         )
-        forest = lay_out(
+        layout = lay_out(
             ensemble,
             needs,
             np.concatenate([u.trees for u in these]),
@@ -72,7 +72,7 @@ def legs(
             np.concatenate(tolls.fresh[first:stop]),
         )
         bits = column_bits(these[-1].columns, prices)
-        found.append(Leg(first, stop, forest, steps, these[-1], bits))
+        found.append(Leg(first, stop, layout, steps, these[-1], bits))
     return found
 
 

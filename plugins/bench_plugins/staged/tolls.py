@@ -108,6 +108,6 @@ def _dearest_paths(ensemble: Ensemble, multiplier: Floats) -> Floats:
     from bench_trees.inference import Needs, lay_out
 
     plain = Needs.plain(ensemble.features)
-    forest = lay_out(ensemble, Needs(plain.start, plain.needed, multiplier, plain.sensors))
-    dearest: Floats = np.maximum.reduceat(forest.splits, forest.root[:-1])
+    layout = lay_out(ensemble, Needs(plain.start, plain.needed, multiplier, plain.sensors))
+    dearest: Floats = np.maximum.reduceat(layout.splits, layout.root[:-1])
     return dearest

@@ -50,7 +50,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Forest:
+class Layout:
     """Chosen trees of an ensemble in walking order, weights included.
 
     ``root`` (T+1,) bounds the nodes of each tree. Node arrays: ``column`` position in
@@ -89,7 +89,7 @@ def lay_out(
     chosen: Sequence[int] | NDArray[np.integer] | None = None,
     weights: Floats | None = None,
     billed: Bools | None = None,
-) -> Forest:
+) -> Layout:
     """Lay out ``chosen`` trees (default all) with ``weights`` (default ones).
 
     ``billed`` (same length) says for which of them splits are counted.
@@ -108,7 +108,7 @@ def lay_out(
     _preorder(nodes, multiplier, picked, root, node, right, path)
     columns, column = _compact(ensemble.feature[node])
     starts, needed = _rows(needs, columns)
-    return Forest(
+    return Layout(
         root=root,
         column=column,
         threshold=ensemble.threshold[node].astype(np.float32),
