@@ -1,0 +1,70 @@
+"""Random ensembles and rows, and the plain meaning of an ensemble, for the tests of inference."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from bench_trees.ensemble import Ensemble
+from numpy.typing import NDArray
+
+
+def random_ensemble(
+    rng: np.random.Generator, *, trees: int, features: int, leaves: int = 8, outputs: int = 1
+) -> Ensemble:
+    """Trees of 1 to ``leaves`` leaves of any shape, thresholds and values on a coarse grid."""
+    start, rows = [0], []
+    for _ in range(trees):
+        first = len(rows)
+        rows.append([-1, 0.0, -1, -1, False, 0.0])
+        for _ in range(int(rng.integers(0, leaves))):
+            open_leaves = [i for i in range(first, len(rows)) if rows[i][0] == -1]
+            i, j = int(rng.choice(open_leaves)), len(rows)
+            threshold = rng.choice([-1.5, -0.5, 0.0, 0.5, np.inf])
+            rows[i] = [rng.integers(0, features), threshold, j, j + 1, rng.random() < 0.5, 0.0]
+            rows += [[-1, 0.0, -1, -1, False, 0.0], [-1, 0.0, -1, -1, False, 0.0]]
+        for row in rows[first:]:
+            row[5] = float(rng.normal()) if row[0] == -1 else 0.0
+        start.append(len(rows))
+    table = np.array(rows, dtype=np.float64).reshape(-1, 6)
+    return Ensemble(
+        start=np.array(start, dtype=np.int32),
+        feature=table[:, 0].astype(np.int32),
+        threshold=table[:, 1].astype(np.float32),
+        left=table[:, 2].astype(np.int32),
+        right=table[:, 3].astype(np.int32),
+        missing_left=table[:, 4].astype(np.bool_),
+        value=table[:, 5],
+        output=rng.integers(0, outputs, size=trees).astype(np.int32),
+        base=rng.normal(size=outputs),
+        features=features,
+    )
+
+
+def random_rows(rng: np.random.Generator, n: int, d: int) -> NDArray[np.float32]:
+    """Cells on the grid of the thresholds, so that ties are common, some missing."""
+    X = rng.choice([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0], size=(n, d)).astype(np.float32)
+    X[rng.random((n, d)) < 0.15] = np.nan
+    return X
+
+
+class Path(NamedTuple):
+    """The features tested on one row's way through one tree, and the leaf's output."""
+
+    features: list[int]
+    value: float
+
+
+def path(ensemble: Ensemble, tree: int, row: NDArray[np.float32]) -> Path:
+    """One row's way through one tree, node by node."""
+    node, features = int(ensemble.start[tree]), []
+    while ensemble.feature[node] >= 0:
+        feature = int(ensemble.feature[node])
+        features.append(feature)
+        cell = float(row[feature])
+        if np.isnan(cell):
+            left = bool(ensemble.missing_left[node])
+        else:
+            left = cell <= float(ensemble.threshold[node])
+        node = int(ensemble.left[node] if left else ensemble.right[node])
+    return Path(features, float(ensemble.value[node]))

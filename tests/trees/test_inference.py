@@ -1,0 +1,248 @@
+"""Walking ensembles: against the plain walk node by node, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bench_trees.ensemble import Ensemble
+from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, tree_outputs, walk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from trees.random_trees import path, random_ensemble, random_rows
+
+D = 6
+SHARED = Needs(  # features 0 and 1 share sensor 70, feature 2 needs three, feature 5 none
+    start=np.array([0, 1, 2, 5, 6, 7, 7], dtype=np.int32),
+    needed=np.array([70, 70, 0, 3, 70, 1, 64], dtype=np.int32),
+    multiplier=np.array([1.0, 0.25, 2.0, 1.0, 1.0, 3.0]),
+    sensors=71,
+)
+
+
+def whole(
+    ensemble: Ensemble,
+    X: NDArray[np.float32],
+    ends: list[int],
+    needs: Needs = SHARED,
+    threads: int = 1,
+) -> Walked:
+    layout = lay_out(ensemble, needs)
+    before = Walked.begin(len(X), len(ensemble.base), layout.words)
+    return walk(layout, Steps.prefixes(ends, ensemble.base), X, before, threads=threads)
+
+
+def bits_of(sensors: set[int]) -> list[int]:
+    return [sum(1 << (s - 64 * w) for s in sensors if s // 64 == w) for w in range(2)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(0, 130))
+def test_scores_sensors_and_splits_of_every_prefix_are_those_of_the_plain_walk(
+    seed: int, outputs: int, n: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    ensemble = random_ensemble(rng, trees=7, features=D, outputs=outputs)
+    X = random_rows(rng, n, D)
+    ends = [1, 4, 4, 7]
+    got = whole(ensemble, X, ends)
+    for i, row in enumerate(X):
+        score, sensors, splits, t = ensemble.base.copy(), set(), 0.0, 0
+        for p, end in enumerate(ends):
+            while t < end:
+                features, value = path(ensemble, t, row)
+                score[ensemble.output[t]] += value
+                splits += sum(SHARED.multiplier[f] for f in features)
+                for f in features:
+                    sensors |= set(SHARED.needed[SHARED.start[f] : SHARED.start[f + 1]].tolist())
+                t += 1
+            assert got.scores[p, i].tolist() == score.tolist()
+            assert got.bits[p, i].tolist() == bits_of(sensors)
+            assert got.splits[p, i] == splits
+
+
+@pytest.mark.parametrize("leaves", [2, 200])
+def test_deep_and_shallow_trees_give_the_outputs_of_the_plain_walk(leaves: int) -> None:
+    rng = np.random.default_rng(leaves)
+    ensemble = random_ensemble(rng, trees=5, features=D, leaves=leaves)
+    X = random_rows(rng, 70, D)
+    expected = [[path(ensemble, t, row).value for t in range(5)] for row in X]
+    assert tree_outputs(ensemble, X).tolist() == expected
+
+
+def test_chosen_trees_come_in_the_order_asked_for_times_their_weights() -> None:
+    rng = np.random.default_rng(3)
+    ensemble = random_ensemble(rng, trees=5, features=D)
+    X = random_rows(rng, 9, D)
+    every = tree_outputs(ensemble, X)
+    some = tree_outputs(ensemble, X, [4, 0, 4], np.array([0.5, 1.0, -2.0]))
+    assert (
+        some.tolist() == np.column_stack([every[:, 4] / 2, every[:, 0], -2 * every[:, 4]]).tolist()
+    )
+
+
+def test_no_trees_and_no_rows_give_empty_outputs() -> None:
+    rng = np.random.default_rng(4)
+    ensemble = random_ensemble(rng, trees=3, features=D)
+    assert tree_outputs(ensemble, random_rows(rng, 0, D)).shape == (0, 3)
+    assert tree_outputs(ensemble, random_rows(rng, 2, D), []).shape == (2, 0)
+    assert whole(ensemble.prefix(0), random_rows(rng, 2, D), [0]).scores.shape == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("missing_left", "cell", "left"),
+    [
+        (True, np.nan, True),
+        (False, np.nan, False),
+        (True, 0.5, True),
+        (False, 0.5, True),
+        (True, np.nextafter(np.float32(0.5), np.float32(1)), False),
+        (True, np.inf, False),
+        (True, -np.inf, True),
+    ],
+)
+def test_a_cell_goes_left_up_to_the_threshold_and_missing_where_told(
+    missing_left: bool, cell: float, left: bool
+) -> None:
+    stump = Ensemble(
+        start=np.array([0, 3], dtype=np.int32),
+        feature=np.array([0, -1, -1], dtype=np.int32),
+        threshold=np.array([0.5, 0, 0], dtype=np.float32),
+        left=np.array([1, -1, -1], dtype=np.int32),
+        right=np.array([2, -1, -1], dtype=np.int32),
+        missing_left=np.array([missing_left, False, False]),
+        value=np.array([0.0, -1.0, 1.0]),
+        output=np.zeros(1, dtype=np.int32),
+        base=np.zeros(1),
+        features=1,
+    )
+    assert tree_outputs(stump, np.array([[cell]], dtype=np.float32))[0, 0] == (-1 if left else 1)
+
+
+def test_a_block_its_rows_one_by_one_and_any_number_of_threads_agree_bitwise() -> None:
+    rng = np.random.default_rng(5)
+    ensemble = random_ensemble(rng, trees=40, features=D)
+    X = random_rows(rng, 3000, D)
+    ends = [10, 40]
+    block, threaded = whole(ensemble, X, ends), whole(ensemble, X, ends, threads=3)
+    assert block.scores.tobytes() == threaded.scores.tobytes()
+    assert block.bits.tobytes() == threaded.bits.tobytes()
+    for i in (0, 63, 64, 2999):
+        alone = whole(ensemble, X[i : i + 1], ends)
+        assert alone.scores[:, 0].tobytes() == block.scores[:, i].tobytes()
+        assert alone.splits[:, 0].tobytes() == block.splits[:, i].tobytes()
+
+
+def test_a_walk_continued_from_a_prefix_is_the_walk_in_one_go() -> None:
+    rng = np.random.default_rng(6)
+    ensemble = random_ensemble(rng, trees=12, features=D)
+    X = random_rows(rng, 100, D)
+    rows = np.array([99, 3, 50])
+    first = whole(ensemble, X, [5])
+    rest = lay_out(ensemble, SHARED, np.arange(5, 12))
+    onward = Steps(np.array([7]), np.zeros((1, 1)), np.array([True]))
+    before = Walked(first.scores[:, rows], first.bits[:, rows], first.splits[:, rows])
+    got, expected = walk(rest, onward, X, before, rows), whole(ensemble, X, [5, 12])
+    assert got.scores[0].tolist() == expected.scores[1, rows].tolist()
+    assert got.bits[0].tolist() == expected.bits[1, rows].tolist()
+    assert got.splits[0].tolist() == expected.splits[1, rows].tolist()
+
+
+def test_a_step_that_does_not_carry_starts_from_its_own_bias() -> None:
+    rng = np.random.default_rng(7)
+    ensemble = random_ensemble(rng, trees=2, features=D)
+    X = random_rows(rng, 5, D)
+    steps = Steps(np.array([1, 2]), np.array([[10.0], [20.0]]), np.array([False, False]))
+    layout = lay_out(ensemble, SHARED)
+    got = walk(layout, steps, X, Walked.begin(5, 1, layout.words))
+    assert got.scores[1, :, 0].tolist() == (20.0 + tree_outputs(ensemble, X)[:, 1]).tolist()
+
+
+def test_trees_that_are_not_billed_count_no_splits_but_their_sensors() -> None:
+    rng = np.random.default_rng(8)
+    ensemble = random_ensemble(rng, trees=4, features=D)
+    X = random_rows(rng, 20, D)
+    billed = np.array([True, False, True, False])
+    layout = lay_out(ensemble, SHARED, billed=billed)
+    steps = Steps.prefixes([4], ensemble.base)
+    got = walk(layout, steps, X, Walked.begin(20, 1, layout.words))
+    only = lay_out(ensemble, SHARED, np.flatnonzero(billed))
+    steps = Steps.prefixes([2], ensemble.base)
+    expected = walk(only, steps, X, Walked.begin(20, 1, only.words))
+    assert got.splits.tolist() == expected.splits.tolist()
+    assert got.bits.tolist() == whole(ensemble, X, [4]).bits.tolist()
+
+
+def test_memory_maps_and_strided_arrays_are_read_as_they_are(tmp_path_factory) -> None:  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(9)
+    ensemble = random_ensemble(rng, trees=3, features=D)
+    X = random_rows(rng, 80, D)
+    file = tmp_path_factory.mktemp("maps") / "X.npy"
+    np.save(file, X)
+    expected = tree_outputs(ensemble, X).tolist()
+    assert tree_outputs(ensemble, np.load(file, mmap_mode="r")).tolist() == expected
+    assert tree_outputs(ensemble, np.asfortranarray(X)).tolist() == expected
+
+
+def test_columns_are_added_in_order_and_missing_cells_add_nothing() -> None:
+    X = np.array([[1.0, 2.0, 3.0], [np.nan, 5.0, 7.0]], dtype=np.float32)
+    scores = np.array([[0.5, 0.0], [0.25, 0.0]])
+    add_columns(scores, X, np.arange(2), np.array([0, 2]), np.array([0, 1]), np.array([2.0, 10.0]))
+    assert scores.tolist() == [[2.5, 30.0], [0.25, 70.0]]
+
+
+def test_columns_that_are_not_chosen_are_not_read() -> None:
+    X = np.array([[1.0, np.nan]], dtype=np.float32)
+    scores = np.zeros((1, 1))
+    add_columns(scores, X, np.arange(1), np.array([0]), np.zeros(1, dtype=np.int64), np.ones(1))
+    assert scores.tolist() == [[1.0]]
+
+
+def test_outputs_are_those_of_lightgbm_on_its_own_model() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(500, D)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) ** 2
+    booster = lightgbm.train(
+        {"verbose": -1, "num_leaves": 8, "num_threads": 1}, lightgbm.Dataset(X, y), 20
+    )
+    ensemble = from_lightgbm(booster, D)
+    got = whole(ensemble, X, [20], Needs.plain(D)).scores[0, :, 0]
+    assert got.tolist() == booster.predict(X).tolist()
+
+
+def from_lightgbm(booster, features: int) -> Ensemble:  # type: ignore[no-untyped-def]
+    rows: list[list[float]] = []
+    start = [0]
+
+    def add(node) -> int:  # type: ignore[no-untyped-def]
+        here = len(rows)
+        if "split_feature" not in node:
+            rows.append([-1, 0.0, -1, -1, False, node["leaf_value"]])
+            return here
+        threshold = np.float32(node["threshold"])
+        if float(threshold) > node["threshold"]:  # x is float32: round the limit down
+            threshold = np.nextafter(threshold, np.float32(-np.inf))
+        rows.append([])
+        children = add(node["left_child"]), add(node["right_child"])
+        rows[here] = [node["split_feature"], threshold, *children, node["default_left"], 0.0]
+        return here
+
+    for tree in booster.dump_model()["tree_info"]:
+        add(tree["tree_structure"])
+        start.append(len(rows))
+    table = np.array(rows, dtype=np.float64)
+    return Ensemble(
+        start=np.array(start, dtype=np.int32),
+        feature=table[:, 0].astype(np.int32),
+        threshold=table[:, 1].astype(np.float32),
+        left=table[:, 2].astype(np.int32),
+        right=table[:, 3].astype(np.int32),
+        missing_left=table[:, 4].astype(np.bool_),
+        value=table[:, 5],
+        output=np.zeros(len(start) - 1, dtype=np.int32),
+        base=np.zeros(1),
+        features=features,
+    )
