@@ -7,7 +7,7 @@ import pytest
 from bench_plugins.cronus import optimise as module
 from bench_plugins.cronus.initialise import initialise
 from bench_plugins.cronus.objective import Cascade, Penalty, Problem
-from bench_plugins.cronus.optimise import Limits, improve_stage, optimise, position
+from bench_plugins.cronus.optimise import Settings, improve_stage, optimise, position
 from cronus_cases import cascade, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,8 +30,7 @@ def test_the_true_loss_never_rises(seed: int, lam: float) -> None:
         p,
         penalty,
         start,
-        limits=Limits(cycles=3),
-        cut_off=CUT,
+        Settings(cycles=3),
         progress=lambda done, loss: seen.append(loss),
     )
     assert (np.diff(seen) <= 0).all()
@@ -43,14 +42,14 @@ def test_a_warm_start_is_improved_a_good_deal() -> None:
     p = problem(seed=1, n=400, slope=50.0)
     penalty = Penalty(1e-4, np.full(4, 1e-4))
     start = warm(p, penalty)
-    end = optimise(p, penalty, start, limits=Limits(), cut_off=CUT)
+    end = optimise(p, penalty, start, Settings())
     assert end.loss < 0.9 * position(p, penalty, start).loss
 
 
 def test_weights_are_exact_zeros_or_at_least_the_cut_off() -> None:
     p = problem(seed=1, n=200, trees=15)
     penalty = Penalty(1e-3, np.full(3, 3e-3))
-    end = optimise(p, penalty, cascade(p, seed=5), limits=Limits(), cut_off=CUT)
+    end = optimise(p, penalty, cascade(p, seed=5), Settings())
     weights = end.cascade.weights
     assert (weights == 0).any()
     assert (np.abs(weights[weights != 0]) >= CUT).all()
@@ -60,7 +59,7 @@ def test_a_single_stage_is_already_optimal() -> None:
     p = problem(seed=3, n=200)
     penalty = Penalty(1e-3, np.array([1e-3]))
     start = warm(p, penalty)
-    end = optimise(p, penalty, start, limits=Limits(), cut_off=CUT)
+    end = optimise(p, penalty, start, Settings())
     before = position(p, penalty, start).loss
     assert before * (1 - 1e-5) <= end.loss <= before
 
@@ -69,8 +68,8 @@ def test_without_gates_to_move_the_last_stage_reaches_the_same_optimum_from_anyw
     p = problem(seed=3, n=200)
     penalty = Penalty(1e-3, np.array([1e-3]))
     best = position(p, penalty, warm(p, penalty)).loss
-    limits = Limits(cycles=50, reweightings=50, tolerance=1e-10)
-    end = optimise(p, penalty, cascade(p, stages=1, seed=9), limits=limits, cut_off=CUT)
+    limits = Settings(cycles=50, reweightings=50, tolerance=1e-10)
+    end = optimise(p, penalty, cascade(p, stages=1, seed=9), limits)
     assert end.loss == pytest.approx(best, rel=1e-5)
 
 
@@ -80,7 +79,7 @@ def test_a_dear_stage_that_tells_nothing_vanishes() -> None:
     weights = np.zeros((2, p.trees))
     weights[0] = 0.01 * np.random.default_rng(0).normal(size=p.trees)
     start = Cascade(weights, np.array([0.0, -0.5]), np.array([-0.4, -np.inf]))
-    end = optimise(p, penalty, start, limits=Limits(), cut_off=CUT)
+    end = optimise(p, penalty, start, Settings())
     assert end.cascade.vanished() == [0]
     assert end.rows.arriving == pytest.approx([1.0, 1.0])
 
@@ -93,7 +92,7 @@ def test_a_step_that_raises_the_loss_is_refused(monkeypatch: pytest.MonkeyPatch)
         module, "minimise", lambda objective, weights, bias, *rest: (weights + 100.0, bias, 0.0)
     )
     monkeypatch.setattr(module, "_vanish", lambda *rest: None)
-    assert improve_stage(p, penalty, at, 0, Limits(), CUT) is at
+    assert improve_stage(p, penalty, at, 0, Settings()) is at
 
 
 def test_a_stage_takes_over_a_tree_that_only_another_stage_used() -> None:
@@ -101,7 +100,7 @@ def test_a_stage_takes_over_a_tree_that_only_another_stage_used() -> None:
     penalty = Penalty(0.0, np.full(2, 1e-4))
     weights = np.array([[1.0, 0.0], [0.0, 1.0]])
     start = Cascade(weights, np.zeros(2), np.array([0.0, -np.inf]))
-    at = improve_stage(p, penalty, position(p, penalty, start), 1, Limits(), CUT)
+    at = improve_stage(p, penalty, position(p, penalty, start), 1, Settings())
     assert at.cascade.weights[1].all()
 
 
@@ -110,5 +109,5 @@ def test_an_open_gate_stays_open() -> None:
     penalty = Penalty(1e-3, np.full(2, 1e-3))
     c = cascade(p, stages=2)
     start = c.replaced(0, np.zeros(p.trees), 0.0, -np.inf)
-    end = optimise(p, penalty, start, limits=Limits(), cut_off=CUT)
+    end = optimise(p, penalty, start, Settings())
     assert end.cascade.vanished() == [0]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bench_plugins.cronus.objective import Float32Array, FloatArray
 
 from bench_core import Prices
+from bench_plugins.cronus.objective import Float32Array, FloatArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble

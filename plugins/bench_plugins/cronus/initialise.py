@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+
 from bench_plugins.cronus.normal import Normal, normal_equations, solve_positive
 from bench_plugins.cronus.objective import Cascade, FloatArray, Penalty, Problem, sigmoid
 

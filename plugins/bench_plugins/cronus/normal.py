@@ -10,11 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+
 from bench_plugins.cronus.objective import FloatArray, IntArray, Problem
 
 NEGLIGIBLE = 1e-9
 """A row that reaches a stage less surely than this is left out of it."""
-_BLOCK = 4096
+BLOCK = 4096
+"""Rows converted to float64 at a time."""
 _PANEL = 512
 _JITTER = 1e-10
 
@@ -51,7 +53,7 @@ def normal_equations(problem: Problem, omega: FloatArray, threads: int = 1) -> N
     part, y = omega[rows], problem.y[rows]
     total = float(part.sum())
     target = float(part @ y) / total
-    blocks = [rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK)]
+    blocks = [rows[i : i + BLOCK] for i in range(0, len(rows), BLOCK)]
     mean = np.zeros(problem.trees)
     for block in blocks:
         mean += problem.columns[:, block].astype(np.float64) @ omega[block]

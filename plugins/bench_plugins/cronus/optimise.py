@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+
 from bench_plugins.cronus.initialise import ridge_from
-from bench_plugins.cronus.normal import NEGLIGIBLE
+from bench_plugins.cronus.normal import BLOCK, NEGLIGIBLE, add_gram
 from bench_plugins.cronus.objective import (
     Cascade,
     FloatArray,
@@ -25,14 +27,17 @@ _JITTER = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """When to stop: cycles over the stages, re-weightings per stage, descent steps per
-    re-weighting, and the relative gain in the true loss below which either loop ends."""
+class Settings:
+    """``cut_off``: smaller weights become exact zeros. At most ``cycles`` over the stages,
+    ``reweightings`` per stage and ``steps`` of descent per re-weighting; either outer loop ends
+    when the true loss gains less than the share ``tolerance``. ``threads`` changes no result."""
 
+    cut_off: float = 1e-4
     cycles: int = 10
     reweightings: int = 5
     steps: int = 20
     tolerance: float = 1e-4
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,37 +62,35 @@ def optimise(
     problem: Problem,
     penalty: Penalty,
     start: Cascade,
-    *,
-    limits: Limits,
-    cut_off: float,
+    settings: Settings,
     progress: Callable[[int, float], None] = lambda done, loss: None,
 ) -> Position:
     """Cycle over the stages until the true loss stops improving.
 
-    Every accepted update lowers eq. (8) as it stands, with weights below ``cut_off`` already at
-    exact zero. ``progress`` hears the number of stage updates done and the loss after each.
+    Every accepted update lowers eq. (8) as it stands, with small weights already at exact zero.
+    ``progress`` hears the number of stage updates done and the loss after each.
     """
     at = position(problem, penalty, start)
     done = 0
-    for _ in range(limits.cycles):
+    for _ in range(settings.cycles):
         before = at.loss
         for k in range(start.stages):
-            at = improve_stage(problem, penalty, at, k, limits, cut_off)
+            at = improve_stage(problem, penalty, at, k, settings)
             done += 1
             progress(done, at.loss)
-        if before - at.loss <= limits.tolerance * abs(before):
+        if before - at.loss <= settings.tolerance * abs(before):
             break
     return at
 
 
 def improve_stage(
-    problem: Problem, penalty: Penalty, at: Position, k: int, limits: Limits, cut_off: float
+    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
 ) -> Position:
     """Lines 4-8 of Algorithm 1 for stage ``k``, then the offer to let it vanish."""
-    for _ in range(limits.reweightings):
+    for _ in range(settings.reweightings):
         before = at.loss
-        at = _best(at, _descend(problem, penalty, at, k, limits.steps, cut_off))
-        if before - at.loss <= limits.tolerance * abs(before):
+        at = _best(at, _descend(problem, penalty, at, k, settings))
+        if before - at.loss <= settings.tolerance * abs(before):
             break
     if k < at.cascade.stages - 1 and at.cascade.weights[k].any():
         at = _best(at, _vanish(problem, penalty, at, k))
@@ -121,7 +124,7 @@ def _vanish(problem: Problem, penalty: Penalty, at: Position, k: int) -> Positio
 
 
 def _descend(
-    problem: Problem, penalty: Penalty, at: Position, k: int, steps: int, cut_off: float
+    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
 ) -> Position | None:
     """Fix the auxiliary variables, minimise over (b^k, bias^k, theta^k), cut small weights."""
     rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
@@ -129,16 +132,19 @@ def _descend(
     open_gate = k < at.cascade.stages - 1 and not np.isfinite(at.cascade.threshold[k])
     if len(rows) == 0 or open_gate:  # an accept-all stage has neither loss nor slope
         return None
-    objective = stage_objective(problem, penalty, at, k, rows.astype(np.int64), trees, cut_off)
+    objective = stage_objective(
+        problem, penalty, at, k, rows.astype(np.int64), trees, settings.cut_off
+    )
     found, bias, threshold = minimise(
         objective,
         at.cascade.weights[k][trees],
         float(at.cascade.bias[k]),
         float(at.cascade.threshold[k]),
-        steps,
+        settings.steps,
+        settings.threads,
     )
     weights = np.zeros(problem.trees)
-    weights[trees] = np.where(np.abs(found) >= cut_off, found, 0.0)
+    weights[trees] = np.where(np.abs(found) >= settings.cut_off, found, 0.0)
     return _moved(problem, penalty, at, k, weights, bias, threshold)
 
 
@@ -203,7 +209,12 @@ def _reach_if_open(state: Flow, k: int, rows: IntArray) -> FloatArray:
 
 
 def minimise(
-    objective: StageObjective, weights: FloatArray, bias: float, threshold: float, steps: int
+    objective: StageObjective,
+    weights: FloatArray,
+    bias: float,
+    threshold: float,
+    steps: int,
+    threads: int = 1,
 ) -> tuple[FloatArray, float, float]:
     """A few L-BFGS steps on (weights, bias, threshold), in coordinates in which the quadratic part
     is round: without them the boosted columns, all alike, take hundreds of steps."""
@@ -211,7 +222,7 @@ def minimise(
     from scipy.optimize import minimize
 
     count = len(weights)
-    root = cholesky(_curvature(objective), lower=True, check_finite=False)
+    root = cholesky(_curvature(objective, threads), lower=True, check_finite=False)
 
     def unpack(x: FloatArray) -> tuple[FloatArray, float, float]:
         beta = solve_triangular(root, x[:-1], lower=True, trans="T", check_finite=False)
@@ -235,13 +246,19 @@ def minimise(
     return unpack(result.x)
 
 
-def _curvature(objective: StageObjective) -> FloatArray:
-    """The Hessian of the squared loss and the ridge with the gate left out, kept positive."""
-    columns, omega = objective.columns, objective.weight * objective.reach
-    rooted = np.vstack([columns, np.ones(columns.shape[1])]) * np.sqrt(omega)
-    hessian = rooted @ rooted.T
-    ridge = np.append(objective.ridge, 0.0)
-    diagonal = hessian.diagonal() + ridge
-    largest = float(diagonal.max())
-    np.fill_diagonal(hessian, diagonal * (1.0 + _JITTER) + 1e-12 * largest + 1e-300)
-    return np.asarray(hessian)
+def _curvature(objective: StageObjective, threads: int) -> FloatArray:
+    """The Hessian (lower triangle) of the squared loss and the ridge, the gate left out, kept
+    positive; the last row is the bias."""
+    columns, root = objective.columns, np.sqrt(objective.weight * objective.reach)
+    count, rows = columns.shape
+    hessian = np.zeros((count + 1, count + 1))
+    with ThreadPoolExecutor(threads) as pool:
+        for i in range(0, rows, BLOCK):
+            piece = np.empty((count + 1, len(root[i : i + BLOCK])))
+            np.multiply(columns[:, i : i + BLOCK], root[i : i + BLOCK], out=piece[:-1])
+            piece[-1] = root[i : i + BLOCK]
+            add_gram(hessian, piece, pool)
+    diagonal = hessian.diagonal() + np.append(objective.ridge, 0.0)
+    tiny = 1e-12 * float(diagonal.max()) + 1e-300
+    np.fill_diagonal(hessian, diagonal * (1.0 + _JITTER) + tiny)
+    return hessian
