@@ -247,17 +247,18 @@ def _saving(
     nothing = float("nan")
     target = nothing if best is None else share_of(float(best["valid_quality"]), share, higher)
     index = cheapest_reaching(*_valid(own), target, higher)
-    row = own.iloc[0 if index is None else index].to_dict()
+    row: dict[str, object] = own.iloc[0 if index is None else index].to_dict()
     if index is None:
         row |= {column: nothing for column in _AVERAGED if column in row}
         row |= {"params": "", "point": ""}
+    spent = nothing if index is None else float(own["test_cost"].iloc[index])
     reference = nothing if best is None else float(best["test_cost"])
     return row | {
         "target": target,
         "reached": index is not None,
         "reference_quality": nothing if best is None else float(best["test_quality"]),
         "reference_cost": reference,
-        "saving": _over(reference, float(row["test_cost"])),
+        "saving": _over(reference, spent),
     }
 
 

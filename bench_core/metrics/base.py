@@ -117,7 +117,7 @@ def build(text: str, families: dict[str, type[Any]]) -> Any:
 def _cut_off(text: str, k: str, metric: type[Any]) -> int:
     if "k" not in {f.name for f in dataclasses.fields(metric)}:
         raise UsageError(f"metric {text!r}: {metric.family} has no cut-off, leave out @{k}")
-    if not (k.isascii() and k.isdigit() and 1 <= int(k) < 2**31):
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", k):
         raise UsageError(f"metric {text!r}: the cut-off {k!r} must be a whole number from 1 up")
     return int(k)
 

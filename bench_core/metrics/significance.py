@@ -122,4 +122,4 @@ def _flipped_sums(sizes: FloatArray, samples: int, rng: np.random.Generator) -> 
         words = rng.integers(0, 256, size=(stop - start, -(-len(sizes) // 8)), dtype=np.uint8)
         bits = np.unpackbits(words, axis=1, count=len(sizes))
         sums[start:stop] = bits.astype(np.float64) @ sizes
-    return 2 * sums - sizes.sum()
+    return np.asarray(2 * sums - sizes.sum(), dtype=np.float64)

@@ -1,0 +1,153 @@
+"""Invariants that hold for all metrics, and for judging many at once."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from bench_core import MetricValues, Queries, Task
+from bench_core.metrics import Labels, evaluate, parse_metric
+from bench_core.metrics.plugin import bench_metrics
+
+RANKING = [m.name for m in bench_metrics() if Task.RANKING in m.tasks]
+
+
+@st.composite
+def splits(draw):
+    sizes = draw(st.lists(st.integers(1, 45), min_size=1, max_size=6))
+    n = sum(sizes)
+    levels = draw(st.integers(1, 60))
+    scores = draw(arrays(float, n, elements=st.integers(0, levels).map(float)))
+    grades = draw(arrays(float, n, elements=st.integers(0, 4).map(float)))
+    copies = draw(arrays(np.int64, n, elements=st.integers(1, 4)))
+    return scores, grades, Queries.from_sizes(np.array(sizes)), copies
+
+
+@pytest.mark.parametrize("name", RANKING)
+@settings(max_examples=30, deadline=None)
+@given(split=splits())
+def test_values_lie_between_0_and_1(name, split):
+    values = parse_metric(name).values(*split).values
+    assert ((values >= 0) & (values <= 1)).all()
+
+
+@pytest.mark.parametrize("name", RANKING)
+@settings(max_examples=20, deadline=None)
+@given(split=splits())
+def test_only_the_order_of_scores_counts(name, split):
+    scores, *rest = split
+    metric = parse_metric(name)
+    stretched = np.exp(scores / 10) - 7
+    np.testing.assert_array_equal(
+        metric.values(scores, *rest).values, metric.values(stretched, *rest).values
+    )
+
+
+@pytest.mark.parametrize("name", RANKING)
+@settings(max_examples=20, deadline=None)
+@given(split=splits(), seed=st.integers(0, 99))
+def test_the_order_of_rows_within_a_query_does_not_matter(name, split, seed):
+    scores, grades, queries, copies = split
+    shuffled = np.lexsort((np.random.default_rng(seed).random(len(scores)), queries.index()))
+    metric = parse_metric(name)
+    np.testing.assert_allclose(
+        metric.values(scores, grades, queries, copies).values,
+        metric.values(scores[shuffled], grades[shuffled], queries, copies[shuffled]).values,
+        rtol=0,
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ndcg@5", "ap", "precision@5", "err@5", "mrr"])
+@settings(max_examples=20, deadline=None)
+@given(split=splits())
+def test_no_order_beats_that_of_the_grades(name, split):
+    scores, grades, queries, copies = split
+    metric = parse_metric(name)
+    best = metric.values(grades, grades, queries, copies).values
+    assert (metric.values(scores, grades, queries, copies).values <= best + 1e-12).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(split=splits())
+def test_the_order_of_the_grades_has_ndcg_1(split):
+    _, grades, queries, copies = split
+    found = parse_metric("ndcg@5(empty=1)").values(grades, grades, queries, copies)
+    np.testing.assert_allclose(found.values, 1, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(split=splits(), option=st.sampled_from(["ties=expected", "ties=stable"]))
+def test_many_metrics_at_once_give_what_each_gives_alone(split, option):
+    scores, grades, queries, copies = split
+    metrics = [parse_metric(f"{name}({option})") for name in RANKING]
+    labels = Labels(grades, queries, copies)
+    for _ in range(2):  # a second time from what the labels remember
+        together = evaluate(metrics, scores, labels)
+        for metric in metrics:
+            alone = metric.values(scores, grades, queries, copies)
+            np.testing.assert_array_equal(together[metric.name].values, alone.values)
+            np.testing.assert_array_equal(together[metric.name].weights, alone.weights)
+            assert together[metric.name].unjudged == alone.unjudged
+
+
+def test_labels_serve_other_scores_without_remembering_the_first():
+    rng = np.random.default_rng(4)
+    queries, y = Queries.from_sizes(np.array([30, 1, 12])), rng.integers(0, 5, 43).astype(float)
+    labels = Labels(y, queries)
+    metrics = [parse_metric(name) for name in RANKING]
+    evaluate(metrics, rng.normal(size=43), labels)
+    scores = rng.normal(size=43)
+    for name, found in evaluate(metrics, scores, labels).items():
+        np.testing.assert_array_equal(
+            found.values, parse_metric(name).values(scores, y, queries).values
+        )
+
+
+def test_row_metrics_at_once_give_what_each_gives_alone():
+    rng = np.random.default_rng(6)
+    y, m = rng.integers(0, 3, 50).astype(float), rng.integers(1, 4, 50)
+    metrics = [parse_metric(n) for n in ("accuracy", "balanced_accuracy", "log_loss", "auc")]
+    labels = Labels(y, None, m)
+    for scores in (rng.normal(size=(50, 3)), rng.normal(size=(50, 3))):
+        for name, found in evaluate(metrics, scores, labels).items():
+            alone = parse_metric(name).values(scores, y, None, m)
+            assert found.mean == alone.mean
+
+
+@dataclass(frozen=True)
+class RowsInPlay:
+    """A third party's metric: it knows nothing of Labels."""
+
+    name: str = "rows_in_play"
+    higher_is_better: bool = True
+    tasks: frozenset = frozenset({Task.RANKING})
+
+    def values(self, scores, y, queries=None, multiplicity=None):
+        return MetricValues(scores + y, multiplicity.astype(float))
+
+
+def test_a_metric_of_a_third_party_is_judged_beside_ours():
+    labels = Labels(np.array([1.0, 0]), Queries.from_sizes(np.array([2])), np.array([1, 3]))
+    found = evaluate([RowsInPlay(), parse_metric("mrr")], np.array([5.0, 1.0]), labels)
+    assert found["rows_in_play"].mean == pytest.approx((6 + 3 * 1) / 4)
+    assert found["mrr"].mean == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    scores=arrays(float, 12, elements=st.integers(-5, 5).map(float)),
+    y=arrays(float, 12, elements=st.integers(0, 1).map(float)),
+    m=arrays(np.int64, 12, elements=st.integers(1, 5)),
+)
+def test_turning_scores_round_turns_auc_round(scores, y, m):
+    metric = parse_metric("auc")
+    area = metric.values(scores, y, None, m).mean
+    turned = metric.values(-scores, y, None, m).mean
+    if np.isnan(area):
+        assert len(set(y)) == 1
+    else:
+        assert area + turned == pytest.approx(1, abs=1e-12)

@@ -1,0 +1,169 @@
+"""Values by hand, empty and short queries, refused input."""
+
+import numpy as np
+import pytest
+
+from bench_core import InputError, Queries
+from bench_core.metrics import parse_metric
+
+
+def judge(name, grades, scores=None, sizes=None):
+    """Documents in falling order of score unless scores say otherwise."""
+    grades = np.array(grades, float)
+    scores = -np.arange(len(grades), dtype=float) if scores is None else np.array(scores, float)
+    return parse_metric(name).values(
+        scores, grades, Queries.from_sizes(np.array(sizes or [len(grades)]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("leading_run_precision@5", 1 / 5),
+        ("precision@5", 4 / 5),
+        ("ap@5", (1 + 2 / 3 + 3 / 4 + 4 / 5) / 5),
+        ("ap", (1 + 2 / 3 + 3 / 4 + 4 / 5 + 5 / 6) / 5),
+        ("mrr", 1.0),
+    ],
+)
+def test_labels_1_0_1_1_1_1_by_hand(name, value):
+    assert judge(name, [1, 0, 1, 1, 1, 1]).mean == pytest.approx(value, abs=1e-15)
+
+
+def test_ndcg_by_hand():
+    dcg = 1 / np.log2(2) + 7 / np.log2(3) + 3 / np.log2(4)  # grades 1, 3, 2: gains 1, 7, 3
+    ideal = 7 / np.log2(2) + 3 / np.log2(3) + 1 / np.log2(4)
+    assert judge("ndcg@5", [1, 3, 2]).mean == pytest.approx(dcg / ideal, abs=1e-15)
+
+
+def test_err_by_hand():
+    first, second = 15 / 16, 7 / 16  # grades 4 and 3 on a scale up to 4
+    assert judge("err", [4, 3]).mean == pytest.approx(first + (1 - first) * second / 2, abs=1e-15)
+
+
+def test_err_on_another_scale_by_hand():
+    assert judge("err@5(top=1)", [0, 1]).mean == pytest.approx(0.5 / 2, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("grades", "value"),
+    [
+        ([1, 1, 1], 1.0),  # all documents of a short query
+        ([1, 1, 0], 2 / 5),
+        ([0, 1, 1], 0.0),
+        ([1] * 8, 1.0),
+        ([1] * 5 + [0], 1.0),
+        ([1] * 3 + [0] + [1], 3 / 5),
+    ],
+)
+def test_the_leading_run_counts_fully_only_when_it_holds_all_documents(grades, value):
+    assert judge("leading_run_precision@5", grades).mean == pytest.approx(value)
+
+
+def test_precision_of_a_short_query_still_divides_by_the_cut_off():
+    assert judge("precision@5", [1, 1]).mean == pytest.approx(2 / 5)
+
+
+def test_the_first_relevant_document_beyond_the_cut_off_counts_nothing():
+    assert judge("mrr@2", [0, 0, 1]).mean == 0
+    assert judge("mrr@3", [0, 0, 1]).mean == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("family", ["ndcg@5", "precision@5", "ap", "mrr", "err"])
+@pytest.mark.parametrize(("option", "mean"), [("0", 1 / 2), ("1", 1), ("skip", 1)])
+def test_a_query_without_a_relevant_document_counts_as_its_option_says(family, option, mean):
+    found = judge(f"{family}(empty={option})", [4, 0, 0], sizes=[1, 2])
+    judged = judge(family, [4]).mean
+    assert found.unjudged == 1
+    assert found.values[0] == pytest.approx(judged)
+    by_hand = {"0": judged / 2, "1": (judged + 1) / 2, "skip": judged}[option]
+    assert found.mean == pytest.approx(by_hand)
+
+
+def test_queries_without_a_relevant_document_count_0_by_default():
+    found = judge("ndcg@5", [1, 0, 0, 0], sizes=[1, 1, 2])
+    assert found.values.tolist() == [1, 0, 0]
+    assert found.weights.tolist() == [1, 1, 1]
+    assert found.unjudged == 2
+
+
+def test_the_mean_is_nan_where_every_query_is_skipped():
+    found = judge("ndcg@5(empty=skip)", [0, 0])
+    assert np.isnan(found.mean)
+    assert found.unjudged == 1
+
+
+def test_the_relevance_threshold_decides_what_is_relevant_and_what_is_empty():
+    found = judge("precision@2(relevant=3)", [2, 3, 2, 2], sizes=[2, 2])
+    assert found.values.tolist() == [0.5, 0.0]
+    assert found.unjudged == 1
+
+
+def test_grades_need_not_be_whole():
+    dcg = (2**0.5 - 1) + (2**1.5 - 1) / np.log2(3)
+    ideal = (2**1.5 - 1) + (2**0.5 - 1) / np.log2(3)
+    assert judge("ndcg", [0.5, 1.5]).mean == pytest.approx(dcg / ideal, abs=1e-15)
+
+
+def test_grades_may_be_large():
+    assert judge("ndcg@5", [40, 0]).mean == pytest.approx(1)
+    swapped = judge("ndcg@5", [0, 40]).mean
+    assert swapped == pytest.approx(1 / np.log2(3))
+
+
+def test_a_long_query_is_sorted_as_numpy_sorts():
+    rng = np.random.default_rng(0)
+    grades = rng.integers(0, 5, 1000)
+    scores = rng.integers(0, 300, 1000)
+    order = np.argsort(-scores, kind="stable")
+    gains = 2.0 ** grades[order] - 1
+    best = np.sort(gains)[::-1]
+    discount = 1 / np.log2(np.arange(1000) + 2)
+    for k in (5, 40, 1000):
+        by_hand = (gains * discount)[:k].sum() / (best * discount)[:k].sum()
+        found = judge(f"ndcg@{k}(ties=stable)", grades, scores).mean
+        assert found == pytest.approx(by_hand, abs=1e-13)
+
+
+def test_a_nan_score_is_refused_naming_metric_and_row():
+    with pytest.raises(InputError, match=r"^ndcg@5: the score of row 2 .*is NaN"):
+        judge("ndcg@5", [1, 0, 1], scores=[1, 2, np.nan])
+
+
+@pytest.mark.parametrize("bad", [-1, np.inf])
+def test_a_label_that_is_no_grade_is_refused_naming_its_row(bad):
+    with pytest.raises(InputError, match=r"row 1 .*not a grade"):
+        judge("precision@5", [1, bad])
+
+
+def test_a_nan_label_is_refused_naming_its_row():
+    with pytest.raises(InputError, match="label of row 1 "):
+        judge("ndcg@5", [1, np.nan])
+
+
+def test_a_grade_above_the_scale_of_err_is_refused():
+    with pytest.raises(InputError, match=r"grade 5 of row 1 .*top=4"):
+        judge("err@5", [0, 5])
+
+
+def test_ranking_metrics_refuse_data_without_queries():
+    with pytest.raises(InputError, match="needs queries"):
+        parse_metric("ndcg@5").values(np.zeros(2), np.zeros(2))
+
+
+def test_a_multiplicity_below_one_is_refused():
+    with pytest.raises(InputError, match="multiplicity of row 1 "):
+        parse_metric("mse").values(np.zeros(2), np.zeros(2), None, np.array([1, 0]))
+
+
+def test_scores_of_the_wrong_length_are_refused():
+    with pytest.raises(ValueError, match="3 scores for 2 rows"):
+        parse_metric("mse").values(np.zeros(3), np.zeros(2))
+
+
+def test_float32_scores_keep_their_ties():
+    scores = np.array([0.1, 0.1, 0.3], dtype=np.float32)
+    found = parse_metric("precision@1").values(
+        scores, np.array([1.0, 0, 0]), Queries.from_sizes(np.array([2, 1]))
+    )
+    assert found.values.tolist() == [0.5, 0]
