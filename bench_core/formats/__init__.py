@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Readers of data and cost files, and the prepared-data cache."""

@@ -12,17 +12,18 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import isqrt
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Examples, Prices, Queries, Source, Splits, Task, UsageError, param
-from bench_core.data import Float32Array, FloatArray, IntArray
-from bench_plugins.datasets.grades import judged
+from bench_plugins.datasets.grades import Judgement
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+Float32 = NDArray[np.float32]
 
 ROWS = {
     "quick": (12000, 4000, 6000),
@@ -217,7 +218,7 @@ def _aspect_of(block: int) -> int:
     return block // 3 if block < 3 * MAIN else block - 2 * MAIN
 
 
-def tables() -> Float32Array:
+def tables() -> Float32:
     """Value of each of 4096 levels under each shape, (5, 4096), all exact in float32."""
     level = np.arange(4096, dtype=np.int64)
     z = level - 2048
@@ -232,10 +233,10 @@ def tables() -> Float32Array:
     return out
 
 
-def query_sizes(seed: int, split: int, rows: int) -> IntArray:
+def query_sizes(seed: int, split: int, rows: int) -> I64:
     """Documents per query until ``rows`` are reached; the last query is cut to fit."""
     some = rows // 16 + 64
-    pieces: list[IntArray] = []
+    pieces: list[I64] = []
     done = total = 0
     while total < rows:
         counters = np.arange(done, done + some, dtype=np.uint64)
@@ -290,7 +291,7 @@ def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Blo
     return Block(row, query, kind, shift, aspect, nuisance, absent)
 
 
-def relevance(pattern: Pattern, block: Block) -> NDArray[np.int64]:
+def relevance(pattern: Pattern, block: Block) -> I64:
     """The noiseless score of each row (n,), from which grades are cut."""
     aspect = block.aspect.astype(np.int64)
     factors = np.array(TYPE_FACTORS, dtype=np.int64)
@@ -310,7 +311,7 @@ def relevance(pattern: Pattern, block: Block) -> NDArray[np.int64]:
     return score
 
 
-def grades(pattern: Pattern, seed: int, split: int, block: Block) -> FloatArray:
+def grades(pattern: Pattern, seed: int, split: int, block: Block) -> NDArray[np.float64]:
     """Grades 0..4 (n,): the score with its noise, cut at four thresholds, with a few slips."""
     noise = bell(draws(stream(seed, split, 9), block.row)).astype(np.int64)
     score = relevance(pattern, block) + NOISE_WEIGHT * noise
@@ -320,9 +321,7 @@ def grades(pattern: Pattern, seed: int, split: int, block: Block) -> FloatArray:
     return np.clip(grade, 0, 4).astype(np.float64)
 
 
-def values(
-    columns: list[Feature], shapes: Float32Array, seed: int, split: int, block: Block
-) -> Float32Array:
+def values(columns: list[Feature], shapes: Float32, seed: int, split: int, block: Block) -> Float32:
     """The feature values of a block, feature-major float32 (519, n)."""
     query_source = (
         block.shift,
@@ -380,28 +379,30 @@ class YahooSim:
     files: ClassVar[tuple[str, ...]] = ()
     stand_in_for: ClassVar[str] = "yahoo"
     version: ClassVar[int] = 1
+    depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
 
-    pattern: str = param("a", "importance pattern: where the informative features lie, a or b")
+    pattern: Literal["a", "b"] = param("a", "where the informative features lie")
     relevant: int = param(0, "0 keeps the grades; g labels a document 1 iff its grade is >= g")
     copies: int = param(1, "how many copies each irrelevant document stands for (papers: 10)")
     copied: int = param(-1, "highest grade that is copied; -1: the documents labelled 0")
-    copied_in: str = param("all", "where negatives are copied: all splits, or test only")
+    copied_in: Literal["all", "test"] = param("all", "splits in which negatives are copied")
+
+    def __post_init__(self) -> None:
+        self._judgement()
+
+    def _judgement(self) -> Judgement:
+        return Judgement(self.relevant, self.copies, self.copied, self.copied_in)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Generate the three splits at the profile's size; ``fold`` is ignored."""
-        if self.pattern not in PATTERNS:
-            raise UsageError(f"pattern = {self.pattern!r}: yahoo-sim has patterns a and b")
         if size not in ROWS:
             raise UsageError(f"size {size!r}: yahoo-sim has quick, standard and paper")
-        pattern = PATTERNS[self.pattern]
+        pattern, judge = PATTERNS[self.pattern], self._judgement()
         threads = min(4, os.cpu_count() or 1)
         train, valid, test = (
-            judged(
-                generate(pattern, seed, split, rows, threads), split, relevant=self.relevant,
-                copies=self.copies, copied=self.copied, copied_in=self.copied_in,
-            )
+            judge(generate(pattern, seed, split, rows, threads), split)
             for split, rows in enumerate(ROWS[size])
-        )  # fmt: skip
+        )
         cost = np.array([f.price for f in features(pattern)], dtype=np.float64)
         return Splits(
             train, valid, test,
@@ -420,4 +421,4 @@ class YahooSimB(YahooSim):
     name: ClassVar[str] = "yahoo-sim-b"
     title: ClassVar[str] = "yahoo-sim with another importance pattern"
 
-    pattern: str = param("b", "importance pattern: where the informative features lie, a or b")
+    pattern: Literal["a", "b"] = param("b", "where the informative features lie")

@@ -1,0 +1,394 @@
+"""Cost files: what each feature costs, and which features share a measurement.
+
+Four forms, told apart by their content (``docs/cost-files.md`` has examples):
+
+- CSV with lines ``name,cost`` or ``index,cost`` (a first line with these words is a header);
+- JSON, a mapping of names to costs, a list with one cost per feature, or the full form::
+
+      {"costs": {"TSH": 22.78, "TT4": 14.51, "T4U": 11.41, "FTI": 0},
+       "shared": [["x", "y"]],
+       "discounted": [{"members": ["TSH", "TT4"], "later": [20.68, 12.41]}],
+       "derived": {"FTI": ["TT4", "T4U"]},
+       "split": 0.25, "tree": 0, "unit": "dollars"}
+
+- lines ``name:cost``;
+- one cost per line, in the order of the features.
+
+Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines that begin with
+``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.costs import DiscountGroup, Prices, price_list
+from bench_core.data import FloatArray, Splits
+from bench_core.errors import InputError
+from bench_core.formats.texts import read_text
+
+ASSUMED_COSTS = "no cost file: every feature costs 1"
+KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit")
+HEADERS = ("name", "feature", "index")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cost as written. Where the file has no names, ``name`` is the position from 1."""
+
+    name: str
+    cost: float
+    place: str  # "FILE, line 3"
+    positional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    text: str
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if line.strip() and not line.lstrip().startswith("#"):
+                yield number, line.strip()
+
+    def at(self, line: int) -> str:
+        return f"{self.path}, line {line}"
+
+    def near(self, name: str) -> str:
+        """The place of a JSON key."""
+        quoted = json.dumps(name)
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if quoted in line:
+                return self.at(number)
+        return str(self.path)
+
+
+def read_costs(
+    path: str | Path, feature_names: Sequence[str] = (), features: int | None = None
+) -> Prices:
+    """The prices in a cost file.
+
+    ``feature_names`` (d,) in column order; where they are empty, ``features`` says how many there
+    are. Raises InputError naming file, line and feature for entries that are negative, missing,
+    surplus, repeated, infinite or not numbers, and for groups that contradict the costs.
+    """
+    file = _File(Path(path), read_text(path))
+    names = tuple(feature_names) or tuple(str(j) for j in range(1, (features or 0) + 1))
+    if not names:
+        raise ValueError("read_costs needs the features' names or their number")
+    columns = _Columns(file.path, names)
+    document = _document(file)
+    if isinstance(document, Mapping) and isinstance(document.get("costs"), Mapping | list):
+        return _full_form(file, document, columns)
+    return Prices.additive(columns.arrange(_entries(file, document)))
+
+
+def read_entries(path: str | Path) -> dict[str, float]:
+    """The costs in a file by name as written, without asking which features there are."""
+    file = _File(Path(path), read_text(path))
+    found: dict[str, float] = {}
+    for entry in _entries(file, _document(file)):
+        if entry.name in found:
+            raise InputError(_repeated(entry))
+        found[entry.name] = entry.cost
+    return found
+
+
+def with_costs(splits: Splits, path: str | Path) -> Splits:
+    """The same data under the costs of a file."""
+    prices = read_costs(path, splits.feature_names, splits.train.X.shape[1])
+    notes = tuple(note for note in splits.notes if note != ASSUMED_COSTS)
+    return replace(splits, prices=prices, notes=notes)
+
+
+class _Columns:
+    """Finds the column that a name in the file means."""
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self.path = path
+        self.names = names
+        self.number = {name: j for j, name in enumerate(names)}
+        self.positions = {str(j + 1): j for j in range(len(names))}
+
+    def find(self, name: str, place: str) -> int:
+        bare = name[1:] if name[:1] == "f" and name[1:].isdigit() else name
+        for known, spelling in ((self.number, name), (self.number, bare), (self.positions, bare)):
+            if spelling in known:
+                return known[spelling]
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, self.names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "remove the line"
+        raise InputError(
+            f"{place}: feature {name!r} is none of the {len(self.names)} features; {hint}"
+        )
+
+    def _column(self, entry: Entry) -> int:
+        if not entry.positional:
+            return self.find(entry.name, entry.place)
+        if entry.name not in self.positions:
+            raise InputError(
+                f"{entry.place}: a cost number {entry.name} for {len(self.names)} features; "
+                "remove the surplus"
+            )
+        return self.positions[entry.name]
+
+    def arrange(
+        self, entries: Sequence[Entry], optional: frozenset[int] = frozenset()
+    ) -> FloatArray:
+        """Costs in column order; ``optional`` columns may have none (0 then)."""
+        cost = np.full(len(self.names), np.nan)
+        for entry in entries:
+            j = self._column(entry)
+            if not math.isnan(cost[j]):
+                raise InputError(_repeated(entry))
+            cost[j] = entry.cost
+        cost[[j for j in optional if math.isnan(cost[j])]] = 0
+        missing = np.flatnonzero(np.isnan(cost))
+        if len(missing):
+            more = f" and {len(missing) - 1} more have" if len(missing) > 1 else " has"
+            raise InputError(
+                f"{self.path}: feature {self.names[missing[0]]!r}{more} no cost "
+                f"({len(entries)} costs for {len(self.names)} features); add a line for each"
+            )
+        return cost
+
+
+def _repeated(entry: Entry) -> str:
+    return f"{entry.place}: feature {entry.name!r} has a second cost; keep one line"
+
+
+def _document(file: _File) -> Any:
+    """The parsed JSON, or None where the file is no JSON."""
+    if file.path.suffix.lower() != ".json" and file.text.lstrip()[:1] not in ("{", "["):
+        return None
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in seen:
+                raise InputError(_repeated(Entry(key, 0, file.near(key))))
+            seen[key] = value
+        return seen
+
+    try:
+        return json.loads(file.text, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{file.at(error.lineno)}: not JSON ({error.msg}); correct it") from error
+
+
+def _entries(file: _File, document: Any) -> list[Entry]:
+    entries = list(_parse(file, document))
+    if not entries:
+        raise InputError(
+            f"{file.path}: no costs in this file; write one line name,cost per feature"
+        )
+    return entries
+
+
+def _parse(file: _File, document: Any) -> Iterator[Entry]:
+    if isinstance(document, Mapping):
+        for name, value in document.items():
+            yield _entry(name, value, file.near(name))
+    elif isinstance(document, list):
+        for position, value in enumerate(document, start=1):
+            yield _entry(str(position), value, f"{file.path}, entry {position}", True)
+    elif document is not None:
+        raise InputError(f"{file.path}: a mapping or a list of costs is wanted; see --help")
+    else:
+        yield from _parser_for(file)(file)
+
+
+def _parser_for(file: _File) -> Callable[[_File], Iterator[Entry]]:
+    first = next((line for _, line in file.lines()), "")
+    if file.path.suffix.lower() in (".csv", ".tsv") or "," in first or "\t" in first:
+        return _csv_lines
+    return _named_lines if ":" in first else _bare_lines
+
+
+def _csv_lines(file: _File) -> Iterator[Entry]:
+    for order, (number, line) in enumerate(file.lines()):
+        cells = next(csv.reader([line], delimiter="\t" if "\t" in line else ","))
+        if len(cells) != 2:
+            raise InputError(
+                f"{file.at(number)}: {len(cells)} cells instead of name,cost; correct the line"
+            )
+        name, cost = (cell.strip() for cell in cells)
+        if not (order == 0 and name.lower() in HEADERS and _number(cost) is None):
+            yield _entry(name, cost, file.at(number))
+
+
+def _named_lines(file: _File) -> Iterator[Entry]:
+    for number, line in file.lines():
+        name, colon, cost = line.rpartition(":")
+        if not colon:
+            raise InputError(f"{file.at(number)}: {line!r} is not name:cost; correct the line")
+        yield _entry(name.strip(), cost.strip(), file.at(number))
+
+
+def _bare_lines(file: _File) -> Iterator[Entry]:
+    for position, (number, line) in enumerate(file.lines(), start=1):
+        yield _entry(str(position), line, file.at(number), True)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _entry(name: str, value: Any, place: str, positional: bool = False) -> Entry:
+    cost = _number(value)
+    if cost is None:
+        raise InputError(f"{place}: feature {name!r} costs {value!r}, not a number; correct it")
+    if not 0 <= cost < math.inf:
+        raise InputError(
+            f"{place}: feature {name!r} costs {value}; costs are finite and >= 0, correct it"
+        )
+    return Entry(name, cost, place, positional)
+
+
+def _full_form(file: _File, document: Mapping[str, Any], columns: _Columns) -> Prices:
+    for key in document:
+        if key not in KEYS:
+            raise InputError(f"{file.near(key)}: unknown key {key!r}; known: {', '.join(KEYS)}")
+    derived = _derived(file, document.get("derived", {}), columns)
+    entries = _entries(file, document["costs"])
+    cost = columns.arrange(entries, optional=frozenset(derived))
+    shared = [_members(file, group, columns, "shared") for group in _list(file, document, "shared")]
+    discounted = [_discount(file, rule, columns) for rule in _list(file, document, "discounted")]
+    _refuse_contradictions(file, columns.names, cost, shared, discounted, derived)
+    unit = document.get("unit", "cost")
+    if not isinstance(unit, str):
+        raise InputError(f"{file.near('unit')}: unit is {unit!r}; give it as text")
+    try:
+        return price_list(
+            cost,
+            shared=shared,
+            discounted=discounted,
+            derived=derived,
+            split=_entry("split", document.get("split", 0), file.near("split")).cost,
+            tree=_entry("tree", document.get("tree", 0), file.near("tree")).cost,
+            unit=unit,
+        )
+    except ValueError as error:
+        raise InputError(f"{file.path}: {error}; correct the groups") from error
+
+
+def _list(file: _File, document: Mapping[str, Any], key: str) -> list[Any]:
+    value = document.get(key, [])
+    if not isinstance(value, list):
+        raise InputError(f"{file.near(key)}: {key} must be a list of groups; put it in [ ]")
+    return value
+
+
+def _members(file: _File, group: Any, columns: _Columns, key: str) -> tuple[int, ...]:
+    if not isinstance(group, list) or not group:
+        raise InputError(f"{file.near(key)}: {key} holds {group!r}; give a list of features")
+    return tuple(columns.find(str(name), file.near(str(name))) for name in group)
+
+
+def _discount(file: _File, rule: Any, columns: _Columns) -> DiscountGroup:
+    if not isinstance(rule, Mapping) or set(rule) != {"members", "later"}:
+        raise InputError(
+            f"{file.near('discounted')}: a discounted group has exactly the keys members and later"
+        )
+    members = _members(file, rule["members"], columns, "discounted")
+    later = rule["later"]
+    if not isinstance(later, list) or len(later) != len(members):
+        raise InputError(
+            f"{file.near('later')}: give one later price for each of the {len(members)} members"
+        )
+    prices = (
+        _entry(columns.names[j], value, file.near("later")).cost
+        for j, value in zip(members, later, strict=True)
+    )
+    return DiscountGroup(members, tuple(prices))
+
+
+def _derived(file: _File, rules: Any, columns: _Columns) -> dict[int, tuple[int, ...]]:
+    if not isinstance(rules, Mapping):
+        raise InputError(f"{file.near('derived')}: derived maps a feature to its parents, in {{ }}")
+    return {
+        columns.find(name, file.near(name)): _members(file, parents, columns, "derived")
+        for name, parents in rules.items()
+    }
+
+
+def _refuse_contradictions(
+    file: _File,
+    names: Sequence[str],
+    cost: FloatArray,
+    shared: Sequence[Sequence[int]],
+    discounted: Sequence[DiscountGroup],
+    derived: Mapping[int, Sequence[int]],
+) -> None:
+    seen: set[int] = set()
+    for members in (*shared, *(g.members for g in discounted), tuple(derived)):
+        for j in members:
+            if j in seen:
+                raise InputError(
+                    f"{file.path}: feature {names[j]!r} stands in two groups; keep one of them"
+                )
+            seen.add(j)
+    for group in shared:
+        for j in group:
+            if cost[j] != cost[group[0]]:
+                raise InputError(
+                    f"{file.near(names[j])}: features {names[group[0]]!r} and {names[j]!r} share "
+                    f"one measurement but cost {cost[group[0]]:g} and {cost[j]:g}; make them equal"
+                )
+    for rule in discounted:
+        gaps = [float(cost[j] - later) for j, later in zip(rule.members, rule.later, strict=True)]
+        for j, gap in zip(rule.members, gaps, strict=True):
+            if gap < 0 or abs(gap - gaps[0]) > 1e-9:
+                raise InputError(
+                    f"{file.near(names[j])}: feature {names[j]!r} is {gap:g} cheaper later, "
+                    f"{names[rule.members[0]]!r} {gaps[0]:g}; in a discounted group full minus "
+                    "later price must be equal and not negative"
+                )
+    for j, parents in derived.items():
+        for parent in parents:
+            if parent in derived:
+                raise InputError(
+                    f"{file.near(names[j])}: feature {names[j]!r} is derived from "
+                    f"{names[parent]!r}, itself derived; name what that one is derived from"
+                )
+
+
+def prices_to_json(prices: Prices) -> dict[str, Any]:
+    """Prices as a JSON document; numbers survive exactly."""
+    return {
+        "start": prices.start.tolist(),
+        "needed": prices.needed.tolist(),
+        "sensor": prices.sensor.tolist(),
+        "multiplier": prices.multiplier.tolist(),
+        "split": prices.split,
+        "tree": prices.tree,
+        "unit": prices.unit,
+    }
+
+
+def prices_from_json(document: Mapping[str, Any]) -> Prices:
+    """The inverse of ``prices_to_json``."""
+    return Prices(
+        start=np.array(document["start"], dtype=np.int32),
+        needed=np.array(document["needed"], dtype=np.int32),
+        sensor=np.array(document["sensor"], dtype=np.float64),
+        multiplier=np.array(document["multiplier"], dtype=np.float64),
+        split=document["split"],
+        tree=document["tree"],
+        unit=document["unit"],
+    )

@@ -1,0 +1,280 @@
+"""The prepared-data cache: a data set's arrays as ``.npy`` files, opened as memory maps.
+
+An entry is a folder ``NAME-KEY``::
+
+    meta.json            written last: shapes, file sizes, prices, fingerprint
+    train.X.npy  train.y.npy  train.queries.npy  train.multiplicity.npy   (valid., test. alike)
+
+It is built under a temporary name and renamed, so that a folder of the final name is whole
+whatever was killed. One process at a time builds an entry, others wait for it. An entry whose
+files are missing or have the wrong length is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from bench_core.data import Examples, Queries, Splits, Task
+from bench_core.errors import InputError
+from bench_core.formats.costfiles import prices_from_json, prices_to_json
+from bench_core.formats.source import DataFolder
+from bench_core.keys import code_key, digest
+from bench_core.protocols import Array, Source
+from bench_core.shared import locked
+
+FORMAT = 1
+SPLITS = ("train", "valid", "test")
+Say = Callable[[str], None]
+
+
+class Preparable(Protocol):
+    """What can be prepared: a registered data set, or ``FileData``.
+
+    ``depends_on``, if there is one, names those of ``size``, ``fold`` and ``seed`` that change
+    the arrays; by default all do.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name, part of the entry's folder name."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths that ``prepare`` may read; their identity enters the key."""
+
+    @property
+    def version(self) -> int:
+        """Rises when the arrays would change."""
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Read or generate the splits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A whole entry of the cache: its folder and what it holds, memory-mapped."""
+
+    path: Path
+    splits: Splits
+
+
+def cache_folder(folder: str | Path | None = None) -> Path:
+    """``folder`` if given, else ``BENCH_CACHE``, else the user's cache folder."""
+    chosen = folder or os.environ.get("BENCH_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("budget-bench", appauthor=False)
+
+
+def prepare(
+    dataset: Preparable,
+    size: str = "quick",
+    fold: int = 0,
+    seed: int = 0,
+    source: Source | None = None,
+    cache_dir: str | Path | None = None,
+    say: Say = lambda message: None,
+) -> Prepared:
+    """The prepared splits of a data set, from the cache or made now.
+
+    ``say`` is told in one line when work is done. Raises InputError for unusable files and for a
+    cache folder that cannot be written.
+    """
+    source = source or DataFolder()
+    home = cache_folder(cache_dir) / "prepared"
+    path = home / entry_name(dataset, size, fold, seed, source)
+    if (splits := _whole(path)) is not None:
+        return Prepared(path, splits)
+    with _writable(home), locked(home / f".{path.name}.lock"):
+        if (splits := _whole(path)) is not None:  # another process made it meanwhile
+            return Prepared(path, splits)
+        say(f"preparing {dataset.name}")
+        made = dataset.prepare(source, size, fold, seed)
+        # preparing may have fetched a file, which changes the entry's name
+        path = home / entry_name(dataset, size, fold, seed, source)
+        _write(path, made)
+    return Prepared(path, open_prepared(path))
+
+
+@contextmanager
+def _writable(home: Path) -> Iterator[None]:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{home}: cannot keep prepared data ({error}); name a writable folder in BENCH_CACHE"
+        ) from error
+
+
+def entry_name(dataset: Preparable, size: str, fold: int, seed: int, source: Source) -> str:
+    """The folder name of an entry: all that its arrays depend on."""
+    depends_on = getattr(dataset, "depends_on", ("size", "fold", "seed"))
+    asked = {"size": size, "fold": fold, "seed": seed}
+    instance: Any = dataset
+    own = fields(instance) if is_dataclass(instance) else ()
+    key = digest(
+        {
+            "format": FORMAT,
+            "name": dataset.name,
+            "version": dataset.version,
+            "code": code_key(type(dataset)),
+            "options": {f.name: repr(getattr(instance, f.name)) for f in own},
+            "asked": {k: v for k, v in asked.items() if k in depends_on},
+            "files": list(_identities(dataset.files, source)),
+        }
+    )
+    readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in dataset.name)[:60]
+    return f"{readable}-{key}"
+
+
+def _identities(names: tuple[str, ...], source: Source) -> Iterator[tuple[str, int, int]]:
+    for name in names:
+        if source.has(name):
+            path = source.find(name).resolve()
+            facts = path.stat()
+            yield str(path), facts.st_size, facts.st_mtime_ns
+
+
+def open_prepared(path: str | Path) -> Splits:
+    """The splits in an entry, as read-only memory maps.
+
+    Raises InputError where a file is missing or has the wrong length.
+    """
+    path = Path(path)
+    meta = _meta(path)
+    splits = {name: _open_examples(path, meta, name) for name in SPLITS}
+    return Splits(
+        **splits,
+        prices=prices_from_json(meta["prices"]),
+        task=Task(meta["task"]),
+        classes=meta["classes"],
+        feature_names=tuple(meta["feature_names"]),
+        stand_in=meta["stand_in"],
+        notes=tuple(meta["notes"]),
+        fingerprint=meta["fingerprint"],
+    )
+
+
+def _whole(path: Path) -> Splits | None:
+    if not path.is_dir():
+        return None
+    try:
+        return open_prepared(path)
+    except InputError:
+        return None
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    try:
+        meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        for name, facts in meta["arrays"].items():
+            if (path / f"{name}.npy").stat().st_size != facts["bytes"]:
+                raise ValueError(f"{name}.npy has the wrong length")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: not a whole set of prepared data ({error}); run again to rebuild it"
+        ) from error
+    return meta
+
+
+def _open_examples(path: Path, meta: dict[str, Any], split: str) -> Examples:
+    def array(name: str) -> Array | None:
+        facts = meta["arrays"].get(f"{split}.{name}")
+        if facts is None:
+            return None
+        mapped = np.load(path / f"{split}.{name}.npy", mmap_mode="r", allow_pickle=False)
+        if list(mapped.shape) != facts["shape"]:
+            raise InputError(f"{path}: {split}.{name}.npy was changed; run again to rebuild it")
+        return np.asarray(mapped)
+
+    X, y, boundaries = array("X"), array("y"), array("queries")
+    if X is None or y is None:
+        raise InputError(f"{path}: no rows of split {split}; run again to rebuild it")
+    queries = None if boundaries is None else Queries(boundaries)
+    return Examples(X, y, queries, array("multiplicity"))
+
+
+def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
+    for name in SPLITS:
+        examples: Examples = getattr(splits, name)
+        yield f"{name}.X", np.ascontiguousarray(examples.X, dtype=np.float32)
+        yield f"{name}.y", np.ascontiguousarray(examples.y, dtype=np.float64)
+        if examples.queries is not None:
+            yield f"{name}.queries", np.ascontiguousarray(examples.queries.boundaries, np.int64)
+        if examples.multiplicity is not None:
+            yield f"{name}.multiplicity", np.ascontiguousarray(examples.multiplicity, np.int64)
+
+
+def fingerprint(splits: Splits) -> str:
+    """sha256 over the names, types, shapes and bytes of all arrays; prices do not enter."""
+    h = hashlib.sha256()
+    for name, array in _arrays(splits):
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        h.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
+        h.update(little.reshape(-1).view(np.uint8).data if little.size else b"")
+    return h.hexdigest()
+
+
+def with_fingerprint(splits: Splits) -> Splits:
+    """The same splits with ``fingerprint`` filled in."""
+    return replace(splits, fingerprint=fingerprint(splits))
+
+
+def _write(path: Path, splits: Splits) -> None:
+    for left_over in path.parent.glob(f".building-{path.name}-*"):  # by a process that was killed
+        shutil.rmtree(left_over, ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
+    try:
+        arrays = {}
+        for name, array in _arrays(splits):
+            file = temporary / f"{name}.npy"
+            with file.open("wb") as out:
+                np.lib.format.write_array(out, array, allow_pickle=False)
+                out.flush()
+                os.fsync(out.fileno())
+            arrays[name] = {"shape": list(array.shape), "bytes": file.stat().st_size}
+        meta = {
+            "arrays": arrays,
+            "prices": prices_to_json(splits.prices),
+            "task": str(splits.task),
+            "classes": splits.classes,
+            "feature_names": list(splits.feature_names),
+            "stand_in": splits.stand_in,
+            "notes": list(splits.notes),
+            "fingerprint": fingerprint(splits),
+        }
+        with (temporary / "meta.json").open("w", encoding="utf-8") as out:
+            json.dump(meta, out, indent=1)
+            out.flush()
+            os.fsync(out.fileno())
+        _put_in_place(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _put_in_place(temporary: Path, path: Path) -> None:
+    if path.exists() and _whole(path) is None:  # damaged: readers keep what they have mapped
+        aside = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
+        path.rename(aside / "damaged")
+        shutil.rmtree(aside, ignore_errors=True)
+    try:
+        temporary.rename(path)
+    except OSError:
+        if _whole(path) is None:
+            raise
+        shutil.rmtree(temporary, ignore_errors=True)  # another process was first

@@ -1,0 +1,68 @@
+"""Where a data set's files are: the publisher's relative paths under one folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench_core.errors import InputError
+
+PREFIXES = ("", "*/", "*/*/")
+
+
+def data_folder(folder: str | Path | None = None) -> Path:
+    """``folder`` if given, else ``BENCH_DATA``, else the user's data folder of this platform."""
+    chosen = folder or os.environ.get("BENCH_DATA")
+    if chosen:
+        return Path(chosen).expanduser()
+    from platformdirs import user_data_path
+
+    return user_data_path("budget-bench", appauthor=False)
+
+
+class DataFolder:
+    """A ``Source``: looks in a folder and up to two levels of its subfolders."""
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self.folder = data_folder(folder)
+
+    def find(self, *names: str) -> Path:
+        """The one file that has one of these relative paths, packed (``.gz``) or not.
+
+        Raises InputError where there is none, saying which file to put where, or more than one,
+        naming two of them.
+        """
+        found = self._all(names)
+        if len(found) > 1:
+            raise InputError(
+                f"{found[0]} and {found[1]} both match {_either(names)}: "
+                "keep one, or choose a folder with --data-dir"
+            )
+        if not found:
+            raise InputError(
+                f"{self.folder}: no file {_either(names)}; put it there, "
+                "or name the folder that has it with --data-dir or BENCH_DATA"
+            )
+        return found[0]
+
+    def has(self, *names: str) -> bool:
+        """Whether ``find`` would succeed. Raises InputError for two matches."""
+        return bool(self._all(names)) and bool(self.find(*names))
+
+    def _all(self, names: tuple[str, ...]) -> list[Path]:
+        found = {p.resolve(): p for name in names for p in self._matches(name)}
+        return sorted(found.values())
+
+    def _matches(self, name: str) -> Iterator[Path]:
+        plain = name.removesuffix(".gz")
+        for spelling in (plain, f"{plain}.gz"):
+            if Path(spelling).is_absolute():
+                candidates: Iterator[Path] = iter([Path(spelling)])
+            else:
+                candidates = (p for q in PREFIXES for p in self.folder.glob(f"{q}{spelling}"))
+            yield from (p for p in candidates if p.is_file())
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return " or ".join(dict.fromkeys(names))

@@ -1,0 +1,46 @@
+"""Reading files whole, plain or packed, with errors in one line."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from bench_core.errors import InputError
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The content of a file, unpacked if it ends in ``.gz``.
+
+    Raises InputError for a file that is missing, unreadable, truncated or empty.
+    """
+    path = Path(path)
+    try:
+        raw = path.read_bytes()
+        content = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; check the name") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(
+            f"{path}: truncated or damaged gzip file ({error}); get the file again"
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); check the file"
+        ) from error
+    if not content.strip():
+        raise InputError(f"{path}: the file is empty; get it again or name another")
+    return content
+
+
+def read_text(path: str | Path) -> str:
+    """As ``read_bytes``, decoded; a byte order mark is dropped.
+
+    Raises InputError also for a file that is not UTF-8.
+    """
+    content = read_bytes(path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}, line {line}: not text in UTF-8; convert the file") from error
