@@ -8,7 +8,7 @@ import click
 
 SECTIONS = {
     "Measure": ("run", "plan", "audit"),
-    "Read the results": ("report", "export"),
+    "Read the results": ("report", "best", "export"),
     "Look up": ("list", "show"),
 }
 
@@ -21,9 +21,9 @@ Examples:
   bench report -o board.html
 
 \b
-Lists are given by comma or by repetition (-l miser,cegb or -l miser -l cegb). RUN is the number
-of a run or 'last'. Results are kept in results/bench.db (--store, BENCH_STORE), and finished work
-is never done twice.
+Lists are given by comma or by repetition (-l miser,cegb or -l miser -l cegb). RUN is 'last',
+a run's number or the beginning of its name. Results are kept in results/bench.db (--store,
+BENCH_STORE), and finished work is not done twice.
 
 \b
 Completion: eval "$(_BENCH_COMPLETE=bash_source bench)"      (or zsh_source, fish_source)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   bench audit                 the last run
-  bench audit 20260102-1 --workers 2
+  bench audit 3 --workers 2
 
 \b
 Everything a model did not declare bought is replaced, and it must answer with the same bits.

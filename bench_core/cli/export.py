@@ -24,7 +24,7 @@ FORMATS = ("csv", "json", "parquet")
 Examples:
   bench export > results.csv
   bench export -o results.parquet
-  bench export 20260102-1 --format json | head
+  bench export 3 --format json | head
 
 \b
 One row for each trial, operating point and split; params and point are JSON.""",

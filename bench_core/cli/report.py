@@ -17,7 +17,7 @@ from bench_core.cli import options
 Examples:
   bench report                      the last run, on the terminal
   bench report -o board.html        one self-contained page with the cost-quality curves
-  bench report 20260102-1 -o board.txt
+  bench report 3 -o board.txt
   bench report | grep miser         without a terminal: one row a line, never cut
 
 \b
@@ -31,7 +31,7 @@ of the data set's prices.""",
 def command(
     run: str, output: Path | None, store: Path, quiet: bool, verbose: bool, **_: Any
 ) -> int:
-    """Show the leaderboard of RUN ('last', a run's name or the beginning of one)."""
+    """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
     from bench_core.cli.boards import deliver_board
 
     deliver_board(store, run, output, verbose=verbose)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import UsageError
+from bench_core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from bench_core.formats.source import DataFolder
     from bench_core.registry import Registry
 
 
@@ -85,48 +85,28 @@ def _described(registry: Registry, name: str, kind: str | None, data_dir: Path |
 
 def learner_text(registry: Registry, name: str) -> str:
     """A learner's documentation and its parameters."""
+    from bench_core.parameters import parameters
+
     learner = registry.learner(name)
     lines = [f"{name}: learner, {_from(registry, 'learner', name)}"]
     lines += [f"  tasks: {', '.join(sorted(learner.tasks))}", *_doc(learner)]
-    fields = list(getattr(learner, "__dataclass_fields__", {}).values())
-    if fields:
-        lines += ["", f"Parameters (--set {name}.{fields[0].name}=VALUE; a list is a grid):"]
-    for field in fields:
-        lines.append(f"  {field.name}: {type_name(field.type)} = {default_text(field)}")
-        if field.metadata.get("doc"):
-            lines += _wrapped(str(field.metadata["doc"]), "      ")
+    known = parameters(learner)
+    if known:
+        lines += ["", f"Parameters (--set {name}.{known[0].name}=VALUE; a list is a grid):"]
+    for p in known:
+        default = "no default" if p.required else f"default {_default(p.default)}"
+        lines.append(f"  {p.name}: {p.kind}, {default}")
+        if p.doc:
+            lines += _wrapped(p.doc, "      ")
     return "\n".join(lines)
 
 
-def type_name(annotation: Any) -> str:
-    """A field's type as it is written in Python."""
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "?")
+def _default(value: Any) -> str:
+    """A default as it would be typed; a learner by its name."""
+    from bench_core.cli.literals import toml_literal
+    from bench_core.parameters import is_learner
 
-
-def default_text(field: dataclasses.Field[Any]) -> str:
-    """A field's default as a TOML literal where there is one."""
-    if field.default is not dataclasses.MISSING:
-        value = field.default
-    elif field.default_factory is not dataclasses.MISSING:
-        value = field.default_factory()
-    else:
-        return "(required)"
-    return toml_literal(value)
-
-
-def toml_literal(value: Any) -> str:
-    """As it would stand in a suite; what TOML cannot spell stands in Python's spelling."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if value is None:
-        return "none"
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(map(toml_literal, value))}]"
-    if dataclasses.is_dataclass(value) and hasattr(value, "name"):
-        return f'"{value.name}"'
-    return str(value)
+    return str(getattr(value, "name", value)) if is_learner(value) else toml_literal(value)
 
 
 def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
@@ -139,19 +119,19 @@ def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
     lines += _doc(dataset)
     if not dataset.files:
         return "\n".join([*lines, "", "Needs no files: bundled or generated."])
-    folder = data_dir or data_folder()
-    lines += ["", f"Files, to be put under {folder} (--data-dir or BENCH_DATA; .gz is read too):"]
-    for file in dataset.files:
-        there = any((folder / f"{file}{end}").exists() for end in ("", ".gz"))
-        lines.append(f"  {'found  ' if there else 'missing'}  {file}")
+    from bench_core.formats.source import DataFolder
+
+    source = DataFolder(data_dir)
+    lines += ["", f"Files, looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too:"]
+    lines += [f"  {_found(source, file)}  {file}" for file in dataset.files]
     return "\n".join(lines)
 
 
-def data_folder() -> Path:
-    """The user's data folder, where publisher's files are searched by default."""
-    from platformdirs import user_data_path
-
-    return user_data_path("budget-bench", appauthor=False)
+def _found(source: DataFolder, file: str) -> str:
+    try:
+        return "found  " if source.has(file) else "missing"
+    except InputError:
+        return "twice! "
 
 
 def suite_text(registry: Registry, name: str) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from bench_core import selection
+from bench_core.errors import UsageError
+from bench_core.registry import unknown
 from bench_reports.board import SHARE, Board, CurvePoint, Failure, Pick, Row
 from bench_reports.words import count, settings
 
@@ -29,15 +31,23 @@ def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
     return [_board(info, name, part) for name, part in parts if len(part)]
 
 
-def primary_metric(info: RunInfo, dataset: str) -> Metric:
-    """The metric that a data set's learners are compared by: its name and its direction.
+def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Metric:
+    """The metric that a data set's learners are compared by, or the one named.
 
-    The store remembers both, so that a report needs no plugin that a run needed.
+    The store remembers names and directions, so that a report needs no plugin that a run needed.
+    Raises UsageError for a metric the run does not have.
     """
-    uses = [use for use in info.datasets if use["name"] == dataset]
-    metrics = next((use["metrics"] for use in uses if use.get("metrics")), info.metrics)
-    name = str(metrics[0])
-    return cast("Metric", _Direction(name, bool(info.higher_is_better.get(name, True))))
+    known = [metric for use in uses_of(info, dataset) for metric in use.get("metrics") or ()]
+    known = list(dict.fromkeys(map(str, known or info.metrics)))
+    if name and name not in known:
+        raise UsageError(f"this run has no such metric: {unknown('metric', name, known)}")
+    chosen = name or known[0]
+    return cast("Metric", _Direction(chosen, bool(info.higher_is_better.get(chosen, True))))
+
+
+def uses_of(info: RunInfo, dataset: str) -> list[Mapping[str, Any]]:
+    """How the run used a data set, once for each fold and seed."""
+    return [use for use in info.datasets if use["name"] == dataset]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,7 @@ class _Direction:
 
 
 def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
-    uses = [use for use in info.datasets if use["name"] == name]
+    uses = uses_of(info, name)
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
     notes = tuple(dict.fromkeys(str(note) for u in uses for note in u.get("notes", ())))
@@ -85,7 +95,7 @@ def _rows(frame: pd.DataFrame, metric: Metric, reference: str) -> tuple[Row, ...
             learner=learner,
             version=_values(frame[frame["learner"] == learner], "learner_version"),
             reference=learner == reference,
-            audit=_audit(frame[frame["learner"] == learner]),
+            audit=audit_mark(frame[frame["learner"] == learner]),
             repeats=int(bests.at[learner, "repeats"]),
             best=_pick(bests.loc[learner], best_of[best_of["learner"] == learner]),
             reached=int(saved.at[learner, "reached"]),
@@ -113,7 +123,7 @@ def _pick(mean: pd.Series[Any], chosen: pd.DataFrame) -> Pick:
         quality=float(mean["test_quality"]),
         spread=float(mean["test_quality_std"]),
         cost=float(mean["test_cost"]),
-        settings=_in_words(chosen),
+        settings=in_words(chosen),
     )
 
 
@@ -139,7 +149,7 @@ def _held(curve: pd.DataFrame, budget: float) -> pd.DataFrame:
     return affordable.groupby(["fold", "seed"], sort=True).tail(1)
 
 
-def _in_words(chosen: pd.DataFrame) -> tuple[str, ...]:
+def in_words(chosen: pd.DataFrame) -> tuple[str, ...]:
     """The settings that the repeats chose, the most frequent first."""
     tally = Counter(zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True))
     return tuple(
@@ -160,7 +170,7 @@ def setting_in_words(point: str, params: str) -> str:
 _AUDITS = ("declared", "sampled", "verified")
 
 
-def _audit(frame: pd.DataFrame) -> str:
+def audit_mark(frame: pd.DataFrame) -> str:
     """The least that can be said of all of a learner's trials."""
     audits = set(frame.loc[frame["status"] == "ok", "audit"].fillna("").astype(str)) - {""}
     if "failed" in audits:

@@ -7,6 +7,10 @@ test as the mean over repeats; see ``bench_core.selection``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bench_core.store import RunInfo
 
 SHARE = 0.99
 """The part of the reference's best validation quality that a saving must keep."""
@@ -106,10 +110,17 @@ class Board:
 
 def notice(board: Board) -> str:
     """The sentence that goes with a stand-in, or nothing."""
-    if not board.stand_in:
-        return ""
-    missing = board.stand_in_for or "the real data"
+    return _notice(board.dataset, board.stand_in_for) if board.stand_in else ""
+
+
+def stand_in_notice(info: RunInfo, dataset: str) -> str:
+    """The same for a data set of a run."""
+    uses = [use for use in info.datasets if use["name"] == dataset and use["stand_in"]]
+    return _notice(dataset, str(uses[0].get("stand_in_for", ""))) if uses else ""
+
+
+def _notice(dataset: str, missing: str) -> str:
     return (
-        f"{missing} is not here: these results are on the generator {board.dataset}, "
+        f"{missing or 'the real data'} is not here: these results are on the generator {dataset}, "
         "which shows that the chain works, never that a method does"
     )

@@ -138,5 +138,5 @@ def legend(board: Board) -> str:
     reference = one_line(board.reference)
     return (
         f"{means}; {costs}; {PERCENT}: the cheapest point that keeps {PERCENT} of {reference}'s "
-        f"best {board.metric}; saving: {reference}'s cost there over that point's"
+        f"best {board.metric}; saving: what {reference} costs at its best over what that costs"
     )

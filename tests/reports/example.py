@@ -41,6 +41,7 @@ def use(name: str, **changes: Any) -> dict[str, Any]:
 def info(**changes: Any) -> RunInfo:
     fields: dict[str, Any] = {
         "run": "20260102-1",
+        "number": 3,
         "created_at": "2026-01-02T03:04:05Z",
         "updated_at": "2026-01-02T03:14:05Z",
         "state": "finished",

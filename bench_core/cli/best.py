@@ -1,0 +1,171 @@
+"""``bench best --budget 60``: which learner, at which setting, for my budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench_core.cli import options
+from bench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from bench_reports.budget import Offer
+
+    from bench_core.cli.tables import Table
+    from bench_core.protocols import Metric
+    from bench_core.store import RunInfo
+
+NOTHING_AFFORDABLE = 1
+COMMANDS_SHOWN = 3
+
+
+@click.command(
+    "best",
+    short_help="Show which learner and setting is best within a budget.",
+    epilog="""\b
+Examples:
+  bench best --budget 60
+  bench best --budget 1.5 --data thyroid --metric balanced_accuracy
+  bench best 3 --budget 60 -o best.txt
+
+\b
+The budget is a mean cost per row in the unit of the data set's prices. What is affordable and what
+is best is decided on validation; the test columns say what to expect. Exit status 1 if nothing is
+affordable on any data set.""",
+)
+@options.run_argument
+@click.option(
+    "-b", "--budget", type=click.FloatRange(0), required=True, metavar="COST", help="Cost per row."
+)
+@options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
+@click.option("-m", "--metric", metavar="NAME", help="Judge by this metric of the run.")
+@options.output_option
+@options.store_option
+@options.common_options
+def command(
+    run: str,
+    budget: float,
+    datasets: tuple[str, ...],
+    metric: str | None,
+    output: Path | None,
+    store: Path,
+    plugins: Sequence[str],
+    quiet: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Show which learner and setting of RUN is best within a budget, and how to train it."""
+    from bench_core.cli.boards import finished
+    from bench_core.cli.tables import console, plain_lines, show, write_text
+
+    info, frame = finished(store, run)
+    screen = console()
+    affordable = False
+    lines: list[str] = []
+    for name in _datasets(frame, datasets):
+        part = frame[frame["dataset"] == name]
+        table, advice = answer(info, part, name, metric, budget, plugins, store)
+        affordable = affordable or table is not None
+        if output is None:
+            if table is not None:
+                show(table, screen)
+            screen.out("\n".join(advice), highlight=False)
+        lines += [*(plain_lines(table) if table is not None else ()), *advice]
+    if output is not None:
+        write_text(output, "\n".join(lines) + "\n")
+    return 0 if affordable else NOTHING_AFFORDABLE
+
+
+def answer(
+    info: RunInfo,
+    frame: pd.DataFrame,
+    name: str,
+    metric: str | None,
+    budget: float,
+    plugins: Sequence[str],
+    store: Path,
+) -> tuple[Table | None, list[str]]:
+    """For one data set: who can be afforded, and the winner with the command that trains it."""
+    from bench_reports.assembly import primary_metric
+    from bench_reports.board import stand_in_notice
+    from bench_reports.budget import least_cost, offers
+    from bench_reports.words import cost
+
+    judge = primary_metric(info, name, metric or "")
+    found = offers(frame, judge, budget)
+    notice = stand_in_notice(info, name)
+    after = [f"notice: {notice}"] if notice else []
+    if not found:
+        least = cost(least_cost(frame, judge))
+        said = f"{name}: nothing is affordable at {cost(budget)}; the cheapest point costs {least}"
+        return None, [*after, said, ""]
+    top = found[0]
+    after += [f"{top.learner}: {setting}" for setting in top.pick.settings]
+    after += ["train it with:", *_commands(info, name, top.learner, top.settings, plugins, store)]
+    return ranking(found, name, judge, budget, _unit(frame)), [*after, ""]
+
+
+def ranking(found: Sequence[Offer], name: str, metric: Metric, budget: float, unit: str) -> Table:
+    """The affordable learners, the best on validation first."""
+    from bench_reports.words import cost, quality
+
+    from bench_core.cli.tables import Column, Table
+
+    numbers = [metric.name, "±", "cost", f"validation {metric.name}", "validation cost"]
+    columns = [
+        Column("learner", style="bold"),
+        *(Column(title, right=True) for title in numbers),
+        Column("audit"),
+        Column("repeats"),
+    ]
+    rows = [
+        [
+            offer.learner,
+            quality(offer.pick.quality),
+            quality(offer.pick.spread),
+            cost(offer.pick.cost),
+            quality(offer.valid_quality),
+            cost(offer.valid_cost),
+            offer.audit,
+            f"{offer.repeats} of {offer.of}",
+        ]
+        for offer in found
+    ]
+    title = f"{name}: best {metric.name} within {cost(budget)} {unit} per row"
+    return Table(title, columns, rows, ["bold green", *[""] * (len(rows) - 1)])
+
+
+def _datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
+    known = list(dict.fromkeys(frame["dataset"].astype(str)))
+    for name in wanted:
+        if name not in known:
+            from bench_core.registry import unknown
+
+            raise UsageError(f"this run has no such data: {unknown('data set', name, known)}")
+    return [name for name in known if not wanted or name in wanted]
+
+
+def _unit(frame: pd.DataFrame) -> str:
+    return ", ".join(sorted(set(frame["unit"].dropna().astype(str)) - {""})) or "cost units"
+
+
+def _commands(
+    info: RunInfo,
+    name: str,
+    learner: str,
+    settings: Sequence[Mapping[str, Any]],
+    plugins: Sequence[str],
+    store: Path,
+) -> list[str]:
+    """One for each setting that some repeat chose, the most frequent first."""
+    from bench_core.cli.literals import run_command
+
+    registry = options.registry([*info.request.get("plugins", ()), *plugins])
+    return [
+        run_command(info.request, name, learner, params, registry, store)
+        for params in settings[:COMMANDS_SHOWN]
+    ]

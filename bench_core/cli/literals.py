@@ -1,0 +1,95 @@
+"""Parameters as they are typed: TOML literals and whole commands."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_core.cli.options import STORE
+
+if TYPE_CHECKING:
+    from bench_core.registry import Registry
+
+_FLAGS = {
+    "suite": "--suite",
+    "data": "--data",
+    "valid": "--valid",
+    "test": "--test",
+    "label": "--label",
+    "query": "--query",
+    "split": "--split",
+    "task": "--task",
+    "metrics": "--metric",
+    "costs": "--costs",
+    "profile": "--profile",
+    "data_dir": "--data-dir",
+    "plugins": "--plugin",
+}
+
+
+def toml_literal(value: Any) -> str:
+    """A parameter's value as ``--set`` and suites spell it; no value is the word none."""
+    if value is None:
+        return '"none"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key} = {toml_literal(v)}" for key, v in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(toml_literal, value))}]"
+    return str(value)
+
+
+def run_command(
+    request: Mapping[str, Any],
+    dataset: str,
+    learner: str,
+    params: Mapping[str, Any],
+    registry: Registry,
+    store: Path,
+) -> str:
+    """The command that trains one learner at one setting on one data set of an earlier run."""
+    words = ["bench", "run"]
+    asked = dict(request)
+    if asked.get("suite") and dataset:
+        asked["data"] = (dataset,)
+    for field, flag in _FLAGS.items():
+        value = asked.get(field)
+        if value:
+            words += [flag, ",".join(map(str, value)) if not isinstance(value, str) else value]
+    if asked.get("index_base", 1) != 1:
+        words += ["--index-base", str(asked["index_base"])]
+    for field in ("seeds", "folds"):
+        if asked.get(field):
+            words += [f"--{field}", ",".join(map(str, asked[field]))]
+    words += ["--learners", learner]
+    words += [word for name, value in changed(learner, params, registry) for word in (name, value)]
+    words += ["--store", str(store)] if store != STORE else []
+    return shlex.join(words)
+
+
+def changed(
+    learner: str, params: Mapping[str, Any], registry: Registry
+) -> Iterator[tuple[str, str]]:
+    """``--set`` and its argument for each parameter that is not the learner's default.
+
+    For a learner that is not installed here: for every parameter.
+    """
+    from bench_core.parameters import as_json
+
+    defaults: Mapping[str, Any] = {}
+    cls = registry.learners.get(learner)
+    if cls is not None:
+        try:
+            defaults = as_json(cls())
+        except (TypeError, ValueError):  # some parameter has no default
+            defaults = {}
+    for name, value in params.items():
+        if name not in defaults or defaults[name] != value:
+            yield "--set", f"{learner}.{name}={toml_literal(value)}"
