@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_plugins.cronus import dictionary as module
-from bench_plugins.cronus.dictionary import dictionary, needs_of, path_multipliers
+from bench_plugins.cronus.dictionary import dictionary, needs_of
 from bench_trees import Ensemble
 from cronus_cases import forest, walk
 
@@ -74,7 +74,6 @@ def test_a_tree_of_depth_4_costs_1_at_a_quarter_a_split() -> None:
     X = np.random.default_rng(0).normal(size=(20, 1)).astype(np.float32)
     prices = Prices.additive(np.ones(1), split=0.25)
     assert dictionary(full, X, np.full(20, 0.05), prices, 1).tree_cost == pytest.approx([1.0])
-    assert path_multipliers(full, np.ones(1))[15:].tolist() == [4.0] * 16
 
 
 def test_needs_are_sensors_not_features(trees: Ensemble) -> None:

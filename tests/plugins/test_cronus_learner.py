@@ -87,7 +87,7 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
     for i, x in enumerate(train.X):
         trees: set[int] = set()
         rejected = False
-        for k, stage in enumerate(model.stages):
+        for stage in model.stages:
             trees |= set(stage.entries.tolist())
             score = stage.bias[0] + sum(
                 w * walk(ensemble, t, x)[0]
@@ -103,9 +103,8 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
         assert splits[i] == len(tested)
         if task == Task.BINARY and rejected:
             assert found.scores[i] == pytest.approx(-2.0 - log(3.5))
-        elif not rejected:
-            if task == Task.BINARY or kind is CronusSingle:  # else only the order counts
-                assert found.scores[i] == pytest.approx(score)
+        elif not rejected and (task == Task.BINARY or kind is CronusSingle):
+            assert found.scores[i] == pytest.approx(score)  # else only the order counts
     assert kind is CronusSingle or 0.1 < np.mean(gone) < 0.95
 
 
@@ -115,7 +114,7 @@ def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score() ->
     assert len(model.stages) > 2
     keys = []
     for x in train.X:
-        for k, stage in enumerate(model.stages):
+        for k, stage in enumerate(model.stages):  # noqa: B007 - the exit stage
             outputs = [walk(model.ensemble, t, x)[0] for t in stage.entries]  # type: ignore[arg-type]
             score = stage.bias[0] + float(np.dot(outputs, stage.weights))
             if stage.gate.kind == "score" and score < stage.gate.value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +13,8 @@ from bench_plugins.cronus.objective import Float32Array, FloatArray
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-_CELLS = 32_000_000
-"""Tree outputs held in float64 at a time (256 MB)."""
+_CELLS = 8_000_000
+"""Pairs of a tree and a row walked at a time (24 bytes each)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,32 +35,28 @@ def dictionary(
     The price of evaluating a tree is ``prices.tree`` plus ``prices.split`` times the mean over
     rows of the multipliers of the splits on their path: 1 for a tree of depth 4 at 0.25 a split.
     """
-    from bench_trees.inference import tree_outputs
+    from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
 
-    path = replace(ensemble, value=path_multipliers(ensemble, prices.multiplier))
-    columns = np.empty((ensemble.trees, len(X)), dtype=np.float32)
-    splits = np.zeros(ensemble.trees)
-    step = max(64, _CELLS // max(1, ensemble.trees))
-    for i in range(0, len(X) if ensemble.trees else 0, step):
-        block = X[i : i + step]
-        columns[:, i : i + step] = tree_outputs(ensemble, block, threads=threads).T
-        if prices.split > 0:
-            splits += share[i : i + step] @ tree_outputs(path, block, threads=threads)
+    count = ensemble.trees
+    # sensors are not metered here, so no feature needs any
+    nothing = np.zeros(ensemble.features + 1, dtype=np.int32)
+    layout = lay_out(ensemble, Needs(nothing, nothing[:0], prices.multiplier, 0))
+    one_by_one = Steps(np.arange(1, count + 1), np.zeros((count, 1)), np.zeros(count, dtype=bool))
+    columns = np.empty((count, len(X)), dtype=np.float32)
+    splits = np.zeros(count)
+    size = max(64, _CELLS // max(1, count))
+    for i in range(0, len(X) if count else 0, size):
+        block = X[i : i + size]
+        done = walk(
+            layout, one_by_one, block, Walked.begin(len(block), 1, layout.words), None, threads
+        )
+        columns[:, i : i + size] = done.scores[:, :, 0]
+        splits += np.diff(done.splits @ share[i : i + size], prepend=0.0)
     return Dictionary(
         columns=columns,
         tree_cost=prices.tree + prices.split * splits,
         needs=needs_of(ensemble, prices),
     )
-
-
-def path_multipliers(ensemble: Ensemble, multiplier: FloatArray) -> FloatArray:
-    """At every node the sum of the split multipliers on the way to it, shape (nodes,)."""
-    total = np.zeros(ensemble.nodes)
-    for node in range(ensemble.nodes):  # children stand after their parent
-        if ensemble.feature[node] >= 0:
-            here = total[node] + multiplier[ensemble.feature[node]]
-            total[ensemble.left[node]] = total[ensemble.right[node]] = here
-    return total
 
 
 def needs_of(ensemble: Ensemble, prices: Prices) -> FloatArray:
