@@ -12,7 +12,7 @@ Quality is the metric's column, cost the ``cost`` column (default ``total_cost``
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ BOARD = ("suite", "profile", "dataset", "accounting")
 
 REPEAT = ("fold", "seed")
 _POINT = (*BOARD, "learner", *REPEAT, "params", "point")
+_WITHOUT_POINT = (*BOARD, "learner", *REPEAT, "unit", "audit", "stand_in")
 _AVERAGED = (
     "test_quality",
     "test_cost",
@@ -243,15 +244,18 @@ def _best_row(part: pd.DataFrame, higher: bool) -> pd.Series | None:
 
 def _saving(
     own: pd.DataFrame, best: pd.Series | None, share: float, higher: bool
-) -> dict[str, object]:
+) -> dict[str, Any]:
     nothing = float("nan")
     target = nothing if best is None else share_of(float(best["valid_quality"]), share, higher)
     index = cheapest_reaching(*_valid(own), target, higher)
-    row: dict[str, object] = own.iloc[0 if index is None else index].to_dict()
+    spent = nothing
+    row: dict[str, Any]
     if index is None:
-        row |= {column: nothing for column in _AVERAGED if column in row}
-        row |= {"params": "", "point": ""}
-    spent = nothing if index is None else float(own["test_cost"].iloc[index])
+        row = own.iloc[0].reindex([c for c in _WITHOUT_POINT if c in own.columns]).to_dict()
+        row |= dict.fromkeys(_AVERAGED, nothing) | {"params": "", "point": ""}
+    else:
+        row = own.iloc[index].to_dict()
+        spent = float(row["test_cost"])
     reference = nothing if best is None else float(best["test_cost"])
     return row | {
         "target": target,

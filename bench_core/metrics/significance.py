@@ -66,7 +66,8 @@ def sign_flip(
     parts = (difference * weight)[difference != 0]
     if len(parts) == 0:
         return 1.0
-    least = abs(float(parts.sum())) * (1 - 1e-12)  # equal sums differ in their last bits
+    rounding = 1e-12 * float(np.abs(parts).sum())  # equal sums differ in their last bits
+    least = abs(float(parts.sum())) - rounding
     if len(parts) <= _EXACT:
         signs = 1 - 2 * ((np.arange(2 ** len(parts))[:, None] >> np.arange(len(parts))) & 1)
         return float(np.mean(np.abs(signs @ parts) >= least))
