@@ -2,63 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core.execution.events import Event
+from bench_core.errors import UsageError
+from bench_core.execution.events import Event, OnEvent
 from bench_core.plan import Plan, RunRequest
+from bench_core.running import Interrupted, RunResult, silent
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from bench_core.registry import Registry
 
 __all__ = ["Event", "Interrupted", "Plan", "RunRequest", "RunResult", "audit", "plan", "run"]
-
-OnEvent = Callable[[Event], None]
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What a run came to.
-
-    ``counts`` are trials by status (ok, failed, timeout, out-of-memory, crashed, skipped) and
-    ``reused`` how many of them were there before; ``audit_failures`` lists the trials that the
-    replay audit refused.
-    """
-
-    run: str
-    store: Path
-    counts: Mapping[str, int]
-    reused: int = 0
-    audit_failures: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    seconds: float = 0.0
-    interrupted: bool = False
-    failures: tuple[tuple[str, str, str], ...] = field(default=())  # title, status, error
-
-    @property
-    def exit_status(self) -> int:
-        """0 all well, 1 some trials or audits failed, 130 interrupted."""
-        if self.interrupted:
-            return 130
-        bad = sum(n for status, n in self.counts.items() if status not in ("ok", "skipped"))
-        return 1 if bad or self.audit_failures else 0
-
-    def frame(self) -> pd.DataFrame:
-        """One row per trial, point and split: the export columns."""
-        from bench_core.store import Store
-
-        return Store(self.store).frame(self.run)
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; all finished work is kept, ``result`` says how far it came."""
-
-    def __init__(self, result: RunResult) -> None:
-        super().__init__("interrupted; finished work is kept")
-        self.result = result
 
 
 def run(
@@ -66,21 +23,30 @@ def run(
 ) -> RunResult:
     """Run a suite or a data set through learners and keep the results in the store.
 
-    ``options`` are the fields of ``RunRequest`` (lists are accepted for tuples)::
+    ``options`` are the fields of ``RunRequest``; lists, and one word for a list, are accepted::
 
         bench_core.run(suite="yahoo", learners=["miser", MyLearner()])
 
-    Raises InputError or UsageError before any work where something is unusable, ``Interrupted``
-    on Ctrl-C.
+    The same call again does only what is unfinished. Raises InputError or UsageError before any
+    work where something is unusable, ``Interrupted`` on Ctrl-C.
     """
-    raise NotImplementedError
+    from bench_core.running import carry_out
+    from bench_core.store import store_path
+    from bench_core.writer import check_writable, open_writer
+
+    asked, tell = _asked(request, options), on_event or silent
+    path = store_path(asked.store)
+    check_writable(path)
+    made = _plan(asked, tell)
+    with open_writer(path) as writer:
+        return carry_out(made, asked, writer, tell)
 
 
 def plan(
     *, request: RunRequest | None = None, on_event: OnEvent | None = None, **options: Any
 ) -> Plan:
     """What ``run`` would do with the same options; prepares data, trains nothing."""
-    raise NotImplementedError
+    return _plan(_asked(request, options), on_event or silent)
 
 
 def audit(
@@ -89,8 +55,63 @@ def audit(
     store: str = "",
     workers: int = 0,
     executor: str = "local",
-    plugins: tuple[str, ...] = (),
+    plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
 ) -> RunResult:
-    """Replay every query and every point of a finished run's trials, and store the verdicts."""
-    raise NotImplementedError
+    """Replay every query and every point of a run's finished trials, and keep the verdicts."""
+    from bench_core.plan import check_request
+    from bench_core.registry import load_registry
+    from bench_core.running import carry_out_audit
+    from bench_core.store import Store, store_path
+    from bench_core.writer import open_writer
+
+    asked = RunRequest(workers=workers, executor=executor, plugins=tuple(plugins), store=store)
+    check_request(asked)
+    load_registry(asked.plugins)  # an unknown module is one clear line
+    kept = Store(store_path(store))
+    name = kept.resolve(run)
+    with open_writer(kept.path) as writer:
+        return carry_out_audit(kept, name, asked, writer, on_event or silent)
+
+
+_LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins")
+
+
+def _asked(request: RunRequest | None, options: Mapping[str, Any]) -> RunRequest:
+    from bench_core.registry import unknown
+
+    known = [f.name for f in fields(RunRequest)]
+    given: dict[str, Any] = {}
+    for name, value in options.items():
+        if name not in known:
+            raise UsageError(unknown("option", name, known))
+        if name in _LISTS and value is not None:
+            single = isinstance(value, str | int) or not isinstance(value, Iterable)
+            value = (value,) if single else tuple(value)
+        elif isinstance(value, Path):
+            value = str(value)
+        given[name] = value
+    return replace(request or RunRequest(), **given)
+
+
+def _plan(request: RunRequest, tell: OnEvent) -> Plan:
+    from bench_core.planner import make_plan
+    from bench_core.registry import load_registry
+
+    registry = load_registry(request.plugins)
+    _warn_about_plugins(registry, tell)
+
+    def note(line: str, warning: bool) -> None:
+        tell(Event("note", message=line, warning=warning))
+
+    def say(dataset: str, message: str) -> None:
+        tell(Event("prepare", message=message, title=dataset, dataset=dataset))
+
+    return make_plan(request, registry, note, say)
+
+
+def _warn_about_plugins(registry: Registry, tell: OnEvent) -> None:
+    for info in registry.plugins:
+        if info.error:
+            line = f"plugin {info.name} ({info.origin}) does not load: {info.error}"
+            tell(Event("note", message=line, warning=True))

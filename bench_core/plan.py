@@ -1,9 +1,14 @@
-"""From a request to fits and trials with content keys."""
+"""What was asked for, and what it comes to."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from bench_core.data import Task
+from bench_core.errors import UsageError
 
 if TYPE_CHECKING:
     from bench_core.trial import FitSpec, TrialSpec
@@ -87,6 +92,7 @@ class Plan:
     reference: str
     accounting: str
     metrics: tuple[str, ...]
+    higher_is_better: Mapping[str, bool]
     datasets: tuple[DatasetUse, ...]
     fits: tuple[FitSpec, ...]
     trials: tuple[TrialSpec, ...]
@@ -95,6 +101,60 @@ class Plan:
     finished: frozenset[str] = frozenset()
     finished_fits: frozenset[str] = frozenset()
     seconds: float | None = None
-    claims: tuple[dict[str, Any], ...] = ()
+    claims: tuple[Mapping[str, Any], ...] = ()
     paper: str = ""
-    skipped: tuple[tuple[str, str], ...] = field(default=())  # (trial key, reason)
+    skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
+    workers: int = 1
+    threads: int = 1
+    executor: str = "local"
+
+
+def check_request(request: RunRequest) -> None:
+    """Refuse values that no data is needed to refuse."""
+    from bench_core.registry import unknown
+
+    for name, value, known in (
+        ("--audit", request.audit, ("off", "sample", "full")),
+        ("--executor", request.executor, ("local", "inline")),
+        ("--task", request.task or "ranking", tuple(Task)),
+    ):
+        if value not in known:
+            raise UsageError(f"{name}: {unknown('value', value, known)}")
+    if not request.suite and request.profile not in ("", "quick", "standard", "paper"):
+        raise UsageError(unknown("profile", request.profile, ("quick", "standard", "paper")))
+    for name in ("workers", "threads", "timeout", "memory"):
+        if getattr(request, name) < 0:
+            raise UsageError(f"--{name} must be >= 0")
+    if request.index_base not in (0, 1):
+        raise UsageError("--index-base is 0 or 1")
+
+
+def cores_for(request: RunRequest, jobs: int) -> tuple[int, int]:
+    """Workers and threads of each: all cores, but no more workers than there are jobs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = cores or 1
+    if request.executor == "inline":
+        return 1, request.threads or cores
+    workers = request.workers or max(1, min(cores // (request.threads or 1), jobs))
+    return workers, request.threads or max(1, cores // workers)
+
+
+def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
+    """What the store keeps about a run, as JSON values."""
+    asked = asdict(replace(request, learners=()))
+    asked["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
+    return {
+        "suite": plan.suite,
+        "title": plan.title,
+        "paper": plan.paper,
+        "profile": plan.profile,
+        "reference": plan.reference,
+        "accounting": plan.accounting,
+        "metrics": list(plan.metrics),
+        "higher_is_better": dict(plan.higher_is_better),
+        "datasets": [asdict(use) for use in plan.datasets],
+        "notes": list(plan.notes),
+        "warnings": list(plan.warnings),
+        "claims": [dict(claim) for claim in plan.claims],
+        "request": asked,
+    }

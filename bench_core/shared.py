@@ -40,20 +40,34 @@ def _write(folder: Path, arrays: Mapping[str, Array]) -> None:
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock file; the system lets go of it when the process dies.
+def locked(path: Path, *, wait: bool = True, together: bool = False) -> Iterator[None]:
+    """Hold a lock file, alone or ``together`` with others who look at it; the system lets go of
+    it when the process dies.
 
     Raises BlockingIOError where ``wait`` is false and another process holds it.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        _lock(handle, wait)
+        _lock(handle, wait, together)
         yield
     finally:
         os.close(handle)
 
 
-def _lock(handle: int, wait: bool) -> None:
+def is_locked(path: Path) -> bool:
+    """Whether another process holds a lock file."""
+    if not path.exists():
+        return False
+    try:
+        with locked(path, wait=False, together=True):
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a folder that cannot be written has no writer
+
+
+def _lock(handle: int, wait: bool, together: bool) -> None:
     try:
         import fcntl
     except ImportError:  # Windows
@@ -65,4 +79,5 @@ def _lock(handle: int, wait: bool) -> None:
         except OSError as error:
             raise BlockingIOError(str(error)) from error
         return
-    fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    kind = fcntl.LOCK_SH if together else fcntl.LOCK_EX
+    fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))

@@ -1,26 +1,77 @@
-"""Results in one SQLite file: many readers, one writer."""
+"""Results in one SQLite file: many readers, one writer (``writer.py``).
+
+run        a named set of trials: what was asked for, and how it went
+run_trial  which trials, in which order; a trial may belong to many runs
+trial      by ScoreKey: specification, status, error, audit, timings
+point      one row per trial, split and operating point
+unit       float32 values per query, row or block of the points on the validation frontier
+fit        by FitKey: status and timings (the model's state is a file beside the store)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bench_core.data import Float32Array, FloatArray
+from bench_core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+DEFAULT = "results/bench.db"
+APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
+SCHEMA = 1
+
+SPLIT_ORDER = ("train", "valid", "test")
+_BEFORE = (
+    "run",
+    "suite",
+    "profile",
+    "dataset",
+    "fold",
+    "fingerprint",
+    "stand_in",
+    "learner",
+    "learner_version",
+    "params",
+    "seed",
+    "point",
+    "split",
+    "status",
+    "error",
+)
+_COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
+_AFTER = (
+    *_COSTS,
+    "features_used",
+    "accounting",
+    "unit",
+    "audit",
+    "fit_seconds",
+    "predict_seconds",
+    "peak_rss_mb",
+    "machine",
+    "created_at",
+)
+_SECONDS = ("fit_seconds", "predict_seconds", "peak_rss_mb")
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
     """A run as the store remembers it.
 
-    ``state`` is running (or killed while running), interrupted or finished. ``planned`` counts
-    its trials, ``counts`` the finished ones by status. ``higher_is_better`` covers all of
-    ``metrics``, of which the first is primary for data sets whose task it suits (see
-    ``DatasetUse.metrics`` in ``datasets``).
+    ``state`` is running, interrupted (also by a kill) or finished. ``planned`` counts its trials,
+    ``counts`` those that have ended, by status. ``metrics`` holds all of the run,
+    ``DatasetUse.metrics`` in ``datasets`` those that suit a data set, the primary one first.
     """
 
     run: str
@@ -42,6 +93,7 @@ class RunInfo:
     warnings: tuple[str, ...]
     claims: tuple[Mapping[str, Any], ...]
     request: Mapping[str, Any]
+    number: int = 0
 
     @property
     def stand_in(self) -> bool:
@@ -73,33 +125,310 @@ class PointValues:
     rows: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a trial of a run ended."""
+
+    title: str
+    status: str
+    error: str
+    audit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a finished trial took, for estimates."""
+
+    dataset: str
+    learner: str
+    fingerprint: str
+    fit: str
+    fit_seconds: float
+    score_seconds: float
+
+
+def store_path(path: str | Path = "") -> Path:
+    """``path`` if given, else ``BENCH_STORE``, else ``results/bench.db``."""
+    return Path(path or os.environ.get("BENCH_STORE") or DEFAULT)
+
+
+def check_store(path: Path) -> bool:
+    """Whether there is a store; InputError for a file that is none or of a newer version.
+
+    Reads the head of the file alone, so that whatever it is stays as it was.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+    except FileNotFoundError:
+        return False
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, not a results store; name a file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the store ({error.strerror})") from error
+    if not head:
+        return False
+    if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
+        raise InputError(f"{path}: not a results store; name another file with --store")
+    if int.from_bytes(head[68:72], "big") != APPLICATION:
+        raise InputError(f"{path}: a database of another program; name another with --store")
+    schema = int.from_bytes(head[60:64], "big")
+    if schema > SCHEMA:
+        raise InputError(
+            f"{path}: written by a newer version (schema {schema}, this one knows {SCHEMA}); "
+            "update budget-bench or name another file with --store"
+        )
+    return True
+
+
+def lock_path(path: Path) -> Path:
+    """The file whose lock the one writer holds."""
+    return path.with_name(f"{path.name}.lock")
+
+
+def states_folder(path: Path) -> Path:
+    """Where the fitted models of a store lie."""
+    return path.with_name(f"{path.stem}.fits")
+
+
 class Store:
     """A results store opened for reading. Raises InputError where the file is not one."""
 
     def __init__(self, path: str | Path = "") -> None:
-        raise NotImplementedError
+        self.path = store_path(path)
+        if not check_store(self.path):
+            raise InputError(f"{self.path}: no results there yet; `bench run` makes them")
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        uri = self.path.resolve().as_uri()
+        try:
+            connection = _connect(f"{uri}?mode=ro")
+        except sqlite3.OperationalError:  # a write-ahead log cannot be opened in a read-only folder
+            connection = _connect(f"{uri}?mode=ro&immutable=1")
+        try:
+            with closing(connection):
+                yield connection
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"{self.path}: the store is damaged ({error})") from error
 
     def runs(self) -> list[RunInfo]:
         """All runs, the most recent first."""
-        raise NotImplementedError
+        with self._read() as db:
+            rows = db.execute("SELECT * FROM run ORDER BY updated_at DESC, number DESC").fetchall()
+            return [self._info(db, row) for row in rows]
 
     def resolve(self, run: str = "last") -> str:
-        """The id of a run given as ``last``, an id or an unambiguous beginning of one."""
-        raise NotImplementedError
+        """The id of a run given as ``last``, a number, an id or its unambiguous beginning."""
+        with self._read() as db:
+            found = db.execute("SELECT id, number FROM run ORDER BY updated_at DESC, number DESC")
+            known = [(row["id"], str(row["number"])) for row in found]
+        if not known:
+            raise InputError(f"{self.path}: no run there yet; `bench run` makes one")
+        if run == "last":
+            return str(known[0][0])
+        exact = [name for name, number in known if run in (name, number)]
+        begun = exact or [name for name, _ in known if name.startswith(run)]
+        if len(begun) == 1:
+            return str(begun[0])
+        if begun:
+            raise UsageError(f"run {run!r} may be {' or '.join(begun[:3])}: write more of it")
+        from bench_core.registry import unknown
+
+        raise UsageError(unknown("run", run, [name for name, _ in known]))
 
     def info(self, run: str = "last") -> RunInfo:
         """One run."""
-        raise NotImplementedError
+        run = self.resolve(run)
+        with self._read() as db:
+            return self._info(db, db.execute("SELECT * FROM run WHERE id = ?", [run]).fetchone())
+
+    def _info(self, db: sqlite3.Connection, row: sqlite3.Row) -> RunInfo:
+        about = json.loads(row["about"])
+        ended = db.execute(
+            "SELECT status, count(*) FROM run_trial JOIN trial ON trial.key = run_trial.trial "
+            "WHERE run_trial.run = ? GROUP BY status ORDER BY status",
+            [row["id"]],
+        ).fetchall()
+        planned = db.execute("SELECT count(*) FROM run_trial WHERE run = ?", [row["id"]])
+        state = row["state"]
+        if state == "running" and not _being_written(self.path):
+            state = "interrupted"
+        lists = ("metrics", "datasets", "notes", "warnings", "claims")
+        values: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in about.items()}
+        return RunInfo(
+            run=row["id"],
+            number=row["number"],
+            created_at=row["created_at"],
+            updated_at=row["updated_at"],
+            state=state,
+            planned=int(planned.fetchone()[0]),
+            counts=dict(ended),
+            **values,
+        )
 
     def frame(self, run: str = "last") -> pd.DataFrame:
         """One row per trial, point and split, with the export columns in order.
 
-        A trial that is not ``ok`` is one row whose point and split are empty.
+        A trial that is not ``ok`` is one row whose point and split are empty. Where the replay
+        audit refused a trial, ``error`` says why.
         """
-        raise NotImplementedError
+        import pandas as pd
+
+        info = self.info(run)
+        with self._read() as db:
+            rows = [
+                row
+                for trial in _trials(db, info.run)
+                for row in _trial_rows(trial, _points(db, trial), info)
+            ]
+        columns = [*_BEFORE, *info.metrics, *_AFTER]
+        frame = pd.DataFrame(rows, columns=columns)
+        numbers = (*info.metrics, *_COSTS, *_SECONDS)
+        kinds = dict.fromkeys(numbers, "float64") | dict.fromkeys(("fold", "seed"), "int64")
+        return frame.astype({**kinds, "stand_in": "bool", "features_used": "Int64"})
 
     def values(
         self, run: str = "last", *, split: str = "test", dataset: str = "", learner: str = ""
     ) -> list[PointValues]:
         """Stored per-query or per-row values of the frontier points, in order."""
-        raise NotImplementedError
+        run = self.resolve(run)
+        found: list[PointValues] = []
+        with self._read() as db:
+            for trial in _trials(db, run):
+                spec = json.loads(trial["spec"])
+                if dataset not in ("", spec["dataset"]) or learner not in ("", spec["learner"]):
+                    continue
+                found.extend(_values(db, trial["key"], spec, split))
+        return found
+
+    def ended(self, run: str = "last") -> list[Ended]:
+        """How the trials of a run that have ended did so, in order."""
+        run = self.resolve(run)
+        with self._read() as db:
+            return [
+                Ended(
+                    json.loads(row["spec"])["title"],
+                    row["status"],
+                    row["error"] or row["audit_error"],
+                    row["audit"],
+                )
+                for row in _trials(db, run)
+            ]
+
+    def specs(self, run: str = "last") -> list[dict[str, Any]]:
+        """The specifications of a run's trials that are ``ok``, as JSON."""
+        run = self.resolve(run)
+        with self._read() as db:
+            trials = [t for t in _trials(db, run) if t["status"] == "ok"]
+            return [json.loads(trial["spec"]) for trial in trials]
+
+    def finished(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The ScoreKeys and FitKeys that are ``ok``."""
+        with self._read() as db:
+            trials = db.execute("SELECT key FROM trial WHERE status = 'ok'").fetchall()
+            fits = db.execute("SELECT key FROM fit WHERE status = 'ok'").fetchall()
+        return frozenset(r["key"] for r in trials), frozenset(r["key"] for r in fits)
+
+    def timings(self) -> list[Timing]:
+        """How long finished trials took."""
+        with self._read() as db:
+            rows = db.execute("SELECT * FROM trial WHERE status = 'ok'").fetchall()
+        made = []
+        for row in rows:
+            spec = json.loads(row["spec"])
+            made.append(
+                Timing(
+                    spec["dataset"],
+                    spec["learner"],
+                    spec["fingerprint"],
+                    spec["fit"],
+                    row["fit_seconds"] or 0.0,
+                    row["seconds"] or 0.0,
+                )
+            )
+        return made
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.OperationalError:
+        connection.close()
+        raise
+    return connection
+
+
+def _being_written(path: Path) -> bool:
+    from bench_core.shared import is_locked
+
+    return is_locked(lock_path(path))
+
+
+def _trials(db: sqlite3.Connection, run: str) -> list[sqlite3.Row]:
+    return db.execute(
+        "SELECT trial.* FROM run_trial JOIN trial ON trial.key = run_trial.trial "
+        "WHERE run_trial.run = ? ORDER BY run_trial.position",
+        [run],
+    ).fetchall()
+
+
+def _points(db: sqlite3.Connection, trial: sqlite3.Row) -> list[sqlite3.Row]:
+    if trial["status"] != "ok":
+        return []
+    rows = db.execute("SELECT * FROM point WHERE trial = ? ORDER BY position", [trial["key"]])
+    return sorted(rows.fetchall(), key=lambda row: SPLIT_ORDER.index(row["split"]))
+
+
+def _trial_rows(
+    trial: sqlite3.Row, points: list[sqlite3.Row], info: RunInfo
+) -> Iterator[dict[str, Any]]:
+    spec = json.loads(trial["spec"])
+    same = {
+        "run": info.run,
+        "suite": info.suite,
+        "profile": info.profile,
+        "params": json.dumps(spec["params"], sort_keys=True),
+        "status": trial["status"],
+        "error": trial["error"] or trial["audit_error"],
+        **{k: spec[k] for k in _BEFORE if k in spec and k != "params"},
+        **{k: spec[k] for k in ("accounting", "unit")},
+        **{k: trial[k] for k in ("audit", "machine", "created_at", *_SECONDS)},
+    }
+    if not points:
+        yield {**same, "point": "", "split": ""}
+    for point in points:
+        yield {
+            **same,
+            **json.loads(point["metrics"]),
+            **{k: point[k] for k in ("point", "split", *_COSTS, "features_used")},
+        }
+
+
+def _values(
+    db: sqlite3.Connection, trial: str, spec: Mapping[str, Any], split: str
+) -> Iterator[PointValues]:
+    rows = db.execute(
+        "SELECT unit.*, point.point FROM unit JOIN point ON point.trial = unit.trial "
+        "AND point.split = unit.split AND point.position = unit.position "
+        "WHERE unit.trial = ? AND unit.split = ? ORDER BY unit.position",
+        [trial, split],
+    ).fetchall()
+    for row in rows:
+        yield PointValues(
+            trial=trial,
+            learner=spec["learner"],
+            params=spec["params"],
+            dataset=spec["dataset"],
+            fold=spec["fold"],
+            seed=spec["seed"],
+            point=json.loads(row["point"]),
+            split=split,
+            metric_name=spec["metrics"][0],
+            metric=np.frombuffer(row["metric"], "<f4"),
+            weights=np.frombuffer(row["weights"], "<f8"),
+            cost=np.frombuffer(row["cost"], "<f4"),
+            rows=np.frombuffer(row["rows"], "<f8"),
+        )

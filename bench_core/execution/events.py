@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,3 +39,6 @@ class Event:
     jobs_done: int = 0
     jobs_total: int = 0
     warning: bool = False
+
+
+OnEvent = Callable[[Event], None]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 
-from bench_core.execution.events import Event
+from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.jobs import Job, Outcome, failure, perform
 from bench_core.trial import Status
 
@@ -16,7 +15,7 @@ class InlineExecutor:
 
     slots = 1
 
-    def __init__(self, on_event: Callable[[Event], None]) -> None:
+    def __init__(self, on_event: OnEvent) -> None:
         self._on_event = on_event
         self._waiting: deque[Job] = deque()
 

@@ -17,12 +17,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, BinaryIO
 
 from bench_core.execution import wire
-from bench_core.execution.events import Event
+from bench_core.execution.events import OnEvent
 from bench_core.execution.inline import news
 from bench_core.execution.jobs import Job, Outcome, job_to_json, one_line, result_from_wire
 from bench_core.execution.memory import EXIT_OUT_OF_MEMORY
@@ -90,7 +89,7 @@ class LocalExecutor:
         self,
         slots: int,
         threads: int,
-        on_event: Callable[[Event], None],
+        on_event: OnEvent,
         *,
         timeout: float = 0.0,
         memory: int = 0,

@@ -1,0 +1,278 @@
+"""A plugin of small learners and data sets for the tests of the run engine.
+
+Every fit adds a line to the file named by TOY_LOG, so that tests can count them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bench_core import (
+    Acquired,
+    Bill,
+    BudgetedLearner,
+    Examples,
+    Features,
+    FitContext,
+    Prediction,
+    Prices,
+    Queries,
+    Source,
+    Splits,
+    Task,
+    hookimpl,
+    param,
+)
+
+ALL_TASKS = frozenset(Task)
+COSTS = np.array([1.0, 1.0, 2.0, 5.0, 10.0, 20.0])
+
+
+def log(line: str) -> None:
+    if os.environ.get("TOY_LOG"):
+        with Path(os.environ["TOY_LOG"]).open("a") as file:
+            file.write(line + "\n")
+
+
+def answer(point: int, scores: np.ndarray, mask: np.ndarray, splits: float = 0) -> Prediction:
+    bill = Bill(Acquired.pack(mask), splits=splits, trees=0)
+    return Prediction({"features": point}, scores, {"path": bill})
+
+
+@dataclass
+class PrefixModel:
+    """Adds one weighted feature after another; NaN counts as 0."""
+
+    order: np.ndarray
+    weight: np.ndarray
+    slow: float = 0.0
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        n, d = features.X.shape
+        score = np.zeros(n)
+        for k, j in enumerate(self.order, start=1):
+            time.sleep(self.slow)
+            score = score + self.weight[j] * np.nan_to_num(features.X[:, j].astype(np.float64))
+            mask = np.zeros((1, d), dtype=bool)
+            mask[0, self.order[:k]] = True
+            yield answer(k, score.copy(), mask, splits=k)
+
+    def state(self) -> dict[str, Any]:
+        return {"order": self.order, "weight": self.weight, "slow": self.slow}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> PrefixModel:
+        return cls(**state)
+
+
+def correlate(train: Examples) -> np.ndarray:
+    X = np.nan_to_num(np.asarray(train.X, dtype=np.float64))
+    y = train.y - train.y.mean()
+    return (X * y[:, None]).mean(axis=0) / (X.std(axis=0) + 1e-9)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Buys features in the order of value for money."""
+
+    name: ClassVar[str] = "toy-prefix"
+    tasks: ClassVar[frozenset[Task]] = ALL_TASKS - {Task.MULTICLASS}
+    code: ClassVar[tuple[str, ...]] = ()
+
+    tradeoff: float = param(0.1, "price of everything in units of the constant loss")
+    seconds: float = param(0.0, "how long to pretend to work")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        return ()
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> PrefixModel:
+        log(f"{self.name} {self.tradeoff:g}")
+        for step in range(4):
+            time.sleep(self.seconds / 4)
+            context.progress(step + 1, 4)
+        weight = correlate(train)
+        value = np.abs(weight) / (1 + self.tradeoff * prices.feature_price())
+        return PrefixModel(np.argsort(-value), weight)
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Stands on another learner and halves its weights."""
+
+    name: ClassVar[str] = "toy-stacked"
+    tasks: ClassVar[frozenset[Task]] = ALL_TASKS - {Task.MULTICLASS}
+    code: ClassVar[tuple[str, ...]] = ()
+
+    base: BudgetedLearner = param(Prefix(0.0), "what it stands on")
+    shrink: float = param(0.5, "factor on the weights")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        return (self.base,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> PrefixModel:
+        log(f"{self.name} {self.shrink:g}")
+        below = context.fitted(self.base)
+        return PrefixModel(below.order, below.weight * self.shrink)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Goes wrong in the way its field says."""
+
+    name: ClassVar[str] = "toy-broken"
+    tasks: ClassVar[frozenset[Task]] = ALL_TASKS
+    code: ClassVar[tuple[str, ...]] = ()
+
+    how: str = param("raise", "raise, hang, memory, crash, exit or state")
+    megabytes: int = param(4000, "how much memory to ask for")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        return ()
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> PrefixModel:
+        log(f"{self.name} {self.how}")
+        if self.how == "raise":
+            raise RuntimeError("deliberately\nbroken")
+        if self.how == "hang":
+            time.sleep(3600)
+        if self.how == "memory":
+            held = np.ones(self.megabytes << 17)
+            raise AssertionError(f"{held.sum()} should not fit")
+        if self.how == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if self.how == "exit":
+            os._exit(3)
+        return PrefixModel(np.array([object()]), np.zeros(1))
+
+
+@dataclass(frozen=True)
+class OnBroken(Stacked):
+    """Stands on a learner that fails."""
+
+    name: ClassVar[str] = "toy-on-broken"
+    base: BudgetedLearner = param(Broken(), "what it stands on")
+
+
+@dataclass(frozen=True)
+class ToyRank:
+    """Small ranking data with prices."""
+
+    name: ClassVar[str] = "toy-rank"
+    task: ClassVar[Task] = Task.RANKING
+    title: ClassVar[str] = "toy queries"
+    folds: ClassVar[int] = 2
+    files: ClassVar[tuple[str, ...]] = ()
+    stand_in_for: ClassVar[str] = "toy-licensed"
+    version: ClassVar[int] = 1
+
+    queries: int = param(40, "queries in each split")
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        rng = np.random.default_rng([fold, seed, len(size)])
+        parts = [self.part(rng) for _ in range(3)]
+        return Splits(
+            *parts,
+            prices=Prices.additive(COSTS, split=0.25, unit="toys"),
+            task=Task.RANKING,
+            stand_in=True,
+            notes=("made of random numbers",),
+        )
+
+    def part(self, rng: np.random.Generator) -> Examples:
+        sizes = rng.integers(1, 12, self.queries)
+        n = int(sizes.sum())
+        X = rng.normal(size=(n, len(COSTS))).astype(np.float32)
+        X[rng.random(X.shape) < 0.05] = np.nan
+        signal = np.nan_to_num(X) @ np.array([0.2, 0.1, 0.3, 0.5, 0.8, 1.0])
+        y = np.clip(np.round(signal + rng.normal(size=n) + 1), 0, 4)
+        return Examples(X, y.astype(np.float64), Queries.from_sizes(sizes))
+
+
+@dataclass(frozen=True)
+class ToyLicensed(ToyRank):
+    """What ``toy-rank`` stands in for."""
+
+    name: ClassVar[str] = "toy-licensed"
+    title: ClassVar[str] = "licensed queries"
+    files: ClassVar[tuple[str, ...]] = ("licensed.txt",)
+    stand_in_for: ClassVar[str] = ""
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        source.find("licensed.txt")
+        rng = np.random.default_rng(7)
+        parts = [self.part(rng) for _ in range(3)]
+        return Splits(*parts, prices=Prices.additive(COSTS), task=Task.RANKING)
+
+
+@dataclass(frozen=True)
+class ToyBinary:
+    """Rows that are independent, with multiplicities."""
+
+    name: ClassVar[str] = "toy-binary"
+    task: ClassVar[Task] = Task.BINARY
+    title: ClassVar[str] = "toy rows"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = ()
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+
+    rows: int = param(300, "rows in each split")
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        rng = np.random.default_rng([9, seed])
+        parts = [self.part(rng) for _ in range(3)]
+        prices = Prices.additive(COSTS)
+        return Splits(*parts, prices=prices, task=Task.BINARY, classes=2)
+
+    def part(self, rng: np.random.Generator) -> Examples:
+        X = rng.normal(size=(self.rows, len(COSTS))).astype(np.float32)
+        y = (X @ np.ones(len(COSTS)) + rng.normal(size=self.rows) > 0).astype(np.float64)
+        return Examples(X, y, multiplicity=rng.integers(1, 4, self.rows))
+
+
+SUITE = """
+title = "Toys"
+paper = "none"
+datasets = ["toy-licensed"]
+metrics = ["ndcg@5", "precision@5"]
+seeds = [0]
+reference = "toy-prefix"
+[learners.toy-prefix]
+tradeoff = [0.0, 1.0]
+[learners.toy-stacked]
+shrink = [0.5, 0.25]
+[profiles.quick.learners.toy-prefix]
+seconds = 0.0
+[[claims]]
+text = "toys are cheap"
+"""
+
+
+@hookimpl
+def bench_learners() -> list[type]:
+    return [Prefix, Stacked, Broken, OnBroken]
+
+
+@hookimpl
+def bench_datasets() -> list[type]:
+    return [ToyRank, ToyLicensed, ToyBinary]
+
+
+@hookimpl
+def bench_suites() -> list[Path]:
+    folder = os.environ.get("TOY_SUITES")
+    return [Path(folder)] if folder else []
