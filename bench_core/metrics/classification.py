@@ -157,12 +157,13 @@ def _odds(scores: FloatArray, c: int) -> FloatArray:
 
 def _share_below(scores: FloatArray, inside: NDArray[np.bool_], weight: FloatArray) -> FloatArray:
     """For each row inside, the weighted share of rows outside with a lower score, ties half."""
-    outside = scores[~inside]
-    order = np.argsort(outside, kind="stable")
-    outside = outside[order]
-    total = np.concatenate([[0.0], np.cumsum(weight[~inside][order])])
-    if total[-1] == 0:
+    order = np.argsort(scores)
+    ascending = scores[order]
+    below = np.concatenate([[0.0], np.cumsum(np.where(inside, 0.0, weight)[order])])
+    if below[-1] == 0:
         return np.zeros(int(inside.sum()))
-    left = total[np.searchsorted(outside, scores[inside], "left")]
-    right = total[np.searchsorted(outside, scores[inside], "right")]
-    return np.asarray((left + right) / (2 * total[-1]), dtype=np.float64)
+    first = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
+    end = np.append(first[1:], len(scores))
+    share = np.empty(len(scores))
+    share[order] = np.repeat((below[first] + below[end]) / (2 * below[-1]), end - first)
+    return share[inside]

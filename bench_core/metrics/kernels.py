@@ -24,7 +24,8 @@ from bench_core.data import FloatArray, IntArray
 from bench_core.metrics.ranked import BoolArray, Ranked
 
 _fast: Any = njit(cache=True, nogil=True)
-_SHORT = 32
+_SHORT = 32  # rows that insertion sort takes
+_GRADES = 16  # whole grades that are counted, not sorted
 
 
 @_fast
@@ -114,42 +115,39 @@ def _group_end(ranked: Ranked, i: int, stop: int) -> int:
 
 
 @_fast
-def gains(y: FloatArray, exponential: bool) -> FloatArray:
-    """2^grade - 1 or the grade itself, per row."""
-    table = np.empty(64)
-    for i in range(64):
-        table[i] = 2.0**i - 1.0
-    out = np.empty(len(y))
-    for i in range(len(y)):
-        grade = y[i]
-        whole = int(grade) if grade < 64 else 64
-        if not exponential:
-            out[i] = grade
-        elif whole == grade and whole < 64:
-            out[i] = table[whole]
-        else:
-            out[i] = 2.0**grade - 1.0
-    return out
-
-
-@_fast
-def totals(bounds: IntArray, copies: IntArray) -> IntArray:
-    """Documents per query."""
+def survey(bounds: IntArray, y: FloatArray, copies: IntArray) -> tuple[IntArray, int]:
+    """Documents per query, and the first row whose label is no grade (-1 if none)."""
     out = np.zeros(len(bounds) - 1, dtype=np.int64)
     for j in range(len(out)):
         for i in range(bounds[j], bounds[j + 1]):
+            if not 0 <= y[i] < np.inf:
+                return out, i
             out[j] += copies[i]
+    return out, -1
+
+
+@_fast
+def relevant_totals(
+    bounds: IntArray, y: FloatArray, copies: IntArray, threshold: float
+) -> IntArray:
+    """Documents of at least grade ``threshold`` per query."""
+    out = np.zeros(len(bounds) - 1, dtype=np.int64)
+    for j in range(len(out)):
+        for i in range(bounds[j], bounds[j + 1]):
+            out[j] += copies[i] * (y[i] >= threshold)
     return out
 
 
 @_fast
-def relevant_totals(bounds: IntArray, copies: IntArray, relevant: BoolArray) -> IntArray:
-    """Relevant documents per query."""
-    out = np.zeros(len(bounds) - 1, dtype=np.int64)
-    for j in range(len(out)):
-        for i in range(bounds[j], bounds[j + 1]):
-            out[j] += copies[i] * relevant[i]
-    return out
+def _gain(grade: float, table: FloatArray) -> Any:
+    """2^grade - 1, from ``table`` for small whole grades; the grade itself without a table."""
+    if len(table) == 0:
+        return grade
+    if grade < len(table):
+        whole = int(grade)
+        if whole == grade:
+            return table[whole]
+    return 2.0**grade - 1.0
 
 
 @_fast
@@ -163,7 +161,8 @@ def _span(summed: FloatArray, terms: FloatArray, start: int, stop: int) -> Any:
 @_fast
 def dcg(
     ranked: Ranked,
-    gain: FloatArray,
+    y: FloatArray,
+    table: FloatArray,
     terms: FloatArray,
     summed: FloatArray,
     top: int,
@@ -178,7 +177,7 @@ def dcg(
             n, total = 0, 0.0
             for row in ranked.order[i:end]:
                 n += ranked.copies[row]
-                total += ranked.copies[row] * gain[row]
+                total += ranked.copies[row] * _gain(y[row], table)
             if total > 0:
                 reach = min(place + n, top)
                 out[j] += total / n * _span(summed, terms, place, reach)
@@ -191,50 +190,55 @@ def ideal_dcg(
     bounds: IntArray,
     copies: IntArray,
     y: FloatArray,
-    gain: FloatArray,
+    table: FloatArray,
     terms: FloatArray,
     summed: FloatArray,
     top: int,
 ) -> FloatArray:
     """Discounted gain of the best possible order."""
     out = np.zeros(len(bounds) - 1)
-    held = np.zeros(32, dtype=np.int64)  # documents of each whole grade
-    worth = np.zeros(32)
+    held = np.zeros(_GRADES, dtype=np.int64)  # documents of each whole grade
     for j in range(len(out)):
         a, b = bounds[j], bounds[j + 1]
-        for grade in range(32):
-            held[grade] = 0
-        whole = True
-        highest = 0
-        for i in range(a, b):
-            if not y[i] < 32 or y[i] != int(y[i]):
-                whole = False
-                break
-            grade = int(y[i])
-            held[grade] += copies[i]
-            worth[grade] = gain[i]
-            highest = max(highest, grade)
+        highest = _hold(y, copies, a, b, held)
         place = 0
-        if whole:
-            for grade in range(highest, 0, -1):
-                if held[grade] > 0 and place < top:
-                    reach = min(place + held[grade], top)
-                    out[j] += worth[grade] * _span(summed, terms, place, reach)
-                    place += held[grade]
+        for grade in range(highest, 0, -1):
+            if held[grade] > 0 and place < top:
+                reach = min(place + held[grade], top)
+                out[j] += _gain(float(grade), table) * _span(summed, terms, place, reach)
+                place += held[grade]
+        if highest >= 0:
             continue
         size = b - a
         best = np.empty(size, dtype=np.int64)
-        _sort(gain[a:b], 0, size, best)
+        _sort(y[a:b], 0, size, best)
         i = 0
         while i < size and place < top:
-            n, first = 0, gain[a + best[i]]
-            while i < size and gain[a + best[i]] == first:
+            n, level = 0, y[a + best[i]]
+            while i < size and y[a + best[i]] == level:
                 n += copies[a + best[i]]
                 i += 1
             reach = min(place + n, top)
-            out[j] += first * _span(summed, terms, place, reach)
+            out[j] += _gain(level, table) * _span(summed, terms, place, reach)
             place += n
     return out
+
+
+@_fast
+def _hold(y: FloatArray, copies: IntArray, a: int, b: int, held: IntArray) -> int:
+    """Count rows ``a:b`` by grade; returns the highest, or -1 if not all are small and whole."""
+    for grade in range(_GRADES):
+        held[grade] = 0
+    highest = 0
+    for i in range(a, b):
+        if not y[i] < _GRADES:
+            return -1
+        grade = int(y[i])
+        if y[i] != grade:
+            return -1
+        held[grade] += copies[i]
+        highest = max(highest, grade)
+    return highest
 
 
 @_fast

@@ -26,6 +26,7 @@ from bench_core.metrics.labels import Labels, checked_scores
 from bench_core.metrics.ranked import BoolArray, Ranked, bounds, rank
 from bench_core.protocols import MetricValues
 
+_POWERS = np.exp2(np.arange(64)) - 1.0
 _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 
 
@@ -66,7 +67,6 @@ class RankingMetric(Spelled):
         """As ``values``, with labels prepared once; ``ranked`` to at least ``depth(labels)``."""
         if labels.queries is None:
             raise InputError(f"{self.name} needs queries: name the column of query numbers")
-        labels.once("grades", lambda: _check_grades(labels.y))
         if ranked is None:
             scores = checked_scores(scores, len(labels), self.name)
             ranked = rank(scores, labels, self.depth(labels))
@@ -113,19 +113,16 @@ class Ndcg(RankingMetric):
         """DCG@k / ideal DCG@k."""
         from bench_core.metrics import kernels
 
+        table = _POWERS if self.gain == "exponential" else _POWERS[:0]
         top = self.depth(labels)
-        single, summed = _running(labels, "discount", top)
-        gain = labels.once(
-            ("gain", self.gain), lambda: kernels.gains(labels.y, self.gain == "exponential")
-        )
+        terms, summed = _running(labels, "discount", top)
         ideal = labels.once(
             ("ideal", self.gain, top),
             lambda: kernels.ideal_dcg(
-                ranked.bounds, labels.copies, labels.y, gain, single, summed, top
+                ranked.bounds, labels.copies, labels.y, table, terms, summed, top
             ),
         )
-        found = kernels.dcg(ranked, gain, single, summed, top)
-        return _ratio(found, ideal)
+        return _ratio(kernels.dcg(ranked, labels.y, table, terms, summed, top), ideal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,22 +256,20 @@ class ReciprocalRank(RankingMetric):
         return found
 
 
-def _check_grades(y: FloatArray) -> None:
-    bad = (y < 0) | ~np.isfinite(y)
-    if bad.any():
-        row = int(bad.argmax())
-        raise InputError(
-            f"the label {y[row]:g} of row {row} (counted from 0) is not a grade: "
-            "ranking needs finite grades >= 0"
-        )
-
-
 def _totals(labels: Labels) -> IntArray:
+    """Documents per query (q,); InputError where a label is no grade."""
+
     def make() -> IntArray:
         from bench_core.metrics import kernels
 
-        counted: IntArray = kernels.totals(bounds(labels), labels.copies)
-        return counted
+        counted: tuple[IntArray, int] = kernels.survey(bounds(labels), labels.y, labels.copies)
+        total, bad = counted
+        if bad >= 0:
+            raise InputError(
+                f"the label {labels.y[bad]:g} of row {bad} (counted from 0) is not a grade: "
+                "ranking needs finite grades >= 0"
+            )
+        return total
 
     return labels.once("totals", make)
 
@@ -287,8 +282,9 @@ def _relevant_totals(labels: Labels, threshold: float) -> IntArray:
     def make() -> IntArray:
         from bench_core.metrics import kernels
 
-        rows = _relevant_rows(labels, threshold)
-        counted: IntArray = kernels.relevant_totals(bounds(labels), labels.copies, rows)
+        counted: IntArray = kernels.relevant_totals(
+            bounds(labels), labels.y, labels.copies, threshold
+        )
         return counted
 
     return labels.once(("relevant totals", threshold), make)

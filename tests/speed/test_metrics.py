@@ -60,9 +60,9 @@ def test_ndcg_per_query_against_ranx(split, figures):
     scores, grades, queries = split
     bounds = queries.boundaries
 
-    def tables(values, kind):
+    def tables(values, kind):  # ranx sorts queries by their names
         return {
-            f"q{j}": {f"d{i}": kind(values[i]) for i in range(bounds[j], bounds[j + 1])}
+            f"q{j:05}": {f"d{i:06}": kind(values[i]) for i in range(bounds[j], bounds[j + 1])}
             for j in range(len(queries))
         }
 
