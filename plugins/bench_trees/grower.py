@@ -117,7 +117,7 @@ class Grower:
         self.spare = np.empty(n, np.uint32)
         self.spare_packed = np.empty(n, np.int64)
         self.spare_hessian = np.empty(0, np.int64)
-        self.hist = np.empty((0, int(self.first[-1]), 1), np.int64)
+        self.hist = np.empty((0, 1, int(self.first[-1])), np.int64)
         self.gain = np.empty((0, d))
         self.cut = np.empty((0, d), np.int32)
 
@@ -145,8 +145,9 @@ class Grower:
         n = len(gradient)
         fixed = to_fixed_point(gradient, hessian, self.multiplicity, self.total)
         self.fixed: FixedPoint = fixed
-        if self.hist.shape[2] != 1 + (hessian is not None):
-            self.hist = np.empty((0, self.hist.shape[1], 2 if hessian is not None else 1), np.int64)
+        channels = 1 if hessian is None else 2
+        if self.hist.shape[1] != channels:
+            self.hist = np.empty((0, channels, self.hist.shape[2]), np.int64)
         if hessian is not None and len(self.spare_hessian) != n:
             self.spare_hessian = np.empty(n, np.int64)
         self.order[:] = np.arange(n, dtype=np.uint32)

@@ -26,6 +26,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 SUM_BITS = 52  # so that every sum converts to float64 exactly
+WIDTH = 520  # of a table row: 2 * 256 and a cache line, lest equal bins be 4096 bytes apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,18 +98,12 @@ def accumulate(
     ``rows``, ``packed`` and ``hessian`` are in leaf order. A row of ``pairs`` is (begin, end,
     small, large): sum positions begin:end into slot ``small``; slot ``large`` holds the parent
     and becomes the sibling (-1: there is none). Feature j's bins are first[j]:first[j+1] of
-    out[slot, :, channel].
+    out[slot, channel].
 
     Four features go together, so that a row's numbers are read once for four adds and the adds
-    are independent (skewed features hit the same bin row after row); for the same reason even
-    and odd rows have tables of their own.
+    are independent (skewed features hit the same bin row after row).
     """
-    one = len(hessian) == 0
-    table = np.empty((8, 512), np.int64)
-    t0, t1, t2, t3 = table[0], table[1], table[2], table[3]
-    t4, t5, t6, t7 = table[4], table[5], table[6], table[7]
-    two = np.uint64(2)
-    odd = np.uint64(1)
+    table = np.empty((8, WIDTH), np.int64)
     last = len(features) - 1
     for pair in range(len(pairs)):
         begin, end = pairs[pair, 0], pairs[pair, 1]
@@ -118,61 +113,122 @@ def accumulate(
             c1 = codes[features[min(f + 1, last)]]
             c2 = codes[features[min(f + 2, last)]]
             c3 = codes[features[min(f + 3, last)]]
-            table[:] = 0
-            if one:
-                stop = begin + (end - begin) // 2 * 2
-                for i in range(begin, stop, 2):
-                    r = rows[i]
-                    v = packed[i]
-                    t0[c0[r]] += v
-                    t1[c1[r]] += v
-                    t2[c2[r]] += v
-                    t3[c3[r]] += v
-                    r = rows[i + 1]
-                    v = packed[i + 1]
-                    t4[c0[r]] += v
-                    t5[c1[r]] += v
-                    t6[c2[r]] += v
-                    t7[c3[r]] += v
-                if stop < end:
-                    r = rows[stop]
-                    v = packed[stop]
-                    t0[c0[r]] += v
-                    t1[c1[r]] += v
-                    t2[c2[r]] += v
-                    t3[c3[r]] += v
+            width = 0
+            for g in range(f, min(f + 4, len(features))):
+                width = max(width, first[features[g] + 1] - first[features[g]])
+            if len(hessian) == 0:
+                table[:, :width] = 0
+                _add_packed(c0, c1, c2, c3, rows[begin:end], packed[begin:end], table)
             else:
-                for i in range(begin, end):
-                    r = rows[i]
-                    v = packed[i]
-                    h = hessian[i]
-                    k = two * np.uint64(c0[r])
-                    t0[k] += v
-                    t0[k + odd] += h
-                    k = two * np.uint64(c1[r])
-                    t1[k] += v
-                    t1[k + odd] += h
-                    k = two * np.uint64(c2[r])
-                    t2[k] += v
-                    t2[k + odd] += h
-                    k = two * np.uint64(c3[r])
-                    t3[k] += v
-                    t3[k + odd] += h
+                table[:4, : 2 * width] = 0
+                _add_both(
+                    c0, c1, c2, c3, rows[begin:end], packed[begin:end], hessian[begin:end], table
+                )
             for g in range(min(4, len(features) - f)):
-                j = features[f + g]
-                even, uneven = table[g], table[g + 4]
-                start = first[j]
-                for b in range(first[j + 1] - start):
-                    if one:
-                        v = even[b] + uneven[b]
-                        out[small, start + b, 0] = v
-                        if large >= 0:
-                            out[large, start + b, 0] -= v
-                    else:
-                        v = even[2 * b]
-                        h = even[2 * b + 1]
-                        out[small, start + b, 0] = v
-                        out[small, start + b, 1] = h
-                        if large >= 0:
-                            out[large, start + b, 0] -= v
-                            out[large, start + b, 1] -= h
+                start = first[features[f + g]]
+                stop = first[features[f + g] + 1]
+                if len(hessian) == 0:
+                    _store_packed(table[g], table[g + 4], out[:, 0, start:stop], small, large)
+                else:
+                    _store_both(table[g], out[:, :, start:stop], small, large)
+
+
+@njit(cache=True, nogil=True)
+def _add_packed(
+    c0: NDArray[np.uint8],
+    c1: NDArray[np.uint8],
+    c2: NDArray[np.uint8],
+    c3: NDArray[np.uint8],
+    rows: NDArray[np.uint32],
+    packed: NDArray[np.int64],
+    table: NDArray[np.int64],
+) -> None:
+    """Even rows into tables 0-3, odd rows into 4-7: eight independent chains of adds."""
+    t0, t1, t2, t3 = table[0], table[1], table[2], table[3]
+    t4, t5, t6, t7 = table[4], table[5], table[6], table[7]
+    n = len(rows)
+    for i in range(0, n // 2 * 2, 2):
+        v = packed[i]
+        w = packed[i + 1]
+        r = rows[i]
+        s = rows[i + 1]
+        t0[c0[r]] += v
+        t1[c1[r]] += v
+        t2[c2[r]] += v
+        t3[c3[r]] += v
+        t4[c0[s]] += w
+        t5[c1[s]] += w
+        t6[c2[s]] += w
+        t7[c3[s]] += w
+    if n % 2:
+        v = packed[n - 1]
+        r = rows[n - 1]
+        t0[c0[r]] += v
+        t1[c1[r]] += v
+        t2[c2[r]] += v
+        t3[c3[r]] += v
+
+
+@njit(cache=True, nogil=True)
+def _add_both(
+    c0: NDArray[np.uint8],
+    c1: NDArray[np.uint8],
+    c2: NDArray[np.uint8],
+    c3: NDArray[np.uint8],
+    rows: NDArray[np.uint32],
+    packed: NDArray[np.int64],
+    hessian: NDArray[np.int64],
+    table: NDArray[np.int64],
+) -> None:
+    """Gradient and hessian side by side, so that both lie in one cache line."""
+    t0, t1, t2, t3 = table[0], table[1], table[2], table[3]
+    two = np.uint64(2)
+    odd = np.uint64(1)
+    for i in range(len(rows)):
+        r = rows[i]
+        v = packed[i]
+        h = hessian[i]
+        k = two * np.uint64(c0[r])
+        t0[k] += v
+        t0[k + odd] += h
+        k = two * np.uint64(c1[r])
+        t1[k] += v
+        t1[k + odd] += h
+        k = two * np.uint64(c2[r])
+        t2[k] += v
+        t2[k + odd] += h
+        k = two * np.uint64(c3[r])
+        t3[k] += v
+        t3[k + odd] += h
+
+
+@njit(cache=True, nogil=True)
+def _store_packed(
+    even: NDArray[np.int64],
+    odd: NDArray[np.int64],
+    out: NDArray[np.int64],
+    small: int,
+    large: int,
+) -> None:
+    if large < 0:
+        child = out[small]
+        for b in range(len(child)):
+            child[b] = even[b] + odd[b]
+    else:
+        child, parent = out[small], out[large]
+        for b in range(len(child)):
+            v = even[b] + odd[b]
+            child[b] = v
+            parent[b] -= v
+
+
+@njit(cache=True, nogil=True)
+def _store_both(table: NDArray[np.int64], out: NDArray[np.int64], small: int, large: int) -> None:
+    for channel in range(2):
+        child = out[small, channel]
+        for b in range(len(child)):
+            child[b] = table[2 * b + channel]
+        if large >= 0:
+            parent = out[large, channel]
+            for b in range(len(child)):
+                parent[b] -= child[b]

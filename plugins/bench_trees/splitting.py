@@ -40,8 +40,9 @@ def best_cuts(
     Prefix sums first, then gains in a loop without branches that the compiler turns into
     vector code, then the maximum.
     """
-    one = hist.shape[2] == 1
+    one = hist.shape[1] == 1
     mask = (np.int64(1) << count_bits) - 1
+    V = np.empty(256, np.int64)
     G = np.empty(256)
     H = np.empty(256)
     N = np.empty(256)
@@ -55,13 +56,19 @@ def best_cuts(
             v = np.int64(0)
             h = np.int64(0)
             for b in range(bins):
-                v += hist[slot, start + b, 0]
-                G[b] = v >> count_bits
-                N[b] = v & mask
-                if not one:
-                    h += hist[slot, start + b, 1]
-                    H[b] = h
-            missing = hist[slot, start + bins, 0]
+                v += hist[slot, 0, start + b]
+                V[b] = v
+            for b in range(bins):
+                G[b] = (V[b] >> count_bits) * gradient_unit
+                N[b] = V[b] & mask
+            if one:
+                for b in range(bins):
+                    H[b] = N[b]
+            else:
+                for b in range(bins):
+                    h += hist[slot, 1, start + b]
+                    H[b] = h * hessian_unit
+            missing = hist[slot, 0, start + bins]
             v += missing
             all_n = float(v & mask)
             all_g = (v >> count_bits) * gradient_unit
@@ -69,15 +76,9 @@ def best_cuts(
             miss_g = (missing >> count_bits) * gradient_unit
             if one:
                 all_h, miss_h = all_n, miss_n
-                for b in range(bins):
-                    G[b] *= gradient_unit
-                    H[b] = N[b]
             else:
-                miss_h = hist[slot, start + bins, 1] * hessian_unit
-                all_h = (h + hist[slot, start + bins, 1]) * hessian_unit
-                for b in range(bins):
-                    G[b] *= gradient_unit
-                    H[b] *= hessian_unit
+                miss_h = hist[slot, 1, start + bins] * hessian_unit
+                all_h = (h + hist[slot, 1, start + bins]) * hessian_unit
             parent = all_g * all_g / (all_h + l2) if all_h + l2 > 0 else 0.0
             best = -np.inf
             where = -1

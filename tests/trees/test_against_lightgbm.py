@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def test_lambdarank_training_ndcg_is_that_of_lightgbm() -> None:
 
     def ndcg(f: np.ndarray) -> float:
         values = []
-        for begin, end in zip(boundaries[:-1], boundaries[1:], strict=True):
+        for begin, end in pairwise(boundaries.tolist()):
             gain = 2 ** y[begin:end] - 1
             discount = 1 / np.log2(2 + np.arange(10))
             best = np.sort(gain)[::-1][:10]
