@@ -1,0 +1,46 @@
+"""A fit context in memory, shared by the tests of learners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bench_core import BudgetedLearner, Task
+from bench_core.metrics import default_metric
+
+
+@dataclass
+class FakeContext:
+    """A ``FitContext`` that remembers shared arrays (read-only) and every report of progress."""
+
+    task: Task
+    classes: int = 0
+    seed: int = 0
+    threads: int = 1
+    models: Mapping[BudgetedLearner, Any] = field(default_factory=dict)
+    arrays: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    reports: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def metric(self) -> Any:
+        return default_metric(self.task)
+
+    def fitted(self, learner: BudgetedLearner) -> Any:
+        return self.models[learner]
+
+    def shared(self, name: str, build: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+        if name not in self.arrays:
+            self.arrays[name] = {key: _locked(value) for key, value in build().items()}
+        return self.arrays[name]
+
+    def progress(self, done: int, total: int) -> None:
+        self.reports.append((done, total))
+
+
+def _locked(array: Any) -> Any:
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy
