@@ -5,11 +5,14 @@ once to the nearest float64, by one exact multiplication or division where w < 2
 (Clinger), else by the 128-bit product of Eisel and Lemire ("Number Parsing at a Gigabyte per
 Second", Lemire 2021, section 5). What neither settles is left to Python: the kernel notes where it
 stands. A line the kernel cannot read stops it; ``linegrammar`` then says what is wrong.
+
+The bytes must end with eight line breaks (``PADDING``): loops stop there without asking for the
+length, and digits are read eight characters at a time.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from math import ldexp
 from typing import Any
 
 import numpy as np
@@ -19,13 +22,14 @@ from numpy.typing import NDArray
 from bench_core.formats.linegrammar import LARGEST
 
 LOWEST, HIGHEST = -342, 308
+PADDING = b"\n" * 8
 DONE, FULL, FAULT = 0, 1, 2
+NO_EXPONENT = 1 << 40
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
 
 
-@cache
 def powers_of_ten() -> U64:
     """The leading 128 bits (rounded down) of 10**e, e = -342..308: rows of (high, low)."""
     table = np.empty((HIGHEST - LOWEST + 1, 2), dtype=np.uint64)
@@ -38,7 +42,9 @@ def powers_of_ten() -> U64:
     return table
 
 
+POWERS = powers_of_ten()
 POW10 = np.array([10.0**e for e in range(23)])
+TENS = np.array([10**e for e in range(9)], dtype=np.uint64)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -56,9 +62,9 @@ def _product(a: Any, b: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _eisel_lemire(w: Any, e: Any, powers: Any) -> Any:
-    """Bits of the float64 nearest to w * 10**e, w > 0; the top bit is set where undecided."""
-    undecided = np.uint64(1) << np.uint64(63)
+def _eisel_lemire(w: Any, e: Any) -> Any:
+    """The float64 nearest to w * 10**e, w > 0; -1 where undecided."""
+    undecided = -1.0
     if e < LOWEST or e > HIGHEST:
         return undecided
     zeros = np.int64(0)
@@ -70,9 +76,9 @@ def _eisel_lemire(w: Any, e: Any, powers: Any) -> Any:
         zeros += shift
     exponent = ((np.int64(217706) * e) >> np.int64(16)) + np.int64(64 + 1023) - zeros
     row = e - LOWEST
-    high, low = _product(w, powers[row, 0])
+    high, low = _product(w, POWERS[row, 0])
     if (high & np.uint64(0x1FF)) == np.uint64(0x1FF) and low + w < w:
-        high2, low2 = _product(w, powers[row, 1])
+        high2, low2 = _product(w, POWERS[row, 1])
         merged = low + high2
         if merged < low:
             high += np.uint64(1)
@@ -94,76 +100,130 @@ def _eisel_lemire(w: Any, e: Any, powers: Any) -> Any:
         exponent += np.int64(1)
     if exponent < 1 or exponent >= 0x7FF:
         return undecided
-    return (np.uint64(exponent) << np.uint64(52)) | (mantissa & np.uint64((1 << 52) - 1))
+    return ldexp(np.float64(mantissa), exponent - np.int64(1023 + 52))
 
 
 @njit(cache=True, nogil=True)
-def _number(buf: Any, at: Any, stop: Any, powers: Any, pow10: Any, bits: Any) -> Any:
-    """Read a number that begins at ``at``.
+def _eight(buf: Any, at: Any) -> Any:
+    """Eight bytes as one number, the first the lowest; compiled to a single load."""
+    i = np.uint64(at)
+    return (
+        np.uint64(buf[i])
+        | np.uint64(buf[i + np.uint64(1)]) << np.uint64(8)
+        | np.uint64(buf[i + np.uint64(2)]) << np.uint64(16)
+        | np.uint64(buf[i + np.uint64(3)]) << np.uint64(24)
+        | np.uint64(buf[i + np.uint64(4)]) << np.uint64(32)
+        | np.uint64(buf[i + np.uint64(5)]) << np.uint64(40)
+        | np.uint64(buf[i + np.uint64(6)]) << np.uint64(48)
+        | np.uint64(buf[i + np.uint64(7)]) << np.uint64(56)
+    )
 
-    Returns (value, position after it, status): DONE, FAULT, or FULL where Python must decide.
+
+@njit(cache=True, nogil=True)
+def _digits(buf: Any, at: Any, w: Any) -> Any:
+    """Append the decimal digits at ``at`` to w (modulo 2**64): (w, position after them).
+
+    Eight characters at a time, without a branch on how many of them are digits: ``t`` holds the
+    digits' values byte by byte, ``other`` the top bit of every byte that is none; the digits are
+    shifted to the end of the eight and combined in pairs, fours and eights.
     """
-    start = at
-    negative = False
-    if at < stop and (buf[at] == 45 or buf[at] == 43):  # - +
-        negative = buf[at] == 45
+    while True:
+        t = _eight(buf, at) ^ np.uint64(0x3030303030303030)
+        other = (t & np.uint64(0x7F7F7F7F7F7F7F7F)) + np.uint64(0x7676767676767676)
+        other = (other | t) & np.uint64(0x8080808080808080)
+        count = np.uint64(8)
+        if other:
+            below = (other & (~other + np.uint64(1))) - np.uint64(1)
+            ones = (below & np.uint64(0x0101010101010101)) * np.uint64(0x0101010101010101)
+            count = (ones >> np.uint64(56)) - np.uint64(1)
+            if count == 0:
+                return w, at
+            t = t << (np.uint64(8) * (np.uint64(8) - count))
+        t = (t * np.uint64(2561)) >> np.uint64(8)
+        t = ((t & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(6553601)) >> np.uint64(16)
+        t = ((t & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001)) >> np.uint64(32)
+        w = w * TENS[count] + t
+        at += np.int64(count)
+        if count < np.uint64(8):
+            return w, at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _number(buf: Any, at: Any) -> Any:
+    """Read the number that begins at ``at``: (value, position after it, status).
+
+    The status is DONE, FAULT, or FULL where Python must decide.
+    """
+    sign = 1.0
+    if buf[at] == 45:  # -
+        sign = -1.0
         at += 1
-    w = np.uint64(0)
-    digits = 0
-    exponent = np.int64(0)
-    any_digit = False
-    while at < stop and buf[at] - np.uint8(48) < 10:
-        if digits > 0 or buf[at] != 48:
-            digits += 1
-        w = w * np.uint64(10) + np.uint64(buf[at] - np.uint8(48))
-        any_digit = True
+    elif buf[at] == 43:  # +
         at += 1
-    if at < stop and buf[at] == 46:  # .
+    begin = at
+    w, at = _digits(buf, at, np.uint64(0))
+    digits = at - begin
+    exponent = 0
+    if buf[at] == 46:  # .
+        point = at + 1
+        w, at = _digits(buf, point, w)
+        exponent = point - at
+        digits += at - point
+    if digits == 0:
+        return 0.0, at, FULL
+    if buf[at] == 101 or buf[at] == 69:  # e E
+        written, at = _exponent(buf, at + 1)
+        if written == NO_EXPONENT:
+            return 0.0, at, FAULT
+        exponent += written
+    if digits > 19 and digits - _leading_zeros(buf, begin) > 19:
+        return 0.0, at, FULL
+    if w < np.uint64(1 << 53) and -22 <= exponent <= 22:
+        if exponent < 0:
+            return sign * (np.int64(w) / POW10[-exponent]), at, DONE
+        return sign * (np.int64(w) * POW10[exponent]), at, DONE
+    if w == 0:
+        return sign * 0.0, at, DONE
+    found = _eisel_lemire(w, exponent)
+    if found < 0:
+        return 0.0, at, FULL
+    return sign * found, at, DONE
+
+
+@njit(cache=True, nogil=True)
+def _exponent(buf: Any, at: Any) -> Any:
+    sign = 1
+    if buf[at] == 45 or buf[at] == 43:
+        sign = -1 if buf[at] == 45 else 1
         at += 1
-        before = at
-        while at < stop and buf[at] - np.uint8(48) < 10:
-            if digits > 0 or buf[at] != 48:
-                digits += 1
-            w = w * np.uint64(10) + np.uint64(buf[at] - np.uint8(48))
-            at += 1
-        exponent = np.int64(before - at)
-        any_digit = any_digit or at > before
-    if not any_digit:
-        return 0.0, start, FULL if start < stop else FAULT
-    if at < stop and (buf[at] == 101 or buf[at] == 69):  # e E
+    begin = at
+    written: Any = 0
+    while 48 <= buf[at] <= 57:
+        if written < 100000:
+            written = written * 10 + np.int64(buf[at]) - 48
         at += 1
-        sign = np.int64(1)
-        if at < stop and (buf[at] == 45 or buf[at] == 43):
-            sign = np.int64(-1) if buf[at] == 45 else np.int64(1)
-            at += 1
-        written = np.int64(0)
-        before = at
-        while at < stop and buf[at] - np.uint8(48) < 10:
-            if written < 100000:
-                written = written * 10 + np.int64(buf[at] - np.uint8(48))
-            at += 1
-        if at == before:
-            return 0.0, start, FAULT
-        exponent += sign * written
-    if digits > 19:
-        return 0.0, start, FULL
-    value = 0.0
-    if w != 0:
-        if w < np.uint64(1 << 53) and -22 <= exponent <= 22:
-            value = float(w)
-            value = value / pow10[-exponent] if exponent < 0 else value * pow10[exponent]
-        else:
-            found = _eisel_lemire(w, exponent, powers)
-            if found >> np.uint64(63):
-                return 0.0, start, FULL
-            bits[0] = found
-            value = bits.view(np.float64)[0]
-    return (-value if negative else value), at, DONE
+    return (NO_EXPONENT if at == begin else sign * written), at
+
+
+@njit(cache=True, nogil=True)
+def _leading_zeros(buf: Any, at: Any) -> Any:
+    zeros = 0
+    while buf[at] == 48 or buf[at] == 46:
+        zeros += buf[at] == 48
+        at += 1
+    return zeros
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _blank(c: Any) -> Any:
     return c == 32 or c == 9 or c == 13 or c == 11 or c == 12
+
+
+@njit(cache=True, nogil=True)
+def _token_end(buf: Any, at: Any) -> Any:
+    while not _blank(buf[at]) and buf[at] != 10 and buf[at] != 35:
+        at += 1
+    return at
 
 
 @njit(cache=True, nogil=True)
@@ -173,30 +233,28 @@ def count_rows(buf: Any, at: Any, stop: Any) -> Any:
     Looks at the last cell of each line only: a line whose indices do not rise is found later.
     """
     rows = 0
-    largest = np.int64(-1)
+    largest = -1
     while at < stop:
-        while at < stop and _blank(buf[at]):
+        while _blank(buf[at]):
             at += 1
-        colon = np.int64(-1)
-        if at < stop and buf[at] != 10 and buf[at] != 35:
+        colon = -1
+        if buf[at] != 10 and buf[at] != 35:
             rows += 1
-            while at < stop and buf[at] != 10 and buf[at] != 35:
+            while buf[at] != 10 and buf[at] != 35:
                 if buf[at] == 58:
                     colon = at
                 at += 1
-        while at < stop and buf[at] != 10:
+        while buf[at] != 10:
             at += 1
         at += 1
-        index = np.int64(0)
-        scale = np.int64(1)
-        length = 0
+        index: Any = 0
+        scale: Any = 1
         before = colon - 1
-        while before >= 0 and buf[before] - np.uint8(48) < 10 and length < 18:
-            index += scale * np.int64(buf[before] - np.uint8(48))
+        while before >= 0 and 48 <= buf[before] <= 57 and colon - before < 19:
+            index += scale * (np.int64(buf[before]) - 48)
             scale *= 10
-            length += 1
             before -= 1
-        if length > 0 and colon > 0 and _blank(buf[before]):
+        if colon - before > 1 and _blank(buf[before]):
             largest = max(largest, index)
     return rows, largest
 
@@ -204,7 +262,7 @@ def count_rows(buf: Any, at: Any, stop: Any) -> Any:
 @njit(cache=True, nogil=True)
 def read_rows(
     buf: Any, at: Any, stop: Any, row: Any, base: Any, column: Any, X: Any, y: Any, qid: Any,
-    powers: Any, pow10: Any, slow: Any,
+    slow: Any,
 ) -> Any:  # fmt: skip
     """Read the lines of ``buf[at:stop]`` into rows ``row``... of X, y and qid.
 
@@ -214,84 +272,80 @@ def read_rows(
     line) or FAULT at the line that begins at the position.
     """
     d = len(column)
-    bits = np.zeros(1, dtype=np.uint64)
     used = 0
     while at < stop:
         line = at
         if used + d + 1 > len(slow):
             return FULL, line, row, used
-        while at < stop and _blank(buf[at]):
+        while _blank(buf[at]):
             at += 1
-        if at < stop and buf[at] != 10 and buf[at] != 35:
-            value, after, status = _number(buf, at, stop, powers, pow10, bits)
+        if buf[at] != 10 and buf[at] != 35:
+            value, after, status = _number(buf, at)
             if status == FAULT:
                 return FAULT, line, row, used
             if status == FULL:
-                after = at
-                while after < stop and not _blank(buf[after]) and buf[after] not in (10, 35):
-                    after += 1
+                after = _token_end(buf, at)
                 slow[used, 0], slow[used, 1], slow[used, 2], slow[used, 3] = row, -1, at, after
                 used += 1
             y[row] = value
             at = after
-            query = np.int64(-1)
-            last = np.int64(-1)
-            first = True
+            query = -1
+            last = -1
+            cells = X[row]
             while True:
                 gap = at
-                while at < stop and _blank(buf[at]):
+                while _blank(buf[at]):
                     at += 1
-                if at >= stop or buf[at] == 10 or buf[at] == 35:
+                if buf[at] == 10 or buf[at] == 35:
                     break
                 if at == gap:
                     return FAULT, line, row, used
-                if first and at + 4 < stop and buf[at] == 113:  # qid:
-                    if buf[at + 1] != 105 or buf[at + 2] != 100 or buf[at + 3] != 58:
+                begin = at
+                index, at = _digits(buf, at, np.uint64(0))
+                if at == begin and query < 0 and last < 0 and _is_qid(buf, at):
+                    query, at = _whole(buf, at + 4)
+                    if query < 0:
                         return FAULT, line, row, used
-                    at += 4
-                    query = np.int64(0)
-                    length = 0
-                    while at < stop and buf[at] - np.uint8(48) < 10:
-                        query = query * 10 + np.int64(buf[at] - np.uint8(48))
-                        length += 1
-                        at += 1
-                    if length == 0 or length > 18:
-                        return FAULT, line, row, used
-                    first = False
                     continue
-                first = False
-                index = np.int64(0)
-                length = 0
-                while at < stop and buf[at] - np.uint8(48) < 10:
-                    index = index * 10 + np.int64(buf[at] - np.uint8(48))
-                    length += 1
-                    at += 1
-                if length == 0 or length > 18 or at >= stop or buf[at] != 58:
+                feature = np.int64(index) - base
+                if at == begin or at - begin > 18 or buf[at] != 58:
                     return FAULT, line, row, used
-                at += 1
-                feature = index - base
                 if feature <= last or feature >= d:
                     return FAULT, line, row, used
+                at += 1
                 last = feature
-                value, after, status = _number(buf, at, stop, powers, pow10, bits)
-                if status == FAULT:
-                    return FAULT, line, row, used
-                kept = column[feature]
-                if status == FULL:
-                    after = at
-                    while after < stop and not _blank(buf[after]) and buf[after] not in (10, 35):
-                        after += 1
+                value, after, status = _number(buf, at)
+                if status == DONE and abs(value) <= LARGEST:
+                    kept = column[feature]
+                    if kept >= 0:
+                        cells[kept] = np.float32(value)
+                elif status == FULL:
+                    after = _token_end(buf, at)
                     slow[used, 0], slow[used, 1] = row, feature
                     slow[used, 2], slow[used, 3] = at, after
                     used += 1
-                elif abs(value) > LARGEST:
+                else:
                     return FAULT, line, row, used
-                elif kept >= 0:
-                    X[row, kept] = np.float32(value)
                 at = after
             qid[row] = query
             row += 1
-        while at < stop and buf[at] != 10:
+        while buf[at] != 10:
             at += 1
         at += 1
     return DONE, at, row, used
+
+
+@njit(cache=True, nogil=True)
+def _is_qid(buf: Any, at: Any) -> Any:
+    return buf[at] == 113 and buf[at + 1] == 105 and buf[at + 2] == 100 and buf[at + 3] == 58
+
+
+@njit(cache=True, nogil=True)
+def _whole(buf: Any, at: Any) -> Any:
+    """A whole number of 1 to 18 digits, else -1; and the position after it."""
+    begin = at
+    found: Any = 0
+    while 48 <= buf[at] <= 57 and at - begin < 19:
+        found = found * 10 + np.int64(buf[at]) - 48
+        at += 1
+    return (found if 0 < at - begin < 19 else -1), at

@@ -68,7 +68,7 @@ def read_svmlight(
         raise ValueError("index_base is 0 or 1")
     content = _content(path)
     job = _Job(path, content, index_base, threads or min(4, os.cpu_count() or 1))
-    read = _read_small if len(content) <= SMALL else _read_large
+    read = _read_small if len(content) <= SMALL or _uncompiled() else _read_large
     X, y, qid = read(job, features, columns)
     queries, qids = _queries(job, qid)
     return SvmRows(path, X, y, queries, qids)
@@ -166,6 +166,12 @@ def _matrix(job: _Job, rows: int, largest: int, d: int | None, kept: int | None)
     return np.zeros((rows, width), dtype=np.float32)
 
 
+def _uncompiled() -> bool:
+    from numba import config
+
+    return bool(getattr(config, "DISABLE_JIT", 0))
+
+
 def _memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -203,7 +209,7 @@ def _read_large(job: _Job, features: int | None, columns: IntArray | None) -> Ar
 
     pieces = _pieces(job.content, job.threads * 4)
     with ThreadPoolExecutor(job.threads) as pool:
-        counts = list(pool.map(lambda p: bytescan.count_rows(job.content, *p), pieces))
+        counts = list(pool.map(lambda p: bytescan.count_rows(p.buffer, p.start, p.stop), pieces))
         rows = [int(n) for n, _ in counts]
         largest = max(int(found) for _, found in counts)
         X = _matrix(job, sum(rows), largest, features, None if columns is None else len(columns))
@@ -221,25 +227,22 @@ def _read_large(job: _Job, features: int | None, columns: IntArray | None) -> Ar
     return out
 
 
-def _read_piece(
-    job: _Job, piece: tuple[int, int], row: int, kept: IntArray, out: Arrays
-) -> int | None:
+def _read_piece(job: _Job, piece: _Piece, row: int, kept: IntArray, out: Arrays) -> int | None:
     """Read one piece; the position of a line that cannot be read, or None."""
     from bench_core.formats import bytescan
 
     X, y, qid = out
-    at, stop = piece
+    at = piece.start
     slow = np.empty((len(kept) + 4096, 4), dtype=np.int64)
     while True:
         status, at, row, used = bytescan.read_rows(
-            job.content, at, stop, row, job.index_base, kept, X, y, qid,
-            bytescan.powers_of_ten(), bytescan.POW10, slow,
-        )  # fmt: skip
+            piece.buffer, at, piece.stop, row, job.index_base, kept, X, y, qid, slow
+        )
         for cell in slow[:used]:
-            if not _read_cell(job.content, cell, kept, X, y):
-                return _line_start(job.content, int(cell[2]))
+            if not _read_cell(piece.buffer, cell, kept, X, y):
+                return piece.offset + _line_start(piece.buffer, int(cell[2]))
         if status == bytescan.FAULT:
-            return int(at)
+            return piece.offset + int(at)
         if status == bytescan.DONE:
             return None
 
@@ -267,14 +270,27 @@ def _line_start(content: Bytes, position: int) -> int:
     return position
 
 
-def _pieces(content: Bytes, wanted: int) -> list[tuple[int, int]]:
-    """Consecutive parts of the content that end after a line."""
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Whole lines ``buffer[start:stop]``; position p of the buffer is p + offset in the file."""
+
+    buffer: Bytes
+    start: int
+    stop: int
+    offset: int = 0
+
+
+def _pieces(content: Bytes, wanted: int) -> list[_Piece]:
+    """Consecutive parts of the content; the last one is a copy that ends as the kernels need."""
+    from bench_core.formats.bytescan import PADDING
+
     marks = [0]
     for part in range(1, wanted):
         mark = min(_line_end(content, len(content) * part // wanted) + 1, len(content))
         marks.append(max(mark, marks[-1]))
-    marks.append(len(content))
-    return [(a, b) for a, b in pairwise(marks) if a < b]
+    pieces = [_Piece(content, a, b) for a, b in pairwise(marks) if a < b]
+    last = np.concatenate([content[marks[-1] :], np.frombuffer(PADDING, dtype=np.uint8)])
+    return [*pieces, _Piece(last, 0, len(last), marks[-1])]
 
 
 def _queries(job: _Job, qid: IntArray) -> tuple[Queries | None, IntArray | None]:
