@@ -106,10 +106,10 @@ def answer(
     top = found[0]
     after += [f"{top.learner}: {setting}" for setting in top.pick.settings]
     after += ["train it with:", *_commands(info, name, top.learner, top.settings, plugins, store)]
-    return ranking(found, name, judge, budget, _unit(frame)), [*after, ""]
+    return ranking(found, name, judge, budget), [*after, ""]
 
 
-def ranking(found: Sequence[Offer], name: str, metric: Metric, budget: float, unit: str) -> Table:
+def ranking(found: Sequence[Offer], name: str, metric: Metric, budget: float) -> Table:
     """The affordable learners, the best on validation first."""
     from bench_reports.words import cost, quality
 
@@ -135,7 +135,7 @@ def ranking(found: Sequence[Offer], name: str, metric: Metric, budget: float, un
         ]
         for offer in found
     ]
-    title = f"{name}: best {metric.name} within {cost(budget)} {unit} per row"
+    title = f"{name}: best {metric.name} within {cost(budget)} per row"
     return Table(title, columns, rows, ["bold green", *[""] * (len(rows) - 1)])
 
 
@@ -145,12 +145,8 @@ def _datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
         if name not in known:
             from bench_core.registry import unknown
 
-            raise UsageError(f"this run has no such data: {unknown('data set', name, known)}")
+            raise UsageError(unknown("data set of this run", name, known))
     return [name for name in known if not wanted or name in wanted]
-
-
-def _unit(frame: pd.DataFrame) -> str:
-    return ", ".join(sorted(set(frame["unit"].dropna().astype(str)) - {""})) or "cost units"
 
 
 def _commands(

@@ -81,8 +81,16 @@ def _csv(frame: pd.DataFrame) -> bytes:
 
 
 def _json(frame: pd.DataFrame) -> bytes:
-    """A list of objects; values that are not numbers are null."""
-    return str(frame.to_json(orient="records", indent=1, double_precision=15)).encode() + b"\n"
+    """A list of objects; what is missing is null, numbers keep all their digits."""
+    import json
+
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    lines = (json.dumps(row, default=_number, allow_nan=False) for row in rows)
+    return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
+
+
+def _number(value: Any) -> Any:
+    return value.item()  # a numpy scalar
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

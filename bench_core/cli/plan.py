@@ -42,9 +42,10 @@ def command(
     """Show what 'bench run' with the same options would do, and how long it may take."""
     from bench_core import api
     from bench_core.cli.progress import progress
-    from bench_core.cli.tables import deliver
+    from bench_core.cli.tables import check_output, deliver
 
     asked = request(**given)
+    check_output(output)
     with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
         made = api.plan(request=asked, on_event=show)
     deliver(table(made), output)

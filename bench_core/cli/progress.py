@@ -51,7 +51,7 @@ class Lines:
     def __init__(self, *, jobs: bool, verbose: bool) -> None:
         self._jobs = jobs
         self._verbose = verbose
-        self._prepared: set[str] = set()
+        self._said = ""
 
     def __enter__(self) -> Self:
         return self
@@ -70,9 +70,10 @@ class Lines:
             return note_line(event)
         if not self._jobs:
             return ""
-        if event.kind == "prepare" and event.title not in self._prepared:
-            self._prepared.add(event.title)
-            return f"preparing {event.title}"
+        if event.kind == "prepare":
+            news = event.message if event.message != self._said else ""
+            self._said = event.message
+            return news
         if event.kind == "plan":
             return plan_line(event)
         if event.kind == "finish":
@@ -137,17 +138,18 @@ class Bars:
         self._say(note_line(event), "yellow" if event.warning else "")
 
     def _on_prepare(self, event: Event) -> None:
-        bar = self._bar(f"prepare {event.title}", f"preparing {event.title}", event.total)
-        self._bars.update(bar, completed=event.done)
-        if event.total and event.done >= event.total:
-            self._drop(f"prepare {event.title}")
+        key = f"prepare {event.title}"
+        for other in [k for k in self._jobs if k != key]:  # data sets are prepared one by one
+            self._drop(other)
+        bar = self._bar(key, event.message or f"preparing {event.title}", event.total)
+        self._bars.update(bar, completed=event.done, description=event.message)
 
     def _on_plan(self, event: Event) -> None:
         for key in list(self._jobs):
             self._drop(key)
-        self._finished = event.done
-        if event.total > event.done:
-            self._overall = self._bars.add_task("all jobs", total=event.total, completed=event.done)
+        self._finished = event.jobs_done
+        if event.jobs_total:
+            self._overall = self._bars.add_task("all jobs", total=event.jobs_total)
         self._say(plan_line(event), "dim")
 
     def _on_start(self, event: Event) -> None:
@@ -193,12 +195,10 @@ def note_line(event: Event) -> str:
 
 
 def plan_line(event: Event) -> str:
-    """How much there is to do."""
-    if not event.total:
-        return event.message or "nothing to do"
-    left = event.total - event.done
-    kept = f", {event.done} more are finished already" if event.done else ""
-    return event.message or f"{left} job{'s' if left != 1 else ''} to do{kept}"
+    """The run's name, how much there is to do, and how much there was before."""
+    jobs = f"{event.jobs_total} job{'' if event.jobs_total == 1 else 's'} to do"
+    before = f", {event.done} of {event.total} trials are there already" if event.done else ""
+    return f"run {event.message}: {jobs}{before}"
 
 
 def finish_line(event: Event) -> str:

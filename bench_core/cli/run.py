@@ -43,17 +43,16 @@ def command(
     from bench_core import api
     from bench_core.cli.boards import deliver_board
     from bench_core.cli.progress import progress
+    from bench_core.cli.tables import check_output
 
     asked = request(**given)
+    check_output(output)
     try:
         with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
             result = api.run(request=asked, on_event=show)
     except api.Interrupted as stop:
         options.note(f"interrupted: {summary(stop.result)}; the same command goes on from there")
         return stop.result.exit_status
-    if not quiet:
-        for line in failures(result):
-            options.note(line)
     deliver_board(result.store, result.run, output, verbose=verbose)
     if not quiet:
         options.note(f"\n{summary(result)}\n{next_steps(result)}")

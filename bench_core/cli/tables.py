@@ -149,6 +149,15 @@ def deliver(table: Table, output: Path | None) -> None:
         write_text(output, "\n".join(plain_lines(table)) + "\n")
 
 
+def check_output(output: Path | None) -> None:
+    """Refuse a file that cannot be written before hours are spent on its content."""
+    if output is None or str(output) == "-":
+        return
+    folder = next(parent for parent in output.absolute().parents if parent.exists())
+    if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {output}: choose another place or mend its permissions")
+
+
 def write_text(output: Path, text: str) -> None:
     """Write a whole text file or nothing; ``-`` is stdout."""
     write_bytes(output, text.encode())

@@ -40,7 +40,7 @@ def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Metric:
     known = [metric for use in uses_of(info, dataset) for metric in use.get("metrics") or ()]
     known = list(dict.fromkeys(map(str, known or info.metrics)))
     if name and name not in known:
-        raise UsageError(f"this run has no such metric: {unknown('metric', name, known)}")
+        raise UsageError(unknown("metric of this run", name, known))
     chosen = name or known[0]
     return cast("Metric", _Direction(chosen, bool(info.higher_is_better.get(chosen, True))))
 

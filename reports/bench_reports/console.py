@@ -28,7 +28,7 @@ def show_boards(
 
     for line in heading(info):
         to.print(Text(line, style="bold"))
-    for board in boards:
+    for index, board in enumerate(boards):
         to.print()
         to.print(Text(board_title(board), style="bold"))
         if board.stand_in:
@@ -36,34 +36,32 @@ def show_boards(
         show(table(board), to)
         for line in (*failure_lines(board), *(setting_lines(board) if verbose else ())):
             to.print(Text(line, style="red" if line.startswith("failed") else ""))
-        for line in note_lines(board):
+        for line in (*note_lines(board), *_legend_due(boards, index)):
             to.print(Text(line, style="dim"))
-        to.print(Text(legend(board), style="dim"))
 
 
 def text_boards(info: RunInfo, boards: Sequence[Board], *, verbose: bool = False) -> str:
     """All leaderboards as plain text: one row a line, never cut."""
     lines = heading(info)
-    for board in boards:
+    for index, board in enumerate(boards):
         lines += ["", board_title(board)]
         lines += [f"notice: {notice(board)}"] if board.stand_in else []
         lines += plain_lines(table(board, named=True))
         lines += [*failure_lines(board), *(setting_lines(board) if verbose else ())]
-        lines += [*note_lines(board), legend(board)]
+        lines += [*note_lines(board), *_legend_due(boards, index)]
     return "".join(f"{line}\n" for line in lines)
 
 
 def heading(info: RunInfo) -> list[str]:
-    """Which run this is."""
-    title = f"{info.title}: " if info.title else ""
-    return [one_line(f"{title}{run_line(info)}")]
+    """What was run, and which run it is."""
+    return [one_line(info.title), run_line(info)] if info.title else [run_line(info)]
 
 
 def run_line(info: RunInfo) -> str:
-    """Suite and profile, name, date, and whether it is finished."""
-    name = " ".join(part for part in (info.suite, info.profile) if part)
+    """Its number and name, when it began, and whether it is finished."""
+    begun = info.created_at[:16].replace("T", " ")
     state = "" if info.state == "finished" else f", {info.state}"
-    return one_line(f"{f'{name}, ' if name else ''}run {info.run} of {info.created_at}{state}")
+    return one_line(f"run {info.number}, {info.run}, of {begun} UTC{state}")
 
 
 def board_title(board: Board) -> str:
@@ -128,11 +126,18 @@ def note_lines(board: Board) -> list[str]:
     return [f"note: {one_line(note)}" for note in board.notes]
 
 
+def _legend_due(boards: Sequence[Board], index: int) -> list[str]:
+    """The legend below the last of the boards in a row that share it."""
+    own = legend(boards[index])
+    last = index + 1 == len(boards) or legend(boards[index + 1]) != own
+    return [own] if last else []
+
+
 def legend(board: Board) -> str:
     """What the columns mean, in one line."""
     over = f" over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
     means = f"chosen on validation, shown on test{over and f', mean and ±{over}'}"
-    costs = f"cost: mean per row in {one_line(board.unit)}, accounting {board.accounting}"
+    costs = f"cost: mean per row{in_unit(board)}, accounting {board.accounting}"
     if not board.reference:
         return f"{means}; {costs}; no reference learner here, so no saving"
     reference = one_line(board.reference)
@@ -140,3 +145,8 @@ def legend(board: Board) -> str:
         f"{means}; {costs}; {PERCENT}: the cheapest point that keeps {PERCENT} of {reference}'s "
         f"best {board.metric}; saving: what {reference} costs at its best over what that costs"
     )
+
+
+def in_unit(board: Board) -> str:
+    """`` in seconds``, or nothing where prices have no unit of their own."""
+    return "" if board.unit in ("", "cost") else f" in {one_line(board.unit)}"

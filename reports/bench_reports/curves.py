@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from bench_reports.board import Board, CurvePoint, Row
+from bench_reports.console import in_unit
 from bench_reports.words import cost, one_line, quality
 
 COLOURS = 8
@@ -27,7 +28,7 @@ def figure(board: Board, name: str, learners: Sequence[str]) -> dict[str, Any]:
     better = "higher" if board.higher_is_better else "lower"
     return {
         "id": name,
-        "x": escape(f"cost per row on test ({board.unit})"),
+        "x": escape(f"cost per row on test{in_unit(board)}"),
         "y": escape(f"{board.metric} on test ({better} is better)"),
         "watermark": "stand-in data" if board.stand_in else "",
         "traces": [_trace(board, row, learners.index(row.learner)) for row in board.rows],

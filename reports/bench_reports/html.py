@@ -39,7 +39,7 @@ def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
     figures = [figure(board, f"chart{i}", learners) for i, board in enumerate(boards)]
     return environment.get_template("report.html").render(
         info=info,
-        title=heading(info)[0],
+        title=" - ".join(heading(info)),
         subtitle=run_line(info),
         boards=[
             {"board": b, "notice": notice(b), "legend": legend(b), "figure": f}

@@ -17,10 +17,17 @@ from pathlib import Path
 from typing import Any
 
 FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-background-networking --hide-scrollbars "
-    "--disable-component-update --disable-sync --no-first-run --remote-debugging-pipe "
-    "--window-size=1200,900"
-).split()
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--no-first-run",
+    "--remote-debugging-pipe",
+    "--window-size=1200,900",
+)
 
 
 def executable() -> str | None:

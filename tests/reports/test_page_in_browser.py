@@ -6,7 +6,6 @@ from pathlib import Path
 import browser
 import example
 import pytest
-
 from bench_reports.assembly import boards
 from bench_reports.html import page
 
@@ -83,7 +82,9 @@ def test_the_cost_axis_becomes_logarithmic_by_a_button(tab: browser.Page) -> Non
 
 def first_column(tab: browser.Page) -> list[str]:
     return list(
-        tab.js("[...document.querySelector('table').tBodies[0].rows].map(r => r.cells[0].innerText)")
+        tab.js(
+            "[...document.querySelector('table').tBodies[0].rows].map(r => r.cells[0].innerText)"
+        )
     )
 
 
