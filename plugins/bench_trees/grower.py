@@ -350,9 +350,9 @@ class Grower:
                 fixed.count_bits,
                 fixed.gradient_unit,
                 fixed.hessian_unit,
-                s.l2,
-                s.min_rows,
-                s.min_hessian if s.second_order else 0.0,
+                float(s.l2),  # kernels are compiled for float: 0 must not be an int here
+                int(s.min_rows),
+                float(s.min_hessian) if s.second_order else 0.0,
                 self.gain,
                 self.cut,
             )

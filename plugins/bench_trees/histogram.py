@@ -53,9 +53,12 @@ def to_fixed_point(
 ) -> FixedPoint:
     """Pack gradients and hessians per copy (n,), ``total`` the sum of multiplicities.
 
-    Raises ValueError where a gradient or hessian is not finite (a diverging loss).
+    Raises ValueError where a gradient or hessian is not finite (a diverging loss), and where
+    there are more than 2^31 - 1 rows.
     """
     count_bits = int(total).bit_length()
+    if count_bits > 31:
+        raise ValueError(f"{total} rows (with multiplicity) are more than 2^31 - 1")
     g, g_unit = _rounded(gradient, multiplicity, total, min(62 - count_bits, SUM_BITS))
     packed = (g << count_bits) + 1
     if hessian is None:
@@ -76,8 +79,8 @@ def _rounded(
     most = float(size.sum() if multiplicity is None else (size * multiplicity).sum())
     if not np.isfinite(most):
         raise ValueError("gradients are not finite: the loss diverges, lower the learning rate")
-    room = max(2.0**bits - total, 1.0)  # rounding adds at most 1/2 per copy
-    exponent = int(np.floor(np.log2(room / most))) if most > 0 else 0
+    room = max(2.0**bits - total, 2.0 ** (bits - 1))  # rounding adds at most 1/2 per copy
+    exponent = int(np.floor(np.log2(room) - np.log2(most))) if most > 0 else 0
     exponent = min(max(exponent, -1000), 1000)
     return np.rint(np.ldexp(values, exponent)).astype(np.int64), float(2.0**-exponent)
 

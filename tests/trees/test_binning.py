@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_trees.binning import Bins, find_bins
+from hypothesis import given
+from hypothesis import strategies as st
+
+NAN, INF = np.nan, np.inf
+finite = st.floats(width=32, allow_nan=False, allow_infinity=True)
+cells = st.one_of(finite, st.just(NAN), st.sampled_from([0.0, -0.0, 1.0, 2.0]))
+columns = st.lists(cells, min_size=1, max_size=60).map(
+    lambda values: np.array(values, np.float32)[:, None]
+)
+
+
+def column(*values: float) -> np.ndarray:
+    return np.array(values, np.float32)[:, None]
+
+
+def edges(X: np.ndarray, **kwargs: Any) -> list[float]:
+    return [float(e) for e in find_bins(X, **kwargs).edges]
+
+
+def test_few_values_are_divided_at_midpoints() -> None:
+    assert edges(column(3, 1, 1, 7)) == [2.0, 5.0]
+
+
+def test_a_column_of_one_value_has_no_edge() -> None:
+    assert edges(column(4, 4, 4)) == []
+
+
+def test_a_column_of_nan_has_no_edge_and_the_missing_code() -> None:
+    bins = find_bins(column(NAN, NAN))
+    assert len(bins.edges) == 0
+    assert bins.codes(column(NAN, 3)).tolist() == [[1, 0]]
+
+
+def test_infinities_are_extreme_values() -> None:
+    X = column(-INF, 0, INF, NAN)
+    bins = find_bins(X)
+    assert bins.codes(X).tolist() == [[0, 1, 2, 3]]
+    assert np.isfinite(bins.edges).all()
+
+
+def test_neighbouring_floats_are_told_apart() -> None:
+    X = column(1, float(np.nextafter(np.float32(1), np.float32(2))))
+    assert find_bins(X).codes(X).tolist() == [[0, 1]]
+
+
+def test_255_values_and_nan_fill_the_byte() -> None:
+    X = column(*range(255), NAN)
+    assert find_bins(X).codes(X).tolist() == [list(range(256))]
+
+
+def test_frequent_values_have_bins_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    X = column(*np.zeros(500), *rng.exponential(size=500))
+    codes = find_bins(X, max_bins=20).codes(X)[0]
+    assert set(codes[:500]) == {codes[0]}
+    assert codes[0] not in codes[500:]
+    assert np.bincount(codes[500:]).max() < 60  # 500 rows in 19 bins
+
+
+def test_quantiles_are_even() -> None:
+    X = column(*np.random.default_rng(0).normal(size=10_000))
+    counts = np.bincount(find_bins(X, max_bins=100).codes(X)[0])
+    assert len(counts) == 100
+    assert counts.min() >= 90
+    assert counts.max() <= 110
+
+
+@given(columns, st.integers(2, 20))
+def test_a_code_says_on_which_side_of_every_edge_a_value_lies(X: np.ndarray, most: int) -> None:
+    bins = find_bins(X, max_bins=most)
+    codes = bins.codes(X)[0]
+    known = ~np.isnan(X[:, 0])
+    assert len(bins.edges) < most
+    assert (codes[~known] == bins.counts[0]).all()
+    for b, edge in enumerate(bins.edges):
+        np.testing.assert_array_equal(codes[known] <= b, X[known, 0] <= edge)
+
+
+@given(columns)
+def test_every_distinct_value_has_its_bin_where_there_is_room(X: np.ndarray) -> None:
+    codes = find_bins(X).codes(X)[0]
+    known = X[:, 0][~np.isnan(X[:, 0])]
+    assert len(np.unique(codes[~np.isnan(X[:, 0])])) == len(np.unique(known))
+
+
+@given(columns, st.integers(2, 6), st.randoms(use_true_random=False))
+def test_multiplicity_gives_the_edges_of_copies(X: np.ndarray, most: int, random: object) -> None:
+    copies = np.array([random.randint(1, 5) for _ in X], np.int64)  # type: ignore[attr-defined]
+    weighted = find_bins(X, max_bins=most, multiplicity=copies)
+    physical = find_bins(np.repeat(X, copies, axis=0), max_bins=most)
+    np.testing.assert_array_equal(weighted.edges, physical.edges)
+
+
+def test_threads_do_not_change_edges_or_codes() -> None:
+    X = np.random.default_rng(0).normal(size=(9000, 40)).astype(np.float32)
+    one, two = find_bins(X), find_bins(X, threads=2)
+    np.testing.assert_array_equal(one.edges, two.edges)
+    np.testing.assert_array_equal(one.codes(X), one.codes(X, threads=2))
+
+
+def test_codes_are_feature_major_and_take_any_memory_order() -> None:
+    X = np.array([[1, 10], [2, 20], [3, 20]], np.float32)
+    bins = find_bins(X)
+    assert bins.codes(np.asfortranarray(X)).tolist() == [[0, 1, 2], [0, 1, 1]]
+
+
+def test_the_last_bins_threshold_lets_every_number_pass() -> None:
+    bins = find_bins(column(1, 2))
+    assert [bins.threshold(0, 0), bins.threshold(0, 1)] == [1.5, INF]
+
+
+def test_state_round_trip() -> None:
+    bins = find_bins(column(1, 2, 5))
+    again = Bins.from_state(bins.to_state())
+    assert again.edges.tolist() == [1.5, 3.5]
+    assert again.offset.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("most", [1, 256])
+def test_impossible_bin_numbers_are_refused(most: int) -> None:
+    with pytest.raises(ValueError, match=r"max_bins must be 2\.\.255"):
+        find_bins(column(1, 2), max_bins=most)
+
+
+def test_rows_of_another_width_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"X must be \(n, 1\)"):
+        find_bins(column(1, 2)).codes(np.zeros((2, 3), np.float32))

@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_trees.binning import find_bins
+from bench_trees.boosting import boost
+from bench_trees.ensemble import Ensemble
+from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
+from bench_trees.penalties import Ledger, Penalty
+from bench_trees.settings import Settings
+
+from .walk import scores_of
+
+SMALL = Settings(trees=6, min_rows=2, max_leaves=6)
+
+
+def rows(seed: int = 0, n: int = 120, d: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    X[rng.random((n, d)) < 0.1] = np.nan
+    y = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) * (X[:, 2] > 0) + rng.normal(size=n) / 10
+    return X, y
+
+
+def trained(X: np.ndarray, y: np.ndarray, **kwargs: Any) -> Ensemble:
+    bins = find_bins(X, multiplicity=kwargs.get("multiplicity"))
+    return boost(bins.codes(X), bins, y, **{"settings": SMALL, **kwargs})
+
+
+def same_bits(a: Ensemble, b: Ensemble) -> bool:
+    one, other = a.to_state(), b.to_state()
+    return all(np.array_equal(one[k], other[k]) for k in one)
+
+
+def test_the_first_squared_tree_fits_leaf_means() -> None:
+    X = np.array([[0], [0], [1], [1]], np.float32)
+    e = trained(
+        X,
+        np.array([0.0, 2, 10, 12]),
+        settings=Settings(trees=1, learning_rate=0.5, min_rows=1, max_depth=1),
+    )
+    assert e.base.tolist() == [6.0]
+    assert scores_of(e, X)[0].tolist() == [3.5, 3.5, 8.5, 8.5]  # half way from 6 to 1 and 11
+
+
+def test_l2_shrinks_leaves_towards_zero() -> None:
+    X = np.array([[0], [0], [1], [1]], np.float32)
+    e = trained(
+        X,
+        np.array([0.0, 0, 6, 6]),
+        settings=Settings(trees=1, learning_rate=1, min_rows=1, max_depth=1, l2=1.0),
+    )
+    assert e.value.tolist() == [0.0, -2.0, 2.0]  # -+6 / (2 + 1)
+
+
+def test_newton_leaves_divide_by_the_hessian() -> None:
+    X = np.array([[0], [0], [1], [1]], np.float32)
+    y = np.array([0.0, 0, 1, 1])
+    kwargs: dict[str, Any] = {"trees": 1, "learning_rate": 1, "min_rows": 1, "max_depth": 1}
+    newton = trained(X, y, loss="logistic", settings=Settings(**kwargs))
+    first = trained(X, y, loss="logistic", settings=Settings(**kwargs, second_order=False))
+    assert newton.value.tolist() == [0.0, -2.0, 2.0]  # 1 / (2 * 1/4)
+    assert first.value.tolist() == [0.0, -0.5, 0.5]  # the mean residual
+
+
+LOSSES: list[tuple[Loss, Any]] = [
+    (Squared(), lambda y: y),
+    (Logistic(), lambda y: (y > 0).astype(float)),
+    (Softmax(3), lambda y: np.digitize(y, [-0.5, 0.5]).astype(float)),
+    (LambdaRank(), lambda y: np.digitize(y, [-0.5, 0.5, 1]).astype(float)),
+]
+
+
+@pytest.mark.parametrize(("loss", "label"), LOSSES)
+@pytest.mark.parametrize("order", ["best", "level"])
+def test_multiplicity_gives_the_trees_of_physical_copies(
+    loss: Loss, label: Any, order: Any
+) -> None:
+    X, y = rows()
+    y = label(y)
+    copies = np.random.default_rng(1).integers(1, 5, len(y))
+    penalty = Penalty.plain(5, coupled=np.full(5, 0.01), lazy=np.full(5, 1e-5))
+    settings = Settings(trees=6, min_rows=3, order=order, second_order=order == "best")
+    queries = np.arange(0, len(y) + 1, 12)
+    weighted = trained(
+        X, y, loss=loss, settings=settings, penalty=penalty, multiplicity=copies, queries=queries
+    )
+    physical = trained(
+        np.repeat(X, copies, axis=0),
+        np.repeat(y, copies),
+        loss=loss,
+        settings=settings,
+        penalty=penalty,
+        queries=np.concatenate([[0], np.cumsum(copies)])[queries],
+    )
+    assert weighted.trees == physical.trees > 0
+    np.testing.assert_array_equal(weighted.feature, physical.feature)
+    np.testing.assert_allclose(scores_of(weighted, X), scores_of(physical, X), atol=1e-6)
+
+
+@pytest.mark.parametrize(("loss", "label"), LOSSES)
+def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("bench_trees.grower.SMALL", 0)
+    monkeypatch.setattr("bench_trees.grower.CHUNK", 2)
+    X, y = rows()
+    penalty = Penalty.plain(5, coupled=np.full(5, 0.1), lazy=np.full(5, 0.001))
+    kwargs = {"loss": loss, "penalty": penalty, "queries": np.arange(0, 121, 12)}
+    one = trained(X, label(y), threads=1, **kwargs)
+    assert same_bits(one, trained(X, label(y), threads=2, **kwargs))
+    assert same_bits(one, trained(X, label(y), threads=5, **kwargs))
+
+
+def test_weights_touch_the_loss_but_not_the_cost() -> None:
+    """Tenfold weights scale the gain of (3 + 3 rows, residuals -+1) from 3 to 30; the price of a
+    split, 2 per row, stays 12."""
+    X = np.array([[0], [0], [0], [1], [1], [1]], np.float32)
+    y = X[:, 0] * 2.0
+    kwargs: dict[str, Any] = {
+        "settings": Settings(trees=1, min_rows=1),
+        "penalty": Penalty.plain(1, split=np.array([2.0])),
+    }
+    assert trained(X, y, **kwargs).trees == 0
+    assert trained(X, y, weights=np.full(6, 10.0), **kwargs).trees == 1
+
+
+def test_weights_move_leaf_values_as_weighted_means() -> None:
+    X = np.array([[0], [0], [1], [1]], np.float32)
+    e = trained(
+        X,
+        np.array([0.0, 4, 10, 10]),
+        weights=np.array([3.0, 1, 1, 1]),
+        settings=Settings(trees=1, learning_rate=1, min_rows=1, max_depth=1),
+    )
+    np.testing.assert_allclose(scores_of(e, X)[0], [1, 1, 10, 10])
+
+
+def test_training_ends_when_the_root_is_not_worth_its_price() -> None:
+    X, y = rows()
+    e = trained(X, y, penalty=Penalty.plain(5, coupled=np.full(5, 1e9)))
+    assert e.trees == 0
+    assert scores_of(e, X)[0] == pytest.approx(np.mean(y))
+
+
+def test_raw_stop_grows_on_at_any_price() -> None:
+    X, y = rows()
+    dear = Penalty.plain(5, coupled=np.full(5, 1e9))
+    e = trained(X, y, penalty=dear, settings=Settings(trees=6, min_rows=2, stop="raw"))
+    assert e.trees == 6
+
+
+def test_a_price_decides_between_twins() -> None:
+    X, y = rows()
+    X[:, 4] = X[:, 0]
+    price = np.array([1.0, 0, 0, 0, 0])
+    assert 0 not in trained(X, y, penalty=Penalty.plain(5, coupled=price)).feature
+    assert 4 not in trained(X, y).feature  # ties go to the lowest feature
+
+
+def test_a_coupled_sensor_is_free_in_later_trees() -> None:
+    X, y = rows()
+    penalty = Penalty.plain(5, coupled=np.array([5.0, 1e9, 1e9, 1e9, 1e9]))
+    e = trained(X, y, penalty=penalty, settings=Settings(trees=40, learning_rate=0.3, min_rows=2))
+    assert set(e.feature) == {-1, 0}
+    assert e.trees == 40  # late trees gain less than 5
+
+
+def test_a_shared_ledger_carries_purchases_to_the_next_call() -> None:
+    X, y = rows()
+    penalty = Penalty.plain(5, coupled=np.full(5, 10.0))
+    ledger = Ledger(penalty, len(y))
+    first = trained(X, y, penalty=penalty, ledger=ledger)
+    used = sorted(set(first.feature) - {-1})
+    assert np.flatnonzero(ledger.bought).tolist() == used
+    small = 0.1 * y  # not worth 10 by itself
+    assert trained(X, small, penalty=penalty).trees == 0
+    assert trained(X, small, penalty=penalty, ledger=ledger).trees > 0
+
+
+def test_softmax_grows_one_tree_per_class_and_iteration() -> None:
+    X, y = rows()
+    e = trained(X, np.digitize(y, [-0.5, 0.5]).astype(float), loss="softmax")
+    assert e.output.tolist() == [0, 1, 2] * 6
+    assert e.outputs_count == 3
+
+
+def test_a_class_without_a_split_keeps_its_place() -> None:
+    """Class 2 differs from nothing: its tree is a lone leaf of value 0."""
+    X = np.repeat(np.array([[0], [1]], np.float32), 30, axis=0)
+    y = np.concatenate([np.repeat([0.0, 2], [20, 10]), np.repeat([1.0, 2], [20, 10])])
+    e = trained(X, y, loss="softmax", settings=Settings(trees=2))
+    assert e.output.tolist() == [0, 1, 2, 0, 1, 2]
+    assert e.feature[e.start[2] : e.start[3]].tolist() == [-1]
+    assert e.value[e.start[2]] == 0
+
+
+def test_progress_is_told_after_every_iteration() -> None:
+    told: list[tuple[int, int]] = []
+    X, y = rows()
+    trained(X, y, progress=lambda done, total: told.append((done, total)))
+    assert told == [(i, 6) for i in range(1, 7)]
+
+
+def test_limits_on_depth_and_leaves_hold() -> None:
+    X, y = rows()
+    for depth, leaves in ((2, None), (None, 5), (3, 4), (0, None)):
+        settings = Settings(trees=3, max_depth=depth, max_leaves=leaves, min_rows=1)
+        e = trained(X, y, settings=settings)
+        assert e.trees == (0 if depth == 0 else 3)
+        for t in range(e.trees):
+            tree = e.feature[e.start[t] : e.start[t + 1]]
+            most = min(leaves or 99, 2**depth if depth else 99)
+            assert (tree == -1).sum() == most
+            assert height(e, int(e.start[t])) <= (depth or 99)
+
+
+def height(e: Ensemble, node: int) -> int:
+    if e.feature[node] < 0:
+        return 0
+    return 1 + max(height(e, int(e.left[node])), height(e, int(e.right[node])))
+
+
+def test_read_only_memory_maps_are_trained_on(tmp_path: Any) -> None:
+    X, y = rows()
+    bins = find_bins(X)
+    np.save(tmp_path / "codes.npy", bins.codes(X))
+    mapped = np.load(tmp_path / "codes.npy", mmap_mode="r")
+    assert same_bits(boost(mapped, bins, y, settings=SMALL), trained(X, y))
+
+
+def test_columns_of_one_value_are_never_split() -> None:
+    X, y = rows()
+    X[:, 1] = 3
+    X[:, 2] = np.nan
+    assert not {1, 2} & set(trained(X, y).feature)
+
+
+def test_a_table_of_constant_columns_gives_the_constant() -> None:
+    e = trained(np.ones((50, 2), np.float32), np.arange(50.0))
+    assert (e.trees, e.base.tolist()) == (0, [24.5])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y": np.array([0.0, np.nan])}, "labels hold NaN"),
+        ({"y": np.zeros(3)}, "codes must be uint8"),
+        ({"loss": "hinge"}, "loss must be one of"),
+        ({"loss": "logistic", "y": np.array([0.0, 2])}, "labels 0 and 1"),
+        ({"loss": "softmax", "y": np.array([0.0, 0.5])}, "needs labels 0"),
+        ({"loss": "lambdarank"}, "query boundaries"),
+        ({"multiplicity": np.array([1, 0])}, "multiplicity must be"),
+        ({"weights": np.array([1.0, -1])}, "weights must be"),
+        ({"penalty": Penalty.plain(2)}, "penalty has 2 features"),
+        ({"ledger": Ledger(Penalty.plain(1), 7)}, "ledger was made for another"),
+        ({"threads": 0}, "threads must be at least 1"),
+    ],
+)
+def test_unusable_arguments_are_refused(changed: dict[str, Any], message: str) -> None:
+    X = np.array([[0], [1]], np.float32)
+    bins = find_bins(X)
+    arguments: dict[str, Any] = {"y": np.array([0.0, 1]), **changed}
+    with pytest.raises(ValueError, match=message):
+        boost(bins.codes(X), bins, arguments.pop("y"), **arguments)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"trees": -1},
+        {"min_rows": 0},
+        {"learning_rate": 0.0},
+        {"l2": -1.0},
+        {"order": "depth"},
+        {"charge": "node"},
+        {"max_depth": None, "max_leaves": None},
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Settings(**wrong)

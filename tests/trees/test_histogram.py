@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bench_trees.histogram import accumulate, to_fixed_point
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def random_case(seed: int, n: int, d: int, hessians: bool) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 5, (d, n)).astype(np.uint8)
+    codes.flags.writeable = False
+    packed = rng.integers(-1000, 1000, n)
+    hessian = rng.integers(0, 1000, n if hessians else 0)
+    return codes, packed, hessian
+
+
+def naive(codes: np.ndarray, values: np.ndarray, rows: np.ndarray, first: np.ndarray) -> list[int]:
+    sums = [0] * int(first[-1])
+    for j, column in enumerate(codes):
+        for value, row in zip(values, rows, strict=True):
+            sums[first[j] + column[row]] += int(value)
+    return sums
+
+
+@given(st.integers(0, 10_000), st.integers(1, 9), st.integers(1, 12), st.booleans())
+def test_both_children_have_the_sums_of_a_plain_loop(
+    seed: int, n: int, d: int, hessians: bool
+) -> None:
+    codes, packed, hessian = random_case(seed, n, d, hessians)
+    rows = np.random.default_rng(seed).permutation(n).astype(np.uint32)
+    packed, hessian = packed[rows], hessian[rows] if hessians else hessian
+    first = np.arange(0, 5 * d + 1, 5)
+    features = np.arange(d)
+    out = np.zeros((2, 2 if hessians else 1, 5 * d), np.int64)
+    cut = n // 3
+    accumulate(
+        codes, rows, packed, hessian, np.array([[0, n, 0, -1]]), features, first, out
+    )  # the parent, in slot 0
+    accumulate(
+        codes, rows, packed, hessian, np.array([[0, cut, 1, 0]]), features, first, out
+    )  # a child in slot 1, its sibling takes slot 0
+    for channel, values in enumerate([packed, hessian][: 2 if hessians else 1]):
+        small = naive(codes, values[:cut], rows[:cut], first)
+        large = naive(codes, values[cut:], rows[cut:], first)
+        assert out[1, channel].tolist() == small
+        assert out[0, channel].tolist() == large
+
+
+def test_only_the_asked_features_are_touched() -> None:
+    codes, packed, hessian = random_case(0, 8, 3, False)
+    first = np.array([0, 5, 10, 15])
+    out = np.full((1, 1, 15), 7, np.int64)
+    rows = np.arange(8, dtype=np.uint32)
+    pair = np.array([[0, 8, 0, -1]])
+    accumulate(codes, rows, packed, hessian, pair, np.array([0, 2]), first, out)
+    expected = naive(codes, packed, rows, first)
+    assert out[0, 0].tolist() == [*expected[:5], 7, 7, 7, 7, 7, *expected[10:]]
+
+
+def unpacked(total: int, count_bits: int, unit: float) -> tuple[float, int]:
+    return (total >> count_bits) * unit, total & ((1 << count_bits) - 1)
+
+
+def test_short_binary_fractions_stay_exact() -> None:
+    g = np.array([0.125, -3.75, 1000.5])
+    fixed = to_fixed_point(g, None, None, 3)
+    assert unpacked(int(fixed.packed.sum()), fixed.count_bits, fixed.gradient_unit) == (996.875, 3)
+
+
+def test_a_row_of_multiplicity_weighs_as_its_copies() -> None:
+    g = np.array([1 / 3, -1 / 7])
+    copies = np.array([5, 2])
+    fixed = to_fixed_point(g, None, copies, 7)
+    physical = to_fixed_point(np.repeat(g, copies), None, None, 7)
+    assert fixed.packed.sum() == physical.packed.sum()
+    assert fixed.gradient_unit == physical.gradient_unit
+
+
+@given(
+    st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=50),
+    st.integers(1, 10**7),
+)
+def test_rounding_stays_within_the_stated_resolution(values: list[float], copies: int) -> None:
+    g = np.array(values)
+    total = len(g) * copies
+    fixed = to_fixed_point(g, None, np.full(len(g), copies), total)
+    for value, packed in zip(values, fixed.packed, strict=True):
+        got, count = unpacked(int(packed), fixed.count_bits, fixed.gradient_unit)
+        size = float(np.abs(g).sum()) * copies
+        assert count == copies
+        bound = size * 2.0 ** (max(fixed.count_bits - 62, -52) + 1)
+        assert abs(got / copies - value) <= bound + 1e-300
+
+
+def test_hessians_are_kept_to_52_bits() -> None:
+    h = np.array([0.1, 0.2, 0.25])
+    fixed = to_fixed_point(np.zeros(3), h, None, 3)
+    np.testing.assert_allclose(fixed.hessian * fixed.hessian_unit, h, rtol=1e-14)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_gradients_that_are_not_finite_are_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        to_fixed_point(np.array([1.0, bad]), None, None, 2)

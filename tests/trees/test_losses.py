@@ -1,0 +1,146 @@
+"""Gradients against differences of the loss, and LambdaRank against its sums over pairs."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_trees.losses import Labels, LambdaRank, Logistic, Loss, Softmax, Squared, named
+from bench_trees.threads import Workers
+
+CREW = Workers(1)
+Y = np.array([0.0, 1, 2, 1, 0])
+WEIGHTS = np.array([1.0, 2, 0.5, 3, 1])
+
+
+def squared(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray((y - f[0]) ** 2 / 2)
+
+
+def logistic(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray(np.logaddexp(0, -(2 * y - 1) * f[0]))
+
+
+def softmax(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray(np.logaddexp.reduce(f, axis=0) - f[y.astype(int), np.arange(len(y))])
+
+
+CASES: list[tuple[Loss, Any, np.ndarray, float]] = [
+    (Squared(), squared, Y, 1.0),
+    (Logistic(), logistic, Y % 2, 1.0),
+    (Softmax(3), softmax, Y, 3 / 2),
+]
+
+
+@pytest.mark.parametrize(("loss", "value", "y", "factor"), CASES)
+def test_gradients_are_the_derivatives_of_the_weighted_loss(
+    loss: Loss, value: Any, y: np.ndarray, factor: float
+) -> None:
+    f = np.random.default_rng(0).normal(size=(loss.outputs, len(y)))
+    gradient, hessian = loss.gradients(f, Labels(y, weights=WEIGHTS), CREW)
+    assert hessian is not None
+    step = 1e-4
+    for k in range(loss.outputs):
+        up, down = f.copy(), f.copy()
+        up[k] += step
+        down[k] -= step
+        slope = (value(up, y) - value(down, y)) / (2 * step)
+        curve = (value(up, y) - 2 * value(f, y) + value(down, y)) / step**2
+        np.testing.assert_allclose(gradient[k], WEIGHTS * slope, atol=1e-6)
+        np.testing.assert_allclose(hessian[k], factor * WEIGHTS * curve, atol=1e-5)
+
+
+@pytest.mark.parametrize(("loss", "value", "y", "factor"), CASES)
+def test_the_base_is_the_best_constant(
+    loss: Loss, value: Any, y: np.ndarray, factor: float
+) -> None:
+    copies = np.array([1, 2, 3, 1, 1])
+    base = loss.base(Labels(y, multiplicity=copies, weights=WEIGHTS))
+
+    def total(constant: np.ndarray) -> float:
+        f = np.repeat(constant[:, None], len(y), axis=1)
+        return float((copies * WEIGHTS * value(f, y)).sum())
+
+    for k in range(loss.outputs):
+        for step in (-1e-3, 1e-3):
+            moved = base.copy()
+            moved[k] += step
+            assert total(moved) > total(base)
+
+
+def test_extreme_scores_and_single_classes_stay_finite() -> None:
+    y = np.zeros(2)
+    assert np.isfinite(Logistic().base(Labels(y))).all()
+    assert np.isfinite(Softmax(2).base(Labels(y))).all()
+    gradient, hessian = Logistic().gradients(np.array([[1e5, -1e5]]), Labels(y), CREW)
+    assert gradient.tolist() == [[1.0, pytest.approx(0.0, abs=1e-200)]]
+    assert hessian is not None
+    assert np.isfinite(hessian).all()
+
+
+def test_losses_have_names() -> None:
+    assert named("squared", Y) == Squared()
+    assert named("softmax", Y) == Softmax(3)
+    with pytest.raises(ValueError, match="hinge"):
+        named("hinge", Y)
+
+
+def pairwise_lambdas(
+    f: np.ndarray, y: np.ndarray, truncation: int, sigma: float, normalise: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """One query, by its definition: every pair, its swap's change of NDCG."""
+    order = sorted(range(len(y)), key=lambda i: -f[i])
+    rank = {doc: place for place, doc in enumerate(order)}
+    ideal = sum(
+        (2**g - 1) / np.log2(2 + k) for k, g in enumerate(sorted(y, reverse=True)[:truncation])
+    )
+    g, h, total = np.zeros(len(y)), np.zeros(len(y)), 0.0
+    for a, b in itertools.permutations(range(len(y)), 2):
+        if y[a] <= y[b] or min(rank[a], rank[b]) >= truncation or ideal == 0:
+            continue
+        swap = (2 ** y[a] - 2 ** y[b]) * abs(1 / np.log2(2 + rank[a]) - 1 / np.log2(2 + rank[b]))
+        weight = swap / ideal
+        if normalise and f.max() != f.min():
+            weight /= 0.01 + abs(f[a] - f[b])
+        p = 1 / (1 + np.exp(sigma * (f[a] - f[b])))
+        g[a] -= sigma * weight * p
+        g[b] += sigma * weight * p
+        h[[a, b]] += sigma**2 * weight * p * (1 - p)
+        total += 2 * sigma * weight * p
+    scale = np.log2(1 + total) / total if normalise and total > 0 else 1.0
+    return g * scale, h * scale
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+@pytest.mark.parametrize("truncation", [2, 30])
+@pytest.mark.parametrize("sigma", [1.0, 2.0])
+def test_lambdas_are_sums_over_pairs(normalise: bool, truncation: int, sigma: float) -> None:
+    rng = np.random.default_rng(0)
+    sizes = [1, 2, 7, 12, 5]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    y = rng.integers(0, 5, bounds[-1]).astype(float)
+    y[-5:] = 0  # a query without relevant documents
+    f = rng.integers(-2, 3, bounds[-1]) / 4.0  # ties keep row order
+    loss = LambdaRank(truncation, sigma, normalise)
+    gradient, hessian = loss.gradients(f[None, :], Labels(y, queries=bounds), CREW)
+    assert hessian is not None
+    for begin, end in itertools.pairwise(bounds):
+        g, h = pairwise_lambdas(f[begin:end], y[begin:end], truncation, sigma, normalise)
+        np.testing.assert_allclose(gradient[0, begin:end], g, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(hessian[0, begin:end], h, rtol=1e-12, atol=1e-15)
+
+
+def test_a_copied_documents_lambda_is_the_mean_over_its_copies() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 6).astype(float)
+    f = rng.integers(0, 3, 6) / 2.0
+    copies = np.array([3, 1, 2, 1, 4, 1])
+    labels = Labels(y, multiplicity=copies, queries=np.array([0, 6]))
+    gradient, hessian = LambdaRank().gradients(f[None, :], labels, CREW)
+    assert hessian is not None
+    g, h = pairwise_lambdas(np.repeat(f, copies), np.repeat(y, copies), 30, 1.0, True)
+    row = np.repeat(np.arange(6), copies)
+    np.testing.assert_allclose(gradient[0], np.bincount(row, g) / copies, rtol=1e-12)
+    np.testing.assert_allclose(hessian[0], np.bincount(row, h) / copies, rtol=1e-12)
