@@ -55,13 +55,13 @@ class DataFolder:
         return sorted(found.values())
 
     def _matches(self, name: str) -> Iterator[Path]:
+        if Path(name).is_absolute():  # a user's own file: exactly this one
+            yield from (p for p in [Path(name)] if p.is_file())
+            return
         plain = name.removesuffix(".gz")
         for spelling in (plain, f"{plain}.gz"):
-            if Path(spelling).is_absolute():
-                candidates: Iterator[Path] = iter([Path(spelling)])
-            else:
-                candidates = (p for q in PREFIXES for p in self.folder.glob(f"{q}{spelling}"))
-            yield from (p for p in candidates if p.is_file())
+            for prefix in PREFIXES:
+                yield from (p for p in self.folder.glob(f"{prefix}{spelling}") if p.is_file())
 
 
 def _either(names: tuple[str, ...]) -> str:

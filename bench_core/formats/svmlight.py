@@ -9,7 +9,7 @@ nearest to the decimal number, labels float64.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -40,6 +40,7 @@ class SvmRows:
     y: FloatArray
     queries: Queries | None
     qids: IntArray | None  # (q,), None where groups come from a side-car or are absent
+    place: Callable[[int], str]  # row number -> "FILE, line N"
 
     def __len__(self) -> int:
         return len(self.y)
@@ -71,7 +72,7 @@ def read_svmlight(
     read = _read_small if len(content) <= SMALL or _uncompiled() else _read_large
     X, y, qid = read(job, features, columns)
     queries, qids = _queries(job, qid)
-    return SvmRows(path, X, y, queries, qids)
+    return SvmRows(path, X, y, queries, qids, job.place_of_row)
 
 
 def first_queries(examples: Examples, rows: int) -> Examples:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_core.data import Float32Array
 from bench_core.errors import InputError
@@ -73,6 +74,25 @@ class Table:
                     f"{self.place(row)}, column {name!r}: the value {what}; correct it"
                 )
         return values
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds text; false where most of its cells are numbers."""
+        import pandas as pd
+
+        column = self.frame[name]
+        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+            return False
+        values = pd.to_numeric(column.astype("str"), errors="coerce")
+        return bool(values.notna().sum() * 2 < len(column))
+
+    def texts(self, name: str) -> NDArray[Any]:
+        """One column (n,) as text. Raises InputError for empty cells."""
+        column = self.frame[name]
+        missing = column.isna().to_numpy(bool)
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise InputError(f"{self.place(row)}, column {name!r}: the cell is empty; fill it in")
+        return np.asarray(column.astype("str").to_numpy(dtype=object).astype(np.str_))
 
     def _refuse_text(self, name: str, column: pd.Series[Any]) -> None:
         import pandas as pd
