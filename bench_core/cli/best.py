@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -104,8 +104,8 @@ def answer(
         said = f"{name}: nothing is affordable at {cost(budget)}; the cheapest point costs {least}"
         return None, [*after, said, ""]
     top = found[0]
-    after += [f"{top.learner}: {setting}" for setting in top.pick.settings]
-    after += ["train it with:", *_commands(info, name, top.learner, top.settings, plugins, store)]
+    after += [f"{top.learner}: best at {setting.short}" for setting in top.pick.settings]
+    after += ["train it with:", *_commands(info, name, top, plugins, store)]
     return ranking(found, name, judge, budget), [*after, ""]
 
 
@@ -150,18 +150,14 @@ def _datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
 
 
 def _commands(
-    info: RunInfo,
-    name: str,
-    learner: str,
-    settings: Sequence[Mapping[str, Any]],
-    plugins: Sequence[str],
-    store: Path,
+    info: RunInfo, name: str, offer: Offer, plugins: Sequence[str], store: Path
 ) -> list[str]:
-    """One for each setting that some repeat chose, the most frequent first."""
+    """One for each choice of parameters that some repeat made, the most frequent first."""
     from bench_core.cli.literals import run_command
 
     registry = options.registry([*info.request.get("plugins", ()), *plugins])
-    return [
-        run_command(info.request, name, learner, params, registry, store)
-        for params in settings[:COMMANDS_SHOWN]
+    commands = [
+        run_command(info.request, name, offer.learner, setting.params, registry, store)
+        for setting in offer.pick.settings
     ]
+    return list(dict.fromkeys(commands))[:COMMANDS_SHOWN]

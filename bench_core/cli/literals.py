@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,27 +69,30 @@ def run_command(
         if asked.get(field):
             words += [f"--{field}", ",".join(map(str, asked[field]))]
     words += ["--learners", learner]
-    words += [word for name, value in changed(learner, params, registry) for word in (name, value)]
+    given = _given(asked, learner, registry)
+    for name, value in params.items():
+        if name in given or not _is_default(learner, name, value, registry):
+            words += ["--set", f"{learner}.{name}={toml_literal(value)}"]
     words += ["--store", str(store)] if store != STORE else []
     return shlex.join(words)
 
 
-def changed(
-    learner: str, params: Mapping[str, Any], registry: Registry
-) -> Iterator[tuple[str, str]]:
-    """``--set`` and its argument for each parameter that is not the learner's default.
+def _given(request: Mapping[str, Any], learner: str, registry: Registry) -> set[str]:
+    """The parameters that the suite sets, and which a command must therefore set again."""
+    from bench_core.suites import find_suite
 
-    For a learner that is not installed here: for every parameter.
-    """
+    if not request.get("suite"):
+        return set()
+    suite = find_suite(request["suite"], registry)
+    tables = [suite.learners, *(profile.learners for profile in suite.profiles.values())]
+    return {name for table in tables for name in table.get(learner, {})}
+
+
+def _is_default(learner: str, name: str, value: Any, registry: Registry) -> bool:
+    """Whether leaving the parameter out means the same; no for a learner not installed here."""
     from bench_core.parameters import as_json
 
-    defaults: Mapping[str, Any] = {}
-    cls = registry.learners.get(learner)
-    if cls is not None:
-        try:
-            defaults = as_json(cls())
-        except (TypeError, ValueError):  # some parameter has no default
-            defaults = {}
-    for name, value in params.items():
-        if name not in defaults or defaults[name] != value:
-            yield "--set", f"{learner}.{name}={toml_literal(value)}"
+    try:
+        return bool(as_json(registry.learners[learner]())[name] == value)
+    except (KeyError, TypeError, ValueError):  # unknown, or something has no default
+        return False

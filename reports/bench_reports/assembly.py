@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from bench_core import selection
 from bench_core.errors import UsageError
 from bench_core.registry import unknown
-from bench_reports.board import SHARE, Board, CurvePoint, Failure, Pick, Row
+from bench_reports.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
 from bench_reports.words import count, settings
 
 if TYPE_CHECKING:
@@ -88,22 +88,9 @@ def _rows(frame: pd.DataFrame, metric: Metric, reference: str) -> tuple[Row, ...
     if best_of.empty:
         return ()
     saved_of = selection.savings(frame, metric, reference, SHARE)
-    bests = selection.over_repeats(best_of).set_index("learner")
-    saved = selection.over_repeats(saved_of).set_index("learner")
     rows = [
-        Row(
-            learner=learner,
-            version=_values(frame[frame["learner"] == learner], "learner_version"),
-            reference=learner == reference,
-            audit=audit_mark(frame[frame["learner"] == learner]),
-            repeats=int(bests.at[learner, "repeats"]),
-            best=_pick(bests.loc[learner], best_of[best_of["learner"] == learner]),
-            reached=int(saved.at[learner, "reached"]),
-            cheap=_cheap(saved.loc[learner], saved_of[saved_of["learner"] == learner]),
-            saving=float(saved.at[learner, "saving"]),
-            curve=_curve(frame, metric, learner),
-        )
-        for learner in map(str, bests.index)
+        _row(str(learner), frame, metric, reference, best_of, saved_of)
+        for learner in best_of["learner"].unique()
     ]
     sign = -1 if metric.higher_is_better else 1
     return tuple(
@@ -118,28 +105,51 @@ def _rows(frame: pd.DataFrame, metric: Metric, reference: str) -> tuple[Row, ...
     )
 
 
-def _pick(mean: pd.Series[Any], chosen: pd.DataFrame) -> Pick:
+def _row(
+    learner: str,
+    frame: pd.DataFrame,
+    metric: Metric,
+    reference: str,
+    best_of: pd.DataFrame,
+    saved_of: pd.DataFrame,
+) -> Row:
+    own = frame[frame["learner"] == learner]
+    best, saved = (part[part["learner"] == learner] for part in (best_of, saved_of))
+    varied = varied_parameters(own)
+    mean, saving = (selection.over_repeats(part).iloc[0] for part in (best, saved))
+    reaches = not math.isnan(saving["test_quality"])
+    return Row(
+        learner=learner,
+        version=_values(own, "learner_version"),
+        reference=learner == reference,
+        audit=audit_mark(own),
+        repeats=int(mean["repeats"]),
+        best=pick(mean, best, varied),
+        reached=int(saving["reached"]),
+        cheap=pick(saving, saved, varied) if reaches else None,
+        saving=float(saving["saving"]),
+        curve=_curve(frame, metric, learner, varied),
+    )
+
+
+def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
+    """A row of ``over_repeats`` or ``mean_curve`` with the rows it is the mean of."""
     return Pick(
         quality=float(mean["test_quality"]),
         spread=float(mean["test_quality_std"]),
         cost=float(mean["test_cost"]),
-        settings=in_words(chosen),
+        settings=chosen_settings(chosen, varied),
     )
 
 
-def _cheap(mean: pd.Series[Any], chosen: pd.DataFrame) -> Pick | None:
-    return None if math.isnan(mean["test_quality"]) else _pick(mean, chosen)
-
-
-def _curve(frame: pd.DataFrame, metric: Metric, learner: str) -> tuple[CurvePoint, ...]:
-    mean = selection.mean_curve(frame, metric, learner)
+def _curve(
+    frame: pd.DataFrame, metric: Metric, learner: str, varied: frozenset[str]
+) -> tuple[CurvePoint, ...]:
     chosen = selection.curve(frame, metric, learner)
+    budgets = [row for _, row in selection.mean_curve(frame, metric, learner).iterrows()]
     return tuple(
-        CurvePoint(
-            float(row["budget"]),
-            _pick(row, _held(chosen, float(row["budget"]))),
-        )
-        for _, row in mean.iterrows()
+        CurvePoint(float(row["budget"]), pick(row, _held(chosen, float(row["budget"])), varied))
+        for row in budgets
     )
 
 
@@ -149,22 +159,20 @@ def _held(curve: pd.DataFrame, budget: float) -> pd.DataFrame:
     return affordable.groupby(["fold", "seed"], sort=True).tail(1)
 
 
-def in_words(chosen: pd.DataFrame) -> tuple[str, ...]:
+def chosen_settings(chosen: pd.DataFrame, varied: frozenset[str]) -> tuple[Setting, ...]:
     """The settings that the repeats chose, the most frequent first."""
     tally = Counter(zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True))
     return tuple(
-        setting_in_words(point, params)
-        + (f" ({n} of {len(chosen)} repeats)" if len(tally) > 1 else "")
+        Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(chosen))
         for (point, params), n in tally.most_common()
     )
 
 
-def setting_in_words(point: str, params: str) -> str:
-    """``at trees=120 with tradeoff=0.1`` from the JSON of the export."""
-    at, with_ = (settings(json.loads(text or "{}")) for text in (point, params))
-    return " ".join(
-        filter(None, (f"at {at}" if at else "", f"with {with_}" if with_ else "with defaults"))
-    )
+def varied_parameters(frame: pd.DataFrame) -> frozenset[str]:
+    """The parameters in which the trials of one learner differ."""
+    seen = [json.loads(params or "{}") for params in frame["params"].astype(str).unique()]
+    names = {name for params in seen for name in params}
+    return frozenset(n for n in names if len({json.dumps(p.get(n)) for p in seen}) > 1)
 
 
 _AUDITS = ("declared", "sampled", "verified")

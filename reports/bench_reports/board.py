@@ -6,8 +6,11 @@ test as the mean over repeats; see ``bench_core.selection``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from bench_reports.words import settings
 
 if TYPE_CHECKING:
     from bench_core.store import RunInfo
@@ -17,14 +20,42 @@ SHARE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """Where on its path (``point``) and with which parameters a learner was chosen by ``repeats``
+    of ``of`` repeats. ``varied`` names the parameters that differ within the run."""
+
+    point: Mapping[str, object]
+    params: Mapping[str, object]
+    varied: frozenset[str]
+    repeats: int
+    of: int
+
+    @property
+    def short(self) -> str:
+        """``trees=23 with tradeoff=0.1``: what tells it from the learner's other settings."""
+        return self._worded({k: v for k, v in self.params.items() if k in self.varied})
+
+    @property
+    def full(self) -> str:
+        """The same with all parameters."""
+        return self._worded(self.params)
+
+    def _worded(self, params: Mapping[str, object]) -> str:
+        parts = (settings(self.point), settings(params))
+        words = " with ".join(part for part in parts if part) or "its defaults"
+        return words if self.repeats == self.of else f"{words} ({self.repeats} of {self.of})"
+
+
+@dataclass(frozen=True, slots=True)
 class Pick:
     """What was chosen: mean ``quality`` and ``cost`` on test, the sample standard deviation of
-    quality over repeats (NaN for one), and the settings of the repeats in words."""
+    quality over repeats (NaN for one), and the settings of the repeats, the most frequent
+    first."""
 
     quality: float
     spread: float
     cost: float
-    settings: tuple[str, ...]
+    settings: tuple[Setting, ...]
 
 
 @dataclass(frozen=True, slots=True)

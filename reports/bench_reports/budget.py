@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bench_core import selection
-from bench_reports.assembly import audit_mark, in_words
+from bench_reports.assembly import audit_mark, pick, varied_parameters
 from bench_reports.board import Pick
 
 if TYPE_CHECKING:
@@ -23,8 +20,7 @@ if TYPE_CHECKING:
 class Offer:
     """A learner within a budget: what to expect on test, and what it was chosen by.
 
-    ``settings`` are the parameters that the repeats chose, the most frequent first. ``repeats``
-    of ``of`` repeats could afford anything.
+    ``repeats`` of ``of`` repeats could afford anything.
     """
 
     learner: str
@@ -34,7 +30,6 @@ class Offer:
     audit: str
     repeats: int
     of: int
-    settings: tuple[Mapping[str, Any], ...]
 
 
 def offers(frame: pd.DataFrame, metric: Metric, budget: float) -> list[Offer]:
@@ -58,21 +53,15 @@ def offers(frame: pd.DataFrame, metric: Metric, budget: float) -> list[Offer]:
 
 def _offer(mean: pd.Series[Any], chosen: pd.DataFrame, frame: pd.DataFrame, of: int) -> Offer:
     learner = str(mean["learner"])
-    tally = Counter(chosen["params"].astype(str))
+    own = frame[frame["learner"] == learner]
     return Offer(
         learner=learner,
-        pick=Pick(
-            quality=float(mean["test_quality"]),
-            spread=float(mean["test_quality_std"]),
-            cost=float(mean["test_cost"]),
-            settings=in_words(chosen),
-        ),
+        pick=pick(mean, chosen, varied_parameters(own)),
         valid_quality=float(mean["valid_quality"]),
         valid_cost=float(mean["valid_cost"]),
-        audit=audit_mark(frame[frame["learner"] == learner]),
+        audit=audit_mark(own),
         repeats=int(mean["repeats"]),
         of=of,
-        settings=tuple(json.loads(params) for params, _ in tally.most_common()),
     )
 
 

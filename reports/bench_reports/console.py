@@ -115,9 +115,9 @@ def setting_lines(board: Board) -> list[str]:
     """The settings behind each row."""
     lines = []
     for row in board.rows:
-        lines += [f"{row.learner}: best {setting}" for setting in row.best.settings]
+        lines += [f"{row.learner}: best at {setting.full}" for setting in row.best.settings]
         if row.cheap is not None:
-            lines += [f"{row.learner}: {PERCENT} {setting}" for setting in row.cheap.settings]
+            lines += [f"{row.learner}: {PERCENT} at {s.full}" for s in row.cheap.settings]
     return [one_line(line) for line in lines]
 
 

@@ -57,7 +57,7 @@ def _hover(board: Board, row: Row, point: CurvePoint) -> str:
         one_line(row.learner),
         f"{board.metric} {quality(pick.quality)}{spread} at cost {cost(pick.cost)}",
         f"within a budget of {cost(point.budget)} on validation",
-        *(one_line(setting) for setting in pick.settings[:SETTINGS_SHOWN]),
+        *(one_line(f"at {setting.full}") for setting in pick.settings[:SETTINGS_SHOWN]),
     ]
     more = len(pick.settings) - SETTINGS_SHOWN
     lines += [f"and {more} more"] if more > 0 else []
