@@ -97,7 +97,7 @@ def constant_loss(name: str, loss: Loss, train: Examples) -> float:
         return 2 * float(np.log(2)) * float(np.average(_curvature(loss, train), weights=mass))
     shares = np.bincount(train.y.astype(np.int64), mass) / mass.sum()
     some = shares[shares > 0]
-    return float(-(some * np.log(some)).sum())
+    return abs(float((some * np.log(some)).sum()))
 
 
 def _curvature(loss: Loss, train: Examples) -> Floats:

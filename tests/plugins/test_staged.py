@@ -243,6 +243,15 @@ def test_rows_tied_at_the_last_kept_rank_all_pass() -> None:
     assert ranked([1, 2, 1, 3, 0], 3, [5]) == [100, 100, 100, 100, -1]
 
 
+def test_a_row_that_scores_exactly_the_threshold_passes() -> None:
+    gate = Stage(np.array([0]), np.ones(1), np.zeros(1), gate=Gate("score", 0.5), then=1)
+    after = Stage(NO_ENTRIES, np.zeros(0), np.array([100.0]))
+    model = StagedModel([gate, after], [Point(1, {})], price_list(np.ones(1)))
+    X = np.array([[0.5], [0.25]], dtype=np.float32)
+    (only,) = model.predict_path(Features(X))
+    assert only.scores.tolist() == [100.0, 0.25]
+
+
 def test_rejected_rows_rank_below_survivors_by_exit_stage_and_then_score() -> None:
     def gated(column: int, then: int) -> Stage:
         return Stage(
