@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import TaskID
+    from rich.progress import ProgressColumn, TaskID
 
     from bench_core.execution.events import Event
 
@@ -87,29 +87,23 @@ class Bars:
     """An overall bar and one for each running job, with notes and failures above them."""
 
     def __init__(self, *, verbose: bool, console: Console | None = None) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+        from rich.table import Column
 
         from bench_core.cli import tables
 
         self._verbose = verbose
-        self._console = console or tables.console(stderr=True)
         self._bars = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left", style="dim"),
-            TimeRemainingColumn(compact=True),
-            console=self._console,
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(no_wrap=True, overflow="ellipsis"),
+            ),
+            BarColumn(bar_width=20),
+            _count_column(),
+            _time_column(),
+            console=console or tables.console(stderr=True),
             transient=True,
             speed_estimate_period=300,
         )
@@ -189,6 +183,32 @@ class Bars:
         self._bars.console.print(Text(line, style=style))
 
 
+def _count_column() -> ProgressColumn:
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    class Count(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.completed:.0f}/{task.total:.0f}" if task.total else "")
+
+    return Count()
+
+
+def _time_column() -> ProgressColumn:
+    from rich.progress import ProgressColumn, Task
+    from rich.table import Column
+    from rich.text import Text
+
+    class Time(ProgressColumn):
+        max_refresh = 0.5
+
+        def render(self, task: Task) -> Text:
+            gone, left = duration(task.elapsed or 0.0), task.time_remaining
+            return Text(gone if left is None else f"{gone}, {duration(left)} left", style="cyan")
+
+    return Time(Column(no_wrap=True))
+
+
 def note_line(event: Event) -> str:
     """A remark, marked where it is a warning."""
     return f"warning: {event.message}" if event.warning else event.message
@@ -211,8 +231,9 @@ def finish_line(event: Event) -> str:
 
 def duration(seconds: float) -> str:
     """``45 s``, ``3 min 20 s`` or ``2 h 5 min``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 59.5:
+        tenths = seconds < 9.95 and seconds != int(seconds)
+        return f"{seconds:.1f} s" if tenths else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PLAIN_WIDTH = 1_000_000
+GAP = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def show(table: Table, to: Console) -> None:
     if not to.is_terminal:
         for line in plain_lines(table):
             to.out(line, highlight=False)
-    elif _least_width(table) > to.width:
+    elif table.rows and _least_width(table) > to.width:
         _show_records(table, to)
     else:
         _show_framed(table, to)
@@ -77,7 +78,7 @@ def plain_lines(table: Table) -> list[str]:
             cell.rjust(width) if column.right else cell.ljust(width)
             for cell, width, column in zip(row, widths, table.columns, strict=True)
         ]
-        lines.append("  ".join(parts).rstrip())
+        lines.append((" " * GAP).join(parts).rstrip())
     return [*lines, *table.footer]
 
 
@@ -87,13 +88,17 @@ def _one_line(text: str) -> str:
 
 
 def _least_width(table: Table) -> int:
-    """The width below which a framed table would have to cut or break its cells."""
-    cells = [[c.title for c in table.columns], *table.rows]
-    widths = [
-        min(18, max(map(len, column))) if table.columns[i].fold else max(map(len, column))
-        for i, column in enumerate(zip(*cells, strict=True))
-    ]
-    return sum(widths) + 2 * len(widths) + 1
+    """The width below which a framed table would have to cut a word."""
+    widths = []
+    for column, cells in zip(table.columns, zip(*table.rows, strict=True), strict=True):
+        pieces = [piece for c in cells for piece in (c.split() if column.fold else [c])]
+        widths.append(max(map(len, [*_heading(column).split("\n"), *pieces])))
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _heading(column: Column) -> str:
+    """A number's heading may be wider than the numbers: one word a line."""
+    return column.title.replace(" ", "\n") if column.right else column.title
 
 
 def _show_framed(table: Table, to: Console) -> None:
@@ -106,12 +111,13 @@ def _show_framed(table: Table, to: Console) -> None:
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
+        padding=(0, GAP - 1, 0, 0),  # the box itself adds one
         pad_edge=False,
         show_edge=False,
     )
     for column in table.columns:
         framed.add_column(
-            Text(column.title),
+            Text(_heading(column)),
             justify="right" if column.right else "left",
             style=column.style,
             no_wrap=not column.fold,

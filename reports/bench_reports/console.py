@@ -81,7 +81,7 @@ def table(board: Board, *, named: bool = False) -> Table:
         Column(f"{PERCENT} cost", right=True),
         Column("saving", right=True),
         Column("audit"),
-        Column("marks"),
+        Column("marks", fold=True),
     ]
     rows = [
         [one_line(row.learner), *_numbers(row), row.audit, ", ".join(board.marks_of(row)) or "-"]
