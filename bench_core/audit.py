@@ -3,7 +3,7 @@
 For each audited query one operating point is drawn. All cells that the query's rows did not
 declare bought at that point are replaced, once by NaN and once by other rows' values, and the
 same block is predicted again: scores, acquired sensors, splits and trees of those rows at that
-point must be bitwise equal. A third replay replaces the OTHER queries of the block; scores must
+point must be bitwise equal. Before that, the OTHER queries of the block are replaced; scores must
 then agree to 1e-9 (a matrix product may round otherwise) and bills exactly. The sample is
 gathered from the whole split in random order, so it must also agree with what the same queries
 scored and cost in the trial's own blocks.
@@ -143,8 +143,8 @@ class _Judge:
         audited = np.zeros(len(chosen), dtype=bool)
         audited[: max(1, len(chosen) // 2)] = True
         drawn = np.where(audited, self.rng.integers(len(before), size=len(chosen)), -1)
-        self._unpaid(features, before, drawn[own], own, chosen)
         self._strangers(features, before, audited[own])
+        self._unpaid(features, before, drawn[own], own, chosen)
 
     def all_points(self, block: Block, progress: Callable[[int, int], None], total: int) -> None:
         """Every query of a block at every point."""
@@ -153,11 +153,11 @@ class _Judge:
         own = np.repeat(np.arange(len(units) - 1), np.diff(units))
         numbers = np.arange(block.queries.start, block.queries.stop)
         before = self.answers(features, "predicting")
+        for parity in (0, 1):
+            self._strangers(features, before, own % 2 == parity)
         for p in range(len(before)):
             self._unpaid(features, before, np.full(len(features), p), own, numbers)
             progress(block.rows.start + (p + 1) * len(features) // len(before), total)
-        for parity in (0, 1):
-            self._strangers(features, before, own % 2 == parity)
 
     def _same_as_in_trial(self, here: list[_Answer], path: Path, rows: IntArray) -> None:
         if [dict(a.point) for a in here] != [dict(p) for p in path.points]:

@@ -50,7 +50,7 @@ class ChosenLearner:
 def read_settings(request: RunRequest, registry: Registry) -> tuple[Setting, ...]:
     """The ``--set`` options; their owners must be learners or data sets."""
     settings = tuple(parse_setting(text) for text in request.settings)
-    instances = {x.name for x in request.learners if not isinstance(x, str)}
+    instances = {getattr(x, "name", "") for x in request.learners if not isinstance(x, str)}
     known = [*registry.learners, *registry.datasets, *instances]
     for setting in settings:
         if setting.owner not in known:

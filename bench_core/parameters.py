@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
+import typing
 from collections.abc import Mapping
 from enum import Enum
 from itertools import product
@@ -58,13 +59,29 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
     """The hyper-parameters of a class, in order; none for a class that is no dataclass."""
     if not dataclasses.is_dataclass(cls):
         return ()
-    hints = get_type_hints(cls, localns=_public_names())
+    hints = _hints(cls)
     return tuple(
         Parameter(f.name, hints[f.name], default, f.metadata.get("doc", ""), required)
         for f in dataclasses.fields(cls)
         if f.init
         for default, required in [_default(f)]
     )
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls, localns=_public_names())
+    except NameError:  # a class inside a function: its own names are out of reach
+        return {f.name: _hint(f) for f in dataclasses.fields(cls)}
+
+
+def _hint(f: dataclasses.Field[Any]) -> Any:
+    if not isinstance(f.type, str):
+        return f.type
+    try:
+        return eval(f.type, {**vars(typing), **_public_names()})
+    except NameError:
+        return Any
 
 
 def _default(f: dataclasses.Field[Any]) -> tuple[Any, bool]:

@@ -98,6 +98,7 @@ def predict_split(
         seconds += time.perf_counter() - started
         points = tuple(dict(p.point) for p in predictions)
         if path is None:
+            _refuse_same_names(points)
             path = _empty(points, n, classes, prices.sensors)
         elif points != path.points:
             raise ContractError(_other_points(path.points, points))
@@ -193,6 +194,14 @@ def _check_bill(bill: Bill, n: int, prices: Prices, at: str) -> None:
         values = np.asarray(counts, dtype=float)
         if values.shape not in ((), (n,)) or not bool(np.all((values >= 0) & np.isfinite(values))):
             raise ContractError(f"{at}: {name} must be finite, >= 0 and one number or ({n},)")
+
+
+def _refuse_same_names(points: Points) -> None:
+    seen: list[dict[str, int | float]] = []
+    for point in points:
+        if point in seen:
+            raise ContractError(f"two points of its path are {point}")
+        seen.append(point)
 
 
 def _other_points(first: Points, here: Points) -> str:

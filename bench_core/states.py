@@ -49,7 +49,7 @@ def save_model(path: Path, model: Any) -> None:
 def load_model(path: Path) -> Any:
     """The model whose state a file holds, rebuilt by its class's ``from_state``."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(file[_JSON].tobytes())
             arrays = {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
     except FileNotFoundError:

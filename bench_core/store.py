@@ -203,10 +203,10 @@ class Store:
     def _read(self) -> Iterator[sqlite3.Connection]:
         uri = self.path.resolve().as_uri()
         try:
-            connection = _connect(f"{uri}?mode=ro")
-        except sqlite3.OperationalError:  # a write-ahead log cannot be opened in a read-only folder
-            connection = _connect(f"{uri}?mode=ro&immutable=1")
-        try:
+            try:
+                connection = _connect(f"{uri}?mode=ro")
+            except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
+                connection = _connect(f"{uri}?mode=ro&immutable=1")
             with closing(connection):
                 yield connection
         except sqlite3.DatabaseError as error:
@@ -355,7 +355,7 @@ def _connect(uri: str) -> sqlite3.Connection:
     connection.row_factory = sqlite3.Row
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError:
         connection.close()
         raise
     return connection

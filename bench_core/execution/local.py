@@ -55,6 +55,7 @@ class Worker:
     number: int
     process: subprocess.Popen[bytes]
     log: IO[bytes]
+    listener: threading.Thread = field(init=False)
     job: Job | None = None
     deadline: float = float("inf")
     sent: float = field(default=0.0)
@@ -74,6 +75,10 @@ class Worker:
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()  # type: ignore[union-attr]
+        self.listener.join(timeout=1)  # something it started elsewhere may still hold the pipe
+        self.log.close()
 
     def last_words(self) -> str:
         """The end of what it wrote to its standard error."""
@@ -124,7 +129,6 @@ class LocalExecutor:
         """Kill all workers."""
         for worker in self._workers.values():
             worker.kill()
-            worker.log.close()
         self._workers.clear()
 
     def _start(self) -> Worker:
@@ -140,9 +144,10 @@ class LocalExecutor:
             start_new_session=True,  # Ctrl-C in the terminal is the parent's business
         )
         worker = self._workers[number] = Worker(number, process, log)
-        threading.Thread(
+        worker.listener = threading.Thread(
             target=_listen, args=(worker, self._heard), name=f"worker-{number}", daemon=True
-        ).start()
+        )
+        worker.listener.start()
         return worker
 
     def _hear(
@@ -215,7 +220,6 @@ class LocalExecutor:
     def _drop(self, worker: Worker) -> None:
         del self._workers[worker.number]
         worker.kill()
-        worker.log.close()
 
 
 def _cause(code: int, words: str, memory: int) -> tuple[Status, str]:
@@ -233,9 +237,10 @@ def _cause(code: int, words: str, memory: int) -> tuple[Status, str]:
 
 def _listen(worker: Worker, heard: queue.Queue[Heard]) -> None:
     pipe: BinaryIO = worker.process.stdout  # type: ignore[assignment]
-    try:
-        while True:
-            message, arrays = wire.receive(pipe)
-            heard.put((worker, message, arrays))
-    except (EOFError, OSError, ValueError):
-        heard.put((worker, None, {}))
+    with pipe:
+        try:
+            while True:
+                message, arrays = wire.receive(pipe)
+                heard.put((worker, message, arrays))
+        except (EOFError, OSError, ValueError):
+            heard.put((worker, None, {}))

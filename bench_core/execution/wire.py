@@ -21,7 +21,7 @@ _LENGTH = 8
 
 def send(pipe: BinaryIO, message: Mapping[str, Any], arrays: Mapping[str, Array] = {}) -> None:
     """Write one message and flush it. NaN and infinities travel as Python's JSON spells them."""
-    solid = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    solid = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     listed = [[name, array.dtype.str, list(array.shape)] for name, array in solid.items()]
     header = json.dumps({**message, "arrays": listed}).encode()
     pipe.write(len(header).to_bytes(_LENGTH, "little") + header)

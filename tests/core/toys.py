@@ -113,7 +113,7 @@ class Stacked:
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS - {Task.MULTICLASS}
     code: ClassVar[tuple[str, ...]] = ()
 
-    base: BudgetedLearner = param(Prefix(0.0), "what it stands on")
+    base: BudgetedLearner = param(Prefix(0.0), "what it stands on")  # noqa: RUF009
     shrink: float = param(0.5, "factor on the weights")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
@@ -164,7 +164,7 @@ class OnBroken(Stacked):
     """Stands on a learner that fails."""
 
     name: ClassVar[str] = "toy-on-broken"
-    base: BudgetedLearner = param(Broken(), "what it stands on")
+    base: BudgetedLearner = param(Broken(), "what it stands on")  # noqa: RUF009
 
 
 @dataclass(frozen=True)

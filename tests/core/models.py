@@ -1,0 +1,87 @@
+"""Models that keep or break their word, for the tests of scoring and of the replay audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bench_core import Acquired, Bill, Features, Prediction
+
+D = 6
+
+
+@dataclass
+class Scripted:
+    """Answers at each of ``points`` what ``say(X, features, point)`` gives: scores and mask."""
+
+    say: Callable[[Any, Features, int], tuple[Any, Any]]
+    points: int = 3
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        X = features.X.astype(np.float64)
+        for point in range(1, self.points + 1):
+            scores, mask = self.say(X, features, point)
+            yield Prediction({"step": point}, scores, {"path": Bill(Acquired.pack(mask), point)})
+
+
+def bought(n: int, *columns: int) -> Any:
+    mask = np.zeros((n, D), dtype=bool)
+    mask[:, list(columns)] = True
+    return mask
+
+
+def honest(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    """Buys column 1 only where column 0 is positive, column 2 from step 2 on."""
+    mask = bought(len(X), 0)
+    go_on = np.nan_to_num(X[:, 0]) > 0
+    mask[go_on, 1] = True
+    scores = np.nan_to_num(X[:, 0]) + np.where(go_on, np.nan_to_num(X[:, 1]), 0.0)
+    if point > 1:
+        mask[:, 2] = True
+        scores = scores + np.nan_to_num(X[:, 2])
+    return scores, mask
+
+
+def peeks_for_its_scores(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    scores, mask = honest(X, features, point)
+    return scores + (0.001 * np.nan_to_num(X[:, 5]) if point == 2 else 0.0), mask
+
+
+def peeks_to_decide(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    """Looks at column 4, unpaid, to decide whether to buy column 1."""
+    mask = bought(len(X), 0)
+    wants = np.nan_to_num(X[:, 4]) > 0
+    mask[wants, 1] = True
+    return np.nan_to_num(X[:, 0]) + 0 * point, mask
+
+
+def multiplies_by_zero(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    weight = np.zeros(D)
+    weight[0] = 1.0
+    return X @ weight, bought(len(X), 0)
+
+
+def centres_by_block(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    scores, mask = honest(X, features, point)
+    return scores - scores.mean(), mask
+
+
+def ranks_in_query(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    """Buys column 1 for the best row of each query, which is within its rights."""
+    scores = np.nan_to_num(X[:, 0])
+    mask = bought(len(X), 0)
+    ends = np.arange(len(X) + 1) if features.queries is None else features.queries.boundaries
+    for start, stop in pairwise(ends):
+        best = start + int(np.argmax(scores[start:stop]))
+        mask[best, 1] = True
+        scores[best] += np.nan_to_num(X[best, 1])
+    return scores, mask
+
+
+def keys_on_size(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    scores, mask = honest(X, features, point)
+    return scores + 0.01 * len(X), mask

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from bench_core import BudgetedLearner, Task, UsageError, param
+from bench_core.parameters import (
+    as_json,
+    build,
+    expand,
+    parameters,
+    parse_setting,
+    with_setting,
+)
+from bench_core.references import decode, encode
+from bench_core.registry import Registry
+
+
+class Learner:
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+    code: ClassVar[tuple[str, ...]] = ()
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        return ()
+
+    def fit(self, *_: Any) -> Any:
+        raise AssertionError
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True)
+class Trees(Learner):
+    name: ClassVar[str] = "trees"
+    trees: int = param(300, "number of trees")
+    rate: float = param(0.1, "shrinkage")
+    order: Literal["best", "level"] = param("best", "which leaf next")
+    depth: int | None = param(None, "levels")
+    widths: tuple[float, ...] = param((1.0, 2.0), "widths")
+    fast: bool = param(False, "hurry")
+    colour: Colour = param(Colour.RED, "colour")  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        if self.trees < 1:
+            raise ValueError(f"trees must be at least 1, not {self.trees}")
+
+
+@dataclass(frozen=True)
+class Stack(Learner):
+    name: ClassVar[str] = "stack"
+    base: BudgetedLearner = param(Trees(rate=0.5), "what it stands on")  # noqa: RUF009
+    share: float = param(0.5, "share")
+
+
+@dataclass(frozen=True)
+class OnTrees(Learner):
+    name: ClassVar[str] = "on-trees"
+    base: Trees | None = param(None, "trees it may stand on")  # noqa: RUF009
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry(learners={"trees": Trees, "stack": Stack, "on-trees": OnTrees})  # type: ignore[dict-item]
+
+
+def test_fields_carry_type_default_and_documentation() -> None:
+    found = {p.name: p for p in parameters(Trees)}
+    assert found["trees"].default == 300
+    assert found["trees"].doc == "number of trees"
+    assert found["depth"].kind == "a whole number or none"
+    assert found["widths"].kind == "a list, each a number"
+
+
+def test_a_list_is_a_grid_and_several_grids_are_their_product(registry: Registry) -> None:
+    made = expand(Trees, {"trees": [10, 20], "rate": [0.1, 0.2]}, registry)
+    assert [(m.trees, m.rate) for m in made] == [(10, 0.1), (10, 0.2), (20, 0.1), (20, 0.2)]
+
+
+def test_for_a_tuple_field_a_list_is_one_value_and_a_list_of_lists_a_grid(
+    registry: Registry,
+) -> None:
+    assert [m.widths for m in expand(Trees, {"widths": [3, 4]}, registry)] == [(3.0, 4.0)]
+    grid = expand(Trees, {"widths": [[3], [4, 5]]}, registry)
+    assert [m.widths for m in grid] == [(3.0,), (4.0, 5.0)]
+
+
+def test_whole_numbers_become_floats_where_a_number_is_wanted(registry: Registry) -> None:
+    rate = build(Trees, {"rate": 1}, registry).rate
+    assert rate == 1.0
+    assert isinstance(rate, float)
+
+
+def test_the_word_none_means_no_value_where_that_is_allowed(registry: Registry) -> None:
+    assert build(Trees, {"depth": "none"}, registry).depth is None
+
+
+def test_an_enumeration_is_written_as_its_value(registry: Registry) -> None:
+    assert build(Trees, {"colour": "blue"}, registry).colour is Colour.BLUE
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ({"treees": 3}, "unknown parameter 'treees': did you mean trees?"),
+        ({"trees": 3.5}, "trees: a whole number is wanted, not 3.5"),
+        ({"trees": True}, "trees: a whole number is wanted, not true"),
+        ({"trees": "many"}, 'trees: a whole number is wanted, not "many"'),
+        ({"rate": float("nan")}, "rate: a number is wanted, not nan"),
+        ({"fast": 1}, "fast: true or false is wanted, not 1"),
+        ({"order": "worst"}, 'order: one of best, level is wanted, not "worst"'),
+        ({"widths": 3}, "widths: a list, each a number is wanted, not 3"),
+        ({"trees": []}, "trees: the grid is empty"),
+        ({"trees": 0}, "trees must be at least 1, not 0"),
+        ({"colour": "green"}, "colour: one of red, blue is wanted"),
+    ],
+)
+def test_a_wrong_name_or_type_is_one_line(
+    registry: Registry, table: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        expand(Trees, table, registry, "suites/x.toml")
+    assert line in str(caught.value)
+    assert str(caught.value).startswith("suites/x.toml")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_learner_field_takes_a_name(registry: Registry) -> None:
+    assert build(Stack, {"base": "trees"}, registry).base == Trees()
+
+
+def test_a_learner_field_takes_a_table_with_grids(registry: Registry) -> None:
+    made = expand(Stack, {"base": {"learner": "trees", "trees": [1, 2]}}, registry)
+    assert [m.base for m in made] == [Trees(trees=1), Trees(trees=2)]
+
+
+def test_a_table_without_a_learner_changes_the_default(registry: Registry) -> None:
+    assert build(Stack, {"base": {"trees": 7}}, registry).base == Trees(trees=7, rate=0.5)
+
+
+def test_learners_nest_in_learners(registry: Registry) -> None:
+    inner = {"learner": "stack", "base": {"trees": 5}}
+    assert build(Stack, {"base": inner}, registry).base.base == Trees(trees=5, rate=0.5)
+
+
+def test_a_learner_of_the_wrong_kind_is_refused(registry: Registry) -> None:
+    with pytest.raises(UsageError, match="a trees is wanted, not stack"):
+        build(OnTrees, {"base": "stack"}, registry)
+
+
+def test_a_nested_table_needs_a_name_where_there_is_no_default(registry: Registry) -> None:
+    with pytest.raises(UsageError, match="say which learner"):
+        build(OnTrees, {"base": {"trees": 5}}, registry)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("miser.trees=300", 300),
+        ("miser.trees=[100, 300]", [100, 300]),
+        ("miser.charge=node", "node"),
+        ('miser.charge="node"', "node"),
+        ("miser.rate=1e-3", 0.001),
+        ("miser.fast=true", True),
+        ("miser.base={learner='trees'}", {"learner": "trees"}),
+        ("miser.x=1\ny=2", "1\ny=2"),
+    ],
+)
+def test_settings_are_toml_literals_and_bare_words_are_text(text: str, value: Any) -> None:
+    assert parse_setting(text).value == value
+
+
+@pytest.mark.parametrize("text", ["trees=3", "miser.trees", "=3", "miser.=3", "miser..trees=3"])
+def test_a_setting_without_learner_parameter_and_value_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="write it as LEARNER"):
+        parse_setting(text)
+
+
+def test_a_setting_reaches_into_a_nested_learner(registry: Registry) -> None:
+    setting = parse_setting("stack.base.trees=40")
+    table = with_setting({"base": "trees"}, setting.path, setting.value)
+    assert build(Stack, table, registry).base == Trees(trees=40)
+    table = with_setting({}, setting.path, setting.value)
+    assert build(Stack, table, registry).base == Trees(trees=40, rate=0.5)
+
+
+def test_a_setting_holds_for_every_learner_of_a_grid(registry: Registry) -> None:
+    table = with_setting({"base": ["trees", {"trees": 9}]}, ("base", "rate"), 0.25)
+    made = expand(Stack, table, registry)
+    assert [m.base for m in made] == [Trees(rate=0.25), Trees(trees=9, rate=0.25)]
+
+
+def test_a_setting_below_a_plain_parameter_is_refused() -> None:
+    with pytest.raises(UsageError, match="'trees' holds no learner"):
+        with_setting({"trees": 3}, ("trees", "more"), 1)
+
+
+def test_json_names_nested_learners_and_spells_numbers_one_way() -> None:
+    assert as_json(Stack(base=Trees(rate=1), share=1)) == {  # type: ignore[arg-type]
+        "base": {
+            "learner": "trees",
+            "trees": 300,
+            "rate": 1.0,
+            "order": "best",
+            "depth": None,
+            "widths": [1.0, 2.0],
+            "fast": False,
+            "colour": "red",
+        },
+        "share": 1.0,
+    }
+
+
+def test_a_learner_survives_the_way_to_another_process() -> None:
+    learner = Stack(base=Stack(base=Trees(trees=3, widths=(1, 2), depth=4)))
+    assert decode(encode(learner)) == learner
+
+
+def test_a_class_inside_a_function_may_use_names_out_of_reach(registry: Registry) -> None:
+    Number = int
+
+    @dataclass(frozen=True)
+    class Local(Learner):
+        name: ClassVar[str] = "local"
+        trees: Number = param(3, "number of trees")  # type: ignore[valid-type]
+        rate: float = param(0.1, "shrinkage")
+
+    assert build(Local, {"trees": 5, "rate": 1}, registry) == Local(5, 1.0)
+    with pytest.raises(UsageError, match="rate: a number is wanted"):
+        build(Local, {"rate": "fast"}, registry)

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toys
+
+from bench_core import InputError, UsageError
+from bench_core.api import plan
+
+PLUGINS = ("toys",)
+
+
+def made(**options: Any) -> Any:
+    return plan(plugins=PLUGINS, **options)
+
+
+@pytest.fixture
+def suite(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = home / "suites"
+    folder.mkdir()
+    (folder / "toys.toml").write_text(toys.SUITE)
+    monkeypatch.setenv("TOY_SUITES", str(folder))
+    return folder / "toys.toml"
+
+
+def test_a_fit_that_several_trials_stand_on_is_planned_once(home: Path) -> None:
+    p = made(data="toy-rank", learners="toy-stacked", settings="toy-stacked.shrink=[0.5, 0.25, 1]")
+    names = [f.learner_name for f in p.fits]
+    assert names == ["toy-prefix", "toy-stacked", "toy-stacked", "toy-stacked"]
+    base = p.fits[0].key
+    assert [list(f.needs.values()) for f in p.fits[1:]] == [[base]] * 3
+    assert len(p.trials) == 3
+
+
+def test_a_need_that_is_also_asked_for_is_one_fit(home: Path) -> None:
+    p = made(
+        data="toy-rank",
+        learners=["toy-stacked", "toy-prefix"],
+        settings=["toy-prefix.tradeoff=0.0"],
+    )
+    assert [f.learner_name for f in p.fits] == ["toy-prefix", "toy-stacked"]
+
+
+def test_a_suite_gives_grids_metrics_reference_and_claims(suite: Path) -> None:
+    p = made(suite="toys")
+    assert (p.suite, p.title, p.profile) == ("toys", "Toys", "quick")
+    assert p.metrics == ("ndcg@5", "precision@5")
+    assert p.claims == ({"text": "toys are cheap"},)
+    assert [t.learner for t in p.trials] == ["toy-prefix"] * 2 + ["toy-stacked"] * 2
+
+
+def test_the_reference_is_on_the_board_even_where_it_was_not_asked_for(suite: Path) -> None:
+    p = made(suite="toys", learners="toy-stacked")
+    assert {t.learner for t in p.trials} == {"toy-prefix", "toy-stacked"}
+
+
+def test_the_reference_alone_is_scored_on_cheap_training_rows(suite: Path) -> None:
+    splits = {t.learner: t.splits for t in made(suite="toys").trials}
+    assert splits == {
+        "toy-prefix": ("train", "valid", "test"),
+        "toy-stacked": ("valid", "test"),
+    }
+
+
+def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite: Path) -> None:
+    p = made(suite="toys")
+    assert [(d.name, d.stand_in, d.stand_in_for) for d in p.datasets] == [
+        ("toy-rank", True, "toy-licensed")
+    ]
+    assert any(w.startswith("STAND-IN: licensed.txt of toy-licensed") for w in p.warnings)
+    assert all(t.stand_in for t in p.trials)
+
+
+def test_real_data_is_used_where_it_is_there(suite: Path, home: Path) -> None:
+    (home / "data" / "licensed.txt").write_text("x")
+    p = made(suite="toys")
+    assert [(d.name, d.stand_in) for d in p.datasets] == [("toy-licensed", False)]
+    assert p.warnings == ()
+
+
+def test_strict_data_makes_an_absent_file_an_error(suite: Path) -> None:
+    with pytest.raises(InputError, match=r"no file licensed\.txt"):
+        made(suite="toys", strict_data=True)
+
+
+def test_data_restricts_a_suite(suite: Path) -> None:
+    assert [d.name for d in made(suite="toys", data="toy-rank").datasets] == ["toy-rank"]
+    with pytest.raises(UsageError, match="restricts it: unknown data set 'toy-binary'"):
+        made(suite="toys", data="toy-binary")
+
+
+def test_seeds_and_folds_multiply_the_trials(home: Path) -> None:
+    p = made(
+        data="toy-rank",
+        learners="toy-prefix",
+        seeds=[0, 3],
+        folds=[0, 1],
+        settings="toy-prefix.tradeoff=0.5",
+    )
+    assert [(t.fold, t.seed) for t in p.trials] == [(0, 0), (0, 3), (1, 0), (1, 3)]
+    assert len({t.fingerprint for t in p.trials}) == 4
+
+
+def test_a_fold_that_is_not_there_is_refused(home: Path) -> None:
+    with pytest.raises(UsageError, match="toy-rank has folds 0 to 1, not 2"):
+        made(data="toy-rank", learners="toy-prefix", folds=2)
+
+
+def test_all_leaves_unsuitable_learners_out_with_a_note(home: Path) -> None:
+    p = made(data="digits", learners="all")
+    assert "toy-prefix" not in {t.learner for t in p.trials}
+    assert any(n.startswith("skipped: toy-prefix does binary") for n in p.notes)
+
+
+def test_a_named_unsuitable_learner_is_a_skipped_trial_beside_others(home: Path) -> None:
+    p = made(data="digits", learners=["toy-prefix", "toy-broken"])
+    reasons = dict(p.skipped)
+    skipped = [t.learner for t in p.trials if t.key in reasons]
+    assert set(skipped) == {"toy-prefix"}
+    assert "digits is multiclass" in next(iter(reasons.values()))
+
+
+def test_only_unsuitable_learners_is_an_error(home: Path) -> None:
+    with pytest.raises(UsageError, match="nothing to run: toy-prefix does binary, ranking"):
+        made(data="digits", learners="toy-prefix")
+
+
+def test_a_learner_with_a_trade_off_gets_the_default_grid(home: Path) -> None:
+    from bench_core.choices import TRADEOFFS
+
+    p = made(data="toy-rank", learners="toy-prefix")
+    assert tuple(t.params["tradeoff"] for t in p.trials) == TRADEOFFS
+
+
+def test_a_setting_replaces_a_suites_grid(suite: Path) -> None:
+    p = made(suite="toys", settings="toy-prefix.tradeoff=0.25")
+    prefix = [t.params["tradeoff"] for t in p.trials if t.learner == "toy-prefix"]
+    assert prefix == [0.25]
+
+
+def test_options_of_a_data_set_are_set_alike_and_show_in_its_name(home: Path) -> None:
+    p = made(data="toy-rank", learners="toy-prefix", settings="toy-rank.queries=7")
+    assert p.datasets[0].name == "toy-rank(queries=7)"
+    assert p.datasets[0].queries["train"] == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({}, "nothing to run: give --suite"),
+        ({"data": "nowhere.csv"}, "unknown data set or file 'nowhere.csv'"),
+        ({"data": "toy-rank", "learners": "toy-prefx"}, "did you mean toy-prefix"),
+        ({"data": "toy-rank", "settings": "toy-prefix.x=1"}, "unknown parameter 'x'"),
+        ({"data": "toy-rank", "settings": "nobody.x=1"}, "unknown learner or data set 'nobody'"),
+        ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
+        ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),
+        ({"data": "toy-rank", "test": "x.svm"}, "--test means nothing with a registered"),
+        ({"data": "toy-rank", "audit": "some"}, "--audit: unknown value 'some'"),
+        ({"data": "toy-rank", "executor": "dusk"}, "--executor: unknown value 'dusk'"),
+        ({"data": "toy-rank", "profile": "huge"}, "unknown profile 'huge'"),
+        ({"data": "toy-rank", "learners": [3]}, "3 is neither a name nor a learner"),
+        ({"data": "toy-rank", "nonsense": 3}, "unknown option 'nonsense'"),
+        ({"data": ["toy-rank", "toy-binary"], "costs": "c.csv"}, "--costs holds for one data set"),
+        ({"suite": "nope"}, "unknown suite 'nope'"),
+    ],
+)
+def test_a_contradiction_is_one_line(home: Path, options: dict[str, Any], line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        made(**{"learners": "toy-prefix", **options})
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (home / "results").exists()
+
+
+def keys(**options: Any) -> tuple[str, str]:
+    p = made(
+        data="toy-rank", learners="toy-prefix", **{"settings": "toy-prefix.tradeoff=1", **options}
+    )
+    return p.trials[0].fit, p.trials[0].key
+
+
+def test_the_same_request_has_the_same_keys(home: Path) -> None:
+    assert keys() == keys()
+
+
+def test_threads_workers_and_timeouts_do_not_enter_the_keys(home: Path) -> None:
+    assert keys() == keys(threads=3, workers=5, timeout=9, memory=1 << 40)
+
+
+def test_a_further_metric_changes_the_score_key_alone(home: Path) -> None:
+    one, two = keys(metrics="ndcg@5"), keys(metrics=["ndcg@5", "precision@5"])
+    assert one[0] == two[0]
+    assert one[1] != two[1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"settings": "toy-prefix.tradeoff=2"},
+        {"settings": ["toy-prefix.tradeoff=1", "toy-rank.queries=9"]},
+        {"seeds": 1},
+        {"folds": 1},
+        {"metrics": "precision@5"},
+    ],
+)
+def test_what_a_fit_depends_on_changes_its_key(home: Path, options: dict[str, Any]) -> None:
+    assert keys()[0] != keys(**options)[0]
+
+
+def test_other_prices_change_the_fit_key(home: Path) -> None:
+    (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
+    assert keys()[0] != keys(costs="costs.txt")[0]
+
+
+def test_a_cost_file_reaches_the_trials(home: Path) -> None:
+    (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
+    p = made(data="toy-rank", learners="toy-prefix", costs="costs.txt")
+    assert p.datasets[0].price_of_everything == 40.0
+    assert all(t.prices is not None for t in p.trials)
+
+
+def test_the_run_is_named_by_its_content(home: Path) -> None:
+    assert made(data="toy-rank", learners="toy-prefix").run.startswith("toy-rank-quick-")
+    two = [made(data="toy-rank", learners="toy-prefix", seeds=s).run for s in (0, 1)]
+    assert two[0] != two[1]
+
+
+def test_the_time_is_unknown_before_anything_was_timed(home: Path) -> None:
+    assert made(data="toy-rank", learners="toy-prefix").seconds is None
