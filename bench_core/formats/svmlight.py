@@ -23,7 +23,7 @@ from bench_core.errors import InputError
 from bench_core.formats.linegrammar import LARGEST, LineError, number, parse_line
 from bench_core.formats.texts import read_bytes, read_text
 
-SMALL = 1 << 18
+SMALL = 1 << 22
 """Files up to this many bytes are read without compiling anything."""
 SIDE_CARS = (".query", ".group")
 MOST_FEATURES = 1_000_000
