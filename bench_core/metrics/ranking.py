@@ -8,6 +8,10 @@ Queries without a relevant document score 0 and are counted in ``unjudged``; ``e
 them 1, ``empty=skip`` weight 0. For ndcg and err such a query has no grade above 0, for the
 others no grade of at least ``relevant`` (default 1).
 
+Copies are never made: up to a cut-off memory does not grow with multiplicity, nor does time, but
+for err (cut-off times the documents of a tie group). Without a cut-off both grow with the documents
+of the longest query, err with the square of a tie group.
+
 Grades are >= 0. Infinite scores are allowed and tie with one another; NaN is refused.
 """
 
