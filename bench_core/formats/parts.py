@@ -164,8 +164,8 @@ def _groups(table: Table, query: str) -> tuple[Queries, NDArray[np.uint64]]:
     for start in starts.tolist():
         if ids[start] in seen:
             raise InputError(
-                f"{table.place(start)}: query {ids[start]!r} is split: it came before, with other "
-                "queries between; put its lines together"
+                f"{table.place(start)}: query {str(ids[start])!r} is split: it came before, "
+                "with other queries between; put its lines together"
             )
         seen[ids[start]] = start
     digests = [

@@ -117,7 +117,8 @@ class _Job:
 
 
 def _content(path: Path) -> Bytes:
-    if path.suffix == ".gz" or not path.is_file() or path.stat().st_size <= SMALL:
+    plain = path.suffix != ".gz" and path.is_file()
+    if not plain or path.stat().st_size <= max(SMALL, 0):
         return np.frombuffer(read_bytes(path), dtype=np.uint8)
     try:
         return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
@@ -287,8 +288,9 @@ def _pieces(content: Bytes, wanted: int) -> list[_Piece]:
 
     marks = [0]
     for part in range(1, wanted):
-        mark = min(_line_end(content, len(content) * part // wanted) + 1, len(content))
-        marks.append(max(mark, marks[-1]))
+        mark = _line_end(content, len(content) * part // wanted) + 1
+        if mark + len(PADDING) <= len(content):  # kernels may look that far beyond a piece
+            marks.append(max(mark, marks[-1]))
     pieces = [_Piece(content, a, b) for a, b in pairwise(marks) if a < b]
     last = np.concatenate([content[marks[-1] :], np.frombuffer(PADDING, dtype=np.uint8)])
     return [*pieces, _Piece(last, 0, len(last), marks[-1])]

@@ -125,6 +125,8 @@ def read_table(path: str | Path) -> Table:
     names = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
     _refuse_header(path, names)
     frame = _parse(path, raw, sep=separator, header=0)
+    if not len(frame):
+        raise InputError(f"{path}: no rows below the header; get the file again or name another")
     frame.columns = names
     table = Table(path, frame, raw)
     _refuse_short_rows(table, separator, len(names))
@@ -162,7 +164,7 @@ def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
             BytesIO(raw),
             encoding="utf-8-sig",
             na_values=list(MISSING),
-            float_precision="round_trip",
+            **_exact_numbers(),
             low_memory=False,
             index_col=False,
             **options,
@@ -170,6 +172,14 @@ def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
+
+
+def _exact_numbers() -> dict[str, str]:
+    """Older pandas rounds to the nearest number only on request, newer ones refuse the request."""
+    import pandas as pd
+
+    major, minor = (int(part) for part in pd.__version__.split(".")[:2])
+    return {"float_precision": "round_trip"} if (major, minor) < (3, 1) else {}
 
 
 def _read_parquet(path: Path) -> Table:
