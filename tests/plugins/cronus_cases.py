@@ -139,3 +139,21 @@ def walk(e: Ensemble, tree: int, x: Any) -> tuple[float, list[int]]:
         left = e.missing_left[node] if np.isnan(x[f]) else x[f] <= e.threshold[node]
         node = int(e.left[node] if left else e.right[node])
     return float(e.value[node]), tested
+
+
+def stumps(features: list[int], cuts: list[float], low: list[float], high: list[float]) -> Ensemble:
+    """One split each: ``low`` where x <= cut, else ``high``."""
+    count = len(features)
+    leaf = [-1, -1]
+    return Ensemble(
+        start=np.arange(0, 3 * count + 1, 3, dtype=np.int32),
+        feature=np.array([[f, *leaf] for f in features], np.int32).ravel(),
+        threshold=np.array([[c, 0.0, 0.0] for c in cuts], np.float32).ravel(),
+        left=np.array([[3 * t + 1, *leaf] for t in range(count)], np.int32).ravel(),
+        right=np.array([[3 * t + 2, *leaf] for t in range(count)], np.int32).ravel(),
+        missing_left=np.zeros(3 * count, bool),
+        value=np.array([[0.0, a, b] for a, b in zip(low, high, strict=True)]).ravel(),
+        output=np.zeros(count, np.int32),
+        base=np.zeros(1),
+        features=max(features) + 1,
+    )

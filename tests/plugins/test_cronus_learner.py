@@ -14,7 +14,7 @@ from bench_plugins.cronus.learner import gentle_drop, price_of_cost
 from bench_plugins.cronus.objective import Cascade
 from bench_plugins.cronus.serving import staged
 from bench_plugins.staged import StagedModel
-from cronus_cases import Context, Fixed, forest, walk
+from cronus_cases import Context, Fixed, forest, stumps, walk
 
 from bench_core import Examples, Features, InputError, Prices, Queries, Task, UsageError, price_list
 
@@ -102,7 +102,7 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
         assert set(np.flatnonzero(sensors[i])) == bought
         assert splits[i] == len(tested)
         if task == Task.BINARY and rejected:
-            assert found.scores[i] == pytest.approx(-2.0 - log(3.5))
+            assert found.scores[i] == pytest.approx(-2.0)
         elif not rejected and (task == Task.BINARY or kind is CronusSingle):
             assert found.scores[i] == pytest.approx(score)  # else only the order counts
     assert kind is CronusSingle or 0.1 < np.mean(gone) < 0.95
@@ -127,6 +127,31 @@ def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score() ->
         assert (np.diff(scores[by_key]) >= -1e-9).all()
         distinct = [keys[a] != keys[b] for a, b in pairwise(by_key)]
         assert (np.diff(scores[by_key])[distinct] > 0).all()
+
+
+def test_binary_scores_are_corrected_for_the_class_weight() -> None:
+    # one stump that separates perfectly: f is the weighted mean label on each side, +1 or -1
+    X = np.repeat([[0.0], [1.0]], 50, axis=0).astype(np.float32)
+    train = Examples(X, np.repeat([0.0, 1.0], 50))
+    stump = stumps([0], [0.5], [-0.1], [0.1])
+    learner = CronusSingle(base=Fixed(stump), tradeoff=0.0, rho_last=0.0, positive_weight=2.0)
+    model = learner.fit(train, train, Prices.additive(np.ones(1)), Context(Task.BINARY))
+    scores = last(model, train.features).scores
+    np.testing.assert_allclose(scores, np.repeat([-2.0, 2.0], 50) - log(2.0), rtol=1e-6)
+
+
+def test_class_weights_are_the_papers_for_ranking_and_none_for_binary() -> None:
+    usual, three, one = (CronusInit(positive_weight=w) for w in (None, 3.5, 1.0))
+    for task, same in ((Task.RANKING, three), (Task.BINARY, one)):
+        train = ranking() if task == Task.RANKING else binary()
+        trees = forest(3, train.X, train.y, trees=12)
+        a, b = (
+            replace(x, base=Fixed(trees)).fit(train, train, prices(), Context(task))
+            for x in (usual, same)
+        )
+        np.testing.assert_array_equal(
+            last(a, train.features).scores, last(b, train.features).scores
+        )
 
 
 def test_rejected_rows_may_keep_their_stage_score() -> None:

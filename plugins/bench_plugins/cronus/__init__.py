@@ -28,6 +28,8 @@ Departures:
   does not use has |b| taken as ``cut_off``, so that it enters if the loss falls faster than rho.
 - After each stage's descent the stage is offered to vanish, which happens if that lowers eq. (8).
   No update is accepted that raises eq. (8).
+- The class weight 3.5 is the paper's for rare relevant documents. Binary tasks default to 1, which
+  the paper calls usual for balanced data: shrunken scores under other weights lose their zero.
 - d_k uses the rows' multiplicity but not the class weights: cost knows no classes.
 - The tree price e_t is the price of a tree plus that of the splits on the training rows' mean path.
 - ``drop`` is reduced where the initial gates would leave fewer rows than ``keep`` times the share

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_core import (
     BudgetedLearner,
@@ -19,7 +22,7 @@ from bench_core import (
 )
 from bench_plugins.cronus.dictionary import dictionary
 from bench_plugins.cronus.initialise import initialise
-from bench_plugins.cronus.objective import Cascade, FloatArray, Penalty, Problem
+from bench_plugins.cronus.objective import Cascade, Penalty, Problem
 from bench_plugins.cronus.optimise import Settings, optimise, position
 from bench_plugins.cronus.serving import staged
 from bench_plugins.gbrt import GBRT
@@ -45,9 +48,11 @@ class CronusSingle:
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
         GBRT(), "learner whose boosted trees are the dictionary"
     )
-    tradeoff: float = param(0.5, "price of all features in units of the constant's training loss")
-    rho_last: float = param(3e-4, "l1 weight of the last (here: only) stage; set it on validation")
-    positive_weight: float = param(3.5, "loss weight of positive rows (w+); negatives weigh 1")
+    tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
+    rho_last: float = param(1e-4, "l1 weight of the last (here: only) stage; set it on validation")
+    positive_weight: float | None = param(
+        None, "loss weight of positive rows (w+), negatives 1; none: 3.5 for ranking, 1 for binary"
+    )
     relevant_grade: int = param(3, "ranking: a document is positive iff its grade is at least this")
     cut_off: float = param(1e-4, "smaller tree weights become exact zeros (1 is the base's own)")
     iterations: int = param(200, "re-weighted least-squares solutions per stage, at most")
@@ -55,7 +60,7 @@ class CronusSingle:
     def __post_init__(self) -> None:
         _at_least(self, 0.0, "tradeoff", "rho_last", "cut_off")
         _at_least(self, 1, "iterations", "relevant_grade")
-        if not (0 < self.positive_weight < np.inf and self.cut_off > 0):
+        if not (0 < self._weight(Task.RANKING) < np.inf and self.cut_off > 0):
             raise ValueError("positive_weight and cut_off must be > 0 and finite")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
@@ -69,14 +74,22 @@ class CronusSingle:
 
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
         ensemble = _ensemble(self.base, context)
         positive = _positive(self, train, context.task)
-        problem = _problem(self, ensemble, train, positive, prices, context.threads)
-        lam = price_of_cost(problem, self.tradeoff, prices.everything)
-        # one BLAS thread: the result must not depend on their number, and idle ones spin
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
+            share = train.weights / train.weights.sum()
+            trees = dictionary(ensemble, train.X, share, prices, context.threads)
+            problem = Problem(
+                columns=trees.columns,
+                y=np.where(positive, 1.0, -1.0),
+                weight=share * np.where(positive, self._weight(context.task), 1.0),
+                share=share,
+                tree_cost=trees.tree_cost,
+                sensor_cost=prices.sensor,
+                needs=trees.needs,
+                slope=self._slope,
+            )
+            lam = price_of_cost(problem, self.tradeoff, prices.everything)
             cascade, penalty = self._fitted(problem, lam, context)
             end = position(problem, penalty, cascade)
         facts = {
@@ -93,10 +106,14 @@ class CronusSingle:
             ensemble,
             prices,
             binary=context.task == Task.BINARY,
-            positive_weight=self.positive_weight,
+            positive_weight=self._weight(context.task),
             rejected=self._rejected,
             facts=facts,
         )
+
+    def _weight(self, task: Task) -> float:
+        usual = 3.5 if task == Task.RANKING else 1.0
+        return usual if self.positive_weight is None else self.positive_weight
 
     @property
     def _slope(self) -> float:
@@ -127,7 +144,7 @@ class CronusInit(CronusSingle):
 
     name: ClassVar[str] = "cronus-init"
 
-    rho_first: float = param(3e-4, "l1 weight of all stages but the last; set it on validation")
+    rho_first: float = param(1e-4, "l1 weight of all stages but the last; set it on validation")
     stages: int = param(10, "number of stages K; needless ones vanish")
     drop: float = param(0.15, "share of the arriving rows that each initial gate rejects")
     delta: float = param(1.3, "cost counts delta^(K-k) times more in stage k of the initialisation")
@@ -217,6 +234,17 @@ class Cronus(CronusInit):
         return end.cascade, penalty
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """The result must not depend on how many there are, and idle ones spin."""
+    import scipy.linalg
+    import scipy.optimize  # noqa: F401
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
 def price_of_cost(problem: Problem, tradeoff: float, everything: float) -> float:
     """lambda of eq. (8): ``tradeoff`` times the constant's mean loss, per price of all features.
 
@@ -252,8 +280,8 @@ def _ensemble(base: BudgetedLearner, context: FitContext) -> Ensemble:
     return found
 
 
-def _positive(learner: CronusSingle, train: Examples, task: Task) -> FloatArray:
-    """+1 and -1 per row, shape (n,)."""
+def _positive(learner: CronusSingle, train: Examples, task: Task) -> NDArray[np.bool_]:
+    """Which rows are labelled +1, shape (n,)."""
     if task == Task.RANKING:
         positive = train.y >= learner.relevant_grade
         if not positive.any():
@@ -272,26 +300,4 @@ def _positive(learner: CronusSingle, train: Examples, task: Task) -> FloatArray:
             raise InputError(
                 f"{learner.name}: all training labels are {train.y[0]:g}; it needs both classes"
             )
-    return np.where(positive, 1.0, -1.0)
-
-
-def _problem(
-    learner: CronusSingle,
-    ensemble: Ensemble,
-    train: Examples,
-    y: FloatArray,
-    prices: Prices,
-    threads: int,
-) -> Problem:
-    share = train.weights / train.weights.sum()
-    trees = dictionary(ensemble, train.X, share, prices, threads)
-    return Problem(
-        columns=trees.columns,
-        y=y,
-        weight=share * np.where(y > 0, learner.positive_weight, 1.0),
-        share=share,
-        tree_cost=trees.tree_cost,
-        sensor_cost=prices.sensor,
-        needs=trees.needs,
-        slope=learner._slope,
-    )
+    return np.asarray(positive)
