@@ -53,30 +53,36 @@ class PrefixModel:
 
     order: np.ndarray
     weight: np.ndarray
-    slow: float = 0.0
+    needs: np.ndarray  # bool (d, s): sensors by feature
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
-        n, d = features.X.shape
-        score = np.zeros(n)
+        score = np.zeros(len(features))
         for k, j in enumerate(self.order, start=1):
-            time.sleep(self.slow)
             score = score + self.weight[j] * np.nan_to_num(features.X[:, j].astype(np.float64))
-            mask = np.zeros((1, d), dtype=bool)
-            mask[0, self.order[:k]] = True
+            mask = self.needs[self.order[:k]].any(axis=0, keepdims=True)
             yield answer(k, score.copy(), mask, splits=k)
 
     def state(self) -> dict[str, Any]:
-        return {"order": self.order, "weight": self.weight, "slow": self.slow}
+        return {"order": self.order, "weight": self.weight, "needs": self.needs}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> PrefixModel:
         return cls(**state)
 
 
-def correlate(train: Examples) -> np.ndarray:
-    X = np.nan_to_num(np.asarray(train.X, dtype=np.float64))
-    y = train.y - train.y.mean()
-    return (X * y[:, None]).mean(axis=0) / (X.std(axis=0) + 1e-9)
+def correlate(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    X = np.nan_to_num(np.asarray(X, dtype=np.float64))
+    y = y - np.average(y, weights=weights)
+    X = X - np.average(X, axis=0, weights=weights)
+    both = np.average(X * y[:, None], axis=0, weights=weights)
+    return both / np.average(X**2, axis=0, weights=weights)
+
+
+def needs(prices: Prices) -> np.ndarray:
+    mask = np.zeros((prices.features, prices.sensors), dtype=bool)
+    for j in range(prices.features):
+        mask[j, prices.of(j)] = True
+    return mask
 
 
 @dataclass(frozen=True)
@@ -100,9 +106,10 @@ class Prefix:
         for step in range(4):
             time.sleep(self.seconds / 4)
             context.progress(step + 1, 4)
-        weight = correlate(train)
-        value = np.abs(weight) / (1 + self.tradeoff * prices.feature_price())
-        return PrefixModel(np.argsort(-value), weight)
+        weight = correlate(train.X, train.y, train.weights)
+        share = prices.feature_price() / prices.everything
+        value = np.abs(weight) / (1 + 40 * self.tradeoff * share)
+        return PrefixModel(np.argsort(-value), weight, needs(prices))
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ class Stacked:
     ) -> PrefixModel:
         log(f"{self.name} {self.shrink:g}")
         below = context.fitted(self.base)
-        return PrefixModel(below.order, below.weight * self.shrink)
+        return PrefixModel(below.order, below.weight * self.shrink, needs(prices))
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,20 @@ class Broken:
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.how == "exit":
             os._exit(3)
-        return PrefixModel(np.array([object()]), np.zeros(1))
+        return PrefixModel(np.array([object()]), np.zeros(1), np.zeros((1, 1)))
+
+
+@dataclass(frozen=True)
+class Busy(Prefix):
+    """Keeps the interpreter's lock for a very long time."""
+
+    name: ClassVar[str] = "toy-busy"
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> PrefixModel:
+        sum(range(10**13))
+        raise AssertionError("that took years")
 
 
 @dataclass(frozen=True)
@@ -264,7 +284,7 @@ text = "toys are cheap"
 
 @hookimpl
 def bench_learners() -> list[type]:
-    return [Prefix, Stacked, Broken, OnBroken]
+    return [Prefix, Stacked, Broken, OnBroken, Busy]
 
 
 @hookimpl

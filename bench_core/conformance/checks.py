@@ -1,0 +1,213 @@
+"""The promises a learner makes, one function each.
+
+Every function takes a learner and a task's splits and raises ``ConformanceError`` (one line) where
+the learner breaks the promise that the function's docstring states.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.audit import gather, replay
+from bench_core.conformance.tasks import fit, with_copies
+from bench_core.costs import Prices
+from bench_core.data import Examples, Features, Splits
+from bench_core.prediction import Prediction
+from bench_core.scoring import ContractError, predict_block, predict_split
+from bench_core.scoring import Path as ScoredPath
+
+TOLERANCE = 1e-9
+COPIES_TOLERANCE = 1e-6
+SCALE = 1024.0  # a power of two: rescaling is exact in binary
+
+
+class ConformanceError(AssertionError):
+    """A learner breaks a promise; the message says which and how."""
+
+
+def check_parameters(learner: Any, splits: Splits) -> None:
+    """A learner is a frozen dataclass whose fields are documented and have JSON values.
+
+    It has ``name``, ``tasks`` and ``code``, and comes back equal from what is sent to a worker.
+    """
+    from bench_core.parameters import as_json, parameters
+    from bench_core.references import decode, encode
+
+    cls = type(learner)
+    if not is_dataclass(learner) or not cls.__dataclass_params__.frozen:
+        raise ConformanceError("it is no frozen dataclass")
+    for attribute in ("name", "tasks", "code"):
+        if attribute in {f.name for f in fields(learner)} or not hasattr(cls, attribute):
+            raise ConformanceError(f"{attribute} must be a ClassVar of the class")
+    for p in parameters(cls):
+        if not p.doc:
+            raise ConformanceError(f"parameter {p.name} has no documentation: use param()")
+    json.dumps(as_json(learner))
+    if decode(encode(learner)) != learner:
+        raise ConformanceError("it does not come back equal from its JSON form")
+
+
+def check_contract(learner: Any, splits: Splits) -> None:
+    """Paths have 1 to 100 points, alike on all blocks; shapes, finite scores and bills hold."""
+    _path(fit(learner, splits), splits.test, splits)
+
+
+def check_state(learner: Any, splits: Splits) -> None:
+    """``state`` is arrays and JSON; a model rebuilt from it predicts the same bits."""
+    from bench_core.states import StateError, load_model, save_model
+
+    model = fit(learner, splits)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "model.npz"
+        try:
+            save_model(place, model)
+        except StateError as error:
+            raise ConformanceError(str(error)) from error
+        again = load_model(place)
+    _same(_path(model, splits.test, splits), _path(again, splits.test, splits), 0.0, "reloaded")
+
+
+def check_repeatable(learner: Any, splits: Splits) -> None:
+    """Two fits with the same seed give the same model, whatever the number of threads."""
+    one = _path(fit(learner, splits, threads=1), splits.test, splits)
+    two = _path(fit(learner, splits, threads=2), splits.test, splits)
+    _same(one, two, TOLERANCE, "fitted again, with two threads")
+
+
+def check_blocks(learner: Any, splits: Splits) -> None:
+    """A query's result depends on nothing outside it: blocks of any size and order agree to 1e-9,
+    bills exactly."""
+    model = fit(learner, splits)
+    features = splits.test.features
+    whole = _predict(model, features, splits)
+    units = len(features) if features.queries is None else len(features.queries)
+    rng = np.random.default_rng(0)
+    for chosen in [[u] for u in range(min(units, 20))] + [rng.permutation(units)[: units // 2]]:
+        block, rows, _ = gather(features, np.asarray(chosen))
+        part = _predict(model, block, splits)
+        _same_answers(whole, part, rows, splits.prices)
+
+
+def check_own_arrays(learner: Any, splits: Splits) -> None:
+    """A prediction keeps its values after the next one was made."""
+    model = fit(learner, splits)
+    kept, copies = [], []
+    for prediction in model.predict_path(splits.test.features):
+        kept.append(prediction)
+        copies.append((np.array(prediction.scores), _bits(prediction, len(splits.test))))
+    for prediction, (scores, bits) in zip(kept, copies, strict=True):
+        same = np.array_equal(prediction.scores, scores)
+        if not same or not np.array_equal(_bits(prediction, len(splits.test)), bits):
+            raise ConformanceError(f"the prediction at {dict(prediction.point)} changed later")
+
+
+def check_audit(learner: Any, splits: Splits) -> None:
+    """At every point of every query the model reads only what it paid for (replay audit)."""
+    model = fit(learner, splits)
+    found = replay(model, splits.test, splits.prices, splits.classes, "full", seed="conformance")
+    if found.word != "verified":
+        raise ConformanceError(found.reason)
+
+
+def check_rescaled_costs(learner: Any, splits: Splits) -> None:
+    """A learner with ``tradeoff`` does not care about the unit of cost."""
+    if not hasattr(learner, "tradeoff"):
+        return
+    dear = replace(splits, prices=_scaled(splits.prices, SCALE))
+    one = _path(fit(learner, splits), splits.test, splits)
+    two = _path(fit(learner, dear), dear.test, dear)
+    two.cost /= SCALE
+    _same(one, two, TOLERANCE, "with all costs times 1024")
+
+
+def check_multiplicity(learner: Any, splits: Splits) -> None:
+    """Deterministic training on a row that stands for m copies equals training on the copies.
+
+    Learners that depend on the seed are let off: they must agree in distribution only.
+    """
+    seeds = [_path(fit(learner, splits, seed=s), splits.test, splits) for s in (0, 1)]
+    if not np.array_equal(seeds[0].scores, seeds[1].scores):
+        return
+    weighted, physical = with_copies(splits.train)
+    one = _path(fit(learner, replace(splits, train=weighted)), splits.test, splits)
+    two = _path(fit(learner, replace(splits, train=physical)), splits.test, splits)
+    _same(one, two, COPIES_TOLERANCE, "trained on physical copies")
+
+
+CHECKS = (
+    check_parameters,
+    check_contract,
+    check_state,
+    check_repeatable,
+    check_blocks,
+    check_own_arrays,
+    check_audit,
+    check_rescaled_costs,
+    check_multiplicity,
+)
+
+
+def _scaled(prices: Prices, factor: float) -> Prices:
+    return replace(
+        prices,
+        sensor=prices.sensor * factor,
+        split=prices.split * factor,
+        tree=prices.tree * factor,
+    )
+
+
+def _path(model: Any, examples: Examples, splits: Splits) -> ScoredPath:
+    try:
+        return predict_split(model, examples, splits.prices, splits.classes)
+    except ContractError as error:
+        raise ConformanceError(str(error)) from error
+
+
+def _predict(model: Any, features: Features, splits: Splits) -> list[Prediction]:
+    try:
+        return predict_block(model, features, splits.prices, splits.classes)
+    except ContractError as error:
+        raise ConformanceError(str(error)) from error
+
+
+def _same(one: ScoredPath, two: ScoredPath, tolerance: float, how: str) -> None:
+    if one.points != two.points:
+        raise ConformanceError(f"{how}: its path is another one")
+    for name in ("scores", "cost"):
+        a, b = getattr(one, name), getattr(two, name)
+        far = np.abs(a - b).max(initial=0.0)
+        if far > tolerance * np.abs(a).max(initial=0.0):
+            raise ConformanceError(f"{how}: its {name} differ by up to {far:.3g}")
+
+
+def _same_answers(
+    whole: list[Prediction], part: list[Prediction], rows: Any, prices: Prices
+) -> None:
+    if [dict(p.point) for p in whole] != [dict(p.point) for p in part]:
+        raise ConformanceError("its path depends on the block")
+    n = len(rows)
+    for a, b in zip(whole, part, strict=True):
+        at = f"at {dict(a.point)} on a block of {n} rows:"
+        scale = float(np.abs(a.scores).max(initial=0.0))
+        far = float(np.abs(np.asarray(a.scores)[rows] - b.scores).max(initial=0.0))
+        if far > TOLERANCE * scale:
+            raise ConformanceError(f"{at} its scores differ by {far:.3g}")
+        everything = int(max(rows)) + 1
+        total = max(everything, len(np.asarray(a.scores)))
+        if not np.array_equal(_bits(a, total)[rows], _bits(b, n)):
+            raise ConformanceError(f"{at} it buys other sensors")
+        for name in ("splits", "trees"):
+            counted = np.broadcast_to(getattr(a.bills["path"], name), (total,))[rows]
+            if not np.array_equal(counted, np.broadcast_to(getattr(b.bills["path"], name), (n,))):
+                raise ConformanceError(f"{at} it counts other {name}")
+
+
+def _bits(prediction: Prediction, n: int) -> Any:
+    bits = prediction.bills["path"].acquired.bits
+    return np.array(np.broadcast_to(bits, (n, bits.shape[1])))

@@ -1,0 +1,136 @@
+"""Small generated tasks that learners are checked on, one for each kind of task.
+
+Each has ten features of which some matter, missing values, prices with a shared sensor, a
+discounted group and a derived feature, and charges splits and trees. Arrays are read-only, as
+the harness hands them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bench_core.costs import DiscountGroup, Prices, price_list
+from bench_core.data import Examples, FloatArray, Queries, Splits, Task
+from bench_core.metrics import default_metric
+from bench_core.protocols import Array, Metric
+
+FEATURES = 10
+CLASSES = 3
+
+
+def prices() -> Prices:
+    """Features 2 and 3 share a sensor, 4 and 5 are a discounted group, 9 is derived."""
+    return price_list(
+        np.array([1.0, 1, 4, 4, 8, 6, 16, 2, 2, 0]),
+        shared=[[2, 3]],
+        discounted=[DiscountGroup((4, 5), (5.0, 3.0))],
+        derived={9: [0, 7]},
+        split=0.25,
+        tree=0.5,
+        unit="units",
+    )
+
+
+def task_splits(task: Task, rows: int = 400, seed: int = 0) -> Splits:
+    """Three splits for a kind of task."""
+    rng = np.random.default_rng([seed, list(Task).index(task)])
+    train, valid, test = (_part(task, n, rng) for n in (rows, rows // 2, rows // 2))
+    classes = {Task.BINARY: 2, Task.MULTICLASS: CLASSES}.get(task, 0)
+    names = tuple(f"f{j}" for j in range(FEATURES))
+    return Splits(
+        train, valid, test, prices=prices(), task=task, classes=classes, feature_names=names
+    )
+
+
+def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
+    X = rng.normal(size=(n, FEATURES))
+    X[:, 9] = X[:, 0] + X[:, 7]
+    X[:, 1] = np.round(X[:, 1])
+    signal = X[:, 0] + 0.7 * X[:, 2] * (X[:, 1] > 0) + 0.5 * X[:, 6] + 0.3 * rng.normal(size=n)
+    X[rng.random(X.shape) < 0.03] = np.nan
+    queries = None
+    if task == Task.RANKING:
+        sizes = _sizes(n, rng)
+        queries = Queries.from_sizes(sizes)
+    return Examples(_sealed(X.astype(np.float32)), _sealed(_labels(task, signal)), queries)
+
+
+def _sizes(n: int, rng: np.random.Generator) -> Array:
+    sizes: list[int] = []
+    while sum(sizes) < n:
+        sizes.append(min(int(rng.integers(1, 12)), n - sum(sizes)))
+    return np.array(sizes)
+
+
+def _labels(task: Task, signal: FloatArray) -> FloatArray:
+    if task == Task.REGRESSION:
+        return signal
+    if task == Task.BINARY:
+        return (signal > 0).astype(np.float64)
+    if task == Task.MULTICLASS:
+        return np.digitize(signal, [-0.6, 0.6]).astype(np.float64)
+    return np.clip(np.round(signal + 1), 0, 4)
+
+
+def _sealed(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
+
+
+def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
+    """The same rows with multiplicities, and as physical copies (whole queries stay together)."""
+    rng = np.random.default_rng([seed, 1])
+    copies = rng.integers(1, 4, len(examples))
+    rows = np.repeat(np.arange(len(examples)), copies)
+    queries = examples.queries
+    if queries is not None:
+        sizes = np.add.reduceat(copies, queries.boundaries[:-1])
+        queries = Queries.from_sizes(sizes)
+    weighted = replace(examples, multiplicity=copies)
+    physical = Examples(_sealed(examples.X[rows]), _sealed(examples.y[rows]), queries)
+    return weighted, physical
+
+
+@dataclass(slots=True)
+class Context:
+    """A ``FitContext`` without a harness: what is needed is fitted on the spot."""
+
+    splits: Splits
+    seed: int = 0
+    threads: int = 1
+
+    @property
+    def task(self) -> Task:
+        """What is predicted."""
+        return self.splits.task
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, 0 where there are none."""
+        return self.splits.classes
+
+    @property
+    def metric(self) -> Metric:
+        """The usual metric of the task."""
+        return default_metric(self.splits.task)
+
+    def fitted(self, learner: Any) -> Any:
+        """Fit a learner that another stands on."""
+        return fit(learner, self.splits, self.seed, self.threads)
+
+    def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
+        """Build, and seal as the harness's memory maps are."""
+        return {key: _sealed(np.array(array)) for key, array in build().items()}
+
+    def progress(self, done: int, total: int) -> None:
+        """Accept whatever progress a learner tells."""
+
+
+def fit(learner: Any, splits: Splits, seed: int = 0, threads: int = 1) -> Any:
+    """Fit a learner on a task."""
+    context = Context(splits, seed, threads)
+    return learner.fit(splits.train, splits.valid, splits.prices, context)
