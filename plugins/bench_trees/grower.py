@@ -35,6 +35,7 @@ class Leaf:
 
     ``path`` numbers the leaf within its level, left to right. ``slot`` holds its histogram and
     ``row`` its gains, -1 before they are computed. ``unpaid`` (s,) is None where nothing is lazy.
+    ``best`` is its highest net gain and feature, None if unknown or stale after a purchase.
     """
 
     node: int
@@ -47,6 +48,7 @@ class Leaf:
     unpaid: NDArray[np.int64] | None
     slot: int = -1
     row: int = -1
+    best: tuple[float, int] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -213,6 +215,8 @@ class Grower:
 
     def _best_feature(self, leaf: Leaf) -> tuple[float, int]:
         """Highest net gain that may be taken, -inf if none, and its lowest feature."""
+        if leaf.best is not None:
+            return leaf.best
         raw = self.gain[leaf.row]
         net = raw - self._owed(leaf)
         if self.settings.charge == "tree":
@@ -220,7 +224,8 @@ class Grower:
         feature = int(np.argmax(net))
         best = float(net[feature])
         always = self.settings.stop == "raw" or self.settings.charge == "node"
-        return (best, feature) if always or best > 0 else (-np.inf, feature)
+        leaf.best = (best, feature) if always or best > 0 else (-np.inf, feature)
+        return leaf.best
 
     def _owed(self, leaf: Leaf) -> FloatArray:
         """What a split of the leaf is charged, per feature: (coupled + lazy) + split."""
@@ -275,6 +280,8 @@ class Grower:
             self.deferred.append(feature)
         elif self.ledger.buy(feature):
             self.coupled_owed = self.ledger.coupled_owed()
+            for other in self.open:
+                other.best = None
         if leaf.unpaid is None:
             return
         sensors = self.ledger.penalty.of(feature)
