@@ -214,6 +214,8 @@ def _read_large(job: _Job, features: int | None, columns: IntArray | None) -> Ar
         counts = list(pool.map(lambda p: bytescan.count_rows(p.buffer, p.start, p.stop), pieces))
         rows = [int(n) for n, _ in counts]
         largest = max(int(found) for _, found in counts)
+        if largest < job.index_base and features is None:  # nothing to allocate by: find out why
+            return _read_small(job, features, columns)
         X = _matrix(job, sum(rows), largest, features, None if columns is None else len(columns))
         d = features if features is not None else largest - job.index_base + 1
         out = X, np.empty(len(X)), np.empty(len(X), dtype=np.int64)
@@ -225,7 +227,7 @@ def _read_large(job: _Job, features: int | None, columns: IntArray | None) -> Ar
         ]
         faults = [position for task in tasks if (position := task.result()) is not None]
     if faults:
-        raise job.fault(min(faults), d)
+        raise job.fault(min(faults), features)
     return out
 
 
