@@ -13,6 +13,8 @@ from bench_core.cli.request import EXECUTORS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bench_core.running import RunResult
+
 
 @click.command(
     "audit",
@@ -53,8 +55,11 @@ def command(
     from bench_core import api
     from bench_core.cli.progress import progress
     from bench_core.cli.run import failures, summary
+    from bench_core.store import Store
 
-    options.find_plugins_here(plugins)
+    needed = Store(store).info(run).request.get("plugins", ())
+    modules = tuple(dict.fromkeys([*needed, *plugins]))
+    options.find_plugins_here(modules)
     try:
         with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
             result = api.audit(
@@ -62,7 +67,7 @@ def command(
                 store=str(store),
                 workers=workers or 0,
                 executor=executor,
-                plugins=tuple(plugins),
+                plugins=modules,
                 on_event=show,
             )
     except api.Interrupted as stop:
@@ -70,7 +75,15 @@ def command(
         return stop.result.exit_status
     for line in failures(result):
         click.echo(line)
-    refused = len(result.audit_failures)
-    verdict = f"{refused} failed the audit" if refused else "no model used what it had not bought"
-    click.echo(f"run {result.run}: {verdict}")
+    click.echo(f"run {result.run}: {verdict(result)}")
     return result.exit_status
+
+
+def verdict(result: RunResult) -> str:
+    """What the audit came to, in one line."""
+    replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
+    broken = sum(result.counts.values()) - replayed
+    parts = [f"{replayed - refused} verified"] if replayed > refused else []
+    parts += [f"{refused} failed the audit"] if refused else []
+    parts += [f"{broken} could not be audited"] if broken else []
+    return ", ".join(parts) or "there is nothing to audit"

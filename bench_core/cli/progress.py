@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import ProgressColumn, TaskID
+    from rich.progress import ProgressColumn, Task, TaskID
 
     from bench_core.execution.events import Event
 
@@ -162,6 +162,11 @@ class Bars:
         if event.status != "ok" or self._verbose:
             self._say(finish_line(event), "" if event.status == "ok" else "red")
 
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """The bars on the screen by what they say."""
+        return {task.description: task for task in self._bars.tasks}
+
     def _bar(self, key: str, description: str, total: int) -> TaskID:
         if key not in self._jobs:
             self._jobs[key] = self._bars.add_task(description, total=total or None)
@@ -184,7 +189,7 @@ class Bars:
 
 
 def _count_column() -> ProgressColumn:
-    from rich.progress import ProgressColumn, Task
+    from rich.progress import ProgressColumn
     from rich.text import Text
 
     class Count(ProgressColumn):
@@ -195,7 +200,7 @@ def _count_column() -> ProgressColumn:
 
 
 def _time_column() -> ProgressColumn:
-    from rich.progress import ProgressColumn, Task
+    from rich.progress import ProgressColumn
     from rich.table import Column
     from rich.text import Text
 

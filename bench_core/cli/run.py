@@ -63,9 +63,11 @@ def summary(result: RunResult) -> str:
     """Counts by status, what was there before, how long it took and where it is kept."""
     from bench_core.cli.progress import duration
 
-    counts = ", ".join(f"{n} {status}" for status, n in result.counts.items() if n) or "no trials"
+    counts = [f"{n} {status}" for status, n in result.counts.items() if n] or ["no trials"]
+    counts += [f"{n} refused by the audit" for n in [len(result.audit_failures)] if n]
     reused = f" ({result.reused} of them from before)" if result.reused else ""
-    return f"run {result.run}: {counts}{reused} in {duration(result.seconds)}, in {result.store}"
+    spent = f"in {duration(result.seconds)}, kept in {result.store}"
+    return f"run {result.run}: {', '.join(counts)}{reused} {spent}"
 
 
 def failures(result: RunResult) -> list[str]:
@@ -73,7 +75,8 @@ def failures(result: RunResult) -> list[str]:
     lines = [
         f"{status}: {title}: {' '.join(error.split())}" for title, status, error in result.failures
     ]
-    return lines + [f"audit failed: {title}" for title in result.audit_failures]
+    told = {title for title, _, _ in result.failures}
+    return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in told]
 
 
 def next_steps(result: RunResult) -> str:

@@ -33,7 +33,8 @@ def show_boards(
         to.print(Text(board_title(board), style="bold"))
         if board.stand_in:
             to.print(Text(notice(board), style="yellow"))
-        show(table(board), to)
+        if board.rows:
+            show(table(board), to)
         for line in (*failure_lines(board), *(setting_lines(board) if verbose else ())):
             to.print(Text(line, style="red" if line.startswith("failed") else ""))
         for line in (*note_lines(board), *_legend_due(boards, index)):
@@ -46,7 +47,7 @@ def text_boards(info: RunInfo, boards: Sequence[Board], *, verbose: bool = False
     for index, board in enumerate(boards):
         lines += ["", board_title(board)]
         lines += [f"notice: {notice(board)}"] if board.stand_in else []
-        lines += plain_lines(table(board, named=True))
+        lines += plain_lines(table(board, named=True)) if board.rows else []
         lines += [*failure_lines(board), *(setting_lines(board) if verbose else ())]
         lines += [*note_lines(board), *_legend_due(boards, index)]
     return "".join(f"{line}\n" for line in lines)
@@ -103,7 +104,8 @@ def _numbers(row: Row) -> list[str]:
 
 def failure_lines(board: Board) -> list[str]:
     """What has no place in the ranking, and why."""
-    return [
+    nothing = [] if board.rows else [f"{board.dataset}: no learner has a result"]
+    return nothing + [
         one_line(
             f"failed: {f.learner}: {f.status} ({count(f.trials, 'trial')}; {f.params}): {f.error}"
         )
@@ -128,6 +130,8 @@ def note_lines(board: Board) -> list[str]:
 
 def _legend_due(boards: Sequence[Board], index: int) -> list[str]:
     """The legend below the last of the boards in a row that share it."""
+    if not any(board.rows for board in boards):
+        return []
     own = legend(boards[index])
     last = index + 1 == len(boards) or legend(boards[index + 1]) != own
     return [own] if last else []

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+from bench_core.registry import PluginInfo, Registry
+
+
+@pytest.mark.parametrize(
+    ("kind", "one"),
+    [
+        ("learners", "gbrt"),
+        ("datasets", "breast-cancer"),
+        ("suites", "quickstart"),
+        ("metrics", "ndcg@5"),
+        ("plugins", "metrics"),
+    ],
+)
+def test_each_kind_is_one_row_a_line_with_the_name_first(bench: Run, kind: str, one: str) -> None:
+    ended = bench("list", kind)
+    assert ended.status == 0
+    assert one in [line.split()[0] for line in ended.out.splitlines()]
+
+
+def test_plugins_show_where_they_come_from_and_their_version(bench: Run) -> None:
+    rows = [line.split() for line in bench("list", "plugins").out.splitlines()]
+    (row,) = [row for row in rows if row[0] == "metrics"]
+    assert row == ["metrics", "budget-bench", "0.1.0", "bench_core.metrics.plugin", "loaded"]
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    info = PluginInfo("theirs", "their-package", "2.3", "theirs.bench", "ImportError: no gpu")
+    monkeypatch.setattr(
+        "bench_core.registry.load_registry", lambda modules: Registry(plugins=[info])
+    )
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_plugin_that_does_not_load_is_a_row_with_its_error(bench: Run) -> None:
+    ended = bench("list", "plugins")
+    assert ended.status == 0
+    assert "theirs  their-package  2.3      theirs.bench  failed: ImportError: no gpu" in ended.out
+
+
+@pytest.mark.usefixtures("broken")
+def test_other_lists_mention_plugins_that_do_not_load(bench: Run) -> None:
+    assert "theirs" in bench("list", "learners").err
+    assert bench("list", "learners", "--quiet").err == ""
+
+
+def test_a_module_of_the_current_folder_is_a_plugin(shell: Run, material: Path) -> None:
+    listed = shell("list", "learners", "-p", "mine")
+    assert listed.status == 0
+    row = r"^toy +binary, regression +mine +Adds up the first columns and learns nothing\.$"
+    assert re.search(row, listed.out, flags=re.M)
+
+
+def test_a_module_named_by_p_is_listed_with_that_origin(bench: Run, material: Path) -> None:
+    rows = [line.split() for line in bench("list", "plugins", "-p", "mine").out.splitlines()]
+    assert ["mine", "-p", "-", "mine", "loaded"] in rows
+
+
+def test_a_plugin_module_that_does_not_import_is_one_line(bench: Run, material: Path) -> None:
+    (material / "bad.py").write_text("import not_there_at_all\n")
+    ended = bench("list", "learners", "-p", "bad")
+    assert ended.status == 2
+    assert "not_there_at_all" in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_show_tells_a_learners_parameters_with_type_default_and_meaning(
+    bench: Run, material: Path
+) -> None:
+    shown = bench("show", "toy", "-p", "mine").out
+    assert "toy: learner, plugin mine" in shown
+    assert "Parameters (--set toy.columns=VALUE; a list is a grid):" in shown
+    assert "  columns: a whole number, default 2\n      how many columns to add up" in shown
+
+
+def test_show_tells_which_files_of_a_data_set_are_there(bench: Run, tmp_path: Path) -> None:
+    (tmp_path / "letter-recognition.data").write_text("")
+    shown = bench("show", "letters", "--data-dir", str(tmp_path), "--kind", "dataset").out
+    assert "  found    letter-recognition.data" in shown
+    missing = bench("show", "letters", "--data-dir", str(tmp_path / "no"), "--kind", "dataset").out
+    assert "  missing  letter-recognition.data" in missing
+
+
+def test_show_prints_a_suites_file(bench: Run) -> None:
+    shown = bench("show", "quickstart").out
+    assert shown.startswith("quickstart: suite, ")
+    assert "[learners.miser]" in shown
+
+
+def test_show_of_a_name_that_two_kinds_share_shows_both_or_the_one_asked_for(bench: Run) -> None:
+    both = bench("show", "yahoo").out
+    assert "yahoo: data set" in both
+    assert "yahoo: suite" in both
+    assert "yahoo: suite" not in bench("show", "yahoo", "--kind", "dataset").out
+
+
+def test_show_knows_metrics_at_any_cut_off(bench: Run) -> None:
+    assert bench("show", "ndcg@7").out.startswith("ndcg@7: metric, higher is better")
+
+
+def test_output_goes_to_a_file_instead(bench: Run, tmp_path: Path) -> None:
+    printed = bench("list", "metrics").out
+    ended = bench("list", "metrics", "-o", "metrics.txt")
+    assert ended.out == ""
+    assert (tmp_path / "metrics.txt").read_text() == printed
