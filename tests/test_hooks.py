@@ -72,7 +72,10 @@ def test_two_plugins_with_one_learner_name_are_refused_naming_both(
 
 
 def test_a_misspelt_hook_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = plugin(monkeypatch, bench_learnres=list)
+    def misspelt() -> list[object]:
+        return []
+
+    name = plugin(monkeypatch, bench_learnres=misspelt)
     with pytest.raises(Exception, match="bench_learnres"):
         load_registry([name])
 
