@@ -66,7 +66,7 @@ class Acquired:
 
     def union(self) -> NDArray[np.uint64]:
         """The sensors bought by any row, shape (w,)."""
-        return np.bitwise_or.reduce(self.bits, axis=0)
+        return np.asarray(np.bitwise_or.reduce(self.bits, axis=0))
 
 
 def words(sensors: int) -> int:
