@@ -1,0 +1,51 @@
+"""Level-by-level growth by hand: when leaves are reconsidered and in which order."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from bench_trees.binning import find_bins
+from bench_trees.boosting import boost
+from bench_trees.ensemble import Ensemble
+from bench_trees.penalties import Penalty
+from bench_trees.settings import Settings
+
+
+def grown(**kwargs: Any) -> Ensemble:
+    """Ten rows for each of the eight corners of (f0, f1, f2) in {-1, 1}^3.
+
+    f0 divides best. Then f1 is worth 1/2 * 40 * 1 = 20 on the left and 1/2 * 40 * 9 = 180 on the
+    right, and costs 50 once. f2 is free, but worth something (1/2 * 20 / 4 = 2.5) only below f1.
+    """
+    corners = np.array(list(product((-1, 1), repeat=3)) * 10)
+    f0, f1, f2 = corners.T
+    y = 100 * f0 + np.where(f0 < 0, 1, 3) * f1 + f1 * f2 / 2
+    X = corners.astype(np.float32)
+    bins = find_bins(X)
+    settings = Settings(
+        trees=1, second_order=False, order="level", max_depth=3, min_rows=1, **kwargs
+    )
+    price = Penalty.plain(3, coupled=np.array([0.0, 50.0, 0.0]))
+    return boost(bins.codes(X), bins, y, settings=settings, penalty=price)
+
+
+def test_an_unsplit_leaf_is_reconsidered_after_a_purchase_and_its_level_goes_on_in_order() -> None:
+    e = grown()
+    assert e.feature[:7].tolist() == [0, 1, 1, 2, 2, 2, 2]
+    assert e.left[0] == 1  # the root's children are nodes 1 and 2
+    assert e.left[2] == 3  # the right one buys f1 first
+    assert e.left[1] == 5  # then the left one takes it for free
+    assert e.left[[5, 6, 3, 4]].tolist() == [7, 9, 11, 13]  # the next level, left to right
+
+
+def test_charged_at_every_node_the_purchase_next_door_saves_nothing() -> None:
+    """At the full price the left node prefers f2, worth 0 and free, to 20 - 50."""
+    e = grown(charge="node")
+    assert e.feature[:3].tolist() == [0, 2, 1]
+
+
+def test_with_few_leaves_the_first_in_order_are_split() -> None:
+    e = grown(max_leaves=5)
+    assert e.feature.tolist() == [0, 1, 1, -1, -1, 2, -1, -1, -1]
