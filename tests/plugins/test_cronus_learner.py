@@ -13,10 +13,12 @@ from bench_plugins.cronus import Cronus, CronusInit, CronusSingle, bench_learner
 from bench_plugins.cronus.learner import gentle_drop, price_of_cost
 from bench_plugins.cronus.objective import Cascade
 from bench_plugins.cronus.serving import staged
+from bench_plugins.gbrt import GBRT
 from bench_plugins.staged import StagedModel
 from cronus_cases import Context, Fixed, forest, stumps, walk
 
 from bench_core import Examples, Features, InputError, Prices, Queries, Task, UsageError, price_list
+from bench_core.conformance import check_learner
 
 N, D = 400, 6
 COST = np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
@@ -334,3 +336,8 @@ def test_a_vanished_stage_is_not_served() -> None:
     )
     assert [s.entries.tolist() for s in model.stages] == [[0], [1]]
     assert model.stages[0].gate.value == 0.2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
+    check_learner(kind(base=GBRT(trees=12)))
