@@ -155,10 +155,21 @@ def open_prepared(path: str | Path) -> Splits:
     Raises InputError where a file is missing or has the wrong length.
     """
     path = Path(path)
-    meta = _meta(path)
-    splits = {name: _open_examples(path, meta, name) for name in SPLITS}
+    try:
+        return _open(path)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: not a whole set of prepared data ({error}); run again to rebuild it"
+        ) from error
+
+
+def _open(path: Path) -> Splits:
+    meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+    train, valid, test = (_open_examples(path, meta["arrays"], name) for name in SPLITS)
     return Splits(
-        **splits,
+        train,
+        valid,
+        test,
         prices=prices_from_json(meta["prices"]),
         task=Task(meta["task"]),
         classes=meta["classes"],
@@ -178,32 +189,22 @@ def _whole(path: Path) -> Splits | None:
         return None
 
 
-def _meta(path: Path) -> dict[str, Any]:
-    try:
-        meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        for name, facts in meta["arrays"].items():
-            if (path / f"{name}.npy").stat().st_size != facts["bytes"]:
-                raise ValueError(f"{name}.npy has the wrong length")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path}: not a whole set of prepared data ({error}); run again to rebuild it"
-        ) from error
-    return meta
-
-
-def _open_examples(path: Path, meta: dict[str, Any], split: str) -> Examples:
+def _open_examples(path: Path, arrays: dict[str, Any], split: str) -> Examples:
     def array(name: str) -> Array | None:
-        facts = meta["arrays"].get(f"{split}.{name}")
+        facts = arrays.get(f"{split}.{name}")
         if facts is None:
             return None
-        mapped = np.load(path / f"{split}.{name}.npy", mmap_mode="r", allow_pickle=False)
+        file = path / f"{split}.{name}.npy"
+        if file.stat().st_size != facts["bytes"]:
+            raise ValueError(f"{file.name} has the wrong length")
+        mapped = np.load(file, mmap_mode="r", allow_pickle=False)
         if list(mapped.shape) != facts["shape"]:
-            raise InputError(f"{path}: {split}.{name}.npy was changed; run again to rebuild it")
+            raise ValueError(f"{file.name} has the wrong shape")
         return np.asarray(mapped)
 
     X, y, boundaries = array("X"), array("y"), array("queries")
     if X is None or y is None:
-        raise InputError(f"{path}: no rows of split {split}; run again to rebuild it")
+        raise ValueError(f"no rows of split {split}")
     queries = None if boundaries is None else Queries(boundaries)
     return Examples(X, y, queries, array("multiplicity"))
 
