@@ -16,6 +16,8 @@ from bench_plugins.cronus.serving import staged
 from bench_plugins.gbrt import GBRT
 from bench_plugins.staged import StagedModel
 from cronus_cases import Context, Fixed, forest, stumps, walk
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bench_core import Examples, Features, InputError, Prices, Queries, Task, UsageError, price_list
 from bench_core.conformance import check_learner
@@ -341,3 +343,27 @@ def test_a_vanished_stage_is_not_served() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
     check_learner(kind(base=GBRT(trees=12)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(2, 30),
+    trees=st.integers(0, 12),
+    stages=st.integers(1, 5),
+    tradeoff=st.sampled_from([0.0, 1e-3, 1.0, 1e9]),
+    rho=st.sampled_from([0.0, 1e-4, 0.1]),
+    rate=st.sampled_from([1e-6, 0.1, 100.0]),
+)
+def test_tiny_and_degenerate_data_are_fitted_without_a_warning(
+    seed: int, rows: int, trees: int, stages: int, tradeoff: float, rho: float, rate: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(rows, 2)).astype(np.float32)
+    train = Examples(X, np.r_[0.0, 1.0, rng.integers(0, 2, size=rows - 2)])
+    ensemble = forest(seed, X, train.y, trees=max(1, trees), rate=rate).prefix(trees)
+    learner = Cronus(
+        base=Fixed(ensemble), tradeoff=tradeoff, rho_first=rho, rho_last=rho, stages=stages
+    )
+    model = learner.fit(train, train, Prices.additive(np.array([0.0, 7.0])), Context(Task.BINARY))
+    assert np.isfinite(last(model, train.features).scores).all()
