@@ -48,13 +48,13 @@ class Letters:
             raise InputError(
                 f"{table.place(row)}: {letter[row]!r} is not a capital letter; get the file again"
             )
+        X = table.matrix(table.names[1:])
         if len(table) != ENDS[-1]:
             raise InputError(
                 f"{path}: {len(table)} rows where the publisher's file has {ENDS[-1]}; "
                 "get the file again"
             )
         number = np.array([ord(c) - ord("A") for c in letter], dtype=np.float64)
-        X = table.matrix(table.names[1:])
         y = number if self.classes == 26 else (number >= ord("N") - ord("A")).astype(np.float64)
         train, valid, test = (
             Examples(X[start:stop], y[start:stop])

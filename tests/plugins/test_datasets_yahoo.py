@@ -1,0 +1,169 @@
+"""Yahoo's set 1, read from small files in the publisher's format made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_plugins.datasets import yahoo
+from bench_plugins.datasets.yahoo import Yahoo
+
+from bench_core.data import Splits, Task
+from bench_core.errors import InputError
+from bench_core.formats.source import DataFolder
+
+USED = [0, 5, 6, 7, 350, 699]
+
+
+@dataclass(frozen=True)
+class Made:
+    X: np.ndarray  # all 700 columns
+    y: np.ndarray
+    sizes: list[int]
+
+
+def write_split(path: Path, queries: int, seed: int) -> Made:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, queries).tolist()
+    n = sum(sizes)
+    X = np.zeros((n, 700), dtype=np.float32)
+    for column in USED:  # the publisher's columns that have no price hold nothing in set 1
+        X[:, column] = rng.integers(0, 1000, n) / 1000 * (rng.random(n) < 0.6)
+    y = rng.integers(0, 5, n).astype(float)
+    qid = np.repeat(np.arange(1, queries + 1) + 100 * seed, sizes)
+    lines = [
+        f"{y[i]:g} qid:{qid[i]} " + " ".join(f"{j + 1}:{X[i, j]:.6g}" for j in np.flatnonzero(X[i]))
+        for i in range(n)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return Made(X, y, sizes)
+
+
+def cost_file(folder: Path) -> Path:
+    cost = np.full(700, 10000)
+    cost[USED] = [1, 5, 20, 50, 150, 200]
+    path = folder / "yahoo_feature_cost.txt"
+    path.write_text("".join(f"{c}\n" for c in cost))
+    return path
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> dict[str, Made]:
+    cost_file(tmp_path)
+    return {
+        name: write_split(tmp_path / f"set1.{name}.txt", queries, seed)
+        for name, queries, seed in (("train", 40, 1), ("valid", 10, 2), ("test", 20, 3))
+    }
+
+
+def prepared(folder: Path, size: str = "paper", **options: object) -> Splits:
+    return Yahoo(**options).prepare(DataFolder(folder), size, 0, 0)  # type: ignore[arg-type]
+
+
+def test_the_priced_columns_are_kept_with_their_prices(
+    tmp_path: Path, made: dict[str, Made]
+) -> None:
+    splits = prepared(tmp_path)
+    assert splits.feature_names == ("1", "6", "7", "8", "351", "700")
+    assert splits.prices.feature_price().tolist() == [1, 5, 20, 50, 150, 200]
+    assert (splits.prices.split, splits.prices.tree) == (0.25, 0)
+    assert splits.task is Task.RANKING
+    assert splits.notes == ()
+    assert not splits.stand_in
+    for name, wanted in made.items():
+        part = getattr(splits, name)
+        np.testing.assert_array_equal(part.X, wanted.X[:, USED])
+        np.testing.assert_array_equal(part.y, wanted.y)
+        assert part.queries.sizes.tolist() == wanted.sizes
+
+
+def test_smaller_profiles_take_the_first_whole_queries_and_say_so(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(yahoo.ROWS, "quick", (30, 1000, 20))
+    splits = prepared(tmp_path, "quick")
+    ends = np.cumsum(made["train"].sizes)
+    assert len(splits.train) == ends[ends <= 30].max()
+    assert len(splits.valid) == sum(made["valid"].sizes)
+    np.testing.assert_array_equal(splits.train.y, made["train"].y[: len(splits.train)])
+    assert [note.split(" of ")[0] for note in splits.notes] == [
+        f"sample: the first {len(splits.train)}",
+        f"sample: the first {len(splits.test)}",
+    ]
+
+
+def test_labels_and_copies_follow_the_options(tmp_path: Path, made: dict[str, Made]) -> None:
+    splits = prepared(tmp_path, relevant=3, copies=10, copied_in="test")
+    assert splits.train.y.tolist() == (made["train"].y >= 3).astype(float).tolist()
+    assert splits.train.multiplicity is None
+    assert splits.test.multiplicity is not None
+    assert splits.test.multiplicity.tolist() == np.where(made["test"].y >= 3, 1, 10).tolist()
+
+
+def test_absent_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no file set1.train.txt; put it there"):
+        prepared(tmp_path)
+
+
+def test_without_a_cost_file_and_network_one_line_says_where_to_get_it(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "yahoo_feature_cost.txt").unlink()
+    monkeypatch.setattr(yahoo, "COST_URL", (tmp_path / "absent").as_uri())
+    with pytest.raises(InputError) as caught:
+        prepared(tmp_path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(tmp_path / "yahoo_feature_cost.txt") in message
+    assert yahoo.COST_URL in message
+
+
+def test_the_cost_file_is_fetched_into_the_data_folder(
+    tmp_path: Path, made: dict[str, Made], real_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The expected sha256 is that of the authors' file."""
+    published = real_data / "feature-costs" / "yahoo_feature_cost.txt"
+    (tmp_path / "yahoo_feature_cost.txt").unlink()
+    monkeypatch.setattr(yahoo, "COST_URL", published.as_uri())
+    assert prepared(tmp_path).prices.features == 519
+    assert (tmp_path / "yahoo_feature_cost.txt").read_bytes() == published.read_bytes()
+
+
+def test_the_published_costs_are_519_in_the_known_groups(real_data: Path) -> None:
+    cost = yahoo.yahoo_costs(DataFolder(real_data))
+    values, counts = np.unique(cost, return_counts=True)
+    assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == {
+        1: 123, 5: 31, 20: 191, 50: 125, 100: 16, 150: 32, 200: 1, 10000: 181,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (" qid:101", "", "set1.train.txt, line 1: no qid"),
+        ("\n", "\n0 qid:101 701:1\n", "line 2: index 701 in a file of 700 features"),
+    ],
+)
+def test_a_spoilt_file_is_refused(
+    old: str, new: str, message: str, tmp_path: Path, made: dict[str, Made]
+) -> None:
+    path = tmp_path / "set1.train.txt"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(InputError, match=message):
+        prepared(tmp_path)
+
+
+def test_files_without_any_query_are_refused(tmp_path: Path) -> None:
+    cost_file(tmp_path)
+    for name in ("train", "valid", "test"):
+        (tmp_path / f"set1.{name}.txt").write_text("1 1:0.5\n0 6:1\n")
+    with pytest.raises(InputError, match="no qid; get the publisher's file"):
+        prepared(tmp_path)
+
+
+def test_a_cost_file_of_another_length_is_refused(tmp_path: Path, made: dict[str, Made]) -> None:
+    cost_file(tmp_path).write_text("1\n2\n")
+    with pytest.raises(InputError, match=r"feature '3' and 697 more have no cost"):
+        prepared(tmp_path)
