@@ -4,28 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from commands import BENCH, Ended, Run, write_csv
 
 from bench_core.cli import main
-
-HERE = Path(__file__).parent
-BENCH = Path(sys.executable).with_name("bench")
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
 
 
 @pytest.fixture(autouse=True)
@@ -71,23 +55,10 @@ def shell(tmp_path: Path) -> Run:
     return run
 
 
-def write_csv(path: Path, rows: int = 120) -> None:
-    """Three columns, of which the first decides the label, the second a little."""
-    lines = ["a,b,c,label"]
-    for i in range(rows):
-        a, b, c = (i * 7) % 11 - 5, (i * 5) % 7 - 3, (i * 3) % 5 - 2
-        lines.append(f"{a},{b},{c},{int(a + 0.5 * b > 0)}")
-    path.write_text("\n".join(lines) + "\n")
-
-
 @pytest.fixture
 def material(tmp_path: Path) -> Path:
     """A folder with a plugin module, a data file and a cost file."""
-    shutil.copy(HERE / "toy_plugin.py", tmp_path / "mine.py")
+    shutil.copy(Path(__file__).parent / "toy_plugin.py", tmp_path / "mine.py")
     write_csv(tmp_path / "data.csv")
     (tmp_path / "costs.csv").write_text("a,10\nb,5\nc,1\n")
     return tmp_path
-
-
-DATA = ("--data", "data.csv", "--label", "label", "--task", "binary")
-QUICK = (*DATA, "-p", "mine", "--executor", "inline")

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import Run
+from commands import Run
 
 from bench_core.cli.app import SECTIONS
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from commands import Run
 
 from bench_core.registry import PluginInfo, Registry
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import BENCH, DATA, QUICK, Run
+from commands import BENCH, DATA, QUICK, Run
 
 MISTAKES = [
     (["runn"], "did you mean run?"),

@@ -1,0 +1,33 @@
+"""What the tests of the command line share: how to call it, and a small data file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+BENCH = Path(sys.executable).with_name("bench")
+DATA = ("--data", "data.csv", "--label", "label", "--task", "binary")
+QUICK = (*DATA, "-p", "mine", "--executor", "inline")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+def write_csv(path: Path, rows: int = 120) -> None:
+    """Three columns, of which the first decides the label, the second a little."""
+    lines = ["a,b,c,label"]
+    for i in range(rows):
+        a, b, c = (i * 7) % 11 - 5, (i * 5) % 7 - 3, (i * 3) % 5 - 2
+        lines.append(f"{a},{b},{c},{int(a + 0.5 * b > 0)}")
+    path.write_text("\n".join(lines) + "\n")

@@ -1,0 +1,230 @@
+"""Boards against numbers worked out by hand from tests/reports/example.py."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import example
+import pandas as pd
+import pytest
+from bench_reports.assembly import boards, primary_metric
+from bench_reports.board import Board, Row, notice
+from bench_reports.budget import least_cost, offers
+
+from bench_core.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def both() -> list[Board]:
+    return boards(example.info(), example.frame())
+
+
+@pytest.fixture(scope="module")
+def sim(both: list[Board]) -> Board:
+    return both[0]
+
+
+def row(board: Board, learner: str) -> Row:
+    (found,) = [r for r in board.rows if r.learner == learner]
+    return found
+
+
+def test_there_is_a_board_for_each_data_set_in_the_runs_order(both: list[Board]) -> None:
+    assert [board.dataset for board in both] == ["yahoo-sim", "forest"]
+    assert [board.metric for board in both] == ["ndcg@5", "accuracy"]
+
+
+def test_the_best_point_is_chosen_on_validation_and_shown_on_test(sim: Board) -> None:
+    # test is validation - .01, + 0 and + .01 for the three seeds
+    best = row(sim, "gbrt").best
+    assert (best.quality, best.cost) == pytest.approx((0.8, 9000))
+    assert best.spread == pytest.approx(0.01)
+
+
+def test_validation_decides_even_where_test_says_otherwise() -> None:
+    made = example.rows("d", "gbrt", {}, [({"trees": 1}, 0.7, 1.0), ({"trees": 2}, 0.8, 2.0)])
+    for made_row in made:
+        if made_row["split"] == "test":
+            made_row["ndcg@5"] = 0.99 if "1" in made_row["point"] else 0.5
+    (board,) = boards(example.info(datasets=(example.use("d"),)), pd.DataFrame(made))
+    assert board.rows[0].best.quality == 0.5
+
+
+def test_the_saving_is_the_references_cost_over_that_of_the_cheapest_point_that_keeps_99_percent(
+    sim: Board,
+) -> None:
+    # .99 * .8 = .792: miser reaches .795 at 3000, gbrt itself .793 at 6000
+    miser, gbrt = row(sim, "miser"), row(sim, "gbrt")
+    assert miser.cheap is not None
+    assert gbrt.cheap is not None
+    assert (miser.cheap.cost, miser.saving) == pytest.approx((3000, 3.0))
+    assert (gbrt.cheap.cost, gbrt.saving) == pytest.approx((6000, 1.5))
+
+
+def test_a_learner_that_never_keeps_the_quality_saves_nothing(sim: Board) -> None:
+    assert row(sim, "cegb").cheap is None
+    assert math.isnan(row(sim, "cegb").saving)
+
+
+def test_those_that_keep_the_quality_come_first_the_cheapest_leading(sim: Board) -> None:
+    assert [r.learner for r in sim.rows] == ["miser", "gbrt", "cegb"]
+
+
+def test_a_learner_that_failed_its_audit_is_not_ranked_but_told_of(sim: Board) -> None:
+    assert "peek" not in [r.learner for r in sim.rows]
+    (failure,) = [f for f in sim.failures if f.learner == "peek"]
+    assert (failure.status, failure.trials) == ("audit failed", 3)
+
+
+def test_failures_that_ended_alike_are_one_line(sim: Board) -> None:
+    (slow,) = [f for f in sim.failures if f.learner == "slow"]
+    assert (slow.status, slow.trials, slow.error) == ("timeout", 2, "over 600 s")
+    assert slow.params == "a=1 and 1 other setting"
+
+
+def test_the_curve_is_the_frontier_of_all_settings_together(sim: Board) -> None:
+    # 0.7 at 1500 is dearer and worse than .75 at 1000
+    points = [(p.budget, p.pick.cost, round(p.pick.quality, 4)) for p in row(sim, "miser").curve]
+    assert points == [(1000, 1000, 0.75), (3000, 3000, 0.795), (5000, 5000, 0.799)]
+
+
+def test_a_setting_names_what_varies_within_the_run(sim: Board) -> None:
+    (setting,) = row(sim, "miser").best.settings
+    assert setting.short == "trees=300 with tradeoff=0.1"
+    assert setting.full == "trees=300 with trees=300, tradeoff=0.1"
+    (only,) = row(sim, "gbrt").best.settings
+    assert only.short == "trees=300"
+
+
+def test_repeats_that_chose_differently_are_all_named() -> None:
+    made = []
+    for seed, better in ((0, 0.1), (1, 1.0), (2, 1.0)):
+        for tradeoff in (0.1, 1.0):
+            quality = 0.8 if tradeoff == better else 0.7
+            points = [({"trees": 9}, quality, 10.0)]
+            made += example.rows("d", "miser", {"tradeoff": tradeoff}, points, seed=seed)
+    (board,) = boards(example.info(datasets=(example.use("d"),)), pd.DataFrame(made))
+    assert [s.short for s in board.rows[0].best.settings] == [
+        "trees=9 with tradeoff=1 (2 of 3)",
+        "trees=9 with tradeoff=0.1 (1 of 3)",
+    ]
+
+
+def test_marks_tell_stand_ins_and_samples(both: list[Board]) -> None:
+    assert [board.marks for board in both] == [("stand-in",), ("sample",)]
+    assert both[0].marks_of(row(both[0], "gbrt")) == ("reference", "stand-in")
+
+
+def test_the_notice_names_what_is_missing_and_what_runs_instead(both: list[Board]) -> None:
+    assert notice(both[0]) == (
+        "yahoo is not here: these results are on the generator yahoo-sim, "
+        "which shows that the chain works, never that a method does"
+    )
+    assert notice(both[1]) == ""
+
+
+def test_a_learner_that_lacks_repeats_says_so() -> None:
+    made = [
+        *example.rows("d", "gbrt", {}, [({"trees": 1}, 0.8, 9.0)], seed=0),
+        *example.rows("d", "gbrt", {}, [({"trees": 1}, 0.8, 9.0)], seed=1),
+        *example.rows("d", "miser", {}, [({"trees": 1}, 0.8, 3.0)], seed=0),
+        example.trial("d", "miser", {}, seed=1, status="crashed", error="killed"),
+    ]
+    (board,) = boards(example.info(datasets=(example.use("d"),)), pd.DataFrame(made))
+    assert board.marks_of(row(board, "miser")) == ("1 of 2 repeats",)
+    assert board.marks_of(row(board, "gbrt")) == ("reference",)
+
+
+def test_keeping_the_quality_in_some_repeats_only_is_no_saving_but_said() -> None:
+    made = []
+    for seed, quality in ((0, 0.8), (1, 0.7)):
+        made += example.rows("d", "gbrt", {}, [({"trees": 1}, 0.8, 9.0)], seed=seed)
+        made += example.rows("d", "miser", {}, [({"trees": 1}, quality, 3.0)], seed=seed)
+    (board,) = boards(example.info(datasets=(example.use("d"),)), pd.DataFrame(made))
+    assert row(board, "miser").cheap is None
+    assert board.marks_of(row(board, "miser")) == ("99% in 1 of 2",)
+
+
+def test_one_trial_refused_by_the_audit_marks_the_learner() -> None:
+    made = example.rows("d", "miser", {"t": 1}, [({"trees": 1}, 0.8, 9.0)])
+    made += example.rows("d", "miser", {"t": 2}, [({"trees": 1}, 0.9, 1.0)], audit="failed")
+    (board,) = boards(example.info(datasets=(example.use("d"),)), pd.DataFrame(made))
+    assert board.rows[0].best.quality == 0.8
+    assert board.rows[0].audit == "failed in part"
+
+
+def test_the_audit_mark_is_the_weakest_of_all_trials() -> None:
+    made = example.rows("d", "miser", {"t": 1}, [({"trees": 1}, 0.8, 9.0)], audit="verified")
+    made += example.rows("d", "miser", {"t": 2}, [({"trees": 1}, 0.9, 1.0)], audit="sampled")
+    (board,) = boards(example.info(datasets=(example.use("d"),)), pd.DataFrame(made))
+    assert board.rows[0].audit == "sampled"
+
+
+def test_a_metric_that_is_better_when_lower_is_ranked_the_other_way() -> None:
+    # keep an error of at most 2 / .99 = 2.02
+    points = {"gbrt": [(2.0, 9.0)], "miser": [(2.01, 3.0), (2.5, 1.0)], "cegb": [(2.03, 2.0)]}
+    made = [
+        made_row
+        for learner, own in points.items()
+        for made_row in example.rows(
+            "d", learner, {}, [({"trees": i}, *p) for i, p in enumerate(own)], metric="mse"
+        )
+    ]
+    use = example.use("d", metrics=("mse",))
+    (board,) = boards(example.info(datasets=(use,)), pd.DataFrame(made))
+    assert [r.learner for r in board.rows] == ["miser", "gbrt", "cegb"]
+    assert row(board, "miser").best.quality == 2.01
+    assert row(board, "miser").saving == pytest.approx(3.0)
+
+
+def test_without_the_reference_the_rows_are_sorted_by_quality() -> None:
+    frame = example.frame()
+    (board,) = boards(
+        replace(example.info(), reference="gone", datasets=(example.use("yahoo-sim"),)),
+        frame[frame["dataset"] == "yahoo-sim"],
+    )
+    assert board.reference == ""
+    assert [r.learner for r in board.rows] == ["gbrt", "miser", "cegb"]
+
+
+def test_a_data_set_on_which_all_failed_still_has_its_board() -> None:
+    frame = pd.DataFrame([example.trial("d", "slow", {}, status="timeout", error="late")])
+    (board,) = boards(example.info(datasets=(example.use("d"),)), frame)
+    assert board.rows == ()
+    assert [f.learner for f in board.failures] == ["slow"]
+
+
+def test_offers_within_a_budget_are_the_best_affordable_point_of_each_learner() -> None:
+    frame = example.frame()
+    part = frame[frame["dataset"] == "yahoo-sim"]
+    found = offers(part, primary_metric(example.info(), "yahoo-sim"), 3500.0)
+    assert [(o.learner, round(o.pick.quality, 4), o.pick.cost) for o in found] == [
+        ("miser", 0.795, 3000),
+        ("cegb", 0.78, 500),
+        ("gbrt", 0.7, 2000),
+    ]
+    assert [o.repeats for o in found] == [3, 3, 3]
+
+
+def test_an_offer_that_only_some_repeats_can_afford_comes_last() -> None:
+    made = []
+    for seed, cost in ((0, 5.0), (1, 50.0)):
+        made += example.rows("d", "miser", {}, [({"trees": 1}, 0.9, cost)], seed=seed)
+        made += example.rows("d", "gbrt", {}, [({"trees": 1}, 0.8, 9.0)], seed=seed)
+    frame = pd.DataFrame(made)
+    found = offers(frame, primary_metric(example.info(datasets=()), "d"), 10.0)
+    assert [(o.learner, o.repeats, o.of) for o in found] == [("gbrt", 2, 2), ("miser", 1, 2)]
+
+
+def test_a_budget_below_the_cheapest_point_buys_nothing() -> None:
+    frame = example.frame()
+    part = frame[frame["dataset"] == "forest"]
+    metric = primary_metric(example.info(), "forest")
+    assert offers(part, metric, 2.0) == []
+    assert least_cost(part, metric) == 2.5
+
+
+def test_a_metric_the_run_does_not_have_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"did you mean ndcg@5\?"):
+        primary_metric(example.info(), "yahoo-sim", "ndcg@10")

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import math
+from io import StringIO
+
+import example
+import pytest
+from bench_reports.assembly import boards
+from bench_reports.console import legend, show_boards, text_boards
+from bench_reports.words import cost, quality, settings, times
+from rich.console import Console
+
+
+def text(verbose: bool = False) -> list[str]:
+    info = example.info()
+    return text_boards(info, boards(info, example.frame()), verbose=verbose).splitlines()
+
+
+def screen(width: int) -> str:
+    to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
+    info = example.info()
+    show_boards(info, boards(info, example.frame()), to)
+    assert isinstance(to.file, StringIO)
+    return to.file.getvalue()
+
+
+def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything() -> None:
+    (line,) = [line for line in text() if line.startswith("yahoo-sim  miser")]
+    told = "yahoo-sim miser 0.7990 0.0100 5000 0.7950 3000 3.0x sampled stand-in"
+    assert line.split() == told.split()
+
+
+def test_the_notice_of_a_stand_in_stands_above_its_rows() -> None:
+    lines = text()
+    (at,) = [i for i, line in enumerate(lines) if line.startswith("notice: yahoo is not here")]
+    (first,) = [i for i, line in enumerate(lines) if line.startswith("yahoo-sim  miser")]
+    assert at < first
+
+
+def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_terminal() -> None:
+    (line,) = [line for line in text() if line.startswith(f"failed: {example.HOSTILE}")]
+    assert "second line" in line
+    assert "\x1b" not in "".join(text())
+
+
+def test_the_legend_names_accounting_unit_and_reference() -> None:
+    info = example.info()
+    board = boards(info, example.frame())[0]
+    assert "accounting path" in legend(board)
+    assert "mean per row in units" in legend(board)
+    assert "99% of gbrt's best ndcg@5" in legend(board)
+
+
+def test_verbose_adds_the_settings_of_every_row() -> None:
+    assert "miser: best at trees=300 with trees=300, tradeoff=0.1" in text(verbose=True)
+    assert not any(line.startswith("miser: ") for line in text())
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_on_a_terminal_nothing_is_wider_than_it(width: int) -> None:
+    assert max(map(len, screen(width).splitlines())) <= width
+
+
+def test_eighty_columns_hold_the_table_and_forty_the_same_as_records() -> None:
+    assert any(line.split()[:2] == ["miser", "0.7990"] for line in screen(80).splitlines())
+    assert "  saving: 3.0x" in screen(40).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.79904, "0.7990"), (-1.5, "-1.5000"), (123.456, "123.5"), (math.nan, "-")],
+)
+def test_qualities_in_words(value: float, words: str) -> None:
+    assert quality(value) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (16948.2, "16948"),
+        (99.994, "99.99"),
+        (0.0, "0.00"),
+        (0.00123, "0.0012"),
+        (math.nan, "-"),
+    ],
+)
+def test_costs_in_words(value: float, words: str) -> None:
+    assert cost(value) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(3.44, "3.4x"), (250.4, "250x"), (math.inf, "free"), (math.nan, "-")],
+)
+def test_savings_in_words(value: float, words: str) -> None:
+    assert times(value) == words
+
+
+def test_settings_in_words_with_a_learner_inside() -> None:
+    given = {"trees": 3, "rate": 0.1, "base": {"learner": "gbrt", "trees": 40}}
+    assert settings(given) == "trees=3, rate=0.1, base=(learner=gbrt, trees=40)"
