@@ -30,7 +30,9 @@ for loss in ("squared", "logistic", "softmax", "lambdarank"):
         for threads in (1, 2):
             boost(codes, bins, y, loss=loss, settings=settings, penalty=penalty, threads=threads,
                   multiplicity=copies, queries=np.array([0, 200, 600]))
-for kernel in kernels:
+trained = [kernel for kernel in kernels if kernel.signatures]
+assert len(trained) >= 8
+for kernel in trained:
     assert len(kernel.signatures) == 1, kernel.py_func
     assert not kernel.stats.cache_misses, kernel.py_func
 """
