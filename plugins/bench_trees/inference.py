@@ -126,6 +126,29 @@ def add_columns(
     _add_columns(scores, _frozen(X), rows, columns, outputs, by)
 
 
+def use_every_kernel() -> None:
+    """Run all kernels of this module once, so that they are compiled."""
+    lone_leaf = Ensemble(
+        start=np.array([0, 1], dtype=np.int32),
+        feature=np.array([-1], dtype=np.int32),
+        threshold=np.zeros(1, dtype=np.float32),
+        left=np.array([-1], dtype=np.int32),
+        right=np.array([-1], dtype=np.int32),
+        missing_left=np.zeros(1, dtype=np.bool_),
+        value=np.zeros(1),
+        output=np.zeros(1, dtype=np.int32),
+        base=np.zeros(1),
+        features=1,
+    )
+    X = np.zeros((1, 1), dtype=np.float32)
+    none = np.zeros(0, dtype=np.int64)
+    tree_outputs(lone_leaf, X)
+    layout = lay_out(lone_leaf, Needs.plain(1))
+    steps = Steps.prefixes([1], lone_leaf.base)
+    done = walk(layout, steps, X, Walked.begin(1, 1, layout.words))
+    add_columns(done.scores[0], X, none, none, none, np.zeros(0))
+
+
 def _over_tiles(piece: Any, rows: int, threads: int) -> None:
     with workers(threads) as team:
         team.run(piece, -(-rows // LANES), _CHUNK)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from trees.lightgbm_models import from_lightgbm
 from trees.random_trees import path, random_ensemble, random_rows
 
 D = 6
@@ -211,38 +212,3 @@ def test_outputs_are_those_of_lightgbm_on_its_own_model() -> None:
     ensemble = from_lightgbm(booster, D)
     got = whole(ensemble, X, [20], Needs.plain(D)).scores[0, :, 0]
     assert got.tolist() == booster.predict(X).tolist()
-
-
-def from_lightgbm(booster, features: int) -> Ensemble:  # type: ignore[no-untyped-def]
-    rows: list[list[float]] = []
-    start = [0]
-
-    def add(node) -> int:  # type: ignore[no-untyped-def]
-        here = len(rows)
-        if "split_feature" not in node:
-            rows.append([-1, 0.0, -1, -1, False, node["leaf_value"]])
-            return here
-        threshold = np.float32(node["threshold"])
-        if float(threshold) > node["threshold"]:  # x is float32: round the limit down
-            threshold = np.nextafter(threshold, np.float32(-np.inf))
-        rows.append([])
-        children = add(node["left_child"]), add(node["right_child"])
-        rows[here] = [node["split_feature"], threshold, *children, node["default_left"], 0.0]
-        return here
-
-    for tree in booster.dump_model()["tree_info"]:
-        add(tree["tree_structure"])
-        start.append(len(rows))
-    table = np.array(rows, dtype=np.float64)
-    return Ensemble(
-        start=np.array(start, dtype=np.int32),
-        feature=table[:, 0].astype(np.int32),
-        threshold=table[:, 1].astype(np.float32),
-        left=table[:, 2].astype(np.int32),
-        right=table[:, 3].astype(np.int32),
-        missing_left=table[:, 4].astype(np.bool_),
-        value=table[:, 5],
-        output=np.zeros(len(start) - 1, dtype=np.int32),
-        base=np.zeros(1),
-        features=features,
-    )

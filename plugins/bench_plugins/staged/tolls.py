@@ -32,14 +32,13 @@ class Use:
     @classmethod
     def of(cls, stage: Stage, trees: int) -> Use:
         """Split a stage's entries over a dictionary of ``trees`` trees."""
-        used = stage.weights != 0
-        tree, column = used & (stage.entries < trees), used & (stage.entries >= trees)
+        entries = np.asarray(stage.entries, dtype=np.int64)
+        weights = np.asarray(stage.weights, dtype=np.float64)
+        into = np.asarray(stage.into, dtype=np.int64)
+        tree = (weights != 0) & (entries < trees)
+        column = (weights != 0) & (entries >= trees)
         return cls(
-            stage.entries[tree],
-            stage.weights[tree],
-            stage.entries[column] - trees,
-            stage.weights[column],
-            stage.into[column],
+            entries[tree], weights[tree], entries[column] - trees, weights[column], into[column]
         )
 
 
