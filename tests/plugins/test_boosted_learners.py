@@ -15,6 +15,7 @@ from boosted_cases import CLASSES, examples, fit, mean_cost, path, prices
 from fakes import FakeContext
 
 from bench_core import Examples, Queries, Task, price_list
+from bench_core.conformance import check_learner
 from bench_core.metrics import default_metric
 
 LEARNERS = [
@@ -172,6 +173,11 @@ def test_progress_is_reported_after_every_iteration(learner: Any) -> None:
     context = FakeContext(Task.REGRESSION, CLASSES[Task.REGRESSION])
     learner.fit(train, train, prices(), context)
     assert context.reports == [(k, 15) for k in range(1, 16)]
+
+
+@learners()
+def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
+    check_learner(replace(learner, trees=5))
 
 
 @learners()
