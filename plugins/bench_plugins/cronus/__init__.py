@@ -9,7 +9,7 @@ rate included, so that all weights 1 is that learner; a free constant stands bes
 The paper's lambda is ``tradeoff * L0 / prices.everything`` with L0 the constant predictor's mean
 training loss, because a row's weight is m w / N: m its multiplicity, w its class weight, N the sum
 of m. The paper's grid on Yahoo, 1e-4 * 1.3^-(0..9), is a tradeoff of about 24 to 2 with 5000
-trees. With a few hundred, which must each do more, the window is about 0.1 to 1.5. rho is in
+trees. With a few hundred, which must each do more, the window is about 0.05 to 1. rho is in
 the units of the loss, as printed. The paper sets rho_1 and rho_K by validation: give grids for
 ``rho_first`` and ``rho_last``, and let the validation result choose.
 
