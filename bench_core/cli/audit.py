@@ -38,10 +38,12 @@ A learner that fails leaves the ranking. Exit status 1 if one does.""",
     help="Run jobs in processes that can be killed, or inline in this one.",
 )
 @click.option("--no-progress", is_flag=True, help="Show no progress bars or lines.")
+@options.output_option
 @options.store_option
 @options.common_options
 def command(
     run: str,
+    output: Path | None,
     workers: int | None,
     executor: str,
     no_progress: bool,
@@ -55,7 +57,10 @@ def command(
     from bench_core import api
     from bench_core.cli.progress import progress
     from bench_core.cli.run import failures, summary
+    from bench_core.cli.tables import check_output, write_text
     from bench_core.store import Store
+
+    check_output(output)
 
     needed = Store(store).info(run).request.get("plugins", ())
     modules = tuple(dict.fromkeys([*needed, *plugins]))
@@ -73,9 +78,8 @@ def command(
     except api.Interrupted as stop:
         options.note(f"interrupted: {summary(stop.result)}")
         return stop.result.exit_status
-    for line in failures(result):
-        click.echo(line)
-    click.echo(f"run {result.run}: {verdict(result)}")
+    lines = [*failures(result), f"run {result.run}: {verdict(result)}"]
+    write_text(output or Path("-"), "\n".join(lines) + "\n")
     return result.exit_status
 
 

@@ -27,22 +27,28 @@ def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
     return info, frame
 
 
-def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: bool) -> None:
-    """The leaderboard on the terminal, or in a file: a page (.html) or plain text."""
+def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: bool) -> list[str]:
+    """The leaderboard on the terminal, or in a file: a page (.html) or plain text.
+
+    Gives the notices that go with it, one for each stand-in.
+    """
     from bench_reports.assembly import boards
+    from bench_reports.board import notice
 
     from bench_core.cli.tables import console, write_text
 
     info, frame = finished(store, run)
+    made = boards(info, frame)
     if output is None:
         from bench_reports.console import show_boards
 
-        show_boards(info, boards(info, frame), console(), verbose=verbose)
+        show_boards(info, made, console(), verbose=verbose)
     elif output.suffix.lower() in PAGES:
         from bench_reports.html import page
 
-        write_text(output, page(info, boards(info, frame), frame))
+        write_text(output, page(info, made, frame))
     else:
         from bench_reports.console import text_boards
 
-        write_text(output, text_boards(info, boards(info, frame), verbose=verbose))
+        write_text(output, text_boards(info, made, verbose=verbose))
+    return [f"notice: {notice(board)}" for board in made if board.stand_in]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,10 +15,16 @@ if TYPE_CHECKING:
     from bench_core.cli.tables import Table
     from bench_core.registry import Registry
 
-KINDS = ("learners", "datasets", "suites", "metrics", "plugins")
+KINDS = ("learners", "datasets", "suites", "metrics", "plugins", "runs")
 
 
-class Kind(click.Choice[str]):
+if TYPE_CHECKING:
+    Choice = click.Choice[str]
+else:  # older releases cannot be subscripted
+    Choice = click.Choice
+
+
+class Kind(Choice):
     """A choice whose refusal names the nearest ones."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
@@ -29,31 +36,37 @@ class Kind(click.Choice[str]):
 
 @click.command(
     "list",
-    short_help="List learners, datasets, suites, metrics or plugins.",
+    short_help="List learners, datasets, suites, metrics, plugins or runs.",
     epilog="""\b
 Examples:
   bench list learners
   bench list datasets | grep ranking
   bench list plugins                     shows those that failed to load, and why
-  bench list learners -p my_module       with a module of the current folder""",
+  bench list learners -p my_module       with a module of the current folder
+  bench list runs                        what the store holds, the last first""",
 )
 @click.argument("kind", type=Kind(KINDS), metavar="KIND")
+@options.store_option
 @options.output_option
 @options.common_options
 def command(
     kind: str,
-    output: Any,
+    store: Path,
+    output: Path | None,
     plugins: Sequence[str],
     quiet: bool,
     verbose: bool,
     debug: bool,
 ) -> None:
-    """List what plugins offer: KIND is learners, datasets, suites, metrics or plugins.
+    """List what plugins offer (KIND is learners, datasets, suites, metrics or plugins), or runs.
 
-    'bench show NAME' tells more about one of them.
+    'bench show NAME' tells more about one of them, 'bench report RUN' about a run.
     """
     from bench_core.cli.tables import deliver
 
+    if kind == "runs":
+        deliver(_runs(store), output)
+        return
     registry = options.registry(plugins)
     deliver(_TABLES[kind](registry), output)
     broken = [p.name for p in registry.plugins if p.error]
@@ -142,6 +155,26 @@ def _plugins(registry: Registry) -> Table:
     titles = ("plugin", "comes from", "version", "module")
     columns = [Column(title, style="bold" if title == "plugin" else "") for title in titles]
     return Table("", (*columns, Column("state", fold=True)), rows, styles)
+
+
+def _runs(store: Path) -> Table:
+    from bench_core.cli.tables import Column, Table
+    from bench_core.store import Store
+
+    rows = [
+        (
+            str(run.number),
+            run.run,
+            f"{run.created_at[:16].replace('T', ' ')} UTC",
+            run.state,
+            ", ".join(f"{n} {status}" for status, n in run.counts.items()) or "none",
+            str(run.planned),
+        )
+        for run in Store(store).runs()
+    ]
+    columns = (Column("no.", right=True), Column("run", style="bold"), Column("begun"))
+    more = (Column("state"), Column("trials", fold=True), Column("planned", right=True))
+    return Table("", (*columns, *more), rows)
 
 
 def summary(thing: object) -> str:

@@ -25,7 +25,13 @@ _BYTES = {"": 1, "b": 1} | {
 }
 
 
-class Quantity(click.ParamType[float]):
+if TYPE_CHECKING:
+    ParamType = click.ParamType[float]
+else:  # older releases cannot be subscripted
+    ParamType = click.ParamType
+
+
+class Quantity(ParamType):
     """A number with a unit out of a table, such as ``10m`` or ``4GiB``."""
 
     def __init__(self, name: str, units: dict[str, int], example: str) -> None:

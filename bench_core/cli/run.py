@@ -53,9 +53,10 @@ def command(
     except api.Interrupted as stop:
         options.note(f"interrupted: {summary(stop.result)}; the same command goes on from there")
         return stop.result.exit_status
-    deliver_board(result.store, result.run, output, verbose=verbose)
+    notices = deliver_board(result.store, result.run, output, verbose=verbose)
     if not quiet:
-        options.note(f"\n{summary(result)}\n{next_steps(result)}")
+        for line in ("", *notices, summary(result), next_steps(result)):
+            options.note(line)
     return result.exit_status
 
 

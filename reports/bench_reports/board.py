@@ -144,6 +144,11 @@ def notice(board: Board) -> str:
     return _notice(board.dataset, board.stand_in_for) if board.stand_in else ""
 
 
+def remarks(board: Board) -> tuple[str, ...]:
+    """The data set's notes, without those that the notice of a stand-in says better."""
+    return tuple(n for n in board.notes if not (board.stand_in and "stand-in" in n.lower()))
+
+
 def stand_in_notice(info: RunInfo, dataset: str) -> str:
     """The same for a data set of a run."""
     uses = [use for use in info.datasets if use["name"] == dataset and use["stand_in"]]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bench_core.cli.tables import Column, Table, plain_lines, show
-from bench_reports.board import SHARE, Board, Row, notice
+from bench_reports.board import SHARE, Board, Row, notice, remarks
 from bench_reports.words import cost, count, one_line, quality, times
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def setting_lines(board: Board) -> list[str]:
 
 def note_lines(board: Board) -> list[str]:
     """Remarks of the data set."""
-    return [f"note: {one_line(note)}" for note in board.notes]
+    return [f"note: {one_line(note)}" for note in remarks(board)]
 
 
 def _legend_due(boards: Sequence[Board], index: int) -> list[str]:

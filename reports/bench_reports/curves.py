@@ -13,6 +13,8 @@ from bench_reports.console import in_unit
 from bench_reports.words import cost, one_line, quality
 
 COLOURS = 8
+SPREADS_SHOWN = 12
+MANY = 25
 SETTINGS_SHOWN = 3
 HOVER_WIDTH = 70
 _DASHES = ("solid", "dash", "dot", "dashdot")
@@ -37,13 +39,18 @@ def figure(board: Board, name: str, learners: Sequence[str]) -> dict[str, Any]:
 
 def _trace(board: Board, row: Row, index: int) -> dict[str, Any]:
     picks = [point.pick for point in row.curve]
-    spread = [0.0 if math.isnan(p.spread) else p.spread for p in picks]
+    step = math.ceil(len(picks) / SPREADS_SHOWN)
+    spread = [
+        p.spread if p.spread > 0 and (len(picks) - 1 - i) % step == 0 else None
+        for i, p in enumerate(picks)
+    ]
     return {
         "name": escape(one_line(row.learner)),
         "x": [p.cost for p in picks],
         "y": [p.quality for p in picks],
         "spread": spread if any(spread) else None,
         "text": [_hover(board, row, point) for point in row.curve],
+        "size": 7 if len(picks) <= MANY else 5,
         "colour": index % COLOURS,
         "dash": _DASHES[index // COLOURS % len(_DASHES)],
         "symbol": _SYMBOLS[index % len(_SYMBOLS)],  # colour is never the only difference

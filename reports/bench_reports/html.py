@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_reports.board import SHARE, Board, notice
+from bench_reports.board import SHARE, Board, notice, remarks
 from bench_reports.console import heading, legend, run_line
 from bench_reports.curves import figure
 from bench_reports.words import cost, count, quality, settings, times
@@ -42,11 +42,18 @@ def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
         title=" - ".join(heading(info)),
         subtitle=run_line(info),
         boards=[
-            {"board": b, "notice": notice(b), "legend": legend(b), "figure": f}
+            {
+                "board": b,
+                "notice": notice(b),
+                "legend": legend(b),
+                "notes": remarks(b),
+                "figure": f,
+            }
             for b, f in zip(boards, figures, strict=True)
         ],
         share=f"{SHARE:.0%}",
         figures=script_json(figures),
+        warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
         facts=facts(info, frame),
         css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         js=(TEMPLATES / "report.js").read_text(encoding="utf-8"),

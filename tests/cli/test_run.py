@@ -91,6 +91,15 @@ def test_the_format_may_be_given_for_any_name(done: Ended, bench: Run, tmp_path:
     assert isinstance(json.loads((tmp_path / "results.txt").read_text()), list)
 
 
+def test_runs_are_listed_the_last_first(done: Ended, bench: Run) -> None:
+    bench("run", *QUICK, "--learners", "broken")
+    rows = [line.split() for line in bench("list", "runs").out.splitlines()[1:]]
+    assert [(row[0], row[6]) for row in rows] == [("2", "1"), ("1", "1")]
+    assert [row[7] for row in rows] == ["failed", "ok"]
+    assert rows[1][1] in bench("report", "1").out
+    assert rows[1][1] in bench("report", rows[1][1][:-2]).out
+
+
 def test_best_names_the_winner_within_the_budget_and_how_to_train_it(
     done: Ended, bench: Run
 ) -> None:

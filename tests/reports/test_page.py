@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 
 import example
+import pandas as pd
 import plotly.graph_objects
 import pytest
 from bench_reports.assembly import boards
@@ -59,7 +60,7 @@ def test_names_and_errors_nobody_vouches_for_are_text(html: str, parsed: Element
 def test_a_hostile_name_on_a_curve_is_escaped_for_plotly_and_for_the_script() -> None:
     info = example.info(datasets=(example.use("d"),))
     made = example.rows("d", "<b>x</b></script>", {}, [({"t": 1}, 0.8, 9.0)])
-    (board,) = boards(info, example.pd.DataFrame(made))
+    (board,) = boards(info, pd.DataFrame(made))
     drawn = figure(board, "chart0", [r.learner for r in board.rows])
     assert drawn["traces"][0]["name"] == "&lt;b&gt;x&lt;/b&gt;&lt;/script&gt;"
     assert "<" not in script_json([drawn, "</script>"])

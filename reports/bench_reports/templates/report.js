@@ -37,7 +37,7 @@
         text: trace.text, hovertemplate: "%{text}<extra></extra>", cliponaxis: false,
         visible: hidden.has(trace.name) ? "legendonly" : true,
         line: { color: ink, width: 2.2, dash: trace.dash },
-        marker: { color: ink, size: 7, symbol: trace.symbol },
+        marker: { color: ink, size: trace.size, symbol: trace.symbol },
         error_y: trace.spread ? { array: trace.spread, color: ink, thickness: 1, width: 3 }
           : undefined,
       };
