@@ -27,7 +27,8 @@ BENCH_STORE), and finished work is not done twice.
 
 \b
 Completion: eval "$(_BENCH_COMPLETE=bash_source bench)"      (or zsh_source, fish_source)
-Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 130 interrupted.
+Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 a fault of bench,
+130 interrupted.
 """
 
 
