@@ -91,14 +91,15 @@ def read_part(
 
 
 def _is_table(path: Path) -> bool:
-    from bench_core.formats.texts import read_bytes
+    from bench_core.formats.texts import read_beginning
 
     suffixes = [s.lower() for s in path.suffixes if s != ".gz"]
     if suffixes and suffixes[-1] in TABLES:
         return True
     if suffixes and suffixes[-1] in (".svm", ".svmlight", ".libsvm", ".letor"):
         return False
-    first = next((t for t in read_bytes(path)[: 1 << 20].splitlines() if t.strip()), b"")
+    beginning = read_beginning(path, 1 << 20)
+    first = next((t for t in beginning.splitlines() if t.strip()), b"")
     if first.lstrip().startswith(b"#"):
         return False
     cells = first.partition(b"#")[0].split()
@@ -106,7 +107,7 @@ def _is_table(path: Path) -> bool:
         return False
     if any(mark in first for mark in (b",", b";", b"\t")):
         return True
-    if len(cells) == 1:  # a label without cells, or a table of one column
+    if len(cells) <= 1:  # an empty file, a label without cells: the reader says what it is
         return False
     raise InputError(
         f"{path}, line 1: neither index:value cells nor a CSV header; "

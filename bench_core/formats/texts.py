@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench_core.errors import InputError
@@ -15,9 +17,25 @@ def read_bytes(path: str | Path) -> bytes:
     Raises InputError for a file that is missing, unreadable, truncated or empty.
     """
     path = Path(path)
-    try:
+    with _readable(path):
         raw = path.read_bytes()
         content = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    if not content.strip():
+        raise InputError(f"{path}: the file is empty; get it again or name another")
+    return content
+
+
+def read_beginning(path: str | Path, size: int) -> bytes:
+    """The first ``size`` bytes of a file's unpacked content. Raises InputError as above."""
+    path = Path(path)
+    with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return file.read(size)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; check the name") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -28,9 +46,6 @@ def read_bytes(path: str | Path) -> bytes:
         raise InputError(
             f"{path}: cannot be read ({error.strerror or error}); check the file"
         ) from error
-    if not content.strip():
-        raise InputError(f"{path}: the file is empty; get it again or name another")
-    return content
 
 
 def read_text(path: str | Path) -> str:

@@ -140,6 +140,18 @@ def test_entries_can_be_read_without_knowing_the_features(tmp_path: Path) -> Non
     assert read_entries(write(tmp_path, "a:1\nb:2.5\n")) == {"a": 1, "b": 2.5}
 
 
+def test_published_cost_files_are_read(real_data: Path) -> None:
+    text = (real_data / "hepatitis" / "hepatitis.csv").read_text()
+    header = text.splitlines()[0].split(",")
+    hepatitis = read_costs(real_data / "hepatitis" / "hepatitis_costs.json", header)
+    assert hepatitis.feature_price()[header.index("protime")] == 8.3
+    assert hepatitis.everything == pytest.approx(14 + 4 * 7.27 + 8.3)
+    mslr = read_costs(real_data / "feature-costs" / "mslr_feature_cost.txt", features=136)
+    values, counts = np.unique(mslr.feature_price(), return_counts=True)
+    assert values.tolist() == [1, 10, 20, 50, 100]
+    assert counts.tolist() == [16, 46, 40, 24, 10]
+
+
 def splits(notes: tuple[str, ...]) -> Splits:
     part = Examples(np.zeros((2, 3), dtype=np.float32), np.array([0.0, 1.0]))
     return Splits(part, part, part, Prices.additive(np.ones(3)), Task.BINARY, 2, NAMES, notes=notes)
