@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bench_core.suites import Profile, Suite
 
 ALL = "all"
-TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """The default grid of a learner with a field ``tradeoff``; dimensionless, so it fits any costs."""
 
 Tell = Callable[[str, bool], None]  # a line, and whether it is a warning

@@ -248,7 +248,7 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(home: Path) -> None:
         )
     finally:
         sys.path.remove(str(home))
-    assert result.counts == {"ok": 6}
+    assert result.counts == {"ok": 7}
 
 
 def test_a_resident_size_above_the_limit_ends_the_process_where_it_must_be_polled() -> None:

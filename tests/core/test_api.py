@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import fits
+from toys import Prefix
+
+import bench_core
+from bench_core import InputError, UsageError
+from bench_core.api import RunRequest, RunResult, audit, plan, run
+from bench_core.store import Store
+
+SMALL: dict[str, Any] = {
+    "data": "toy-rank",
+    "learners": "toy-prefix",
+    "plugins": "toys",
+    "executor": "inline",
+    "settings": "toy-prefix.tradeoff=[0.1, 1.0]",
+}
+
+
+def test_options_may_be_lists_single_words_or_a_request(home: Path) -> None:
+    one = plan(**SMALL)
+    two = plan(**{k: [v] if k in ("data", "learners", "settings") else v for k, v in SMALL.items()})
+    request = RunRequest(
+        data=("toy-rank",),
+        learners=("toy-prefix",),
+        plugins=("toys",),
+        settings=("toy-prefix.tradeoff=[0.1, 1.0]",),
+    )
+    assert one.run == two.run == plan(request=request).run
+    assert plan(request=request, seeds=3).run != one.run
+
+
+def test_a_run_from_python_returns_counts_store_and_rows(home: Path) -> None:
+    result = bench_core.run(**SMALL)
+    assert isinstance(result, RunResult)
+    assert result.counts == {"ok": 2}
+    assert result.store == Path("results/bench.db")
+    assert result.exit_status == 0
+    assert set(result.frame()["learner"]) == {"toy-prefix"}
+    assert result.notes == ("toy-rank: made of random numbers",)
+
+
+def test_learner_objects_and_names_go_together(home: Path) -> None:
+    result = run(**{**SMALL, "learners": ["toy-stacked", Prefix(0.25)], "settings": ()})
+    assert sorted(set(result.frame()["learner"])) == ["toy-prefix", "toy-stacked"]
+
+
+@pytest.mark.parametrize("counts", [{"failed": 1}, {"ok": 3, "timeout": 1}, {"crashed": 1}])
+def test_failures_give_exit_status_1(counts: dict[str, int]) -> None:
+    assert RunResult("r", Path(), counts).exit_status == 1
+
+
+def test_skipped_trials_are_no_failure_and_a_refused_audit_is() -> None:
+    assert RunResult("r", Path(), {"ok": 1, "skipped": 3}).exit_status == 0
+    assert RunResult("r", Path(), {"ok": 1}, audit_failures=("x",)).exit_status == 1
+    assert RunResult("r", Path(), {"ok": 1}, interrupted=True).exit_status == 130
+
+
+def test_bad_input_leaves_the_store_as_it_was(home: Path) -> None:
+    store = run(**SMALL).store
+    before = {p.name: p.read_bytes() for p in store.parent.glob("bench.db*")}
+    for options in (
+        {"learners": "nobody"},
+        {"settings": "toy-prefix.tradeoff=x"},
+        {"costs": "missing.csv"},
+        {"plugins": "no_such_module"},
+        {"data": "nowhere.csv"},
+    ):
+        with pytest.raises((InputError, UsageError)):
+            run(**{**SMALL, **options})
+    assert {p.name: p.read_bytes() for p in store.parent.glob("bench.db*")} == before
+
+
+def test_the_time_is_estimated_from_what_like_trials_took(home: Path) -> None:
+    slow = {**SMALL, "settings": ["toy-prefix.tradeoff=[0.1, 1.0]", "toy-prefix.seconds=0.2"]}
+    run(**slow)
+    made = plan(**{**slow, "seeds": [0, 1, 2]})
+    assert made.seconds is not None
+    assert 4 * 0.2 <= made.seconds < 4 * 0.2 + 4  # two seeds of two trials are left
+    assert len(made.finished) == 2
+    assert plan(**slow).seconds == 0.0
+
+
+def test_a_plan_writes_nothing(home: Path) -> None:
+    plan(**SMALL)
+    assert not (home / "results").exists()
+    assert fits(home) == []
+
+
+def test_the_audit_of_a_run_verifies_every_trial(home: Path) -> None:
+    run(**SMALL)
+    assert set(Store().frame()["audit"]) == {"sampled"}
+    seen: list[Any] = []
+    result = audit(plugins=("toys",), executor="inline", on_event=seen.append)
+    assert result.counts == {"ok": 2}
+    assert result.exit_status == 0
+    assert set(Store().frame()["audit"]) == {"verified"}
+    assert {e.activity for e in seen if e.kind == "finish"} == {"audit"}
+
+
+def peeker(home: Path, name: str) -> str:
+    """A plugin module whose model adds an unpaid feature to the score of its first point."""
+    (home / f"{name}.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from typing import ClassVar\n"
+        "import numpy as np\n"
+        "import bench_core\n"
+        "from bench_core import Prediction\n"
+        "from toys import Prefix, PrefixModel\n"
+        "class Model(PrefixModel):\n"
+        "    def predict_path(self, features):\n"
+        "        unpaid = np.nan_to_num(features.X[:, self.order[-1]].astype(float))\n"
+        "        for i, p in enumerate(super().predict_path(features)):\n"
+        "            peek = unpaid if i == 0 else 0\n"
+        "            yield Prediction(p.point, p.scores + peek, p.bills)\n"
+        "@dataclass(frozen=True)\n"
+        "class Peeker(Prefix):\n"
+        f"    name: ClassVar[str] = '{name}'\n"
+        "    def fit(self, *a):\n"
+        "        m = super().fit(*a)\n"
+        "        return Model(m.order, m.weight, m.needs)\n"
+        "@bench_core.hookimpl\n"
+        "def bench_learners():\n"
+        "    return [Peeker]\n"
+    )
+    return name
+
+
+def test_a_peeking_model_is_caught_in_a_run_and_said_so(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(home))
+    name = peeker(home, "peeker_one")
+    result = run(**{**SMALL, "plugins": ("toys", name), "learners": name, "settings": ()})
+    assert result.exit_status == 1
+    assert len(result.audit_failures) == result.counts["ok"] == 7
+    frame = result.frame()
+    assert set(frame["audit"]) == {"failed"}
+    assert frame["error"].str.contains("its scores change").all()
+
+
+def test_without_an_audit_a_peeking_model_is_only_declared_until_it_is_audited(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(home))
+    name = peeker(home, "peeker_two")
+    options = {**SMALL, "plugins": ("toys", name), "learners": name, "audit": "off"}
+    result = run(**{**options, "settings": f"{name}.tradeoff=0.5"})
+    assert set(result.frame()["audit"]) == {"declared"}
+    found = audit(plugins=("toys", name), executor="inline")
+    assert found.exit_status == 1
+    assert set(result.frame()["audit"]) == {"failed"}
+
+
+def svmlight(path: Path, queries: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lines = []
+    for q in range(queries):
+        for _ in range(5):
+            x = rng.normal(size=3)
+            grade = int(np.clip(round(x[0] + x[1]) + 1, 0, 4))
+            cells = " ".join(f"{j + 1}:{v:.4f}" for j, v in enumerate(x))
+            lines.append(f"{grade} qid:{q} {cells}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_ones_own_files_run_with_ones_own_costs(home: Path) -> None:
+    svmlight(home / "train.svm", 30, 0)
+    svmlight(home / "test.svm", 10, 1)
+    (home / "mine.csv").write_text("name,cost\n1,5\n2,1\n3,2\n")
+    result = run(
+        data="train.svm",
+        test="test.svm",
+        costs="mine.csv",
+        learners="all",
+        plugins="toys",
+        executor="inline",
+        settings=["toy-broken.how=raise"]
+        + [f"{name}.trees=3" for name in ("gbrt", "miser", "cegb")]
+        + [f"{name}.base.trees=3" for name in ("cronus", "cronus-init", "cronus-single")],
+    )
+    frame = result.frame().query("status == 'ok'")
+    assert {"gbrt", "miser", "cegb", "cronus", "toy-prefix"} <= set(frame["learner"])
+    assert set(frame["dataset"]) == {"train.svm"}
+    assert not frame["stand_in"].any()
+    assert frame["feature_cost"].max() == 8.0
+    assert set(Store().info().metrics) == {"ndcg@5", "precision@5"}
+
+
+def test_without_costs_every_feature_costs_1_and_it_says_so(home: Path) -> None:
+    svmlight(home / "train.svm", 40, 0)
+    made = plan(data="train.svm", learners="gbrt")
+    assert made.datasets[0].price_of_everything == 3.0
+    assert any("every feature costs 1" in note for note in made.notes)
+
+
+def test_a_broken_plugin_is_a_warning_and_not_a_crash(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_core import registry
+
+    class Point:
+        name, value, dist = "bad", "bad_module", None
+
+        def load(self) -> Any:
+            raise ImportError("no such thing")
+
+    real = registry.entry_points(group="bench")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [*real, Point()])
+    seen: list[Any] = []
+    plan(**SMALL, on_event=seen.append)
+    assert any(e.warning and "plugin bad" in e.message for e in seen)
