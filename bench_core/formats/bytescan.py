@@ -227,6 +227,16 @@ def _token_end(buf: Any, at: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def _has_end(eight: Any) -> Any:
+    """Whether a line break or a # is among eight bytes."""
+    breaks = eight ^ np.uint64(0x0A0A0A0A0A0A0A0A)
+    hashes = eight ^ np.uint64(0x2323232323232323)
+    low = np.uint64(0x0101010101010101)
+    zero = ((breaks - low) & ~breaks) | ((hashes - low) & ~hashes)
+    return (zero & np.uint64(0x8080808080808080)) != np.uint64(0)
+
+
+@njit(cache=True, nogil=True)
 def count_rows(buf: Any, at: Any, stop: Any) -> Any:
     """Rows in ``buf[at:stop]`` and the largest index on them (as written, at least -1).
 
@@ -240,10 +250,14 @@ def count_rows(buf: Any, at: Any, stop: Any) -> Any:
         colon = -1
         if buf[at] != 10 and buf[at] != 35:
             rows += 1
+            begin = at
+            while not _has_end(_eight(buf, at)):
+                at += 8
             while buf[at] != 10 and buf[at] != 35:
-                if buf[at] == 58:
-                    colon = at
                 at += 1
+            colon = at - 1
+            while colon > begin and buf[colon] != 58:
+                colon -= 1
         while buf[at] != 10:
             at += 1
         at += 1
