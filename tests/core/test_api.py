@@ -178,14 +178,13 @@ def test_ones_own_files_run_with_ones_own_costs(home: Path) -> None:
         test="test.svm",
         costs="mine.csv",
         learners="all",
-        plugins="toys",
         executor="inline",
-        settings=["toy-broken.how=raise"]
-        + [f"{name}.trees=3" for name in ("gbrt", "miser", "cegb")]
-        + [f"{name}.base.trees=3" for name in ("cronus", "cronus-init", "cronus-single")],
+        settings=[f"{name}.trees=3" for name in ("gbrt", "miser", "cegb")]
+        + [f"{name}.base.trees=3" for name in ("cronus", "cronus-init", "cronus-single")]
+        + [f"{name}.tradeoff=[0.1, 1.0]" for name in ("miser", "cegb", "cronus")],
     )
     frame = result.frame().query("status == 'ok'")
-    assert {"gbrt", "miser", "cegb", "cronus", "toy-prefix"} <= set(frame["learner"])
+    assert {"gbrt", "miser", "cegb", "cronus"} <= set(frame["learner"])
     assert set(frame["dataset"]) == {"train.svm"}
     assert not frame["stand_in"].any()
     assert frame["feature_cost"].max() == 8.0
