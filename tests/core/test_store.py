@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import toys
 
 import bench_core
 from bench_core import InputError, UsageError
@@ -49,6 +50,14 @@ COLUMNS = [
 ]
 
 
+LINE = 1 + next(
+    i
+    for i, line in enumerate(Path(toys.__file__).read_text().splitlines())
+    if "deliberately" in line
+)
+FAULT = f"RuntimeError: deliberately broken (toys.py:{LINE})"
+
+
 def run(**options: Any) -> Any:
     given = {"data": "toy-rank", "learners": "toy-prefix", "executor": "inline", **options}
     return bench_core.run(plugins=("toys",), **given)
@@ -67,7 +76,7 @@ def test_a_failed_trial_is_one_row_without_point_and_split(home: Path) -> None:
     result = run(learners=["toy-prefix", "toy-broken"])
     broken = result.frame().query("learner == 'toy-broken'")
     assert broken[["status", "point", "split", "error"]].values.tolist() == [
-        ["failed", "", "", "RuntimeError: deliberately broken (toys.py:149)"]
+        ["failed", "", "", FAULT]
     ]
     assert result.exit_status == 1
 
