@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +61,9 @@ class Acquired:
         """
         raw = np.ascontiguousarray(self.bits).astype("<u8", copy=False).view(np.uint8)
         total = np.zeros(len(raw))
-        for byte in range((self.sensors + 7) // 8):
-            total += _byte_sums(price[8 * byte : 8 * byte + 8])[raw[:, byte]]
+        prices = np.ascontiguousarray(price, dtype=np.float64)
+        for byte, sums in enumerate(_byte_sums(prices[: self.sensors].tobytes())):
+            total += sums[raw[:, byte]]
         return total
 
     def union(self) -> NDArray[np.uint64]:
@@ -74,13 +76,19 @@ def words(sensors: int) -> int:
     return max(1, -(-sensors // 64))
 
 
-def _byte_sums(price: FloatArray) -> FloatArray:
-    sums = np.zeros(256)
-    for bit, value in enumerate(price):
-        sums[1 << bit : 2 << bit] = sums[: 1 << bit] + value
-    for filled in range(len(price), 8):  # bits beyond the last sensor cost nothing
-        sums[1 << filled : 2 << filled] = sums[: 1 << filled]
-    return sums
+@lru_cache(maxsize=16)
+def _byte_sums(price: bytes) -> tuple[FloatArray, ...]:
+    """For each byte of a row's bits the price of each of its 256 values."""
+    each = np.frombuffer(price)
+    padded = np.zeros(-(-len(each) // 8) * 8)  # bits beyond the last sensor cost nothing
+    padded[: len(each)] = each
+    tables = []
+    for eight in padded.reshape(-1, 8):
+        sums = np.zeros(256)
+        for bit, value in enumerate(eight):
+            sums[1 << bit : 2 << bit] = sums[: 1 << bit] + value
+        tables.append(sums)
+    return tuple(tables)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
