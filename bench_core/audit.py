@@ -7,6 +7,12 @@ point must be bitwise equal. Before that, the OTHER queries of the block are rep
 then agree to 1e-9 (a matrix product may round otherwise) and bills exactly. The sample is
 gathered from the whole split in random order, so it must also agree with what the same queries
 scored and cost in the trial's own blocks.
+
+Only the audited rows and points are judged: what another point, which pays for a cell that is NaN
+now, makes of it is nobody's fault. Every call gets its own copy of the block, so that nothing can
+be noted in it; the replaced blocks are best given to an instance that never saw the whole ones
+(``blind``). Beyond reach are notes outside the model (a class, a module, a file) and what happens
+in queries that are not drawn.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from numpy.typing import NDArray
 from bench_core.costs import Prices
 from bench_core.data import Examples, Features, Float32Array, FloatArray, IntArray, Queries
 from bench_core.prediction import Acquired, Prediction
-from bench_core.scoring import Block, ContractError, blocks, predict_block, readable
+from bench_core.scoring import Block, ContractError, blocks, predictions, readable
 
 if TYPE_CHECKING:
     from bench_core.scoring import Path
@@ -55,22 +61,27 @@ def replay(
     *,
     seed: str = "",
     path: Path | None = None,
+    accounting: str = "path",
+    blind: Any = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
 
-    ``path`` is what the trial's own prediction of this split gave, to compare the sample with.
+    ``path`` is what the trial's own prediction of this split gave, its costs by ``accounting``, to
+    compare with. ``blind`` is the same model loaded anew, to be shown replaced cells only; without
+    it a model could remember what it saw.
     """
     if mode == "off":
         return Verdict("declared")
     rng = np.random.default_rng(list(seed.encode()))
-    judge = _Judge(model, prices, classes, rng)
+    trial = None if path is None else _Trial(path, accounting == "path")
+    judge = _Judge(model, model if blind is None else blind, prices, classes, rng, trial)
     try:
         if mode == "full":
             for block in blocks(examples.features):
                 judge.all_points(block, progress, len(examples))
             return Verdict("verified")
-        judge.sample(examples, path)
+        judge.sample(examples)
     except _PeekError as found:
         return Verdict("failed", str(found))
     return Verdict("sampled")
@@ -114,32 +125,45 @@ class _Answer:
         return "" if same else "its scores"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trial:
+    """The trial's own prediction, and whether its costs are those of the audited bill."""
+
+    path: Path
+    priced: bool
+
+
 @dataclass(slots=True, eq=False)
 class _Judge:
     model: Any
+    blind: Any
     prices: Prices
     classes: int
     rng: np.random.Generator
+    trial: _Trial | None
 
-    def answers(self, features: Features, doing: str) -> list[_Answer]:
+    def answers(
+        self, model: Any, features: Features, doing: str, *, finite: bool = False
+    ) -> list[_Answer]:
+        own = Features(features.X.copy(), features.queries)
+        found = predictions(model, own, self.prices, self.classes, finite=finite)
         try:
-            predictions = predict_block(self.model, features, self.prices, self.classes)
+            return [_Answer.of(p, len(own)) for p in found]
         except ContractError as error:
             raise _PeekError(f"{doing}: {error}") from error
         except Exception as error:
             raise _PeekError(f"{doing} it raises {type(error).__name__}: {error}") from error
-        return [_Answer.of(p, len(features)) for p in predictions]
 
-    def sample(self, examples: Examples, path: Path | None) -> None:
+    def sample(self, examples: Examples) -> None:
         """A few dozen queries (or a few hundred rows), one point each."""
         units = _units(examples.features.queries, len(examples))
         half = SAMPLE_ROWS if examples.queries is None else SAMPLE_QUERIES
         count = len(units) - 1
         chosen = self.rng.permutation(count)[: 2 * half]
         features, rows, own = gather(examples.features, chosen)
-        before = self.answers(features, "a block of queries in another order:")
-        if path is not None:
-            self._same_as_in_trial(before, path, rows)
+        doing = "on a block of queries in another order"
+        before = self.answers(self.model, features, doing, finite=True)
+        self._same_as_in_trial(before, rows)
         audited = np.zeros(len(chosen), dtype=bool)
         audited[: max(1, len(chosen) // 2)] = True
         drawn = np.where(audited, self.rng.integers(len(before), size=len(chosen)), -1)
@@ -152,14 +176,18 @@ class _Judge:
         units = _units(features.queries, len(features))
         own = np.repeat(np.arange(len(units) - 1), np.diff(units))
         numbers = np.arange(block.queries.start, block.queries.stop)
-        before = self.answers(features, "predicting")
+        before = self.answers(self.model, features, "predicting", finite=True)
+        self._same_as_in_trial(before, np.arange(block.rows.start, block.rows.stop))
         for parity in (0, 1):
             self._strangers(features, before, own % 2 == parity)
         for p in range(len(before)):
             self._unpaid(features, before, np.full(len(features), p), own, numbers)
             progress(block.rows.start + (p + 1) * len(features) // len(before), total)
 
-    def _same_as_in_trial(self, here: list[_Answer], path: Path, rows: IntArray) -> None:
+    def _same_as_in_trial(self, here: list[_Answer], rows: IntArray) -> None:
+        if self.trial is None:
+            return
+        path = self.trial.path
         if [dict(a.point) for a in here] != [dict(p) for p in path.points]:
             raise _PeekError("its path changes with the block")
         for p, answer in enumerate(here):
@@ -171,6 +199,8 @@ class _Judge:
                 ("scores change", answer.scores, path.scores[p]),
                 ("costs change", cost, path.cost[p]),
             ):
+                if what.startswith("costs") and not self.trial.priced:
+                    continue
                 scale = float(np.abs(trial).max(initial=0.0))
                 if bool(np.any(np.abs(mine - trial[rows]) > TOLERANCE * scale)):
                     at = dict(answer.point)
@@ -195,7 +225,7 @@ class _Judge:
         for by, values in (("NaN", nan), ("other rows' values", donors)):
             X = np.where(hidden, values, features.X).astype(np.float32, copy=False)
             doing = f"where cells it did not pay for are replaced by {by}"
-            after = self.answers(Features(X, features.queries), doing)
+            after = self.answers(self.blind, Features(X, features.queries), doing)
             if len(after) != len(before):
                 raise _PeekError(f"{doing} its path has another length")
             for p in np.unique(drawn[drawn >= 0]):
@@ -212,9 +242,11 @@ class _Judge:
         X: Float32Array = features.X.copy()
         X[~kept] = features.X[self.rng.integers(len(X), size=int((~kept).sum()))]
         doing = "where the other queries of its block are replaced"
-        after = self.answers(Features(X, features.queries), doing)
+        after = self.answers(self.model, Features(X, features.queries), doing)
+        if len(after) != len(before):
+            raise _PeekError(f"{doing} its path has another length")
         rows = np.flatnonzero(kept)
-        for p, answer in enumerate(before[: len(after)]):
+        for p, answer in enumerate(before):
             what = answer.differs(after[p], rows, TOLERANCE)
             if what:
                 raise _PeekError(f"at {dict(answer.point)}: {doing}, {what} change for a query")

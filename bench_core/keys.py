@@ -23,7 +23,7 @@ from bench_core.parameters import as_json, is_learner, parameters
 if TYPE_CHECKING:
     from bench_core.costs import Prices
 
-SCORING = 1
+SCORING = 2
 """Rises when scoring, metering or the audit would give other rows for the same model."""
 
 

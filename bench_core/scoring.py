@@ -93,17 +93,19 @@ def predict_split(
     path: Path | None = None
     seconds = 0.0
     for block in blocks(examples.features):
-        started = time.perf_counter()
-        predictions = predict_block(model, block.features, prices, classes)
-        seconds += time.perf_counter() - started
-        points = tuple(dict(p.point) for p in predictions)
+        rows = len(block.features)
+        metered = []
+        for prediction, spent in _timed(predictions(model, block.features, prices, classes)):
+            seconds += spent
+            metered.append(_Metered.of(prediction, prices, accounting, rows))
+        points = tuple(m.point for m in metered)
         if path is None:
             _refuse_same_names(points)
             path = _empty(points, n, classes, prices.sensors)
         elif points != path.points:
             raise ContractError(_other_points(path.points, points))
-        for p, prediction in enumerate(predictions):
-            _meter(path, p, prediction, prices, accounting, block.rows, copies)
+        for p, found in enumerate(metered):
+            _add(path, p, found, block.rows, copies)
         progress(block.rows.stop)
     if path is None:
         raise ContractError("there are no rows to predict")
@@ -129,43 +131,71 @@ def _space(shape: tuple[int, ...]) -> FloatArray:
     return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
 
 
-def _meter(
-    path: Path,
-    p: int,
-    prediction: Prediction,
-    prices: Prices,
-    accounting: str,
-    rows: slice,
-    copies: FloatArray,
-) -> None:
-    bill = prediction.bills.get(accounting)
-    if bill is None:
-        has = ", ".join(sorted(prediction.bills))
-        raise ContractError(f"no bill {accounting!r} (its accountings: {has})")
-    count = rows.stop - rows.start
-    feature = bill.feature_cost(prices, count)
-    evaluation = bill.evaluation_cost(prices, count)
-    path.scores[p, rows] = prediction.scores
-    path.cost[p, rows] = feature + evaluation
-    path.feature_cost[p] += (feature * copies[rows]).sum()
-    path.evaluation_cost[p] += (evaluation * copies[rows]).sum()
-    path.bought[p] |= bill.acquired.union()
+@dataclass(frozen=True, slots=True, eq=False)
+class _Metered:
+    """What is kept of a prediction, taken before the model goes on: it may write to its arrays."""
+
+    point: dict[str, int | float]
+    scores: FloatArray
+    feature: FloatArray
+    evaluation: FloatArray
+    bought: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, prediction: Prediction, prices: Prices, accounting: str, rows: int) -> _Metered:
+        bill = prediction.bills.get(accounting)
+        if bill is None:
+            has = ", ".join(sorted(prediction.bills))
+            raise ContractError(f"no bill {accounting!r} (its accountings: {has})")
+        return cls(
+            dict(prediction.point),
+            np.array(prediction.scores, dtype=np.float64),
+            bill.feature_cost(prices, rows),
+            bill.evaluation_cost(prices, rows),
+            bill.acquired.union(),
+        )
+
+
+def _add(path: Path, p: int, found: _Metered, rows: slice, copies: FloatArray) -> None:
+    path.scores[p, rows] = found.scores
+    path.cost[p, rows] = found.feature + found.evaluation
+    path.feature_cost[p] += (found.feature * copies[rows]).sum()
+    path.evaluation_cost[p] += (found.evaluation * copies[rows]).sum()
+    path.bought[p] |= found.bought
+
+
+def _timed(found: Iterator[Prediction]) -> Iterator[tuple[Prediction, float]]:
+    """Predictions with the seconds that each took to make."""
+    while True:
+        started = time.perf_counter()
+        prediction = next(found, None)
+        if prediction is None:
+            return
+        yield prediction, time.perf_counter() - started
+
+
+def predictions(
+    model: Any, features: Features, prices: Prices, classes: int, *, finite: bool = True
+) -> Iterator[Prediction]:
+    """The predictions of one block as they come, checked: at most 100 points, shapes, bills, and
+    unless told otherwise finite scores."""
+    found = 0
+    for prediction in model.predict_path(features):
+        if found == MAX_POINTS:
+            raise ContractError(f"its path has more than {MAX_POINTS} points")
+        _check(prediction, len(features), prices, classes, finite)
+        yield prediction
+        found += 1
+    if found == 0:
+        raise ContractError("its path is empty")
 
 
 def predict_block(model: Any, features: Features, prices: Prices, classes: int) -> list[Prediction]:
-    """The predictions of one block, checked: at most 100 points, shapes, finite scores, bills."""
-    predictions: list[Prediction] = []
-    for prediction in model.predict_path(features):
-        if len(predictions) == MAX_POINTS:
-            raise ContractError(f"its path has more than {MAX_POINTS} points")
-        _check(prediction, len(features), prices, classes)
-        predictions.append(prediction)
-    if not predictions:
-        raise ContractError("its path is empty")
-    return predictions
+    """All predictions of one block, checked."""
+    return list(predictions(model, features, prices, classes))
 
 
-def _check(prediction: Prediction, n: int, prices: Prices, classes: int) -> None:
+def _check(prediction: Prediction, n: int, prices: Prices, classes: int, finite: bool) -> None:
     at = f"at {dict(prediction.point)}"
     if not all(isinstance(v, int | float) for v in prediction.point.values()):
         raise ContractError(f"{at}: a point holds plain numbers by name")
@@ -173,7 +203,7 @@ def _check(prediction: Prediction, n: int, prices: Prices, classes: int) -> None
     scores = np.asarray(prediction.scores)
     if scores.shape != wanted:
         raise ContractError(f"{at}: scores have shape {scores.shape} instead of {wanted}")
-    if not bool(np.isfinite(scores).all()):
+    if finite and not bool(np.isfinite(scores).all()):
         raise ContractError(f"{at}: {int((~np.isfinite(scores)).sum())} scores are not finite")
     if "path" not in prediction.bills:
         raise ContractError(f"{at}: there is no bill 'path'")

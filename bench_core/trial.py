@@ -226,7 +226,9 @@ def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
         splits.classes,
         spec.audit,
         seed=spec.key,
-        path=paths["test"] if spec.accounting == "path" else None,
+        path=paths["test"],
+        accounting=spec.accounting,
+        blind=load_model(state_path(spec.states, spec.fit)),
     )
     return TrialResult(
         rows=tuple(row for score in scores.values() for row in score.rows),
@@ -244,8 +246,16 @@ def run_audit(spec: TrialSpec, progress: Progress = _silent) -> Verdict:
 
     splits = open_splits(spec.data, spec.prices)
     model = load_model(state_path(spec.states, spec.fit))
-    test, prices, classes = splits.test, splits.prices, splits.classes
-    return replay(model, test, prices, classes, "full", seed=spec.key, progress=progress)
+    return replay(
+        model,
+        splits.test,
+        splits.prices,
+        splits.classes,
+        "full",
+        seed=spec.key,
+        blind=load_model(state_path(spec.states, spec.fit)),
+        progress=progress,
+    )
 
 
 def same_points(paths: Mapping[str, ScoredPath]) -> None:

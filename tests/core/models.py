@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -85,3 +85,50 @@ def ranks_in_query(X: Any, features: Features, point: int) -> tuple[Any, Any]:
 def keys_on_size(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     scores, mask = honest(X, features, point)
     return scores + 0.01 * len(X), mask
+
+
+def reads_more_than_it_can_use(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    """Adds up the columns it bought, NaN where one of them is: the last step buys all."""
+    upto = point if point < 3 else D
+    return X[:, :upto].sum(axis=1), bought(len(X), *range(upto))
+
+
+def _peeked(X: Any) -> Any:
+    return np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 5])
+
+
+@dataclass
+class Annotates:
+    """Peeks at column 5 and notes the score in column 0, which it bought, for the next call."""
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        X = features.X
+        if not bool((X[:, 0] > 1e6).all()):
+            X[:, 0] = 1e7 + 1000 * _peeked(X.astype(np.float64))
+        bill = Bill(Acquired.pack(bought(len(X), 0)))
+        yield Prediction({}, X[:, 0].astype(np.float64), {"path": bill})
+
+
+@dataclass
+class Remembers:
+    """Peeks at column 5 and remembers the score by column 0, which it bought."""
+
+    seen: dict[float, float] = field(default_factory=dict)
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        paid = np.nan_to_num(features.X[:, 0].astype(np.float64), nan=-7.0)
+        found = zip(paid.tolist(), _peeked(features.X.astype(np.float64)).tolist(), strict=True)
+        scores = np.array([self.seen.setdefault(key, score) for key, score in found])
+        yield Prediction({}, scores, {"path": Bill(Acquired.pack(bought(len(paid), 0)))})
+
+
+@dataclass
+class Overwrites:
+    """Hands out the same array at every point, which it must not."""
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        scores = np.zeros(len(features))
+        for point in (1, 2, 3):
+            scores[:] = point
+            mask = bought(len(features), *range(point))
+            yield Prediction({"step": point}, scores, {"path": Bill(Acquired.pack(mask))})

@@ -76,6 +76,89 @@ def test_an_honest_model_agrees_with_the_trials_own_scores() -> None:
     assert replay(model, examples, PRICES, 0, seed="s", path=path).word == "sampled"
 
 
+def complete() -> Examples:
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(600, models.D)).astype(np.float32)
+    return Examples(X, np.zeros(600), Queries(np.arange(0, 601, 5)))
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_missing_cell_at_a_point_that_pays_for_it_is_not_held_against_a_cheaper_one(
+    mode: str,
+) -> None:
+    model = models.Scripted(models.reads_more_than_it_can_use)
+    found = replay(model, complete(), PRICES, 0, mode, seed="s")
+    assert found.word == {"sample": "sampled", "full": "verified"}[mode]
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_score_that_is_nan_where_unpaid_cells_are_is_caught(mode: str) -> None:
+    model = models.Scripted(models.multiplies_by_zero)
+    found = replay(model, complete(), PRICES, 0, mode, seed="s")
+    assert found.word == "failed"
+    assert "replaced by NaN, its scores change" in found.reason
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_nothing_noted_in_the_block_reaches_the_next_call(mode: str) -> None:
+    found = replay(models.Annotates(), complete(), PRICES, 0, mode, seed="s")
+    assert found.word == "failed"
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_what_an_instance_remembers_is_of_no_use_to_the_one_that_is_shown_replaced_cells(
+    mode: str,
+) -> None:
+    model, examples = models.Remembers(), complete()
+    path = predict_split(model, examples, PRICES, 0)
+    blind = models.Remembers()
+    found = replay(model, examples, PRICES, 0, mode, seed="s", path=path, blind=blind)
+    assert found.word == "failed"
+    assert "its scores change" in found.reason
+
+
+def test_the_full_audit_too_compares_with_the_trials_own_scores() -> None:
+    class Tires(models.Scripted):
+        calls = 0
+
+        def predict_path(self, features: Any) -> Any:
+            self.calls += 1
+            for prediction in super().predict_path(features):
+                prediction.scores[:] += self.calls == 1
+                yield prediction
+
+    model, examples = Tires(models.honest), complete()
+    path = predict_split(model, examples, PRICES, 0)
+    found = replay(model, examples, PRICES, 0, "full", seed="s", path=path)
+    assert "scores change with the block" in found.reason
+
+
+def test_scores_are_compared_with_the_trials_under_any_accounting_and_costs_under_path() -> None:
+    model, examples = models.Scripted(models.keys_on_size), data()
+    path = predict_split(model, examples, PRICES, 0)
+    found = replay(model, examples, PRICES, 0, seed="s", path=path, accounting="model")
+    assert "scores change with the block" in found.reason
+    honest = models.Scripted(models.honest)
+    path = predict_split(honest, examples, PRICES, 0)
+    path.cost += 1.0
+    found = replay(honest, examples, PRICES, 0, seed="s", path=path, accounting="model")
+    assert found.word == "sampled"
+    found = replay(honest, examples, PRICES, 0, seed="s", path=path)
+    assert "costs change" in found.reason
+
+
+def test_a_path_that_grows_shorter_with_other_queries_is_caught() -> None:
+    class Shortens(models.Scripted):
+        def predict_path(self, features: Any) -> Any:
+            for prediction in super().predict_path(features):
+                yield prediction
+                if np.isnan(features.X).any():
+                    return
+
+    found = replay(Shortens(models.honest), complete(), PRICES, 0, "full", seed="s")
+    assert "another length" in found.reason
+
+
 def test_without_an_audit_costs_are_only_declared() -> None:
     assert verdict(models.peeks_for_its_scores, "off").word == "declared"
 

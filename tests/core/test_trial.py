@@ -164,6 +164,12 @@ def test_another_path_on_another_block_is_named(monkeypatch: pytest.MonkeyPatch)
         predict_split(Moody(), examples, PRICES, 0)
 
 
+def test_a_point_is_judged_by_what_its_arrays_held_when_it_was_handed_out() -> None:
+    examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
+    path = predict_split(models.Overwrites(), examples, PRICES, 0)
+    assert path.scores.tolist() == [[1.0] * 4, [2.0] * 4, [3.0] * 4]
+
+
 def test_an_accounting_without_a_bill_is_named() -> None:
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
     with pytest.raises(ContractError, match=r"no bill 'model' \(its accountings: path\)"):
