@@ -44,6 +44,7 @@ from bench_plugins.boosted import (
     TASKS,
     LossName,
     LossPrices,
+    bench_warm_up,
     check,
     constant_loss,
     fit_boosted,
@@ -54,6 +55,8 @@ from bench_plugins.staged import StagedModel
 if TYPE_CHECKING:
     from bench_trees import Penalty
 
+__all__ = ["CEGB", "bench_learners", "bench_warm_up"]
+
 
 @dataclass(frozen=True)
 class CEGB:
@@ -63,7 +66,7 @@ class CEGB:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    tradeoff: float = param(0.1, "price of all features in units of the constant's training loss")
+    tradeoff: float = param(0.3, "price of all features in units of the constant's training loss")
     trees: int = param(300, "boosting iterations (for K classes K trees each)")
     learning_rate: float = param(0.1, "shrinkage of every tree's output")
     leaves: int = param(16, "most leaves of a tree")
