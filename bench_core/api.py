@@ -37,16 +37,22 @@ def run(
     asked, tell = _asked(request, options), on_event or silent
     path = store_path(asked.store)
     check_writable(path)
-    made = _plan(asked, tell)
+    registry = _registry(asked, tell)
+    made = _plan(asked, registry, tell)
+
+    def warm_up(learners: Iterable[str]) -> None:
+        registry.warm_up(learners, lambda line: tell(Event("note", line)))
+
     with open_writer(path) as writer:
-        return carry_out(made, asked, writer, tell)
+        return carry_out(made, asked, writer, tell, warm_up)
 
 
 def plan(
     *, request: RunRequest | None = None, on_event: OnEvent | None = None, **options: Any
 ) -> Plan:
     """What ``run`` would do with the same options; prepares data, trains nothing."""
-    return _plan(_asked(request, options), on_event or silent)
+    asked, tell = _asked(request, options), on_event or silent
+    return _plan(asked, _registry(asked, tell), tell)
 
 
 def audit(
@@ -94,12 +100,19 @@ def _asked(request: RunRequest | None, options: Mapping[str, Any]) -> RunRequest
     return replace(request or RunRequest(), **given)
 
 
-def _plan(request: RunRequest, tell: OnEvent) -> Plan:
-    from bench_core.planner import make_plan
+def _registry(request: RunRequest, tell: OnEvent) -> Registry:
     from bench_core.registry import load_registry
 
     registry = load_registry(request.plugins)
-    _warn_about_plugins(registry, tell)
+    for info in registry.plugins:
+        if info.error:
+            line = f"plugin {info.name} ({info.origin}) does not load: {info.error}"
+            tell(Event("note", message=line, warning=True))
+    return registry
+
+
+def _plan(request: RunRequest, registry: Registry, tell: OnEvent) -> Plan:
+    from bench_core.planner import make_plan
 
     def note(line: str, warning: bool) -> None:
         tell(Event("note", message=line, warning=warning))
@@ -108,10 +121,3 @@ def _plan(request: RunRequest, tell: OnEvent) -> Plan:
         tell(Event("prepare", message=message, title=dataset, dataset=dataset))
 
     return make_plan(request, registry, note, say)
-
-
-def _warn_about_plugins(registry: Registry, tell: OnEvent) -> None:
-    for info in registry.plugins:
-        if info.error:
-            line = f"plugin {info.name} ({info.origin}) does not load: {info.error}"
-            tell(Event("note", message=line, warning=True))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,31 @@ def read_settings(request: RunRequest, registry: Registry) -> tuple[Setting, ...
     return settings
 
 
+def check_owners(
+    settings: Sequence[Setting],
+    learners: Sequence[ChosenLearner],
+    datasets: Sequence[ChosenDataset],
+) -> None:
+    """Refuse a ``--set`` that nothing in this run would heed."""
+    names = [learner.name for learner in learners]
+    used = {*names, *(d.replaces for d in datasets), *(d.dataset.name for d in datasets)}
+    for setting in settings:
+        if setting.owner not in used:
+            raise UsageError(
+                f"--set {setting.text}: {setting.owner} takes no part in this run "
+                f"({', '.join(names)}): add it to --learners, or leave this out"
+            )
+
+
+@contextmanager
+def blaming(place: str) -> Iterator[None]:
+    """Begin the messages of errors with a place."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from error
+
+
 def choose_datasets(
     request: RunRequest,
     suite: Suite | None,
@@ -73,7 +99,8 @@ def choose_datasets(
     _refuse_file_options(request, "with a suite")
     chosen = []
     for entry in suite.datasets:
-        cls = registry.dataset(entry.name)
+        with blaming(f"{suite.place}, key 'datasets'"):
+            cls = registry.dataset(entry.name)
         stand_in = _stand_in(entry.name, cls, registry, source)
         if request.data and not {entry.name, *_replacements(entry.name, registry)} & {
             *request.data
@@ -93,7 +120,7 @@ def choose_datasets(
         cls = stand_in or cls
         shared = {p.name for p in parameters(cls)} if cls.name != entry.name else entry.options
         options = {k: v for k, v in entry.options.items() if k in shared}
-        where = f"suite {suite.name}: data set {entry.name}"
+        where = f"{suite.place}, data set {entry.name}"
         label, dataset = _instance(cls, options, settings, registry, where, entry.name)
         replaces = entry.name if cls.name != entry.name else ""
         chosen.append(ChosenDataset(label, dataset, replaces))
@@ -205,13 +232,29 @@ def choose_learners(
         by_name = [reference, *(n for n in by_name if n != reference)]
     chosen = []
     for name in dict.fromkeys(by_name):
-        where = f"suite {suite.name}, learner {name}" if suite else f"learner {name}"
-        cls = registry.learner(name)
+        where = f"{suite.place}, [learners.{name}]" if suite else f"learner {name}"
+        with blaming(_origin(name, suite, named)):
+            cls = registry.learner(name)
         table = {**_table(suite.learners if suite else {}, name)}
         table |= _table(profile.learners if profile else {}, name)
         instances = _grid(cls, table, settings, registry, where)
         chosen.append(ChosenLearner(name, instances, name in named))
     return chosen + _instances(asked, [c.name for c in chosen], settings)
+
+
+def lone_blind(learners: Sequence[ChosenLearner]) -> str:
+    """What a run without a suite compares with: the one learner, if it is one, that has no
+    ``tradeoff`` and is therefore blind to cost."""
+    blind = [c.name for c in learners if not any(p.name == "tradeoff" for p in parameters(c.cls))]
+    return blind[0] if len(blind) == 1 else ""
+
+
+def _origin(name: str, suite: Suite | None, named: set[str]) -> str:
+    """Where a learner's name was read."""
+    if suite is None or name in named:
+        return "--learners"
+    key = "key 'reference'" if name == suite.reference else f"[learners.{name}]"
+    return f"{suite.place}, {key}"
 
 
 def _table(tables: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Any]:
@@ -280,4 +323,5 @@ def check_folds(dataset: Any, label: str, folds: Sequence[int]) -> None:
     count = getattr(dataset, "folds", 1)
     for fold in folds:
         if not 0 <= fold < count:
-            raise UsageError(f"data set {label} has folds 0 to {count - 1}, not {fold}")
+            has = f"folds 0 to {count - 1}" if count > 1 else "only fold 0"
+            raise UsageError(f"data set {label} has {has}, not {fold}: correct --folds")

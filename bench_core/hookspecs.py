@@ -10,7 +10,7 @@ whose functions are marked ``@bench_core.hookimpl``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,3 +41,8 @@ def bench_metrics() -> Sequence[Metric]:  # type: ignore[empty-body]
 @hookspec
 def bench_suites() -> Sequence[Path]:  # type: ignore[empty-body]
     """Folders that hold suite files (``*.toml``)."""
+
+
+@hookspec
+def bench_warm_up(say: Callable[[str], None]) -> None:
+    """Compile or load, before the first fit of one of the plugin's learners, what all fits need."""

@@ -121,7 +121,8 @@ def check_request(request: RunRequest) -> None:
         if value not in known:
             raise UsageError(f"{name}: {unknown('value', value, known)}")
     if not request.suite and request.profile not in ("", "quick", "standard", "paper"):
-        raise UsageError(unknown("profile", request.profile, ("quick", "standard", "paper")))
+        what = unknown("profile", request.profile, ("quick", "standard", "paper"))
+        raise UsageError(f"--profile: {what}")
     for name in ("workers", "threads", "timeout", "memory"):
         if getattr(request, name) < 0:
             raise UsageError(f"--{name} must be >= 0")

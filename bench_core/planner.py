@@ -57,7 +57,13 @@ class _Planner:
     reference: str = ""
 
     def plan(self) -> Plan:
-        from bench_core.choices import choose_datasets, choose_learners, read_settings
+        from bench_core.choices import (
+            check_owners,
+            choose_datasets,
+            choose_learners,
+            lone_blind,
+            read_settings,
+        )
         from bench_core.formats.source import DataFolder
         from bench_core.store import check_store, store_path
         from bench_core.suites import find_suite
@@ -69,9 +75,11 @@ class _Planner:
         profile = self.suite.profile(request.profile) if self.suite else None
         settings = read_settings(request, self.registry)
         learners = choose_learners(request, self.suite, profile, self.registry, settings)
-        self.reference = self.suite.reference if self.suite else ""
+        self.reference = self.suite.reference if self.suite else lone_blind(learners)
         source = DataFolder(request.data_dir or None)
         datasets = choose_datasets(request, self.suite, self.registry, source, settings, self.note)
+        check_owners(settings, learners, datasets)
+        self.known_metrics()
         if request.costs and len(datasets) > 1:
             names = ", ".join(d.label for d in datasets)
             raise UsageError(f"--costs holds for one data set, not for {names}: choose by --data")
@@ -85,11 +93,12 @@ class _Planner:
         return self.finish(profile)
 
     def note(self, line: str, warning: bool = False) -> None:
-        """Tell the user, once."""
+        """Tell the user, once; remarks on what is sound wait until all of it is."""
         kept = self.warnings if warning else self.notes
         if line not in kept:
             kept.append(line)
-            self.tell(line, warning)
+            if warning:
+                self.tell(line, True)
 
     def seeds(self, profile: Profile | None) -> tuple[int, ...]:
         return self.request.seeds or (profile.seeds if profile else (0,))
@@ -130,6 +139,18 @@ class _Planner:
         for learner in learners:
             self.learner(learner, on)
 
+    def known_metrics(self) -> None:
+        """Refuse a misspelt metric before any data is read."""
+        from bench_core.choices import blaming
+
+        with blaming("--metric"):
+            for name in self.request.metrics:
+                self.registry.metric(name)
+        if self.suite:
+            with blaming(f"{self.suite.place}, key 'metrics'"):
+                for name in self.suite.metrics:
+                    self.registry.metric(name)
+
     def metrics(self, task: Task, label: str) -> list[Metric]:
         from bench_core.metrics import default_metric
 
@@ -138,7 +159,10 @@ class _Planner:
             found = [self.registry.metric(name) for name in asked]
             for metric in found:
                 if task not in metric.tasks:
-                    raise UsageError(f"metric {metric.name} does not judge {task} ({label})")
+                    raise UsageError(
+                        f"--metric: metric {metric.name} does not judge {task} ({label}): take for "
+                        f"example {' or '.join(_USUAL[task])}; 'bench list metrics' has all"
+                    )
             return found
         listed = self.suite.metrics if self.suite else _USUAL[task]
         found = [self.registry.metric(name) for name in listed]
@@ -302,6 +326,8 @@ class _Planner:
             threads=threads,
             executor=request.executor,
         )
+        for line in self.notes:
+            self.tell(line, False)
         return replace(plan, seconds=_estimate(plan, store))
 
     def _kept(self, fit: str) -> bool:

@@ -6,7 +6,7 @@ crash. Nothing depends on the order in which plugins load.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -48,6 +48,7 @@ class Registry:
     suite_folders: list[Path] = field(default_factory=list)
     plugins: list[PluginInfo] = field(default_factory=list)
     origin: dict[tuple[str, str], str] = field(default_factory=dict)
+    warm_ups: dict[str, Callable[[Callable[[str], None]], None]] = field(default_factory=dict)
 
     def learner(self, name: str) -> type[BudgetedLearner]:
         """The learner class of that name, or UsageError with the nearest names."""
@@ -64,6 +65,12 @@ class Registry:
         from bench_core.metrics import parse_metric
 
         return parse_metric(name)
+
+    def warm_up(self, learners: Iterable[str], say: Callable[[str], None]) -> None:
+        """Let the plugins of these learners get ready, each once."""
+        plugins = {self.origin.get(("learner", name), "") for name in learners}
+        for name in sorted(plugins & set(self.warm_ups)):
+            self.warm_ups[name](say)
 
     def suites(self) -> dict[str, Path]:
         """Suite files by name (the file's stem)."""
@@ -140,13 +147,21 @@ def _register(
     for metric in found["bench_metrics"]:
         _add(to, to.metrics, "metric", metric.name, metric, info)
     to.suite_folders.extend(Path(p) for p in found["bench_suites"])
+    for warm_up in _implementations(manager, "bench_warm_up", plugin):
+        to.warm_ups[info.name] = warm_up
     to.plugins.append(info)
 
 
 def _call(manager: pluggy.PluginManager, hook: str, plugin: ModuleType) -> list[Any]:
     """What one plugin alone answers to a hook."""
-    implementations = getattr(manager.hook, hook).get_hookimpls()
-    return [item for i in implementations if i.plugin is plugin for item in i.function()]
+    return [item for function in _implementations(manager, hook, plugin) for item in function()]
+
+
+def _implementations(
+    manager: pluggy.PluginManager, hook: str, plugin: ModuleType
+) -> list[Callable[..., Any]]:
+    known = getattr(manager.hook, hook).get_hookimpls()
+    return [i.function for i in known if i.plugin is plugin]
 
 
 def _add(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -69,8 +69,18 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
-def carry_out(plan: Plan, request: RunRequest, writer: Writer, tell: OnEvent) -> RunResult:
-    """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C."""
+def carry_out(
+    plan: Plan,
+    request: RunRequest,
+    writer: Writer,
+    tell: OnEvent,
+    warm_up: Callable[[Iterable[str]], None],
+) -> RunResult:
+    """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C.
+
+    ``warm_up`` is given the names of the learners to be fitted: what is compiled once and for all
+    must neither be paid by each worker nor count in a fit's seconds.
+    """
     from bench_core.execution.jobs import Outcome
     from bench_core.trial import FitSpec, Status
 
@@ -94,6 +104,7 @@ def carry_out(plan: Plan, request: RunRequest, writer: Writer, tell: OnEvent) ->
         for job, reason in skipped:
             keep(Outcome(job, Status.SKIPPED, reason))
         request = replace(request, executor=_executor_for(request, tell))
+        warm_up(job.spec.learner_name for job in jobs if isinstance(job.spec, FitSpec))
         with closing(_perform(jobs, request, plan.workers, plan.threads, tell)) as outcomes:
             for outcome in outcomes:
                 keep(outcome)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import InputError, UsageError
+from bench_core.formats.texts import read_text
 
 if TYPE_CHECKING:
     from bench_core.registry import Registry
@@ -60,6 +61,7 @@ class Suite:
     description: str = ""
     accounting: str = "path"
     claims: tuple[Mapping[str, Any], ...] = ()
+    place: str = ""  # the file, for messages
 
     def profile(self, name: str) -> Profile:
         """The profile of that name (default quick), or UsageError."""
@@ -74,13 +76,9 @@ class Suite:
 def read_suite(path: Path) -> Suite:
     """Read one suite file. Raises InputError naming file and key."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the suite ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
+        table = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not a TOML file: {error}") from error
+        raise InputError(f"{path}: not a TOML file: {error}; correct it") from error
     return _Reader(path).suite(table)
 
 
@@ -126,6 +124,7 @@ class _Reader:
             description=text["description"],
             accounting=text["accounting"] or "path",
             claims=tuple(self.claims(table.get("claims", []))),
+            place=str(self.path),
         )
 
     def profiles(self, table: Mapping[str, Any]) -> dict[str, Profile]:

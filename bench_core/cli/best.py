@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +24,19 @@ NOTHING_AFFORDABLE = 1
 COMMANDS_SHOWN = 3
 
 
+class Budget(click.FloatRange):
+    """A number >= 0; nan is none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """As click's, which lets nan pass."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no cost: write a number, for example 60", param, ctx)
+        return number
+
+
 @click.command(
     "best",
     short_help="Show which learner and setting is best within a budget.",
@@ -38,9 +52,7 @@ is best is decided on validation; the test columns say what to expect. Exit stat
 affordable on any data set.""",
 )
 @options.run_argument
-@click.option(
-    "-b", "--budget", type=click.FloatRange(0), required=True, metavar="COST", help="Cost per row."
-)
+@click.option("-b", "--budget", type=Budget(0), required=True, metavar="COST", help="Cost per row.")
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @click.option("-m", "--metric", metavar="NAME", help="Judge by this metric of the run.")
 @options.output_option

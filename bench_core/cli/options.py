@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -54,6 +55,23 @@ class Quantity(ParamType):
 
 DURATION = Quantity("duration", _SECONDS, "for example 90s, 10m or 2h")
 MEMORY = Quantity("amount of memory", _BYTES, "for example 500MiB or 4GiB")
+
+
+class File(click.Path):
+    """The path of a file, which need not be there."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As click's, with what to do about a folder."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if path.is_dir():
+            self.fail(f"{path} is a folder: name a file in it", param, ctx)
+        return path
+
+
+FILE = File()
 
 
 def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
@@ -110,7 +128,7 @@ plugins_option = click.option(
 
 store_option = click.option(
     "--store",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     envvar="BENCH_STORE",
     default=STORE,
     show_default=True,
@@ -122,7 +140,7 @@ store_option = click.option(
 output_option = click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Write to this file instead of the terminal.",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn, Task, TaskID
 
     from bench_core.execution.events import Event
+
+MOMENT = 0.7
+"""Seconds after which it is worth saying what is being prepared."""
 
 
 class Progress(Protocol):
@@ -46,24 +50,38 @@ class Silent:
 
 
 class Lines:
-    """A line per note, per data set and, with ``jobs``, per finished job."""
+    """A line per note, per data set and, with ``jobs``, per finished job.
 
-    def __init__(self, *, jobs: bool, verbose: bool) -> None:
+    What is being prepared is said after a moment, or before the next line: where the data are
+    refused at once, the fault stands alone.
+    """
+
+    def __init__(self, *, jobs: bool, verbose: bool, moment: float = MOMENT) -> None:
         self._jobs = jobs
         self._verbose = verbose
+        self._moment = moment
         self._said = ""
+        self._held: Held | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        return
+        if self._held is not None:
+            self._held.drop()
 
     def __call__(self, event: Event) -> None:
         """Write what is worth a line."""
         line = self._line(event)
-        if line:
-            print(line, file=sys.stderr, flush=True)
+        if not line:
+            return
+        if self._held is not None:
+            self._held.write()
+            self._held = None
+        if event.kind == "prepare":
+            self._held = Held(line, self._moment)
+        else:
+            _write(line)
 
     def _line(self, event: Event) -> str:
         if event.kind == "note":
@@ -81,6 +99,34 @@ class Lines:
         if event.kind == "start" and self._verbose:
             return f"started {event.activity} {event.title}"
         return ""
+
+
+class Held:
+    """A line that is written after some seconds, unless it was written or dropped before."""
+
+    def __init__(self, line: str, seconds: float) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(seconds, self.write)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def write(self) -> None:
+        """Write it now, if it is not yet."""
+        line = self.drop()
+        if line:
+            _write(line)
+
+    def drop(self) -> str:
+        """Write it no more; gives what was not written yet."""
+        self._timer.cancel()
+        with self._lock:
+            line, self._line = self._line, ""
+        return line
+
+
+def _write(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 class Bars:

@@ -37,6 +37,7 @@ from bench_core.formats.texts import read_text
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit")
+FEW_NAMES = 10
 HEADERS = ("name", "feature", "index")
 
 
@@ -106,6 +107,8 @@ def read_entries(path: str | Path) -> dict[str, float]:
 def with_costs(splits: Splits, path: str | Path) -> Splits:
     """The same data under the costs of a file."""
     prices = read_costs(path, splits.feature_names, splits.train.X.shape[1])
+    if not (prices.everything or prices.split or prices.tree):
+        raise InputError(f"{path}: every cost is 0; give at least one feature a cost above 0")
     notes = tuple(note for note in splits.notes if note != ASSUMED_COSTS)
     return replace(splits, prices=prices, notes=notes)
 
@@ -127,7 +130,8 @@ class _Columns:
         from difflib import get_close_matches
 
         near = get_close_matches(name, self.names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "remove the line"
+        few = f"; known: {', '.join(self.names)}" if len(self.names) <= FEW_NAMES else ""
+        hint = f"did you mean {near[0]!r}?" if near else f"correct or remove the line{few}"
         raise InputError(
             f"{place}: feature {name!r} is none of the {len(self.names)} features; {hint}"
         )

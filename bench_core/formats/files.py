@@ -30,6 +30,8 @@ from bench_core.formats.svmlight import find_side_car
 from bench_core.protocols import Source
 
 MOST_CLASSES = 20
+LARGEST_GRADE = 1000.0
+"""The gain 2^grade of a larger one is no float64."""
 SPELLINGS = {
     "train": "train", "training": "train", "valid": "valid", "validation": "valid",
     "vali": "valid", "val": "valid", "dev": "valid", "test": "test",
@@ -87,6 +89,7 @@ class FileData:
             parts = _by_hash(parts, notes)
         task = _task(self.task, first, parts, notes)
         y, classes = _numbered(task, parts, notes)
+        _refuse_constant(parts["train"])
         train, valid, test = (
             Examples(parts[n].X, y[n], parts[n].queries if task is Task.RANKING else None)
             for n in NAMES
@@ -279,4 +282,19 @@ def _refuse_labels(task: Task, part: Part) -> None:
         raise InputError(
             f"{part.place(row)}: label {part.labels[row]:g} is negative; "
             "grades of a ranking start at 0"
+        )
+    large = np.flatnonzero(part.labels > LARGEST_GRADE)
+    if task is Task.RANKING and len(large):
+        row = int(large[0])
+        raise InputError(
+            f"{part.place(row)}: label {part.labels[row]:g} is too large for a grade, whose gain "
+            f"is 2^grade; scale the labels down to at most {LARGEST_GRADE:g}"
+        )
+
+
+def _refuse_constant(train: Part) -> None:
+    if np.all(train.labels == train.labels[0]):
+        raise InputError(
+            f"{train.path}: all labels of the training rows are {_short(train.labels[0])}, so "
+            "there is nothing to learn; give rows with different labels"
         )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bench_core.data import Float32Array
 from bench_core.errors import InputError
-from bench_core.formats.texts import read_bytes
+from bench_core.formats.texts import not_utf8, read_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,9 +169,20 @@ def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
             index_col=False,
             **options,
         )
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, raw) or error from error
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
+
+
+def _not_utf8(path: Path, raw: bytes) -> InputError | None:
+    """The error with its line, which the reader, counting from somewhere else, cannot name."""
+    try:
+        raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return not_utf8(path, raw, error)
+    return None
 
 
 def _exact_numbers() -> dict[str, str]:

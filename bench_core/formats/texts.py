@@ -38,6 +38,8 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; check the name") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path}: cannot be read: it is a folder; name a file in it") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
             f"{path}: truncated or damaged gzip file ({error}); get the file again"
@@ -57,5 +59,10 @@ def read_text(path: str | Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}, line {line}: not text in UTF-8; convert the file") from error
+        raise not_utf8(path, content, error) from error
+
+
+def not_utf8(path: str | Path, content: bytes, error: UnicodeDecodeError) -> InputError:
+    """The error for content that is not UTF-8, with the line at which that ends."""
+    line = content.count(b"\n", 0, error.start) + 1
+    return InputError(f"{path}, line {line}: not text in UTF-8; convert the file")

@@ -11,14 +11,14 @@ lambda of its paper that is. Only shares of prices enter, so rescaling all costs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Examples, FitContext, Prices, Task, UsageError
+from bench_core import Examples, FitContext, Prices, Task, UsageError, hookimpl
 from bench_plugins.staged import END, MOST_POINTS, Point, Stage, StagedModel
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
     Task.BINARY: ("logistic",),
     Task.MULTICLASS: ("softmax",),
 }
+
+
+@hookimpl
+def bench_warm_up(say: Callable[[str], None]) -> None:
+    """Compile the engine's kernels where no earlier run has; a hook of every boosted learner."""
+    from bench_trees import warm_up
+
+    warm_up(say)
 
 
 def check(learner: Any) -> None:

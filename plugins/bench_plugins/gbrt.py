@@ -22,8 +22,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
-from bench_plugins.boosted import CODE, TASKS, LossName, check, fit_boosted
+from bench_plugins.boosted import CODE, TASKS, LossName, bench_warm_up, check, fit_boosted
 from bench_plugins.staged import StagedModel
+
+__all__ = ["GBRT", "bench_learners", "bench_warm_up"]
 
 
 @dataclass(frozen=True)

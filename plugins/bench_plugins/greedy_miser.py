@@ -41,12 +41,15 @@ from bench_plugins.boosted import (
     TASKS,
     LossName,
     LossPrices,
+    bench_warm_up,
     check,
     constant_loss,
     fit_boosted,
     loss_of,
 )
 from bench_plugins.staged import StagedModel
+
+__all__ = ["GreedyMiser", "bench_learners", "bench_warm_up"]
 
 
 @dataclass(frozen=True)
