@@ -170,19 +170,19 @@ def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
             **options,
         )
     except UnicodeDecodeError as error:
-        raise _not_utf8(path, raw) or error from error
+        raise _not_utf8(path, raw, error) from error
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
 
 
-def _not_utf8(path: Path, raw: bytes) -> InputError | None:
-    """The error with its line, which the reader, counting from somewhere else, cannot name."""
+def _not_utf8(path: Path, raw: bytes, error: UnicodeDecodeError) -> InputError:
+    """The error with its line; the table reader counts from somewhere inside the file."""
     try:
         raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        return not_utf8(path, raw, error)
-    return None
+    except UnicodeDecodeError as whole:
+        error = whole
+    return not_utf8(path, raw, error)
 
 
 def _exact_numbers() -> dict[str, str]:

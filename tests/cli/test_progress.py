@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from io import StringIO
 
 import pytest
@@ -54,6 +55,23 @@ def test_lines_tell_counts_and_seconds_of_every_job(capsys: pytest.CaptureFixtur
         "[ 1/12] ok fit gbrt on letters (2.2 s)",
         "[ 2/12] failed fit miser on letters (0.5 s): no luck",
     ]
+
+
+def test_what_is_prepared_is_said_after_a_moment(capsys: pytest.CaptureFixture[str]) -> None:
+    with Lines(jobs=True, verbose=False, moment=0.0) as told:
+        told(RUN[0])
+        until = time.monotonic() + 30
+        said = ""
+        while not said and time.monotonic() < until:
+            said += capsys.readouterr().err
+    assert said == "reading letters\n"
+
+
+def test_what_is_refused_at_once_is_not_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError), Lines(jobs=True, verbose=False, moment=30.0) as told:
+        told(RUN[0])
+        raise ValueError
+    assert capsys.readouterr().err == ""
 
 
 def test_without_progress_notes_remain(capsys: pytest.CaptureFixture[str]) -> None:

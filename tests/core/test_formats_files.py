@@ -86,7 +86,7 @@ def test_three_files_are_taken_as_they_are(tmp_path: Path) -> None:
 
 def test_a_column_can_say_which_split(tmp_path: Path) -> None:
     rows = ["train", "test", "Validation", "vali", "training", "dev"]
-    text = "part,a,y\n" + "".join(f"{name},{i},{i % 2}\n" for i, name in enumerate(rows))
+    text = "part,a,y\n" + "".join(f"{name},{i},{int(i > 2)}\n" for i, name in enumerate(rows))
     splits = prepared(write(tmp_path, "all.csv", text), split="part")
     assert splits.train.X[:, 0].tolist() == [0, 4]
     assert splits.valid.X[:, 0].tolist() == [2, 3, 5]

@@ -94,7 +94,7 @@ def test_a_fault_in_a_suite_is_one_line_with_file_and_key(
 def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"x\.toml: not UTF-8"):
+    with pytest.raises(InputError, match=r"x\.toml, line 1: not text in UTF-8"):
         read_suite(path)
 
 
