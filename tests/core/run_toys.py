@@ -17,7 +17,7 @@ if __name__ == "__main__":
     bench_core.run(
         data="toy-rank",
         learners=sys.argv[2:] or ["toy-prefix", "toy-stacked"],
-        settings=SETTINGS,
+        settings=() if sys.argv[2:] else SETTINGS,
         plugins="toys",
         workers=2,
         store=sys.argv[1],

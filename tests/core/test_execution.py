@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -289,6 +290,9 @@ def test_threads_are_pinned_in_workers(home: Path) -> None:
         environ = Path(f"/proc/{worker.process.pid}/environ")
         if not environ.exists():
             pytest.skip("no /proc here")
+        until = time.monotonic() + 10
+        while not environ.read_bytes() and time.monotonic() < until:
+            time.sleep(0.01)  # it is empty while the program is being loaded
         assert b"OMP_NUM_THREADS=3\0" in environ.read_bytes()
         assert b"NUMBA_NUM_THREADS=3\0" in environ.read_bytes()
     finally:

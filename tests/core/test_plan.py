@@ -229,3 +229,12 @@ def test_the_run_is_named_by_its_content(home: Path) -> None:
 
 def test_the_time_is_unknown_before_anything_was_timed(home: Path) -> None:
     assert made(data="toy-rank", learners="toy-prefix").seconds is None
+
+
+def test_without_a_suite_the_one_learner_that_is_blind_to_cost_is_the_reference(
+    home: Path,
+) -> None:
+    p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked"])
+    assert p.reference == "toy-stacked"
+    p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked", "toy-broken"])
+    assert p.reference == ""
