@@ -165,7 +165,9 @@ def check_store(path: Path) -> bool:
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, not a results store; name a file") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot read the store ({error.strerror})") from error
+        raise InputError(
+            f"{path}: cannot read the store ({error.strerror}); name another with --store"
+        ) from error
     if not head:
         return False
     if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
@@ -210,7 +212,10 @@ class Store:
             with closing(connection):
                 yield connection
         except sqlite3.DatabaseError as error:
-            raise InputError(f"{self.path}: the store is damaged ({error})") from error
+            raise InputError(
+                f"{self.path}: the store is damaged ({error}); put a copy in its place, or name "
+                "another with --store"
+            ) from error
 
     def runs(self) -> list[RunInfo]:
         """All runs, the most recent first."""
