@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from bench_trees.ensemble import Ensemble
-from bench_trees.lanes import LANES, above, lowest, transpose
+from bench_trees.lanes import LANES, add_cells, output_tiles, walk_tiles
 from bench_trees.layout import Floats, Layout, Longs, Needs, lay_out
 from bench_trees.threads import workers
 
@@ -91,7 +90,7 @@ def walk(
     into = (scores, bits, splits)
 
     def piece(start: int, stop: int) -> None:
-        _walk(_shape(layout), _paying(layout), source, plan, since, into, start, stop)
+        walk_tiles(_shape(layout), _paying(layout), source, plan, since, into, start, stop)
 
     _over_tiles(piece, n, threads)
     return Walked(scores, bits, splits)
@@ -105,12 +104,12 @@ def tree_outputs(
     threads: int = 1,
 ) -> Floats:
     """The output of every chosen tree times its weight for every row, float64 (n, T)."""
-    layout = lay_out(ensemble, Needs.plain(ensemble.features), chosen, weights)
+    layout = lay_out(ensemble, Needs.nothing(ensemble.features), chosen, weights)
     out = np.empty((len(X), len(layout)))
     source = (_frozen(X), np.arange(len(X), dtype=np.int64))
 
     def piece(start: int, stop: int) -> None:
-        _outputs(_shape(layout), layout.value, source, out, start, stop)
+        output_tiles(_shape(layout), layout.value, source, out, start, stop)
 
     _over_tiles(piece, len(X), threads)
     return out
@@ -123,7 +122,7 @@ def add_columns(
 
     Only the given columns are read; a missing cell adds nothing.
     """
-    _add_columns(scores, _frozen(X), rows, columns, outputs, by)
+    add_cells(scores, _frozen(X), rows, columns, outputs, by)
 
 
 def use_every_kernel() -> None:
@@ -168,139 +167,3 @@ def _shape(layout: Layout) -> tuple[Any, ...]:
 
 def _paying(layout: Layout) -> tuple[Any, ...]:
     return (layout.value, layout.splits, layout.output)
-
-
-@njit(cache=True, nogil=True)
-def _widest(root: Any) -> int:
-    widest = 0
-    for t in range(len(root) - 1):
-        widest = max(widest, root[t + 1] - root[t])
-    return widest
-
-
-@njit(cache=True, nogil=True)
-def _first(count: int) -> Any:
-    """The set of the first ``count`` >= 1 rows of a tile."""
-    return ~np.uint64(0) >> np.uint64(LANES - count)
-
-
-@njit(cache=True, nogil=True)
-def _fill(tile: Any, source: Any, columns: Any, begin: int, count: int) -> None:
-    """Gather the used columns of up to 64 rows, one column after the other."""
-    X, picked = source
-    for r in range(count):
-        row = X[picked[begin + r]]
-        for c in range(len(columns)):
-            tile[c * LANES + r] = row[columns[c]]
-
-
-@njit(cache=True, nogil=True)
-def _descend(shape: Any, t: int, tile: Any, live: Any, reached: Any, got: Any, leaf: Any) -> None:
-    """Send the ``live`` rows of a tile down tree t: their ``leaf`` (64,), sensors ``got`` (s,).
-
-    ``reached`` (nodes of the tree,) is scratch: which rows arrive at each node.
-    """
-    _, start, needed, root, column, threshold, missing_left, right, after = shape
-    origin = root[t]
-    reached[0] = live
-    i = origin
-    while i < root[t + 1]:
-        here = reached[i - origin]
-        if here == 0:
-            i = np.int64(after[i])
-            continue
-        c = column[i]
-        if c >= 0:
-            turn = above(tile, np.int64(c) * LANES, threshold[i], missing_left[i])
-            reached[i + 1 - origin] = here & ~turn
-            reached[right[i] - origin] = here & turn
-            for k in range(start[c], start[c + 1]):
-                got[needed[k]] |= here
-        else:
-            while here != 0:
-                leaf[lowest(here)] = i
-                here &= here - np.uint64(1)
-        i += 1
-
-
-@njit(cache=True, nogil=True)
-def _walk(
-    shape: Any, paying: Any, source: Any, plan: Any, since: Any, into: Any, start: int, stop: int
-) -> None:
-    """Walk the tiles ``start:stop`` through all steps."""
-    columns, root = shape[0], shape[3]
-    value, cost, output = paying
-    ends, bias, carry = plan
-    scores_since, bits_since, splits_since = since
-    scores, bits, splits = into
-    rows, outputs, words = len(source[1]), bias.shape[1], bits.shape[2]
-    tile = np.zeros(len(columns) * LANES, dtype=np.float32)
-    reached = np.zeros(_widest(root), dtype=np.uint64)
-    got = np.zeros(words * LANES, dtype=np.uint64)
-    leaf = np.zeros(LANES, dtype=np.int64)
-    total = np.zeros((outputs, LANES))
-    spent = np.zeros(LANES)
-    for place in range(start, stop):
-        begin = place * LANES
-        count = min(LANES, rows - begin)
-        _fill(tile, source, columns, begin, count)
-        got[:] = 0
-        for r in range(count):
-            spent[r] = splits_since[begin + r]
-            for k in range(outputs):
-                total[k, r] = scores_since[begin + r, k]
-        t = 0
-        for p in range(len(ends)):
-            for k in range(outputs):
-                if not carry[p]:
-                    total[k] = 0.0
-                total[k] += bias[p, k]
-            while t < ends[p]:
-                _descend(shape, t, tile, _first(count), reached, got, leaf)
-                line = total[output[t]]
-                for r in range(count):
-                    line[r] += value[leaf[r]]
-                    spent[r] += cost[leaf[r]]
-                t += 1
-            for r in range(count):
-                splits[p, begin + r] = spent[r]
-                for k in range(outputs):
-                    scores[p, begin + r, k] = total[k, r]
-            _report_bits(bits[p], bits_since, got, begin, count)
-
-
-@njit(cache=True, nogil=True)
-def _report_bits(bits: Any, since: Any, got: Any, begin: int, count: int) -> None:
-    """Turn a word of rows per sensor into words of sensors per row, and add ``since``."""
-    square = np.empty(LANES, dtype=np.uint64)
-    for w in range(bits.shape[1]):
-        square[:] = got[w * LANES : (w + 1) * LANES]
-        transpose(square)
-        for r in range(count):
-            bits[begin + r, w] = since[begin + r, w] | square[r]
-
-
-@njit(cache=True, nogil=True)
-def _outputs(shape: Any, value: Any, source: Any, out: Any, start: int, stop: int) -> None:
-    columns, root = shape[0], shape[3]
-    tile = np.zeros(len(columns) * LANES, dtype=np.float32)
-    reached = np.zeros(_widest(root), dtype=np.uint64)
-    got = np.zeros(len(columns), dtype=np.uint64)
-    leaf = np.zeros(LANES, dtype=np.int64)
-    for place in range(start, stop):
-        begin = place * LANES
-        count = min(LANES, len(out) - begin)
-        _fill(tile, source, columns, begin, count)
-        for t in range(out.shape[1]):
-            _descend(shape, t, tile, _first(count), reached, got, leaf)
-            for r in range(count):
-                out[begin + r, t] = value[leaf[r]]
-
-
-@njit(cache=True, nogil=True)
-def _add_columns(scores: Any, X: Any, rows: Any, columns: Any, outputs: Any, by: Any) -> None:
-    for i in range(len(rows)):
-        for j in range(len(columns)):
-            cell = np.float64(X[rows[i], columns[j]])
-            if not np.isnan(cell):
-                scores[i, outputs[j]] += by[j] * cell

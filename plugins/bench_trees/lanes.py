@@ -4,6 +4,9 @@ A set of rows of a tile of 64 is a ``uint64``: bit r stands for row r. Comparing
 of the tile with a threshold is a handful of vector instructions when it is written as one
 vector comparison (LLVM picks what the machine has); the same loop in plain numba is 10 to 15
 times slower, because its result would have to be packed bit by bit.
+
+The kernels stand in one file because numba's cache only notices changes of the file that a
+compiled function is in, not of those it calls into.
 """
 
 from __future__ import annotations
@@ -76,3 +79,148 @@ def _swap(square: Any, size: int, low: Any) -> None:
             swap = ((square[i] >> shift) ^ square[i + size]) & low
             square[i] ^= swap << shift
             square[i + size] ^= swap
+
+
+@njit(cache=True, nogil=True)
+def _widest(root: Any) -> int:
+    widest = 0
+    for t in range(len(root) - 1):
+        widest = max(widest, root[t + 1] - root[t])
+    return widest
+
+
+@njit(cache=True, nogil=True)
+def _first(count: int) -> Any:
+    """The set of the first ``count`` >= 1 rows of a tile."""
+    return ~np.uint64(0) >> np.uint64(LANES - count)
+
+
+@njit(cache=True, nogil=True)
+def _fill(tile: Any, source: Any, columns: Any, begin: int, count: int) -> None:
+    """Gather the used columns of up to 64 rows, one column after the other."""
+    X, picked = source
+    for r in range(count):
+        row = X[picked[begin + r]]
+        for c in range(len(columns)):
+            tile[c * LANES + r] = row[columns[c]]
+
+
+@njit(cache=True, nogil=True)
+def _descend(shape: Any, t: int, tile: Any, live: Any, reached: Any, got: Any, leaf: Any) -> None:
+    """Send the ``live`` rows of a tile down tree t: their ``leaf`` (64,), sensors ``got`` (s,).
+
+    ``reached`` (nodes of the tree,) is scratch: which rows arrive at each node.
+    """
+    _, start, needed, root, column, threshold, missing_left, right, after = shape
+    origin = root[t]
+    reached[0] = live
+    i = origin
+    while i < root[t + 1]:
+        here = reached[i - origin]
+        if here == 0:
+            i = np.int64(after[i])
+            continue
+        c = column[i]
+        if c >= 0:
+            turn = above(tile, np.int64(c) * LANES, threshold[i], missing_left[i])
+            reached[i + 1 - origin] = here & ~turn
+            reached[right[i] - origin] = here & turn
+            for k in range(start[c], start[c + 1]):
+                got[needed[k]] |= here
+        else:
+            while here != 0:
+                leaf[lowest(here)] = i
+                here &= here - np.uint64(1)
+        i += 1
+
+
+@njit(cache=True, nogil=True)
+def walk_tiles(
+    shape: Any, paying: Any, source: Any, plan: Any, since: Any, into: Any, start: int, stop: int
+) -> None:
+    """Walk the tiles ``start:stop`` through all steps; arguments as in ``inference.walk``.
+
+    ``into`` holds what is reported: scores (p, n, K), bits (p, n, w) and splits (p, n); ``since``
+    the same before the first step.
+    """
+    columns, root = shape[0], shape[3]
+    value, cost, output = paying
+    ends, bias, carry = plan
+    scores_since, bits_since, splits_since = since
+    scores, bits, splits = into
+    rows, outputs, words = len(source[1]), bias.shape[1], bits.shape[2]
+    tile = np.zeros(len(columns) * LANES, dtype=np.float32)
+    reached = np.zeros(_widest(root), dtype=np.uint64)
+    got = np.zeros(words * LANES, dtype=np.uint64)
+    leaf = np.zeros(LANES, dtype=np.int64)
+    total = np.zeros((outputs, LANES))
+    spent = np.zeros(LANES)
+    for place in range(start, stop):
+        begin = place * LANES
+        count = min(LANES, rows - begin)
+        _fill(tile, source, columns, begin, count)
+        got[:] = 0
+        for r in range(count):
+            spent[r] = splits_since[begin + r]
+            for k in range(outputs):
+                total[k, r] = scores_since[begin + r, k]
+        t = 0
+        for p in range(len(ends)):
+            for k in range(outputs):
+                if not carry[p]:
+                    total[k] = 0.0
+                total[k] += bias[p, k]
+            while t < ends[p]:
+                _descend(shape, t, tile, _first(count), reached, got, leaf)
+                line = total[output[t]]
+                for r in range(count):
+                    line[r] += value[leaf[r]]
+                    spent[r] += cost[leaf[r]]
+                t += 1
+            for r in range(count):
+                splits[p, begin + r] = spent[r]
+                for k in range(outputs):
+                    scores[p, begin + r, k] = total[k, r]
+            _report_bits(bits[p], bits_since, got, begin, count)
+
+
+@njit(cache=True, nogil=True)
+def _report_bits(bits: Any, since: Any, got: Any, begin: int, count: int) -> None:
+    """Turn a word of rows per sensor into words of sensors per row, and add ``since``."""
+    square = np.empty(LANES, dtype=np.uint64)
+    for w in range(bits.shape[1]):
+        square[:] = got[w * LANES : (w + 1) * LANES]
+        transpose(square)
+        for r in range(count):
+            bits[begin + r, w] = since[begin + r, w] | square[r]
+
+
+@njit(cache=True, nogil=True)
+def output_tiles(shape: Any, value: Any, source: Any, out: Any, start: int, stop: int) -> None:
+    """Write the leaf values of all trees for the tiles ``start:stop`` to ``out`` (n, T).
+
+    The layout must not ask for sensors.
+    """
+    columns, root = shape[0], shape[3]
+    tile = np.zeros(len(columns) * LANES, dtype=np.float32)
+    reached = np.zeros(_widest(root), dtype=np.uint64)
+    got = np.zeros(0, dtype=np.uint64)
+    leaf = np.zeros(LANES, dtype=np.int64)
+    for place in range(start, stop):
+        begin = place * LANES
+        count = min(LANES, len(out) - begin)
+        _fill(tile, source, columns, begin, count)
+        for t in range(out.shape[1]):
+            _descend(shape, t, tile, _first(count), reached, got, leaf)
+            for r in range(count):
+                out[begin + r, t] = value[leaf[r]]
+
+
+@njit(cache=True, nogil=True)
+def add_cells(scores: Any, X: Any, rows: Any, columns: Any, outputs: Any, by: Any) -> None:
+    """See ``inference.add_columns``."""
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            cell = np.float64(X[rows[i], columns[j]])
+            if not np.isnan(cell):
+                scores[i, outputs[j]] += by[j] * cell

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ SECONDS = 12
 
 
 def compiled() -> bool:
-    """Whether every kernel of the engine is in numba's cache and newer than its source."""
+    """Whether every kernel of the engine is in numba's cache, compiled from its present source."""
     return all(_cached(kernel) for kernel in _kernels())
 
 
@@ -30,7 +29,7 @@ def _kernels() -> list[Any]:
         binning,
         grower,
         histogram,
-        inference,
+        lanes,
         layout,
         losses,
         payments,
@@ -42,9 +41,9 @@ def _kernels() -> list[Any]:
         binning._greedy_ends,
         grower.partition,
         histogram.accumulate,
-        inference._add_columns,
-        inference._outputs,
-        inference._walk,
+        lanes.add_cells,
+        lanes.output_tiles,
+        lanes.walk_tiles,
         layout._after,
         layout._preorder,
         losses.lambdas,
@@ -55,11 +54,8 @@ def _kernels() -> list[Any]:
 
 
 def _cached(kernel: Any) -> bool:
-    function = kernel.py_func
-    source = Path(function.__code__.co_filename)
-    index = f"{source.stem}.{function.__qualname__}-{function.__code__.co_firstlineno}.*.nbi"
-    written = [path.stat().st_mtime for path in Path(kernel.stats.cache_path).glob(index)]
-    return bool(written) and max(written) >= source.stat().st_mtime
+    # numba itself says whether what it stored is of this source; it has no public name for it
+    return bool(kernel._cache._cache_file._load_index())
 
 
 def _use_every_kernel() -> None:

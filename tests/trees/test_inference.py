@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bench_trees.ensemble import Ensemble
@@ -81,6 +83,18 @@ def test_chosen_trees_come_in_the_order_asked_for_times_their_weights() -> None:
     assert (
         some.tolist() == np.column_stack([every[:, 4] / 2, every[:, 0], -2 * every[:, 4]]).tolist()
     )
+
+
+def test_of_many_features_the_few_that_are_used_may_be_the_last() -> None:
+    rng = np.random.default_rng(11)
+    ensemble = replace(random_ensemble(rng, trees=4, features=2), features=700)
+    ensemble.feature[ensemble.feature >= 0] += 698
+    X = random_rows(rng, 70, 700)
+    expected = [[path(ensemble, t, row).value for t in range(4)] for row in X]
+    assert tree_outputs(ensemble, X).tolist() == expected
+    got = whole(ensemble, X, [4], Needs.plain(700)).bits[0, :, 698 // 64]
+    tested = [{f for t in range(4) for f in path(ensemble, t, row).features} for row in X]
+    assert got.tolist() == [sum(1 << (f % 64) for f in features) for features in tested]
 
 
 def test_no_trees_and_no_rows_give_empty_outputs() -> None:
