@@ -227,7 +227,7 @@ def test_a_class_inside_a_function_may_use_names_out_of_reach(registry: Registry
     @dataclass(frozen=True)
     class Local(Learner):
         name: ClassVar[str] = "local"
-        trees: Number = param(3, "number of trees")  # type: ignore[valid-type]
+        trees: Number = param(3, "number of trees")  # type: ignore[valid-type]  # noqa: RUF009
         rate: float = param(0.1, "shrinkage")
 
     assert build(Local, {"trees": 5, "rate": 1}, registry) == Local(5, 1.0)
