@@ -2,7 +2,8 @@
 
 FitKey = learner (name, code, version), parameters, the fits it needs, training data (fingerprint,
 task, fold), prices, primary metric (a learner may stop early by it), seed. ScoreKey = FitKey +
-metrics, accounting, audit, whether training rows are scored. Threads, workers and machine do not
+metrics, accounting, audit, whether training rows are scored, and the name that the data set goes by
+in results. Of metrics that plugins bring the source enters too. Threads, workers and machine do not
 enter: they must not change a result.
 """
 
@@ -12,7 +13,7 @@ import hashlib
 import inspect
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +23,7 @@ from bench_core.parameters import as_json, is_learner, parameters
 
 if TYPE_CHECKING:
     from bench_core.costs import Prices
+    from bench_core.protocols import Metric
 
 SCORING = 2
 """Rises when scoring, metering or the audit would give other rows for the same model."""
@@ -106,16 +108,30 @@ def fit_key(
     learner: Mapping[str, Any],
     needs: Iterable[str],
     data: Mapping[str, Any],
-    metric: str,
+    metric: Sequence[str],
     seed: int,
 ) -> str:
     """The FitKey. ``learner`` from ``learner_key``, ``needs`` FitKeys, ``data`` fingerprint,
-    task, classes, fold and prices."""
+    task, classes, fold and prices, ``metric`` from ``metric_key``."""
     return digest(["fit", learner, list(needs), data, metric, seed])
 
 
+def metric_key(metric: Metric) -> tuple[str, ...]:
+    """A metric's name, and for one that a plugin brings a digest of its source."""
+    cls = type(metric)
+    built_in = cls.__module__.startswith("bench_core.")
+    return (metric.name,) if built_in else (metric.name, code_key(cls))
+
+
 def score_key(
-    fit: str, metrics: Iterable[str], accounting: str, audit: str, splits: Iterable[str]
+    fit: str,
+    dataset: str,
+    metrics: Iterable[Sequence[str]],
+    accounting: str,
+    audit: str,
+    splits: Iterable[str],
 ) -> str:
-    """The ScoreKey: how a fitted model is judged."""
-    return digest(["score", SCORING, fit, list(metrics), accounting, audit, list(splits)])
+    """The ScoreKey: how a fitted model is judged. ``dataset`` is its name in results (equal rows
+    may go by two names), ``metrics`` from ``metric_key``."""
+    how = [list(metrics), accounting, audit, list(splits)]
+    return digest(["score", SCORING, fit, dataset, *how])

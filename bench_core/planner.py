@@ -183,7 +183,7 @@ class _Planner:
 
     def trial(self, chosen: ChosenLearner, instance: Any, on: _Ground, reason: str) -> None:
         from bench_core.choices import describe
-        from bench_core.keys import score_key
+        from bench_core.keys import metric_key, score_key
         from bench_core.parameters import as_json
         from bench_core.trial import TrialSpec
 
@@ -199,7 +199,8 @@ class _Planner:
         if chosen.name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
             splits = ("train", *splits)
         accounting = self.suite.accounting if self.suite else "path"
-        key = score_key(fit, use.metrics, accounting, request.audit, splits)
+        metrics = [metric_key(self.registry.metric(name)) for name in use.metrics]
+        key = score_key(fit, use.name, metrics, accounting, request.audit, splits)
         if reason:
             self.skipped[key] = reason
         self.trials.setdefault(
@@ -260,7 +261,7 @@ class _Planner:
         return key
 
     def fit_key(self, instance: Any, needs: list[str], on: _Ground) -> str:
-        from bench_core.keys import fit_key, learner_key, prices_key
+        from bench_core.keys import fit_key, learner_key, metric_key, prices_key
 
         learner = learner_key(instance, self.version(type(instance)))
         data = {
@@ -270,7 +271,8 @@ class _Planner:
             "fold": on.use.fold,
             "prices": prices_key(on.splits.prices),
         }
-        return fit_key(learner, needs, data, on.use.metrics[0], on.use.seed)
+        metric = metric_key(self.registry.metric(on.use.metrics[0]))
+        return fit_key(learner, needs, data, metric, on.use.seed)
 
     def version(self, cls: Any) -> str:
         """The version of the distribution that registered a learner, or its own."""

@@ -29,11 +29,14 @@ from bench_core.data import Examples, Queries, Splits, Task
 from bench_core.errors import InputError
 from bench_core.formats.costfiles import prices_from_json, prices_to_json
 from bench_core.formats.source import DataFolder
-from bench_core.keys import code_key, digest
+from bench_core.keys import code_key, digest, module_digest
 from bench_core.protocols import Array, Source
 from bench_core.shared import locked
 
 FORMAT = 1
+READERS = "bench_core.formats"
+"""The package whose source decides what is read from files."""
+
 SPLITS = ("train", "valid", "test")
 Say = Callable[[str], None]
 
@@ -131,7 +134,7 @@ def entry_name(dataset: Preparable, size: str, fold: int, seed: int, source: Sou
             "format": FORMAT,
             "name": dataset.name,
             "version": dataset.version,
-            "code": code_key(type(dataset)),
+            "code": [code_key(type(dataset)), module_digest(READERS)],
             "options": {f.name: repr(getattr(instance, f.name)) for f in own},
             "asked": {k: v for k, v in asked.items() if k in depends_on},
             "files": list(_identities(dataset.files, source)),

@@ -62,7 +62,8 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
     uses = uses_of(info, name)
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
-    notes = tuple(dict.fromkeys(str(note) for u in uses for note in u.get("notes", ())))
+    said = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
+    notes = (*said, *_one_split_for_all(uses))
     rows = _rows(frame, metric, info.reference)
     return Board(
         dataset=name,
@@ -80,6 +81,16 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
         facts=_facts(use),
         notes=notes,
     )
+
+
+def _one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What to say where seeds are repeats, but not of the data."""
+    seeds = {use["seed"] for use in uses}
+    folds = {use["fold"] for use in uses}
+    rows = {(use["fold"], use.get("fingerprint")) for use in uses}
+    if len(seeds) < 2 or len(rows) > len(folds):
+        return ()
+    return (f"all {len(seeds)} seeds have the same rows: ± tells what is random in learners alone",)
 
 
 def _rows(frame: pd.DataFrame, metric: Metric, reference: str) -> tuple[Row, ...]:

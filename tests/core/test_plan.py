@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import toys
 
 from bench_core import InputError, UsageError
 from bench_core.api import plan
+from bench_core.keys import module_digest
 
 PLUGINS = ("toys",)
 
@@ -175,9 +177,8 @@ def test_a_contradiction_is_one_line(home: Path, options: dict[str, Any], line: 
 
 
 def keys(**options: Any) -> tuple[str, str]:
-    p = made(
-        data="toy-rank", learners="toy-prefix", **{"settings": "toy-prefix.tradeoff=1", **options}
-    )
+    usual = {"plugins": PLUGINS, "settings": "toy-prefix.tradeoff=1"}
+    p = plan(data="toy-rank", learners="toy-prefix", **{**usual, **options})
     return p.trials[0].fit, p.trials[0].key
 
 
@@ -193,6 +194,55 @@ def test_a_further_metric_changes_the_score_key_alone(home: Path) -> None:
     one, two = keys(metrics="ndcg@5"), keys(metrics=["ndcg@5", "precision@5"])
     assert one[0] == two[0]
     assert one[1] != two[1]
+
+
+METRIC = """
+import dataclasses
+import numpy as np
+from bench_core import MetricValues, Task, hookimpl
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    name = "constant"
+    higher_is_better = True
+    tasks = frozenset({Task.RANKING})
+
+    def values(self, scores, y, queries=None, multiplicity=None):
+        return MetricValues(np.full(len(y), VALUE), np.ones(len(y)))
+
+@hookimpl
+def bench_metrics():
+    return [Constant()]
+"""
+
+
+@pytest.mark.parametrize("metrics", [("constant", "ndcg@5"), ("ndcg@5", "constant")])
+def test_a_metric_of_a_plugin_that_was_rewritten_is_reckoned_anew(
+    home: Path, monkeypatch: pytest.MonkeyPatch, metrics: tuple[str, ...]
+) -> None:
+    monkeypatch.syspath_prepend(home)
+    monkeypatch.delitem(sys.modules, "constant_metric", raising=False)
+    found = []
+    for value in ("0.25", "0.75"):
+        (home / "constant_metric.py").write_text(METRIC.replace("VALUE", value))
+        module_digest.cache_clear()
+        found.append(keys(metrics=metrics, plugins=("toys", "constant_metric")))
+    assert found[0][1] != found[1][1]
+    learners_see_it = metrics[0] == "constant"
+    assert (found[0][0] != found[1][0]) == learners_see_it
+
+
+def test_equal_rows_under_another_name_have_results_of_their_own(home: Path) -> None:
+    table = "a,label\n" + "".join(f"{i % 7},{i % 3 % 2}\n" for i in range(60))
+    planned = []
+    for name in ("one.csv", "two.csv"):
+        (home / name).write_text(table)
+        planned.append(plan(data=name, learners="gbrt"))
+    one, two = (p.trials[0] for p in planned)
+    assert one.fingerprint == two.fingerprint
+    assert one.fit == two.fit
+    assert one.key != two.key
+    assert two.dataset == "two.csv"
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,21 @@ def test_the_best_point_is_chosen_on_validation_and_shown_on_test(sim: Board) ->
     assert best.spread == pytest.approx(0.01)
 
 
+def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such() -> None:
+    same = tuple(example.use("d", seed=s) for s in (0, 1))
+    redrawn = (example.use("d", seed=0), example.use("d", seed=1, fingerprint="e" * 64))
+    folds = tuple(
+        example.use("d", seed=s, fold=f, fingerprint=str(f)) for f in (0, 1) for s in (0, 1)
+    )
+    frame = pd.DataFrame(example.rows("d", "gbrt", {}, [({"trees": 1}, 0.7, 1.0)]))
+    notes = {
+        name: boards(example.info(datasets=uses), frame)[0].notes
+        for name, uses in (("same", same), ("redrawn", redrawn), ("folds", folds))
+    }
+    said = ("all 2 seeds have the same rows: ± tells what is random in learners alone",)
+    assert notes == {"same": said, "redrawn": (), "folds": said}
+
+
 def test_validation_decides_even_where_test_says_otherwise() -> None:
     made = example.rows("d", "gbrt", {}, [({"trees": 1}, 0.7, 1.0), ({"trees": 2}, 0.8, 2.0)])
     for made_row in made:

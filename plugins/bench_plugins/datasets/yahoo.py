@@ -48,6 +48,7 @@ class Yahoo:
     )
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
+    code: ClassVar[tuple[str, ...]] = ("bench_plugins.datasets.grades",)
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
 
     relevant: int = param(0, "0 keeps the grades; g labels a document 1 iff its grade is >= g")
