@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bench_core.execution.events import Event
 
-MOMENT = 0.7
+MOMENT = 2.0
 """Seconds after which it is worth saying what is being prepared."""
 
 
@@ -30,10 +30,10 @@ def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManage
     if quiet:
         return Silent()
     if not bars:
-        return Lines(jobs=False, verbose=verbose)
+        return Lines(jobs=False, verbose=verbose, moment=MOMENT)
     if sys.stderr.isatty():
         return Bars(verbose=verbose)
-    return Lines(jobs=True, verbose=verbose)
+    return Lines(jobs=True, verbose=verbose, moment=MOMENT)
 
 
 class Silent:
