@@ -30,6 +30,7 @@ def run(
     The same call again does only what is unfinished. Raises InputError or UsageError before any
     work where something is unusable, ``Interrupted`` on Ctrl-C.
     """
+    from bench_core.metrics.warmup import warm_up as warm_up_metrics
     from bench_core.running import carry_out
     from bench_core.store import store_path
     from bench_core.writer import check_writable, open_writer
@@ -41,7 +42,11 @@ def run(
     made = _plan(asked, registry, tell)
 
     def warm_up(learners: Iterable[str]) -> None:
-        registry.warm_up(learners, lambda line: tell(Event("note", line)))
+        def say(line: str) -> None:
+            tell(Event("note", line))
+
+        registry.warm_up(learners, say)
+        warm_up_metrics([registry.metric(name) for name in made.metrics], say)
 
     with open_writer(path) as writer:
         return carry_out(made, asked, writer, tell, warm_up)

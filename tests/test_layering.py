@@ -24,7 +24,7 @@ FORBIDDEN = {
     "bench_plugins": {"bench_reports"},
     "bench_reports": {"bench_trees", "bench_plugins"},
 }
-HEAVY = {"numba", "scipy", "pandas", "sklearn", "plotly", "pebble", "bench_trees"}
+HEAVY = {"numba", "scipy", "pandas", "sklearn", "plotly", "bench_trees"}
 
 
 def imported(tree: ast.AST) -> Iterator[str]:

@@ -9,7 +9,7 @@ from commands import Run
 from bench_core.cli.app import SECTIONS
 
 VERBS = [verb for verbs in SECTIONS.values() for verb in verbs]
-HEAVY = {"numpy", "pandas", "numba", "sklearn", "scipy", "plotly", "jinja2", "pebble", "pluggy"}
+HEAVY = {"numpy", "pandas", "numba", "sklearn", "scipy", "plotly", "jinja2", "pluggy"}
 OURS = {"bench_plugins", "bench_trees", "bench_reports"}
 
 

@@ -1,0 +1,27 @@
+"""Compiling the ranking kernels ahead, once and announced, not in every worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from bench_core.data import Queries
+from bench_core.metrics.evaluation import evaluate
+from bench_core.metrics.labels import Labels
+from bench_core.metrics.ranking import RankingMetric
+from bench_core.protocols import Metric
+
+
+def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
+    """Judge three rows by the ranking metrics, so that their kernels are in numba's cache."""
+    ranking = [m for m in metrics if isinstance(m, RankingMetric)]
+    if not ranking:
+        return
+    from bench_core.metrics import kernels
+
+    # numba itself says whether what it stored is of this source; it has no public name for it
+    if not kernels.rank._cache._cache_file._load_index():
+        say("compiling the ranking metrics, once per machine, a few seconds")
+    labels = Labels(np.array([0.0, 1.0, 2.0]), Queries(np.array([0, 3])))
+    evaluate(ranking, np.array([0.0, 0.0, 1.0]), labels)
