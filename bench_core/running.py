@@ -104,7 +104,8 @@ def carry_out(
         for job, reason in skipped:
             keep(Outcome(job, Status.SKIPPED, reason))
         request = replace(request, executor=_executor_for(request, tell))
-        warm_up(job.spec.learner_name for job in jobs if isinstance(job.spec, FitSpec))
+        if jobs:
+            warm_up(job.spec.learner_name for job in jobs if isinstance(job.spec, FitSpec))
         with closing(_perform(jobs, request, plan.workers, plan.threads, tell)) as outcomes:
             for outcome in outcomes:
                 keep(outcome)

@@ -239,7 +239,7 @@ def one_blas_thread() -> Iterator[None]:
     """The result must not depend on how many there are, and idle ones spin."""
     import scipy.linalg
     import scipy.optimize  # noqa: F401
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):
         yield
