@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_trees.ensemble import Ensemble
-from bench_trees.lanes import LANES, add_cells, output_tiles, walk_tiles
+from bench_trees.lanes import LANES, add_cells, walk_tiles
 from bench_trees.layout import Floats, Layout, Longs, Needs, lay_out
 from bench_trees.threads import workers
 
-__all__ = ["Needs", "Steps", "Walked", "add_columns", "lay_out", "tree_outputs", "walk"]
+__all__ = ["Needs", "Steps", "Walked", "add_columns", "lay_out", "walk"]
 
 Words = NDArray[np.uint64]
 _CHUNK = 16  # tiles a thread takes at a time
@@ -96,25 +96,6 @@ def walk(
     return Walked(scores, bits, splits)
 
 
-def tree_outputs(
-    ensemble: Ensemble,
-    X: NDArray[np.float32],
-    chosen: Sequence[int] | Longs | None = None,
-    weights: Floats | None = None,
-    threads: int = 1,
-) -> Floats:
-    """The output of every chosen tree times its weight for every row, float64 (n, T)."""
-    layout = lay_out(ensemble, Needs.nothing(ensemble.features), chosen, weights)
-    out = np.empty((len(X), len(layout)))
-    source = (_frozen(X), np.arange(len(X), dtype=np.int64))
-
-    def piece(start: int, stop: int) -> None:
-        output_tiles(_shape(layout), layout.value, source, out, start, stop)
-
-    _over_tiles(piece, len(X), threads)
-    return out
-
-
 def add_columns(
     scores: Floats, X: NDArray[np.float32], rows: Longs, columns: Longs, outputs: Longs, by: Floats
 ) -> None:
@@ -141,7 +122,6 @@ def use_every_kernel() -> None:
     )
     X = np.zeros((1, 1), dtype=np.float32)
     none = np.zeros(0, dtype=np.int64)
-    tree_outputs(lone_leaf, X)
     layout = lay_out(lone_leaf, Needs.plain(1))
     steps = Steps.prefixes([1], lone_leaf.base)
     done = walk(layout, steps, X, Walked.begin(1, 1, layout.words))

@@ -196,27 +196,6 @@ def _report_bits(bits: Any, since: Any, got: Any, begin: int, count: int) -> Non
 
 
 @njit(cache=True, nogil=True)
-def output_tiles(shape: Any, value: Any, source: Any, out: Any, start: int, stop: int) -> None:
-    """Write the leaf values of all trees for the tiles ``start:stop`` to ``out`` (n, T).
-
-    The layout must not ask for sensors.
-    """
-    columns, root = shape[0], shape[3]
-    tile = np.zeros(len(columns) * LANES, dtype=np.float32)
-    reached = np.zeros(_widest(root), dtype=np.uint64)
-    got = np.zeros(0, dtype=np.uint64)
-    leaf = np.zeros(LANES, dtype=np.int64)
-    for place in range(start, stop):
-        begin = place * LANES
-        count = min(LANES, len(out) - begin)
-        _fill(tile, source, columns, begin, count)
-        for t in range(out.shape[1]):
-            _descend(shape, t, tile, _first(count), reached, got, leaf)
-            for r in range(count):
-                out[begin + r, t] = value[leaf[r]]
-
-
-@njit(cache=True, nogil=True)
 def add_cells(scores: Any, X: Any, rows: Any, columns: Any, outputs: Any, by: Any) -> None:
     """See ``inference.add_columns``."""
     for i in range(len(rows)):

@@ -48,12 +48,6 @@ class Needs:
         own = np.arange(features + 1, dtype=np.int32)
         return cls(own, own[:-1], np.ones(features), features)
 
-    @classmethod
-    def nothing(cls, features: int) -> Needs:
-        """No feature needs a sensor and no split counts."""
-        none = np.zeros(features + 1, dtype=np.int32)
-        return cls(none, none[:0], np.zeros(features), 0)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:

@@ -42,7 +42,6 @@ def _kernels() -> list[Any]:
         grower.partition,
         histogram.accumulate,
         lanes.add_cells,
-        lanes.output_tiles,
         lanes.walk_tiles,
         layout._after,
         layout._preorder,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_trees.ensemble import Ensemble
-from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, tree_outputs, walk
+from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -34,6 +34,20 @@ def whole(
     layout = lay_out(ensemble, needs)
     before = Walked.begin(len(X), len(ensemble.base), layout.words)
     return walk(layout, Steps.prefixes(ends, ensemble.base), X, before, threads=threads)
+
+
+def tree_outputs(
+    ensemble: Ensemble,
+    X: NDArray[np.float32],
+    chosen: list[int] | None = None,
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """(n, T): every tree by itself, as a step that does not carry."""
+    layout = lay_out(ensemble, Needs.plain(ensemble.features), chosen, weights)
+    count = len(layout)
+    steps = Steps(np.arange(1, count + 1), np.zeros((count, 1)), np.zeros(count, dtype=bool))
+    done = walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))
+    return done.scores[:, :, 0].T
 
 
 def bits_of(sensors: set[int]) -> list[int]:
@@ -171,7 +185,7 @@ def test_a_step_that_does_not_carry_starts_from_its_own_bias() -> None:
     steps = Steps(np.array([1, 2]), np.array([[10.0], [20.0]]), np.array([False, False]))
     layout = lay_out(ensemble, SHARED)
     got = walk(layout, steps, X, Walked.begin(5, 1, layout.words))
-    assert got.scores[1, :, 0].tolist() == (20.0 + tree_outputs(ensemble, X)[:, 1]).tolist()
+    assert got.scores[1, :, 0].tolist() == [20.0 + path(ensemble, 1, row).value for row in X]
 
 
 def test_trees_that_are_not_billed_count_no_splits_but_their_sensors() -> None:
