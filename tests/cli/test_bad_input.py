@@ -93,14 +93,8 @@ def test_is_refused_in_one_line_and_leaves_the_store_as_it_was(
     write(place, case.spoilt)
     before = contents(place)
     refused(bench(*case.command(STORE)), *case.says)
-    assert contents(place) == before
-
-
-@pytest.mark.parametrize("case", [c for c in (*FILES, *OPTIONS) if c.base], ids=str)
-def test_makes_no_store_where_there_was_none(case: Case, bench: Run, place: Path) -> None:
-    write(place, case.spoilt)
-    before = contents(place)
-    assert bench(*case.command(Path("new/bench.db"))).status == 2
+    if case.base:
+        refused(bench(*case.command(Path("new/bench.db"))), *case.says)
     assert contents(place) == before
 
 
@@ -184,10 +178,11 @@ def test_a_store_below_a_file_is_refused(store: str, bench: Run, place: Path) ->
     assert contents(place) == before
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="whoever may write everywhere meets no such folder")
 @pytest.mark.parametrize("store", ["closed/bench.db", "closed/deeper/bench.db"])
 def test_a_store_in_a_closed_folder_is_refused(store: str, bench: Run, place: Path) -> None:
     (place / "closed").mkdir(mode=0o500)
+    if os.access(place / "closed", os.W_OK):
+        pytest.skip("who may write everywhere, as root may, meets no closed folder")
     refused(bench("run", *BASES["svm"], "--store", store), store, "name another with --store")
     assert list((place / "closed").iterdir()) == []
 
