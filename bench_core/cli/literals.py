@@ -58,7 +58,7 @@ def run_command(
     words = ["bench", "run"]
     asked = dict(request)
     if asked.get("suite") and dataset:
-        asked["data"] = (dataset,)
+        asked["data"] = (dataset.partition("(")[0],)  # options stand behind the name in results
     for field, flag in _FLAGS.items():
         value = asked.get(field)
         if value:
@@ -69,6 +69,9 @@ def run_command(
         if asked.get(field):
             words += [f"--{field}", ",".join(map(str, asked[field]))]
     words += ["--learners", learner]
+    for setting in asked.get("settings", ()):
+        if setting.partition(".")[0].strip() in registry.datasets:
+            words += ["--set", setting]
     given = _given(asked, learner, registry)
     for name, value in params.items():
         if name in given or not _is_default(learner, name, value, registry):
