@@ -13,6 +13,9 @@ from bench_core.errors import UsageError
 if TYPE_CHECKING:
     from bench_core.trial import FitSpec, TrialSpec
 
+MOST_SEED = 2**32 - 1
+"""What every generator of random numbers takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
@@ -126,6 +129,10 @@ def check_request(request: RunRequest) -> None:
     for name in ("workers", "threads", "timeout", "memory"):
         if getattr(request, name) < 0:
             raise UsageError(f"--{name} must be >= 0")
+    for name in ("seeds", "folds"):
+        for number in getattr(request, name) or ():
+            if not 0 <= number <= MOST_SEED:
+                raise UsageError(f"--{name}: {number} is not a number from 0 to {MOST_SEED}")
     if request.index_base not in (0, 1):
         raise UsageError("--index-base is 0 or 1")
 

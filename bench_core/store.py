@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -238,9 +239,9 @@ class Store:
             return str(begun[0])
         if begun:
             raise UsageError(f"run {run!r} may be {' or '.join(begun[:3])}: write more of it")
-        from bench_core.registry import unknown
-
-        raise UsageError(unknown("run", run, [name for name, _ in known]))
+        near = get_close_matches(run, [name for name, _ in known])
+        hint = f"did you mean {' or '.join(near)}?" if near else "'bench list runs' shows all"
+        raise UsageError(f"unknown run {run!r} in {self.path}: {hint}")
 
     def info(self, run: str = "last") -> RunInfo:
         """One run."""

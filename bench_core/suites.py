@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import InputError, UsageError
 from bench_core.formats.texts import read_text
+from bench_core.plan import MOST_SEED
 
 if TYPE_CHECKING:
     from bench_core.registry import Registry
@@ -186,8 +187,11 @@ class _Reader:
     def numbers(self, value: Any, key: str) -> tuple[int, ...]:
         if not isinstance(value, list) or not value or any(type(v) is not int for v in value):
             raise self.refuse(key, f"a list of whole numbers is wanted, not {value!r}")
-        if min(value) < 0:
-            raise self.refuse(key, f"whole numbers >= 0 are wanted, not {min(value)}")
+        for number in value:
+            if not 0 <= number <= MOST_SEED:
+                raise self.refuse(
+                    key, f"whole numbers from 0 to {MOST_SEED} are wanted, not {number}"
+                )
         return tuple(dict.fromkeys(value))
 
     def size(self, value: Any, key: str) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bench_core.store import RunInfo
 
 PAGES = (".html", ".htm")
+NO_BOARDS = (".csv", ".tsv", ".json", ".parquet", ".xlsx", ".pdf", ".png", ".svg")
 
 
 def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
@@ -25,6 +26,18 @@ def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
     if frame.empty:
         raise UsageError(f"run {info.run} in {store} has no finished trials yet: run it again")
     return info, frame
+
+
+def check_board(output: Path | None) -> None:
+    """Refuse a file that cannot be written, or whose suffix promises what a board is not."""
+    from bench_core.cli.tables import check_output
+
+    if output is not None and output.suffix.lower() in NO_BOARDS:
+        raise UsageError(
+            f"{output}: a board is a page (.html) or plain text (.txt), no {output.suffix}; "
+            "'bench export' writes tables"
+        )
+    check_output(output)
 
 
 def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: bool) -> list[str]:

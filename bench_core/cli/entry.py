@@ -80,6 +80,8 @@ def _usage_line(error: Exception) -> str:
     hint = f"see '{context.command_path} --help'"
     if isinstance(error, click.NoSuchOption) and context.parent is None:
         hint = f"options come after the verb, as in 'bench run {error.option_name}'; {hint}"
+    elif "unexpected extra argument" in message and context.info_name in ("run", "plan"):
+        hint = f"data go behind --data, suites behind --suite; {hint}"
     return f"{context.command_path}: {message.rstrip('.')} ({hint})"
 
 

@@ -76,8 +76,13 @@ FILE = File()
 
 def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
     """Lists by comma or by repetition, in order, each name once."""
-    names = [name.strip() for value in values for name in value.split(",")]
-    return tuple(dict.fromkeys(name for name in names if name))
+    names: dict[str, None] = {}
+    for value in values:
+        found = [name.strip() for name in value.split(",") if name.strip()]
+        if not found:
+            raise click.BadParameter("it names nothing: write a name, or leave the option out")
+        names |= dict.fromkeys(found)
+    return tuple(names)
 
 
 def names_option(*spellings: str, **settings: Any) -> Callable[[Command], Command]:

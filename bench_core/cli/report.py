@@ -32,8 +32,9 @@ def command(
     run: str, output: Path | None, store: Path, quiet: bool, verbose: bool, **_: Any
 ) -> int:
     """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
-    from bench_core.cli.boards import deliver_board
+    from bench_core.cli.boards import check_board, deliver_board
 
+    check_board(output)
     deliver_board(store, run, output, verbose=verbose)
     if output is not None and not quiet:
         options.note(f"wrote {output}")

@@ -41,12 +41,11 @@ def command(
     what it already holds is not done again.
     """
     from bench_core import api
-    from bench_core.cli.boards import deliver_board
+    from bench_core.cli.boards import check_board, deliver_board
     from bench_core.cli.progress import progress
-    from bench_core.cli.tables import check_output
 
     asked = request(**given)
-    check_output(output)
+    check_board(output)
     try:
         with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
             result = api.run(request=asked, on_event=show)

@@ -38,6 +38,8 @@ from bench_core.formats.texts import read_text
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit")
 FEW_NAMES = 10
+LARGEST_COST = 1e100
+"""Sums over rows and features stay far below what float64 can hold."""
 HEADERS = ("name", "feature", "index")
 
 
@@ -188,6 +190,8 @@ def _document(file: _File) -> Any:
         return json.loads(file.text, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         raise InputError(f"{file.at(error.lineno)}: not JSON ({error.msg}); correct it") from error
+    except RecursionError as error:
+        raise InputError(f"{file.path}: not costs (brackets in brackets); correct it") from error
 
 
 def _entries(file: _File, document: Any) -> list[Entry]:
@@ -260,6 +264,11 @@ def _entry(name: str, value: Any, place: str, positional: bool = False) -> Entry
     if not 0 <= cost < math.inf:
         raise InputError(
             f"{place}: feature {name!r} costs {value}; costs are finite and >= 0, correct it"
+        )
+    if cost > LARGEST_COST:
+        raise InputError(
+            f"{place}: feature {name!r} costs {value}, more than can be added up; give all costs "
+            "in a larger unit"
         )
     return Entry(name, cost, place, positional)
 

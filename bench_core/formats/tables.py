@@ -101,10 +101,11 @@ class Table:
         wrong = np.isnan(values) & ~column.isna().to_numpy()
         row = int(np.argmax(wrong))
         kind = "holds text" if wrong.sum() * 2 > len(column) else "has a cell that is no number"
-        raise InputError(
-            f"{self.place(row)}, column {name!r} {kind} ({str(column.iloc[row])!r}): "
-            "correct it, or encode the column as numbers"
-        )
+        cell = str(column.iloc[row])
+        remedy = "correct it, encode the column as numbers, or remove it"
+        if "," in cell and _is_number(cell.replace(",", ".", 1)):
+            remedy = "write decimal points instead of commas"
+        raise InputError(f"{self.place(row)}, column {name!r} {kind} ({cell!r}): {remedy}")
 
     def matrix(self, names: Sequence[str]) -> Float32Array:
         """Several columns as float32 (n, d)."""

@@ -298,7 +298,16 @@ FILES = [
     spoilt(
         "all costs 0", "table", {"names.csv": "a,0\nb,0\nc,0\n"}, "names.csv", "every cost is 0",
     ),
+    spoilt(
+        "a cost too large to add up", "table", swap("names.csv", "b,5", "b,1e308"),
+        "names.csv, line 3: feature 'b'", "larger unit",
+    ),
+    spoilt("JSON without end", "json", {"names.json": "[" * 9999}, "names.json", "correct it"),
     # tables
+    spoilt(
+        "decimal commas", "table", {"table.csv": table().replace(",", ";").replace("1;", "1,5;")},
+        "table.csv, line", "decimal points",
+    ),
     spoilt(
         "a cell of letters", "table", line(7, "table.csv", "2,x,1,1,train"),
         "table.csv, line 7, column 'b'", "correct it",
@@ -474,6 +483,7 @@ OPTIONS = [
     ),
     option("file absent", "svm", "--test tset.svm", "tset.svm", "no such file", "check the name"),
     option("--seeds of letters", "svm", "--seeds a", "--seeds", "'a'", "0-2"),
+    option("a seed beyond all bounds", "svm", "--seeds 99999999999999999999", "--seeds", "0 to 4"),
     option("a fold that is not there", "svm", "--folds 3", "--folds", "rows.svm", "0"),
     option("--timeout without sense", "svm", "--timeout soon", "--timeout", "'soon'", "10m"),
     option("negative --timeout", "svm", "--timeout -5", "--timeout", "10m"),
@@ -501,6 +511,8 @@ OPTIONS = [
         "output below a file", "svm", "-o rows.svm/board.html", "rows.svm/board.html",
         "another place",
     ),
+    option("a board as a table", "svm", "-o board.csv", "board.csv", ".html", "bench export"),
+    verb("a file without --data", "run rows.svm -l gbrt", "rows.svm", "--data"),
     verb("nothing to run", "run -l gbrt", "--suite", "--data"),
     verb("--test without --data", "run --test test.svm", "--test", "--data"),
     verb("unknown suite", "run --suite yahu", "unknown suite 'yahu'", "did you mean yahoo?"),

@@ -109,6 +109,13 @@ def test_there_are_many_kinds() -> None:
     assert len({c.name for c in (*FILES, *OPTIONS)}) == len(FILES) + len(OPTIONS) >= 100
 
 
+@pytest.mark.parametrize("flag", ["--learners", "--data", "--metric", "--seeds", "-p"])
+def test_an_option_that_names_nothing_is_refused(flag: str, bench: Run, place: Path) -> None:
+    before = contents(place)
+    refused(bench("run", *BASES["table"], flag, ""), flag, "names nothing", "leave the option out")
+    assert contents(place) == before
+
+
 def not_a_database(store: Path) -> None:
     store.write_text("run,learner,ndcg\n" * 20)
 

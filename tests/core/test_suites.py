@@ -71,7 +71,7 @@ def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
         (('["accuracy"]', "[]"), "key 'metrics': a list with at least one"),
         (('["accuracy"]', "[5]"), "key 'metrics[0]': text is wanted, not 5"),
         (("[0, 1]", "[0, 1.5]"), "key 'seeds': a list of whole numbers is wanted"),
-        (("[0, 1]", "[-1]"), "key 'seeds': whole numbers >= 0"),
+        (("[0, 1]", "[-1]"), "key 'seeds': whole numbers from 0"),
         (('size = "quick"', 'size = "big"'), "key 'profiles.standard.size': one of quick"),
         (('size = "quick"', 'siz = "quick"'), "unknown key 'profiles.standard.siz'"),
         (("[learners.gbrt]\ntrees = [10, 20]", "learners = 3"), "key 'learners': a table"),
