@@ -116,7 +116,10 @@ class StoredValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialResult:
-    """The rows of a trial, values per unit on its validation frontier, and the audit."""
+    """The rows of a trial, values per unit on its validation frontier, and the audit.
+
+    ``predict_seconds`` leaves training rows out, which only the reference is scored on.
+    """
 
     rows: tuple[PointRow, ...]
     values: tuple[StoredValues, ...]
@@ -235,7 +238,7 @@ def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
         values=_values(parts, paths, scores, metrics[0]),
         audit=verdict.word,
         audit_error=verdict.reason,
-        predict_seconds=sum(path.seconds for path in paths.values()),
+        predict_seconds=paths["valid"].seconds + paths["test"].seconds,
         peak_rss_mb=peak_rss_mb(),
     )
 

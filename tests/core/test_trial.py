@@ -12,7 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, Queries, price_list
+from bench_core import (
+    Acquired,
+    Bill,
+    Examples,
+    Features,
+    Prediction,
+    Prices,
+    Queries,
+    price_list,
+    scoring,
+)
 from bench_core.api import plan
 from bench_core.metrics import parse_metric
 from bench_core.scoring import (
@@ -283,6 +293,22 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
     for one, two in zip(results[0].values, results[1].values, strict=True):
         assert np.array_equal(one.metric, two.metric)
         assert one.metric.dtype == np.float32
+
+
+def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def timed(model: Any, part: Examples, *more: Any) -> Any:
+        path = predict_split(model, part, *more)
+        path.seconds = float(len(part))
+        return path
+
+    p = prepared(home, settings="toy-prefix.tradeoff=0.5")
+    run_fit(p.fits[0])
+    monkeypatch.setattr(scoring, "predict_split", timed)
+    spec = replace(p.trials[0], splits=("train", "valid", "test"))
+    rows = p.datasets[0].rows
+    assert run_trial(spec).predict_seconds == rows["valid"] + rows["test"]
 
 
 def test_stored_values_average_to_the_exported_rows(home: Path) -> None:
