@@ -1,12 +1,12 @@
 """Replay audit: does a model read only what it paid for?
 
-For each audited query one operating point is drawn. All cells that the query's rows did not
-declare bought at that point are replaced, once by NaN and once by other rows' values, and the
-same block is predicted again: scores, acquired sensors, splits and trees of those rows at that
-point must be bitwise equal. Before that, the OTHER queries of the block are replaced; scores must
-then agree to 1e-9 (a matrix product may round otherwise) and bills exactly. The sample is
-gathered from the whole split in random order, so it must also agree with what the same queries
-scored and cost in the trial's own blocks.
+For each audited query one operating point is drawn, so that all points have their turn where there
+are as many queries. All cells that the query's rows did not declare bought at that point are
+replaced, once by NaN and once by other rows' values, and the same block is predicted again: scores,
+acquired sensors, splits and trees of those rows at that point must be bitwise equal. Before that,
+the OTHER queries of the block are replaced; scores must then agree to 1e-9 (a matrix product may
+round otherwise) and bills exactly. The sample is gathered from the whole split in random order, so
+it must also agree with what the same queries scored and cost in the trial's own blocks.
 
 Only the audited rows and points are judged: what another point, which pays for a cell that is NaN
 now, makes of it is nobody's fault. Every call gets its own copy of the block, so that nothing can
@@ -32,7 +32,7 @@ from bench_core.scoring import Block, ContractError, blocks, predictions, readab
 if TYPE_CHECKING:
     from bench_core.scoring import Path
 
-SAMPLE_QUERIES = 32
+SAMPLE_QUERIES = 100
 SAMPLE_ROWS = 256
 TOLERANCE = 1e-9
 
@@ -155,18 +155,20 @@ class _Judge:
             raise _PeekError(f"{doing} it raises {type(error).__name__}: {error}") from error
 
     def sample(self, examples: Examples) -> None:
-        """A few dozen queries (or a few hundred rows), one point each."""
+        """A hundred queries (or a few hundred rows), one point each."""
         units = _units(examples.features.queries, len(examples))
         half = SAMPLE_ROWS if examples.queries is None else SAMPLE_QUERIES
         count = len(units) - 1
-        chosen = self.rng.permutation(count)[: 2 * half]
+        # never the whole split: a block of another size shows who keys on that
+        chosen = self.rng.permutation(count)[: min(2 * half, max(1, 2 * count // 3))]
         features, rows, own = gather(examples.features, chosen)
         doing = "on a block of queries in another order"
         before = self.answers(self.model, features, doing, finite=True)
         self._same_as_in_trial(before, rows)
         audited = np.zeros(len(chosen), dtype=bool)
         audited[: max(1, len(chosen) // 2)] = True
-        drawn = np.where(audited, self.rng.integers(len(before), size=len(chosen)), -1)
+        drawn = np.full(len(chosen), -1)
+        drawn[audited] = np.resize(self.rng.permutation(len(before)), int(audited.sum()))
         self._strangers(features, before, audited[own])
         self._unpaid(features, before, drawn[own], own, chosen)
 

@@ -163,6 +163,19 @@ def test_without_an_audit_costs_are_only_declared() -> None:
     assert verdict(models.peeks_for_its_scores, "off").word == "declared"
 
 
+@pytest.mark.parametrize("ranked", [True, False])
+@pytest.mark.parametrize("step", [1, 50, 100])
+def test_with_enough_queries_the_sample_leaves_no_point_out(step: int, ranked: bool) -> None:
+    def peeks_once(X: Any, features: Any, point: int) -> Any:
+        return X[:, 0] + X[:, 5] if point == step else X[:, 0], models.bought(len(X), 0)
+
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1800, models.D)).astype(np.float32)
+    examples = Examples(X, np.zeros(1800), Queries(np.arange(0, 1801, 6)) if ranked else None)
+    found = replay(models.Scripted(peeks_once, 100), examples, PRICES, 0, seed="s")
+    assert f"'step': {step}" in found.reason
+
+
 def test_the_sample_depends_on_the_seed_alone() -> None:
     one = verdict(models.peeks_for_its_scores)
     assert one == verdict(models.peeks_for_its_scores)
