@@ -324,4 +324,4 @@ def check_folds(dataset: Any, label: str, folds: Sequence[int]) -> None:
     for fold in folds:
         if not 0 <= fold < count:
             has = f"folds 0 to {count - 1}" if count > 1 else "only fold 0"
-            raise UsageError(f"data set {label} has {has}, not {fold}: correct --folds")
+            raise UsageError(f"data set {label} has {has}, not {fold}: choose by --folds")

@@ -166,7 +166,11 @@ class _Planner:
             return found
         listed = self.suite.metrics if self.suite else _USUAL[task]
         found = [self.registry.metric(name) for name in listed]
-        return [m for m in found if task in m.tasks] or [default_metric(task)]
+        fitting = [m for m in found if task in m.tasks]
+        if not fitting:
+            fitting = [default_metric(task)]
+            self.note(f"{label}: no metric of the suite judges {task}, so {fitting[0].name} does")
+        return fitting
 
     def learner(self, chosen: ChosenLearner, on: _Ground) -> None:
         """Plan all instances of one learner on one data set."""

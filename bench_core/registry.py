@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 GROUP = "bench"
 _T = TypeVar("_T")
 _HOOKS = ("bench_learners", "bench_datasets", "bench_metrics", "bench_suites")
+_NEEDED = {
+    "bench_learners": ("name", "tasks", "needs", "fit"),
+    "bench_datasets": ("name", "task", "files", "prepare"),
+    "bench_metrics": ("name", "tasks"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +125,22 @@ def _load_entry_point(point: EntryPoint, manager: pluggy.PluginManager, to: Regi
 def _load_module(module: str, manager: pluggy.PluginManager, to: Registry) -> None:
     try:
         plugin = import_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends itself
         raise UsageError(
             f"-p {module}: cannot import it ({type(error).__name__}: {error}); "
             "give a dotted module name importable from the current folder"
         ) from error
     if manager.is_registered(plugin):
         return
-    _register(plugin, PluginInfo(module, "-p", "", module), manager, to)
+    try:
+        _register(plugin, PluginInfo(module, "-p", "", module), manager, to)
+    except UsageError:
+        raise
+    except Exception as error:
+        where = getattr(plugin, "__file__", module)
+        raise UsageError(
+            f"-p {module}: its hooks fail ({type(error).__name__}: {error}); mend {where}"
+        ) from error
 
 
 def _register(
@@ -137,6 +150,9 @@ def _register(
     try:
         manager.check_pending()  # a misspelt hook is an error, not silence
         found = {hook: _call(manager, hook, plugin) for hook in _HOOKS}
+        for hook, needed in _NEEDED.items():
+            for value in found[hook]:
+                _check(hook, value, needed)
     except Exception:
         manager.unregister(plugin)
         raise
@@ -150,6 +166,12 @@ def _register(
     for warm_up in _implementations(manager, "bench_warm_up", plugin):
         to.warm_ups[info.name] = warm_up
     to.plugins.append(info)
+
+
+def _check(hook: str, value: Any, needed: Iterable[str]) -> None:
+    missing = [name for name in needed if not hasattr(value, name)]
+    if missing:
+        raise TypeError(f"{hook} gives {value!r}, which has no {' and no '.join(missing)}")
 
 
 def _call(manager: pluggy.PluginManager, hook: str, plugin: ModuleType) -> list[Any]:

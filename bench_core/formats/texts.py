@@ -35,6 +35,11 @@ def read_beginning(path: str | Path, size: int) -> bytes:
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(
+                f"{path}: a pipe or a device, and it is read more than once; "
+                "write its content to a file"
+            )
         yield
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; check the name") from error

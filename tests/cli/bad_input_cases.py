@@ -120,6 +120,11 @@ def verb(name: str, words: str, *says: str) -> Case:
     return Case(name, says, {}, "", tuple(words.split()))
 
 
+def hook(body: str, name: str = "bench_learners") -> str:
+    """A plugin module with one hook."""
+    return f"import bench_core\n\n\n@bench_core.hookimpl\ndef {name}():\n    {body}\n"
+
+
 def equal_labels(file: str) -> str:
     return "".join(f"1{row[1:]}\n" for row in str(SOUND[file]).splitlines())
 
@@ -414,6 +419,26 @@ FILES = [
         "a plugin that raises", "plugin", {"fine.py": "raise RuntimeError('no\\nluck')\n"},
         "-p fine", "RuntimeError: no luck",
     ),
+    spoilt(
+        "a plugin that ends the program", "plugin", {"fine.py": "raise SystemExit(0)\n"},
+        "-p fine", "SystemExit",
+    ),
+    spoilt(
+        "a plugin with a misspelt hook", "plugin", {"fine.py": hook("return []", "bench_learnerz")},
+        "-p fine", "bench_learnerz", "mend", "fine.py",
+    ),
+    spoilt(
+        "a plugin whose hook raises", "plugin", {"fine.py": hook("raise KeyError(3)")},
+        "-p fine", "KeyError: 3", "mend", "fine.py",
+    ),
+    spoilt(
+        "a plugin whose hook gives no list", "plugin", {"fine.py": hook("return 5")},
+        "-p fine", "not iterable", "mend", "fine.py",
+    ),
+    spoilt(
+        "a plugin with a learner that is none", "plugin", {"fine.py": hook("return [int]")},
+        "-p fine", "has no name and no tasks", "mend", "fine.py",
+    ),
 ]
 OPTIONS = [
     option("unknown learner", "svm", "-l gbtr", "'gbtr'", "did you mean gbrt?"),
@@ -482,6 +507,7 @@ OPTIONS = [
         "a column of an SVMlight file", "svm", "--label grade", "rows.svm: --label", "leave it out",
     ),
     option("file absent", "svm", "--test tset.svm", "tset.svm", "no such file", "check the name"),
+    option("a device as a file", "svm", "--test /dev/null", "/dev/null", "device", "to a file"),
     option("--seeds of letters", "svm", "--seeds a", "--seeds", "'a'", "0-2"),
     option("a seed beyond all bounds", "svm", "--seeds 99999999999999999999", "--seeds", "0 to 4"),
     option("a fold that is not there", "svm", "--folds 3", "--folds", "rows.svm", "0"),
