@@ -136,7 +136,7 @@ def _load_module(module: str, manager: pluggy.PluginManager, to: Registry) -> No
         _register(plugin, PluginInfo(module, "-p", "", module), manager, to)
     except UsageError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         where = getattr(plugin, "__file__", module)
         raise UsageError(
             f"-p {module}: its hooks fail ({type(error).__name__}: {error}); mend {where}"

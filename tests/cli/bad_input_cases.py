@@ -432,6 +432,10 @@ FILES = [
         "-p fine", "KeyError: 3", "mend", "fine.py",
     ),
     spoilt(
+        "a plugin whose hook ends the program", "plugin", {"fine.py": hook("raise SystemExit(0)")},
+        "-p fine", "SystemExit", "mend", "fine.py",
+    ),
+    spoilt(
         "a plugin whose hook gives no list", "plugin", {"fine.py": hook("return 5")},
         "-p fine", "not iterable", "mend", "fine.py",
     ),
