@@ -27,7 +27,7 @@ from bench_core import Features, price_list
 
 pytestmark = pytest.mark.speed
 
-ROWS, FEATURES, TREES, BLOCK, ROUNDS = 165_660, 519, 1000, 8000, 5
+ROWS, FEATURES, TREES, BLOCK, ROUNDS = 165_660, 519, 1000, 8000, 3
 OUT = Path(__file__).parents[2] / "results" / "speed" / "inference.json"
 
 
