@@ -23,8 +23,3 @@ def home(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("BENCH_STORE", raising=False)
     monkeypatch.delenv("TOY_SUITES", raising=False)
     return tmp_path
-
-
-def fits(home: Path) -> list[str]:
-    log = home / "fits.log"
-    return log.read_text().splitlines() if log.exists() else []

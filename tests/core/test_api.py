@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import fits
-from toys import Prefix
+from toys import Prefix, fits
 
 import bench_core
 from bench_core import InputError, UsageError

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from conftest import fits
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from toys import Prefix
+from toys import Prefix, fits
 
 import bench_core
 from bench_core.execution import wire

@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from conftest import fits
 from run_toys import SETTINGS
+from toys import fits
 
 import bench_core
 from bench_core.api import Interrupted

@@ -42,6 +42,12 @@ def log(line: str) -> None:
             file.write(line + "\n")
 
 
+def fits(home: Path) -> list[str]:
+    """What the toys wrote while they were fitted, a line each."""
+    log = home / "fits.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
 def answer(point: int, scores: np.ndarray, mask: np.ndarray, splits: float = 0) -> Prediction:
     bill = Bill(Acquired.pack(mask), splits=splits, trees=0)
     return Prediction({"features": point}, scores, {"path": bill})
