@@ -1,0 +1,123 @@
+"""The two 2-D data sets on which ADAPT was shown (Nan and Saligrama, NIPS 2017, figures 2 and 3).
+
+Synthetic-2: four equally frequent clusters, each a square of half width ``jitter`` around
+
+    1 (-1, 2) +     2 (1, 2) -     3 (1, 0) +     4 (1, -1) -
+
+and both features cost 1. Two horizontal cuts solve it: a gate near y = 1 sends clusters 1 and 2 to
+a classifier that reads both features, and one cut near y = -0.5 parts clusters 3 and 4: 1.5 per row
+at full accuracy. A model that takes x first cannot do better than 1.75.
+
+The paper gives clusters 1 and 2 more points, but its costs 1.75 and 1.5 need equal shares, so the
+shares here are equal. Its coordinates are in a figure only; those above were read off it.
+
+Synthetic-1: features are free; the question is which rows need the large model. Its layout too is
+in a figure only, and the one here is ours. Points are uniform on the square [-1, 1]^2; left of
+x = -0.2, for exactly 40% of them, the border between the classes is the line y = 0, right of it
+
+    y = 0.55 sin(1.5 pi (x + 0.2)),
+
+one full wave. No point is within 0.05 (in y) of the border. A linear classifier is right on the
+left, so a gate that sends 60% of the rows loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Dataset, Examples, Prices, Source, Splits, Task, hookimpl, param
+
+CENTRES = np.array([(-1.0, 2.0), (1.0, 2.0), (1.0, 0.0), (1.0, -1.0)])
+LABELS = np.array([1.0, 0.0, 1.0, 0.0])
+PER_CLUSTER = (250, 125, 250)  # training, validation, test
+
+CURVED = -0.2  # where synthetic-1's border begins to bend
+MARGIN = 0.05
+ROWS = (1000, 500, 1000)
+
+
+@dataclass(frozen=True)
+class AdaptSynthetic2:
+    """Four clusters that a joint choice of gate and classifier solves at cost 1.5."""
+
+    name: ClassVar[str] = "adapt-synthetic-2"
+    task: ClassVar[Task] = Task.BINARY
+    title: ClassVar[str] = "ADAPT's Synthetic-2: four clusters, best cost 1.5 (generated)"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = ()
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
+
+    jitter: float = param(0.3, "half width of the clusters")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jitter < np.inf:
+            raise ValueError(f"jitter must be at least 0 and finite, got {self.jitter}")
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Generate 250/125/250 rows per cluster, shuffled; every size is the same."""
+        rng = np.random.default_rng([seed, 2])
+        return _splits([self._part(n, rng) for n in PER_CLUSTER], np.ones(2))
+
+    def _part(self, each: int, rng: np.random.Generator) -> Examples:
+        cluster = rng.permutation(np.repeat(np.arange(4), each))
+        X = CENTRES[cluster] + rng.uniform(-self.jitter, self.jitter, (4 * each, 2))
+        return Examples(X.astype(np.float32), LABELS[cluster])
+
+
+@dataclass(frozen=True)
+class AdaptSynthetic1:
+    """A straight border that begins to wave: 40% of the rows are easy."""
+
+    name: ClassVar[str] = "adapt-synthetic-1"
+    task: ClassVar[Task] = Task.BINARY
+    title: ClassVar[str] = "After ADAPT's Synthetic-1: a curved border, features free (generated)"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = ()
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Generate 1000/500/1000 rows, shuffled; every size is the same."""
+        rng = np.random.default_rng([seed, 1])
+        return _splits([_waves(n, rng) for n in ROWS], np.zeros(2))
+
+
+def border(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The height of synthetic-1's border at x; above it is the positive class."""
+    return np.where(x < CURVED, 0.0, 0.55 * np.sin(1.5 * np.pi * (x - CURVED)))
+
+
+def _waves(rows: int, rng: np.random.Generator) -> Examples:
+    straight = 2 * rows // 5
+    x = np.concatenate([rng.uniform(-1, CURVED, straight), rng.uniform(CURVED, 1, rows - straight)])
+    x = rng.permutation(x)
+    height = border(x)
+    room = 2 * (1 - MARGIN)  # of the heights of -1..1 those near the border are left out
+    y = rng.uniform(-1, -1 + room, rows)
+    y += np.where(y > height - MARGIN, 2 * MARGIN, 0.0)
+    return Examples(np.column_stack([x, y]).astype(np.float32), (y > height).astype(np.float64))
+
+
+def _splits(parts: Sequence[Examples], cost: NDArray[np.float64]) -> Splits:
+    train, valid, test = parts
+    return Splits(
+        train, valid, test,
+        prices=Prices.additive(cost),
+        task=Task.BINARY,
+        classes=2,
+        feature_names=("x", "y"),
+    )  # fmt: skip
+
+
+@hookimpl
+def bench_datasets() -> Sequence[type[Dataset]]:
+    """Both data sets."""
+    return [AdaptSynthetic1, AdaptSynthetic2]
