@@ -20,7 +20,9 @@ _HOMES = {
     "CostModel": "protocols",
     "Dataset": "protocols",
     "DiscountGroup": "costs",
+    "Download": "formats.download",
     "Examples": "data",
+    "Facts": "formats.facts",
     "Features": "data",
     "FitContext": "protocols",
     "InputError": "errors",
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from bench_core.errors import BenchError as BenchError
     from bench_core.errors import InputError as InputError
     from bench_core.errors import UsageError as UsageError
+    from bench_core.formats.download import Download as Download
+    from bench_core.formats.facts import Facts as Facts
     from bench_core.hookspecs import hookimpl as hookimpl
     from bench_core.parameters import param as param
     from bench_core.prediction import Acquired as Acquired

@@ -10,6 +10,7 @@ SECTIONS = {
     "Measure": ("run", "plan", "audit"),
     "Read the results": ("report", "best", "export"),
     "Look up": ("list", "show"),
+    "Get data": ("data",),
 }
 
 _EPILOG = """\b

@@ -38,7 +38,14 @@ def test_help_shows_every_verb_with_a_line_of_its_own(bench: Run) -> None:
         assert len(line.split(maxsplit=1)[1]) > 20
 
 
-@pytest.mark.parametrize("verb", VERBS)
+def test_the_verbs_of_data_teach_by_examples_and_a_line_each(bench: Run) -> None:
+    shown = bench("data", "--help").out
+    for verb in ("fetch", "import", "verify"):
+        assert f"  bench data {verb} " in shown
+        assert "--data-dir" in bench("data", verb, "--help").out
+
+
+@pytest.mark.parametrize("verb", [v for v in VERBS if v != "data"])
 def test_each_verb_has_examples_and_the_common_options(bench: Run, verb: str) -> None:
     shown = bench(verb, "--help").out
     assert f"  bench {verb} " in shown

@@ -1,15 +1,13 @@
-"""Finding publishers' files, fetching one, splitting by a hash."""
+"""Finding publishers' files, splitting by a hash."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bench_core.errors import InputError
-from bench_core.formats.download import fetch
 from bench_core.formats.shuffle import cut, cut_by_class, hashed, shuffled
 from bench_core.formats.source import DataFolder, data_folder
 
@@ -80,40 +78,6 @@ def test_the_folder_is_the_argument_then_the_environment_then_the_users(
     assert data_folder() == tmp_path / "env"
     monkeypatch.delenv("BENCH_DATA")
     assert "budget-bench" in str(data_folder())
-
-
-def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def test_a_file_is_fetched_once_it_is_the_expected_one(tmp_path: Path) -> None:
-    put(tmp_path, "there")
-    there, to = tmp_path / "there", tmp_path / "deep" / "here"
-    assert fetch(there.as_uri(), to, sha256(there)) == to
-    assert to.read_text() == "x"
-
-
-@pytest.mark.parametrize("fault", ["no network", "another file"])
-def test_what_cannot_be_fetched_says_so_in_one_line(fault: str, tmp_path: Path) -> None:
-    put(tmp_path, "there")
-    url = (tmp_path / ("absent" if fault == "no network" else "there")).as_uri()
-    to = tmp_path / "here"
-    with pytest.raises(InputError) as caught:
-        fetch(url, to, "0" * 64)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert url in message
-    assert f"put it at {to}" in message
-    assert not to.exists()
-    assert list(tmp_path.iterdir()) == [tmp_path / "there"]
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    put(tmp_path, "there")
-    with pytest.raises(InputError, match="cannot be written"):
-        fetch(
-            (tmp_path / "there").as_uri(), tmp_path / "there" / "here", sha256(tmp_path / "there")
-        )
 
 
 def splitmix(counter: int, seed: int) -> int:

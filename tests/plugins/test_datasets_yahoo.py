@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bench_plugins.datasets import yahoo
 from bench_plugins.datasets.yahoo import Yahoo
+from webserver import Offer, serving
 
 from bench_core.data import Splits, Task
 from bench_core.errors import InputError
@@ -111,13 +112,14 @@ def test_without_a_cost_file_and_network_one_line_says_where_to_get_it(
     tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "yahoo_feature_cost.txt").unlink()
-    monkeypatch.setattr(yahoo, "COST_URL", (tmp_path / "absent").as_uri())
+    nowhere = replace(yahoo.COST, url="http://127.0.0.1:9/cost.txt")
+    monkeypatch.setattr(yahoo, "COST", nowhere)
     with pytest.raises(InputError) as caught:
         prepared(tmp_path)
     message = str(caught.value)
     assert "\n" not in message
     assert str(tmp_path / "yahoo_feature_cost.txt") in message
-    assert yahoo.COST_URL in message
+    assert nowhere.url in message
 
 
 def test_the_cost_file_is_fetched_into_the_data_folder(
@@ -126,8 +128,9 @@ def test_the_cost_file_is_fetched_into_the_data_folder(
     """The expected sha256 is that of the authors' file."""
     published = real_data / "feature-costs" / "yahoo_feature_cost.txt"
     (tmp_path / "yahoo_feature_cost.txt").unlink()
-    monkeypatch.setattr(yahoo, "COST_URL", published.as_uri())
-    assert prepared(tmp_path).prices.features == 519
+    with serving({"/cost.txt": Offer(published.read_bytes())}) as at:
+        monkeypatch.setattr(yahoo, "COST", replace(yahoo.COST, url=f"{at}/cost.txt"))
+        assert prepared(tmp_path).prices.features == 519
     assert (tmp_path / "yahoo_feature_cost.txt").read_bytes() == published.read_bytes()
 
 

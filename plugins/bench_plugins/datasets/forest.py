@@ -14,7 +14,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Dataset, Examples, InputError, Prices, Source, Splits, Task, hookimpl, param
+from bench_core import (
+    Dataset,
+    Download,
+    Examples,
+    Facts,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    hookimpl,
+    param,
+)
 from bench_core.formats.shuffle import shuffled
 from bench_core.formats.tables import Table, read_matrix, read_table
 
@@ -42,12 +54,25 @@ class Forest:
     files: ClassVar[tuple[str, ...]] = (f"{FULL_FILE}.gz", f"{SAMPLE_FILE}.gz")
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
+    downloads: ClassVar[tuple[Download, ...]] = (
+        Download(
+            "https://archive.ics.uci.edu/static/public/31/covertype.zip",
+            "covertype.zip",
+            members={f"{FULL_FILE}.gz": f"{FULL_FILE}.gz"},
+        ),
+    )
+    homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/31"
+    facts: ClassVar[Facts] = Facts(features=54, low=-173, high=7173)
 
     positive: int = param(2, "the cover type (1..7) that is labelled 1")
 
     def __post_init__(self) -> None:
         if not 1 <= self.positive <= 7:
             raise ValueError(f"positive = {self.positive}: give a cover type 1..7")
+
+    def complete(self, source: Source) -> bool:
+        """The whole file, or the sample."""
+        return source.has(FULL_FILE, SAMPLE_FILE)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw the three splits by ``seed``; ``quick`` takes fewer rows."""

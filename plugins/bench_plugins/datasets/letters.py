@@ -6,13 +6,25 @@ training, 4000 for validation, 4000 for testing; every feature costs 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from bench_core import Dataset, Examples, InputError, Prices, Source, Splits, Task, hookimpl, param
+from bench_core import (
+    Dataset,
+    Download,
+    Examples,
+    Facts,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    hookimpl,
+    param,
+)
 from bench_core.formats.tables import read_matrix
 
 NAMES = (
@@ -20,6 +32,16 @@ NAMES = (
     "x2ybr", "xy2br", "x-ege", "xegvy", "y-ege", "yegvx",
 )  # fmt: skip
 ENDS = (12000, 16000, 20000)
+FILE = "letter-recognition.data"
+COUNTS = (  # A to Z, as its publisher gives them
+    789, 766, 736, 805, 768, 775, 773, 734, 755, 747, 739, 761, 792,
+    783, 753, 803, 783, 758, 748, 796, 813, 764, 752, 787, 786, 734,
+)  # fmt: skip
+DOWNLOAD = Download(
+    "https://archive.ics.uci.edu/static/public/59/letter+recognition.zip",
+    "letter+recognition.zip",
+    members={FILE: FILE},
+)
 
 
 @dataclass(frozen=True)
@@ -30,10 +52,23 @@ class Letters:
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI Letter Recognition, N..Z against A..M"
     folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ("letter-recognition.data",)
+    files: ClassVar[tuple[str, ...]] = (FILE,)
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ()
+    downloads: ClassVar[tuple[Download, ...]] = (DOWNLOAD,)
+    homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/59"
+    home: ClassVar[str] = "letters"
+    sums: ClassVar[Mapping[str, str]] = {
+        FILE: "2b89f3602cf768d3c8355267d2f13f2417809e101fc2b5ceee10db19a60de6e2"
+    }
+    facts: ClassVar[Facts] = Facts(
+        rows=(12000, 4000, 4000),
+        features=16,
+        labels={0.0: sum(COUNTS[:13]), 1.0: sum(COUNTS[13:])},
+        low=0,
+        high=15,
+    )
 
     classes: Literal[2, 26] = param(2, "2: N..Z (label 1) against A..M, as in the papers; or 26")
 
@@ -76,6 +111,13 @@ class Letters26(Letters):
     name: ClassVar[str] = "letters-26"
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "UCI Letter Recognition, 26 classes"
+    facts: ClassVar[Facts] = Facts(
+        rows=(12000, 4000, 4000),
+        features=16,
+        labels={float(k): count for k, count in enumerate(COUNTS)},
+        low=0,
+        high=15,
+    )
 
     classes: Literal[2, 26] = param(26, "2: N..Z (label 1) against A..M, as in the papers; or 26")
 

@@ -17,7 +17,9 @@ import numpy as np
 from bench_core import (
     Dataset,
     DiscountGroup,
+    Download,
     Examples,
+    Facts,
     InputError,
     Prices,
     Source,
@@ -37,6 +39,7 @@ NAMES = (
 )  # fmt: skip
 BLOOD_TESTS = {"TSH": 22.78, "T3": 11.41, "TT4": 14.51, "T4U": 11.41}
 DRAWING_BLOOD = 2.10
+FILES = ("ann-train.data", "ann-test.data")
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,21 @@ class Thyroid:
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "UCI ann-thyroid with the prices of its medical tests"
     folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ("ann-train.data", "ann-test.data")
+    files: ClassVar[tuple[str, ...]] = FILES
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
+    downloads: ClassVar[tuple[Download, ...]] = (
+        Download(
+            "https://archive.ics.uci.edu/static/public/102/thyroid+disease.zip",
+            "thyroid+disease.zip",
+            members={name: name for name in FILES},
+        ),
+    )
+    homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/102"
+    facts: ClassVar[Facts] = Facts(
+        rows=(7200,), features=21, labels={0.0: 166, 1.0: 368, 2.0: 6666}, low=0, high=1
+    )
 
     discount: bool = param(False, "blood tests after the first cost 2.10 less (recalled)")
 

@@ -7,7 +7,7 @@ read from the data folder, or fetched once from their authors' repository (MIT).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -15,7 +15,18 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Dataset, InputError, Prices, Source, Splits, Task, hookimpl, param
+from bench_core import (
+    Dataset,
+    Download,
+    Facts,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    hookimpl,
+    param,
+)
 from bench_core.formats.costfiles import read_costs
 from bench_core.formats.download import fetch
 from bench_core.formats.svmlight import first_queries, read_svmlight
@@ -25,11 +36,12 @@ from bench_plugins.datasets.yahoo_sim import ROWS, YahooSim, YahooSimB
 COLUMNS = 700
 UNUSED = 10000
 COST_FILE = "yahoo_feature_cost.txt"
-COST_URL = (
+COST = Download(
     "https://raw.githubusercontent.com/rmit-ir/joint-cascade-ranking/"
-    "a28cf484a44868a2fd5e76af4f76ca1b611ad06d/exp/yahoo/feature_cost.txt"
+    "a28cf484a44868a2fd5e76af4f76ca1b611ad06d/exp/yahoo/feature_cost.txt",
+    COST_FILE,
+    sha256="dc6cc6cf0d065c576d12fd9a079ccca691a4fc69c3a86f8c203742bca423d2bc",
 )
-COST_SHA256 = "dc6cc6cf0d065c576d12fd9a079ccca691a4fc69c3a86f8c203742bca423d2bc"
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,9 @@ class Yahoo:
     version: ClassVar[int] = 1
     code: ClassVar[tuple[str, ...]] = ("bench_plugins.datasets.grades",)
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
+    homepage: ClassVar[str] = "Yahoo's Webscope, set C14B (a licence)"
+    sums: ClassVar[Mapping[str, str]] = {COST_FILE: COST.sha256}
+    facts: ClassVar[Facts] = Facts(rows=ROWS["paper"], features=519, low=0.0, high=1.0)
 
     relevant: int = param(0, "0 keeps the grades; g labels a document 1 iff its grade is >= g")
     copies: int = param(1, "how many copies each irrelevant document stands for (papers: 10)")
@@ -58,6 +73,10 @@ class Yahoo:
 
     def __post_init__(self) -> None:
         self._judgement()
+
+    def complete(self, source: Source) -> bool:
+        """The costs are fetched when they are wanted."""
+        return all(source.has(name) for name in self.files[:3])
 
     def _judgement(self) -> Judgement:
         return Judgement(self.relevant, self.copies, self.copied, self.copied_in)
@@ -94,8 +113,7 @@ def yahoo_costs(source: Source) -> NDArray[np.float64]:
 
 
 def _fetch(source: Source) -> Path:
-    folder = Path(getattr(source, "folder", "."))
-    return fetch(COST_URL, folder / COST_FILE, COST_SHA256)
+    return fetch(COST, Path(getattr(source, "folder", ".")))
 
 
 @hookimpl

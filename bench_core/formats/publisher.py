@@ -1,0 +1,260 @@
+"""A data set's files: fetched from its publisher, taken from the user's copy, verified.
+
+A data set may say, as class variables,
+
+    downloads   what its publisher offers (``Download``), none where a licence stands before it
+    homepage    where a person gets the files
+    sums        sha256 by file, where they are known
+    home        the folder its files lie in, by default its name
+    facts       what is known of the whole set (``Facts``)
+
+Files land in ``FOLDER/NAME``. They are put together in a temporary folder beside it, read by the
+data set's own loader, compared with its facts, and only then moved.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_core.errors import InputError, UsageError
+from bench_core.formats.archives import unpack
+from bench_core.formats.download import Download, Progress, check_file, fetch
+from bench_core.formats.facts import Facts
+from bench_core.formats.source import DataFolder
+from bench_core.protocols import Dataset
+
+Say = Callable[[str], None]
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """What a data set says of its files; all of it optional."""
+
+    name: str
+    files: tuple[str, ...]
+    downloads: tuple[Download, ...]
+    homepage: str
+    home: str
+    sums: Mapping[str, str]
+    facts: Facts
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Publisher:
+        """Collect the class variables."""
+        return cls(
+            name=dataset.name,
+            files=dataset.files,
+            downloads=getattr(dataset, "downloads", ()),
+            homepage=getattr(dataset, "homepage", ""),
+            home=getattr(dataset, "home", dataset.name),
+            sums=getattr(dataset, "sums", {}),
+            facts=getattr(dataset, "facts", Facts()),
+        )
+
+    @property
+    def by_hand(self) -> str:
+        """How a person gets the files, as the end of a message."""
+        where = f" from {self.homepage}" if self.homepage else ""
+        return f"get {', '.join(self.files)}{where} and say 'bench data import {self.name} FOLDER'"
+
+
+def is_there(dataset: Dataset, source: DataFolder) -> bool:
+    """Whether the loader finds what it needs.
+
+    A data set that can do with some of its files says so by a method ``complete(source)``.
+    """
+    complete = getattr(dataset, "complete", None)
+    if complete is not None:
+        return bool(complete(source))
+    return all(source.has(name) for name in dataset.files)
+
+
+def fetch_dataset(
+    dataset: Dataset, source: DataFolder, say: Say, progress: Progress = lambda done, total: None
+) -> None:
+    """Download, unpack, verify and put in place.
+
+    Raises UsageError where there is nothing to download, InputError where it fails; what was
+    transferred is kept for the next try, and nothing else is.
+    """
+    publisher = Publisher.of(dataset)
+    if not publisher.downloads:
+        raise UsageError(_nothing_to_fetch(publisher))
+    transfers = source.folder / ".fetching" / publisher.home
+    with _staged(publisher, source) as stage:
+        for download in publisher.downloads:
+            say(f"fetching {download.url}")
+            fetched = fetch(download, transfers, progress, publisher.by_hand)
+            try:
+                if download.members:
+                    unpack(fetched, download.members, stage)
+                else:
+                    _copy(fetched, stage / download.file)
+            except InputError:
+                fetched.unlink()  # the next try begins anew
+                raise
+        try:
+            _verify(dataset, publisher, DataFolder(stage), say)
+        except InputError:
+            shutil.rmtree(transfers, ignore_errors=True)
+            raise
+    shutil.rmtree(transfers, ignore_errors=True)
+
+
+def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) -> None:
+    """Copy the files from a folder, a file or an archive of the user's; verify; put in place."""
+    publisher = Publisher.of(dataset)
+    if not publisher.files:
+        raise UsageError(_nothing_to_fetch(publisher))
+    if not taken.exists():
+        raise InputError(f"{taken}: no such file or folder; check the name")
+    with _staged(publisher, source) as stage:
+        if taken.is_dir():
+            _import_folder(dataset, publisher, DataFolder(taken), stage)
+        elif taken.name.endswith(ARCHIVES):
+            unpack(taken, _members(publisher, taken), stage)
+        else:
+            _copy(taken, stage / _file_called(publisher, taken))
+        if not is_there(dataset, DataFolder(stage)):
+            missing = [n for n in publisher.files if not DataFolder(stage).has(n)]
+            raise InputError(
+                f"{taken}: no {', '.join(missing)} in it; name the folder of all files"
+            )
+        _verify(dataset, publisher, DataFolder(stage), say)
+
+
+def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple[str, ...]]:
+    """(file, bytes, sha256 "as published", "not known") for each file, after reading them.
+
+    Raises InputError for the first fault: a missing file, another sha256, unreadable content, other
+    numbers of rows, labels or values.
+    """
+    publisher = Publisher.of(dataset)
+    if not publisher.files:
+        raise UsageError(_nothing_to_fetch(publisher))
+    if not is_there(dataset, source):
+        missing = next(n for n in publisher.files if not source.has(n))
+        raise InputError(f"{source.folder}: no file {missing}; {publisher.by_hand}")
+    _verify(dataset, publisher, source, say)
+    paths = {name: source.find(name) for name in publisher.files if source.has(name)}
+    return [
+        (
+            str(path),
+            str(path.stat().st_size),
+            "as published" if _sum_of(publisher, name, path) else "not known",
+        )
+        for name, path in paths.items()
+    ]
+
+
+def _nothing_to_fetch(publisher: Publisher) -> str:
+    if not publisher.files:
+        return f"{publisher.name}: needs no files: it is bundled or generated"
+    return f"{publisher.name}: its publisher allows no automatic download; {publisher.by_hand}"
+
+
+def _verify(dataset: Dataset, publisher: Publisher, source: DataFolder, say: Say) -> None:
+    for name in publisher.files:
+        if source.has(name):
+            path = source.find(name)
+            try:
+                check_file(path, _sum_of(publisher, name, path))
+            except ValueError as error:
+                raise InputError(
+                    f"{path}: not the publisher's file ({error}); get it again"
+                ) from error
+    say(f"reading {publisher.name}")
+    faults = publisher.facts.faults(dataset.prepare(source, "paper", 0, 0))
+    if faults:
+        raise InputError(
+            f"{source.folder}: not the publisher's {publisher.name}: {'; '.join(faults)}; "
+            "get the files again"
+        )
+
+
+def _sum_of(publisher: Publisher, name: str, path: Path) -> str:
+    """The sum known for the file as it lies there: packed or not."""
+    plain = name.removesuffix(".gz")
+    return publisher.sums.get(f"{plain}.gz" if path.suffix == ".gz" else plain, "")
+
+
+@contextmanager
+def _staged(publisher: Publisher, source: DataFolder) -> Iterator[Path]:
+    """A temporary folder whose files move to ``FOLDER/NAME`` when the block ends well."""
+    home = source.folder / publisher.home
+    for name in publisher.files:
+        if source.has(name) and home not in source.find(name).parents:
+            raise InputError(
+                f"{source.find(name)}: already there; remove it first, or say "
+                f"'bench data verify {publisher.name}'"
+            )
+    try:
+        source.folder.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=f".{publisher.name}-", dir=source.folder))
+    except OSError as error:
+        raise InputError(
+            f"{source.folder}: cannot be written ({error.strerror}); name another with --data-dir"
+        ) from error
+    try:
+        yield stage
+        _land(stage, home)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _land(stage: Path, home: Path) -> None:
+    """Whole or not at all where the folder is new; file by file where it is there."""
+    if not home.exists():
+        stage.chmod(0o755)
+        stage.rename(home)
+        return
+    for path in sorted(p for p in stage.rglob("*") if p.is_file()):
+        to = home / path.relative_to(stage)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(to)
+
+
+def _copy(path: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        shutil.copyfile(path, to)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be copied ({error.strerror}); check file and disk"
+        ) from error
+
+
+def _import_folder(dataset: Dataset, publisher: Publisher, given: DataFolder, stage: Path) -> None:
+    for name in publisher.files:
+        if given.has(name):
+            path = given.find(name)
+            plain = name.removesuffix(".gz")
+            _copy(path, stage / (f"{plain}.gz" if path.suffix == ".gz" else plain))
+    if is_there(dataset, DataFolder(stage)):
+        return
+    for download in publisher.downloads:  # the publisher's archives, not unpacked
+        if download.members and given.has(download.file):
+            unpack(given.find(download.file), download.members, stage)
+
+
+def _members(publisher: Publisher, archive: Path) -> Mapping[str, str]:
+    for download in publisher.downloads:
+        if download.members and download.file == archive.name:
+            return download.members
+    return {name: name for name in publisher.files}
+
+
+def _file_called(publisher: Publisher, path: Path) -> str:
+    plain = path.name.removesuffix(".gz")
+    for name in publisher.files:
+        if Path(name).name.removesuffix(".gz") == plain:
+            return str(Path(name).with_name(path.name))
+    raise InputError(
+        f"{path}: no file of {publisher.name} has this name; it has {', '.join(publisher.files)}"
+    )

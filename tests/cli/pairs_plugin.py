@@ -1,0 +1,58 @@
+"""A data set of two files whose publisher is whatever server ``PAIRS_AT`` names."""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar
+
+import numpy as np
+
+from bench_core import Download, Examples, Facts, Prices, Splits, Task, hookimpl
+
+FILES = ("train.csv", "test.csv")
+AT = os.environ.get("PAIRS_AT", "http://127.0.0.1:9")
+
+
+class Pairs:
+    """One feature, equal to its label."""
+
+    name: ClassVar[str] = "pairs"
+    task: ClassVar[Task] = Task.BINARY
+    title: ClassVar[str] = "Pairs"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = FILES
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    downloads: ClassVar[tuple[Download, ...]] = (
+        Download(f"{AT}/pairs.zip", "pairs.zip", members={name: name for name in FILES}),
+    )
+    homepage: ClassVar[str] = "https://pairs.example"
+    facts: ClassVar[Facts] = Facts(rows=(4, 4, 2), features=1, labels={0: 5, 1: 5}, low=0, high=1)
+
+    def prepare(self, source, size, fold, seed):  # type: ignore[no-untyped-def]
+        train, test = (
+            np.loadtxt(source.find(name), delimiter=",", ndmin=2, dtype=np.float32)
+            for name in FILES
+        )
+        parts = [Examples(t[:, :1], t[:, 1].astype(float)) for t in (train, train, test)]
+        return Splits(*parts, prices=Prices.additive(np.ones(1)), task=self.task, classes=2)
+
+
+class Bundled(Pairs):
+    """Needs no files."""
+
+    name: ClassVar[str] = "bundled-pairs"
+    files: ClassVar[tuple[str, ...]] = ()
+    downloads: ClassVar[tuple[Download, ...]] = ()
+
+
+class Licensed(Pairs):
+    """May not be downloaded."""
+
+    name: ClassVar[str] = "licensed-pairs"
+    downloads: ClassVar[tuple[Download, ...]] = ()
+
+
+@hookimpl
+def bench_datasets():  # type: ignore[no-untyped-def]
+    return [Pairs, Bundled, Licensed]
