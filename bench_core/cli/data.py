@@ -87,7 +87,7 @@ def import_command(
     verbose: bool,
     debug: bool,
 ) -> None:
-    """Copy the files of data set NAME from PATH (a folder, a file or an archive) and verify them."""
+    """Copy the files of data set NAME from PATH (folder, file or archive) and verify them."""
     from bench_core.formats.publisher import import_dataset
 
     folder, say = _folder(data_dir), _say(quiet)
@@ -110,8 +110,10 @@ def verify_command(
     verbose: bool,
     debug: bool,
 ) -> None:
-    """Check the files of data sets (NAME..., or all that are there): sha256 where the publisher's is
-    known, and always that they can be read and have the right numbers of rows, labels and values.
+    """Check the files of data sets (NAME..., or all that are there).
+
+    The sha256 is compared where the publisher's is known, and always that the files can be read and
+    have the right numbers of rows, labels and values.
     """
     from bench_core.cli.tables import Column, Table, deliver
     from bench_core.formats.publisher import is_there, verify_dataset
@@ -139,7 +141,8 @@ def _folder(data_dir: Path | None) -> DataFolder:
 
 
 def _home(folder: DataFolder, dataset: Any) -> Path:
-    return folder.folder / getattr(dataset, "home", dataset.name)
+    home: str = getattr(dataset, "home", dataset.name)
+    return folder.folder / home
 
 
 def _say(quiet: bool) -> Callable[[str], None]:

@@ -65,7 +65,7 @@ def fetch(
         with locked(to.with_name(f".{to.name}.lock")):
             if not to.is_file():
                 _fetch(download, to, progress)
-    except _NotFetched as error:
+    except _RefusedError as error:
         raise InputError(
             f"{download.file}: not fetched: {error}; try again, or {remedy}"
         ) from error
@@ -74,7 +74,7 @@ def fetch(
     return to
 
 
-class _NotFetched(Exception):
+class _RefusedError(Exception):
     """Why there is no file."""
 
 
@@ -89,7 +89,7 @@ def _fetch(download: Download, to: Path, progress: Progress) -> None:
         check_file(part, download.sha256, download.bytes)
     except ValueError as error:
         part.unlink()
-        raise _NotFetched(f"{download.url} is not the expected file ({error})") from error
+        raise _RefusedError(f"{download.url} is not the expected file ({error})") from error
     part.replace(to)
     _validator(part).unlink(missing_ok=True)
 
@@ -108,7 +108,7 @@ def check_file(path: Path, sha256: str = "", size: int = 0) -> None:
 
 def _transfer(download: Download, part: Path, progress: Progress) -> None:
     if not download.url.startswith(("http://", "https://")):
-        raise _NotFetched(f"{download.url} is no address of the web")
+        raise _RefusedError(f"{download.url} is no address of the web")
     idle = 0
     while True:
         before = _have(part)
@@ -117,7 +117,7 @@ def _transfer(download: Download, part: Path, progress: Progress) -> None:
         except _CutError as cut:
             idle = 0 if _have(part) > before else idle + 1
             if idle == TRIES:
-                raise _NotFetched(str(cut)) from cut
+                raise _RefusedError(str(cut)) from cut
             time.sleep(idle * PAUSE)
         else:
             return
@@ -138,7 +138,7 @@ def _continue(download: Download, part: Path, progress: Progress) -> None:
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
             part.unlink()
             raise _CutError("the file changed meanwhile") from error
-        kind = _CutError if error.code >= http.HTTPStatus.INTERNAL_SERVER_ERROR else _NotFetched
+        kind = _CutError if error.code >= http.HTTPStatus.INTERNAL_SERVER_ERROR else _RefusedError
         raise kind(f"the publisher answers {error.code} {error.reason}") from error
     except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
         raise _CutError(str(error) or type(error).__name__) from error
@@ -147,7 +147,7 @@ def _continue(download: Download, part: Path, progress: Progress) -> None:
         if reason is None and error.errno is not None:
             raise  # the disk's
         reason = getattr(reason, "strerror", None) or reason or error
-        raise _NotFetched(f"{download.url}: {reason}") from error
+        raise _RefusedError(f"{download.url}: {reason}") from error
 
 
 def _write(download: Download, answer: Any, part: Path, start: int, progress: Progress) -> None:
@@ -162,7 +162,7 @@ def _write(download: Download, answer: Any, part: Path, start: int, progress: Pr
         while block := answer.read(CHUNK):
             done += len(block)
             if download.bytes and done > download.bytes:
-                raise _NotFetched(f"the answer is longer than {download.bytes} bytes")
+                raise _RefusedError(f"the answer is longer than {download.bytes} bytes")
             out.write(block)
             progress(done, total)
         out.flush()
@@ -173,10 +173,10 @@ def _write(download: Download, answer: Any, part: Path, start: int, progress: Pr
 
 def _refuse_size(download: Download, part: Path, start: int, total: int) -> None:
     if download.bytes and total != download.bytes:
-        raise _NotFetched(f"the publisher offers {total} bytes instead of {download.bytes}")
+        raise _RefusedError(f"the publisher offers {total} bytes instead of {download.bytes}")
     free = shutil.disk_usage(part.parent).free
     if total - start > free:
-        raise _NotFetched(f"it needs {total - start} bytes of disk and {free} are free")
+        raise _RefusedError(f"it needs {total - start} bytes of disk and {free} are free")
 
 
 def _validator(part: Path) -> Path:
