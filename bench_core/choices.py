@@ -8,7 +8,7 @@ from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core.errors import UsageError
+from bench_core.errors import BenchError, UsageError
 from bench_core.parameters import Setting, expand, parameters, parse_setting, with_setting
 from bench_core.protocols import Source
 from bench_core.registry import Registry, unknown
@@ -220,8 +220,13 @@ def choose_learners(
     profile: Profile | None,
     registry: Registry,
     settings: Sequence[Setting],
+    tell: Tell = lambda line, warning: None,
 ) -> list[ChosenLearner]:
-    """The learners of a request with their grids, the suite's reference first."""
+    """The learners of a request with their grids, the suite's reference first.
+
+    One that lacks what it needs (see ``stamp`` in protocols) is an error where it was asked for by
+    name, else left out.
+    """
     asked = list(request.learners) or (list(suite.learners) if suite else [ALL])
     by_name = [x for x in asked if isinstance(x, str) and x != ALL]
     named = set(by_name) if request.learners else set()
@@ -238,8 +243,23 @@ def choose_learners(
         table = {**_table(suite.learners if suite else {}, name)}
         table |= _table(profile.learners if profile else {}, name)
         instances = _grid(cls, table, settings, registry, where)
+        if name not in named and (lack := _lack(instances)):
+            tell(f"left out: {lack}", False)
+            continue
         chosen.append(ChosenLearner(name, instances, name in named))
     return chosen + _instances(asked, [c.name for c in chosen], settings)
+
+
+def _lack(instances: Sequence[Any]) -> str:
+    """What one of these learners lacks, in one line, or nothing."""
+    from bench_core.keys import stamp_of
+
+    try:
+        for instance in instances:
+            stamp_of(instance)
+    except BenchError as error:
+        return str(error)
+    return ""
 
 
 def lone_blind(learners: Sequence[ChosenLearner]) -> str:

@@ -51,13 +51,21 @@ def prices_key(prices: Prices) -> str:
 def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
     """Everything about a learner that decides what it computes, as JSON."""
     cls = type(learner)
-    return {
+    key = {
         "name": cls.name,
         "version": version,
         "code": code_key(cls),
         "params": as_json(learner),
         "inner": [learner_key(value) for value in inner_learners(learner)],
     }
+    stamp = stamp_of(learner)
+    return {**key, "stamp": stamp} if stamp else key
+
+
+def stamp_of(learner: Any) -> str:
+    """What a learner's ``stamp`` says, "" where it has none. Raises what that raises."""
+    stamp = getattr(learner, "stamp", None)
+    return str(stamp()) if callable(stamp) else ""
 
 
 def inner_learners(learner: Any) -> tuple[Any, ...]:

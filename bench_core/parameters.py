@@ -221,6 +221,9 @@ def _convert(value: Any, annotation: Any) -> Any:  # TypeError where it does not
             return value
     elif origin is tuple:
         return _convert_tuple(value, args)
+    elif origin is dict:
+        if isinstance(value, dict):
+            return value
     elif isinstance(annotation, type) and issubclass(annotation, Enum):
         if isinstance(value, annotation) or value in [member.value for member in annotation]:
             return annotation(value)
@@ -296,6 +299,8 @@ def _kind(annotation: Any) -> str:
         return " or ".join(_kind(a) for a in args)
     if origin is Literal:
         return "one of " + ", ".join(str(a) for a in args)
+    if origin is dict:
+        return "a table"
     if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
         return f"a list, each {_kind(args[0])}"
     if origin is tuple:

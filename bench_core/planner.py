@@ -74,7 +74,7 @@ class _Planner:
         self.suite = find_suite(request.suite, self.registry) if request.suite else None
         profile = self.suite.profile(request.profile) if self.suite else None
         settings = read_settings(request, self.registry)
-        learners = choose_learners(request, self.suite, profile, self.registry, settings)
+        learners = choose_learners(request, self.suite, profile, self.registry, settings, self.note)
         self.reference = self.suite.reference if self.suite else lone_blind(learners)
         source = DataFolder(request.data_dir or None)
         datasets = choose_datasets(request, self.suite, self.registry, source, settings, self.note)

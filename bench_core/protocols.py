@@ -80,6 +80,10 @@ class FitContext(Protocol):
     seed: int
     threads: int
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features' names in column order, () where the data has none."""
+
     def fitted(self, learner: BudgetedLearner) -> Any:
         """The model of one of ``needs()``, trained once and shared by all trials."""
 
@@ -115,6 +119,11 @@ class BudgetedLearner(Protocol):
 
     ``name`` is its one spelling everywhere. ``code`` lists modules or packages, beyond its own
     module, whose source decides what it computes (they enter the content key).
+
+    A learner may have ``stamp() -> str``: a text that enters the content key because something
+    outside code and parameters decides too (a file's content, a peer's version). Where that is
+    missing it raises UsageError or InputError: a learner asked for by name then ends the run with
+    that line, another one is left out with a note.
     """
 
     name: ClassVar[str]

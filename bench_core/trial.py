@@ -149,6 +149,11 @@ class Context:
         return self.splits.classes
 
     @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features' names in column order, () where the data has none."""
+        return self.splits.feature_names
+
+    @property
     def seed(self) -> int:
         """The trial's seed."""
         return self.spec.seed

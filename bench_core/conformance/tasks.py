@@ -114,6 +114,11 @@ class Context:
         return self.splits.classes
 
     @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features' names."""
+        return self.splits.feature_names
+
+    @property
     def metric(self) -> Metric:
         """The usual metric of the task."""
         return default_metric(self.splits.task)
