@@ -4,11 +4,12 @@ A data set may say, as class variables,
 
     downloads   what its publisher offers (``Download``), none where a licence stands before it
     homepage    where a person gets the files
-    sums        sha256 by file, where they are known
-    home        the folder its files lie in, by default its name
+    sums        sha256 by file (or archive), where they are known
+    home        the folder its files lie in, by default its name; where other sets have files of
+                the same names, those in ``files`` begin with it ("mslr-web10k/Fold1/train.txt")
     facts       what is known of the whole set (``Facts``)
 
-Files land in ``FOLDER/NAME``. They are put together in a temporary folder beside it, read by the
+Files land in ``FOLDER/HOME``. They are put together in a temporary folder beside it, read by the
 data set's own loader, compared with its facts, and only then moved.
 """
 
@@ -57,6 +58,10 @@ class Publisher:
             facts=getattr(dataset, "facts", Facts()),
         )
 
+    def inside(self, name: str) -> str:
+        """A file's path under ``home``."""
+        return name.removeprefix(f"{self.home}/")
+
     @property
     def by_hand(self) -> str:
         """How a person gets the files, as the end of a message."""
@@ -93,9 +98,9 @@ def fetch_dataset(
             fetched = fetch(download, transfers, progress, publisher.by_hand)
             try:
                 if download.members:
-                    unpack(fetched, download.members, stage)
+                    unpack(fetched, download.members, stage / publisher.home)
                 else:
-                    _copy(fetched, stage / download.file)
+                    _copy(fetched, stage / publisher.home / download.file)
             except InputError:
                 fetched.unlink()  # the next try begins anew
                 raise
@@ -115,12 +120,14 @@ def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) 
     if not taken.exists():
         raise InputError(f"{taken}: no such file or folder; check the name")
     with _staged(publisher, source) as stage:
+        home = stage / publisher.home
         if taken.is_dir():
             _import_folder(dataset, publisher, DataFolder(taken), stage)
         elif taken.name.endswith(ARCHIVES):
-            unpack(taken, _members(publisher, taken), stage)
+            _check(taken, publisher.sums.get(taken.name, ""))
+            unpack(taken, _members(publisher, taken), home)
         else:
-            _copy(taken, stage / _file_called(publisher, taken))
+            _copy(taken, home / _file_called(publisher, taken))
         if not is_there(dataset, DataFolder(stage)):
             missing = [n for n in publisher.files if not DataFolder(stage).has(n)]
             raise InputError(
@@ -163,12 +170,7 @@ def _verify(dataset: Dataset, publisher: Publisher, source: DataFolder, say: Say
     for name in publisher.files:
         if source.has(name):
             path = source.find(name)
-            try:
-                check_file(path, _sum_of(publisher, name, path))
-            except ValueError as error:
-                raise InputError(
-                    f"{path}: not the publisher's file ({error}); get it again"
-                ) from error
+            _check(path, _sum_of(publisher, name, path))
     say(f"reading {publisher.name}")
     faults = publisher.facts.faults(dataset.prepare(source, "paper", 0, 0))
     if faults:
@@ -176,6 +178,13 @@ def _verify(dataset: Dataset, publisher: Publisher, source: DataFolder, say: Say
             f"{source.folder}: not the publisher's {publisher.name}: {'; '.join(faults)}; "
             "get the files again"
         )
+
+
+def _check(path: Path, sha256: str) -> None:
+    try:
+        check_file(path, sha256)
+    except ValueError as error:
+        raise InputError(f"{path}: not the publisher's file ({error}); get it again") from error
 
 
 def _sum_of(publisher: Publisher, name: str, path: Path) -> str:
@@ -186,7 +195,7 @@ def _sum_of(publisher: Publisher, name: str, path: Path) -> str:
 
 @contextmanager
 def _staged(publisher: Publisher, source: DataFolder) -> Iterator[Path]:
-    """A temporary folder whose files move to ``FOLDER/NAME`` when the block ends well."""
+    """A temporary data folder; its ``home`` moves into the true one when the block ends well."""
     home = source.folder / publisher.home
     for name in publisher.files:
         if source.has(name) and home not in source.find(name).parents:
@@ -203,7 +212,7 @@ def _staged(publisher: Publisher, source: DataFolder) -> Iterator[Path]:
         ) from error
     try:
         yield stage
-        _land(stage, home)
+        _land(stage / publisher.home, home)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
@@ -211,7 +220,6 @@ def _staged(publisher: Publisher, source: DataFolder) -> Iterator[Path]:
 def _land(stage: Path, home: Path) -> None:
     """Whole or not at all where the folder is new; file by file where it is there."""
     if not home.exists():
-        stage.chmod(0o755)
         stage.rename(home)
         return
     for path in sorted(p for p in stage.rglob("*") if p.is_file()):
@@ -231,30 +239,32 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def _import_folder(dataset: Dataset, publisher: Publisher, given: DataFolder, stage: Path) -> None:
+    home = stage / publisher.home
     for name in publisher.files:
-        if given.has(name):
-            path = given.find(name)
-            plain = name.removesuffix(".gz")
-            _copy(path, stage / (f"{plain}.gz" if path.suffix == ".gz" else plain))
+        inside = publisher.inside(name)
+        if given.has(inside):
+            path = given.find(inside)
+            plain = inside.removesuffix(".gz")
+            _copy(path, home / (f"{plain}.gz" if path.suffix == ".gz" else plain))
     if is_there(dataset, DataFolder(stage)):
         return
     for download in publisher.downloads:  # the publisher's archives, not unpacked
         if download.members and given.has(download.file):
-            unpack(given.find(download.file), download.members, stage)
+            unpack(given.find(download.file), download.members, home)
 
 
 def _members(publisher: Publisher, archive: Path) -> Mapping[str, str]:
     for download in publisher.downloads:
         if download.members and download.file == archive.name:
             return download.members
-    return {name: name for name in publisher.files}
+    return {publisher.inside(name): publisher.inside(name) for name in publisher.files}
 
 
 def _file_called(publisher: Publisher, path: Path) -> str:
     plain = path.name.removesuffix(".gz")
     for name in publisher.files:
         if Path(name).name.removesuffix(".gz") == plain:
-            return str(Path(name).with_name(path.name))
+            return str(Path(publisher.inside(name)).with_name(path.name))
     raise InputError(
         f"{path}: no file of {publisher.name} has this name; it has {', '.join(publisher.files)}"
     )

@@ -135,11 +135,17 @@ def read_table(path: str | Path) -> Table:
 
 
 def read_matrix(
-    path: str | Path, columns: int, *, separator: str = ",", text: Sequence[int] = ()
+    path: str | Path,
+    columns: int,
+    *,
+    separator: str = ",",
+    text: Sequence[int] = (),
+    missing: bool = False,
 ) -> Table:
     """A file of ``columns`` cells a line without a header; columns are named "1", "2", ...
 
-    ``separator`` "" means white space. The columns in ``text`` (from 0) may hold text.
+    ``separator`` "" means white space. The columns in ``text`` (from 0) may hold text,
+    and with ``missing`` cells may be missing.
     """
     path = Path(path)
     raw = read_bytes(path)
@@ -152,7 +158,7 @@ def read_matrix(
     frame.columns = [str(j + 1) for j in range(columns)]
     table = Table(path, frame, raw, header=0)
     for j in range(columns):
-        if j not in text and bool(frame.iloc[:, j].isna().any()):
+        if j not in text and not missing and bool(frame.iloc[:, j].isna().any()):
             table.numbers(str(j + 1), missing=False)
     return table
 
