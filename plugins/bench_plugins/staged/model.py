@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bench_core import Acquired, Bill, Features, Prediction, Prices
 from bench_plugins.staged.legs import Leg, legs, no_trees
 from bench_plugins.staged.rows import Rows, final_scores
-from bench_plugins.staged.stages import Point, Rejected, Stage, check
+from bench_plugins.staged.stages import Floats, Ints, Point, Rejected, Stage, check
 from bench_plugins.staged.state import prices_from, prices_state, stages_from, stages_state
-from bench_plugins.staged.tolls import Tolls, Use
+from bench_plugins.staged.tolls import Tolls, Use, Words
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -60,9 +63,7 @@ class StagedModel:
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point; ``features.X`` is (n, d), n may be 0."""
-        X, queries = features.X, features.queries
-        if X.ndim != 2 or X.shape[1] != self.prices.features:
-            raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
+        X, queries = self._checked(features), features.queries
         points = {p.stage: p for p in self.points}
         rows = Rows.begin(len(X), self.outputs, self._tolls.bits.shape[1])
         for leg in self._legs:
@@ -76,8 +77,31 @@ class StagedModel:
                     # what is handed out must not be what the walk goes on from
                     shown = rows if who is None and stage + 1 < leg.stop else rows.copied()
                     scores = final_scores(shown, self.rejected, queries)
-                    yield Prediction(dict(points[stage].values), scores, self._bills(stage, shown))
+                    yield Prediction(dict(points[stage].values), scores, self._charge(stage, shown))
             rows = rows.turned(who, self.stages[leg.stop - 1], queries)
+
+    def stage_by_stage(self, features: Features) -> Iterator[tuple[Floats, Words, Floats]]:
+        """Scores (n, K), sensors (n, w) and splits (n,) of all rows after every stage.
+
+        For chains that always pass; what is handed out belongs to the walk.
+        """
+        from bench_trees.inference import Walked
+
+        X = self._checked(features)
+        done = Walked.begin(len(X), self.outputs, self._tolls.bits.shape[1])
+        for leg in self._legs:
+            done = leg.run(X, None, done, self.threads)
+            yield from zip(done.scores, done.bits, done.splits, strict=True)
+
+    def bills(self, last: Ints, bits: Words, splits: Floats) -> dict[str, Bill]:
+        """The bills of n rows that ended at the stages ``last`` (n,), with what they paid."""
+        tolls, sensors = self._tolls, self.prices.sensors
+        trees = tolls.trees[last]
+        whole = Acquired(tolls.bits[last], sensors)
+        return {
+            "path": Bill(Acquired(bits, sensors), splits, trees),
+            "model": Bill(whole, tolls.splits[last], trees),
+        }
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
@@ -131,17 +155,17 @@ class StagedModel:
         """Whether every row goes the same way."""
         return all(stage.gate.kind == "always" for stage in self.stages)
 
-    def _bills(self, stage: int, rows: Rows) -> dict[str, Bill]:
+    def _checked(self, features: Features) -> NDArray[np.float32]:
+        X = features.X
+        if X.ndim != 2 or X.shape[1] != self.prices.features:
+            raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
+        return X
+
+    def _charge(self, stage: int, rows: Rows) -> dict[str, Bill]:
+        if not self._alike:
+            return self.bills(rows.last, rows.bits, rows.splits)
         tolls, sensors = self._tolls, self.prices.sensors
-        if self._alike:
-            trees, splits = float(tolls.trees[stage]), float(tolls.splits[stage])
-            whole = tolls.bits[stage : stage + 1].copy()
-            path = Bill(Acquired(rows.bits, sensors), rows.splits, trees)
-            return {"path": path, "model": Bill(Acquired(whole, sensors), splits, trees)}
-        reached = tolls.trees[rows.last]
-        path = Bill(Acquired(rows.bits, sensors), rows.splits, reached)
-        whole = tolls.bits[rows.last]
-        return {
-            "path": path,
-            "model": Bill(Acquired(whole, sensors), tolls.splits[rows.last], reached),
-        }
+        trees, splits = float(tolls.trees[stage]), float(tolls.splits[stage])
+        whole = tolls.bits[stage : stage + 1].copy()
+        path = Bill(Acquired(rows.bits, sensors), rows.splits, trees)
+        return {"path": path, "model": Bill(Acquired(whole, sensors), splits, trees)}

@@ -124,26 +124,27 @@ def final_scores(rows: Rows, rule: Rejected, queries: Queries | None) -> Floats:
         return scores
     if rule != "below":
         return np.where(rows.rejected, float(rule), scores)
-    return scores if queries is None else _below(scores, rows, queries)
+    return scores if queries is None else below(scores, rows.rejected, rows.last, queries)
 
 
-def _below(scores: Floats, rows: Rows, queries: Queries) -> Floats:
+def below(scores: Floats, rejected: Bools, last: Ints, queries: Queries) -> Floats:
     """Rejected rows below their query's worst survivor, by exit stage, then by stage score.
 
-    Survivors keep their scores; rejected ones follow in steps of one, equal ones together.
+    All (n,). Survivors keep their scores; rejected ones follow in steps of one, equal ones
+    together.
     """
     query = queries.index()
-    kept = ~rows.rejected
+    kept = ~rejected
     worst = np.zeros(len(queries))
     survives = np.unique(query[kept])
     worst[survives] = np.inf
     np.minimum.at(worst, query[kept], scores[kept])
-    out = np.flatnonzero(rows.rejected)
-    order = out[np.lexsort((-scores[out], -rows.last[out], query[out]))]
-    fields = (query[order], rows.last[order], scores[order])
+    out = np.flatnonzero(rejected)
+    order = out[np.lexsort((-scores[out], -last[out], query[out]))]
+    fields = (query[order], last[order], scores[order])
     new = [np.r_[True, np.diff(f) != 0] for f in fields]
     level = np.cumsum(new[0] | new[1] | new[2])
     base = np.maximum.accumulate(np.where(new[0], level, 0))
-    below = scores.copy()
-    below[order] = worst[query[order]] - 1.0 - (level - base)
-    return below
+    lowered = scores.copy()
+    lowered[order] = worst[query[order]] - 1.0 - (level - base)
+    return lowered
