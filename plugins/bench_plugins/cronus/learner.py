@@ -74,7 +74,7 @@ class CronusSingle:
 
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
-        ensemble = _ensemble(self.base, context)
+        ensemble = ensemble_of(self.name, self.base, context)
         positive = _positive(self, train, context.task)
         with one_blas_thread():
             share = train.weights / train.weights.sum()
@@ -270,13 +270,14 @@ def _at_least(learner: Any, least: float, *names: str) -> None:
             raise ValueError(f"{name} must be at least {least:g} and finite")
 
 
-def _ensemble(base: BudgetedLearner, context: FitContext) -> Ensemble:
+def ensemble_of(name: str, base: BudgetedLearner, context: FitContext) -> Ensemble:
+    """The trees of ``base``, of one output. ``name``, in error messages, is who asks for them."""
     ensemble = getattr(context.fitted(base), "ensemble", None)
     if ensemble is None:
-        raise UsageError(f"cronus: base {base.name!r} has no trees; choose gbrt, miser or cegb")
+        raise UsageError(f"{name}: base {base.name!r} has no trees; choose gbrt, miser or cegb")
     found: Ensemble = ensemble
     if found.outputs_count != 1:
-        raise UsageError(f"cronus: base {base.name!r} has {found.outputs_count} outputs, not one")
+        raise UsageError(f"{name}: base {base.name!r} has {found.outputs_count} outputs, not one")
     return found
 
 

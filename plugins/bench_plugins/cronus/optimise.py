@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -208,8 +209,41 @@ def _reach_if_open(state: Flow, k: int, rows: IntArray) -> FloatArray:
     return reach
 
 
+class GatedObjective(Protocol):
+    """A smooth function of one classifier's weights (c,), constant and threshold.
+
+    Its convex part is a squared loss over ``columns`` (c, m) with row weights ``weight * reach``
+    and a ``ridge``.
+    """
+
+    @property
+    def columns(self) -> FloatArray:
+        """Outputs of the columns (c, m)."""
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weights of the rows (m,)."""
+
+    @property
+    def reach(self) -> FloatArray:
+        """How surely each row is there (m,)."""
+
+    @property
+    def ridge(self) -> FloatArray:
+        """The diagonal of the quadratic form (c,)."""
+
+    @property
+    def gated(self) -> bool:
+        """Whether the threshold matters."""
+
+    def evaluate(
+        self, weights: FloatArray, bias: float, threshold: float
+    ) -> tuple[float, FloatArray, float, float]:
+        """Value, and its derivatives by weights (c,), constant and threshold."""
+
+
 def minimise(
-    objective: StageObjective,
+    objective: GatedObjective,
     weights: FloatArray,
     bias: float,
     threshold: float,
@@ -246,7 +280,7 @@ def minimise(
     return unpack(result.x)
 
 
-def _curvature(objective: StageObjective, threads: int) -> FloatArray:
+def _curvature(objective: GatedObjective, threads: int) -> FloatArray:
     """The Hessian (lower triangle) of the squared loss and the ridge, the gate left out, kept
     positive; the last row is the bias."""
     columns, root = objective.columns, np.sqrt(objective.weight * objective.reach)

@@ -1,0 +1,79 @@
+"""The tree before joint optimisation: every classifier fitted as if it were a leaf, top down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bench_plugins.cronus.initialise import StageCost, solve_stage
+from bench_plugins.cronus.normal import NEGLIGIBLE, normal_equations
+from bench_plugins.cronus.objective import FloatArray, Problem, sigmoid
+from bench_plugins.cstc.tree import Penalty, Shape, Tree
+
+_SAME = 1e-9
+"""Scores closer than this part of their range are one score."""
+
+
+def initialise(
+    problem: Problem,
+    penalty: Penalty,
+    shape: Shape,
+    *,
+    upward: float,
+    constant: bool,
+    cut_off: float,
+    iterations: int,
+    threads: int = 1,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Tree:
+    """Fit the nodes in order; each threshold sends about the share ``upward`` to the upper child.
+
+    As a leaf a node's sub-problem is convex. A node that tells no rows apart becomes a leaf.
+    """
+    count = shape.nodes
+    weights = np.zeros((count, problem.trees))
+    bias, threshold = np.zeros(count), np.zeros(count)
+    reach = np.zeros((count, len(problem.y)))
+    reach[0] = 1.0
+    gone: set[int] = set()
+    for k in range(count):
+        if k not in gone:
+            before = (weights[shape.path(k)[:-1]] ** 2).sum(axis=0)
+            omega = problem.weight * reach[k]
+            normal = normal_equations(problem, omega, threads, centred=constant)
+            price = penalty.lam * float(problem.share @ reach[k])
+            cost = StageCost(penalty.rho, price, 1.0, before)
+            weights[k] = solve_stage(problem, normal, cost, cut_off=cut_off, iterations=iterations)
+            bias[k] = normal.bias(weights[k][normal.trees])
+            scores = problem.score(weights[k], float(bias[k]))
+            found = splitting_threshold(scores, problem.share * reach[k], 1.0 - upward)
+            if found is None:
+                gone |= shape.below(k) - {k}
+            else:
+                threshold[k] = found
+                _pass_on(shape, k, reach, sigmoid(problem.slope * (scores - found)))
+        progress(k + 1)
+    return Tree(shape, weights, bias, threshold).without(gone)
+
+
+def _pass_on(shape: Shape, k: int, reach: FloatArray, gate: FloatArray) -> None:
+    if shape.upper[k] >= 0:
+        reach[shape.upper[k]] = reach[k] * gate
+    if shape.lower[k] >= 0:
+        reach[shape.lower[k]] = reach[k] * (1.0 - gate)
+
+
+def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> float | None:
+    """The middle between the two neighbouring scores (n,) that leave most nearly the ``share`` of
+    the ``mass`` (n,) below; None where all scores are the same."""
+    rows = np.flatnonzero(mass > NEGLIGIBLE * mass.max())
+    order = rows[np.argsort(scores[rows], kind="stable")]
+    z, below = scores[order], np.cumsum(mass[order])
+    gaps = np.flatnonzero(np.diff(z) > _SAME * max(abs(z[0]), abs(z[-1])))
+    if len(gaps) == 0:
+        return None
+    off = np.abs(below[gaps] - share * below[-1])
+    # equally good cuts differ by rounding: take the first of them
+    best = gaps[np.flatnonzero(off <= off.min() + _SAME * below[-1])[0]]
+    return 0.5 * float(z[best] + z[best + 1])

@@ -1,0 +1,112 @@
+"""phi: the columns that classifiers are linear in, from boosted trees or the raw features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
+from bench_plugins.cronus.dictionary import dictionary
+from bench_plugins.cronus.learner import ensemble_of
+from bench_plugins.cronus.objective import Float32Array, FloatArray, Problem
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """``columns`` float32 (T, n) of the training rows, divided by ``scale`` (T,); ``tree_cost``
+    (T,) and ``needs`` (s, T) as in ``Problem``. ``ensemble`` is None where columns are raw."""
+
+    ensemble: Ensemble | None
+    columns: Float32Array
+    scale: FloatArray
+    tree_cost: FloatArray
+    needs: FloatArray
+
+    def of(self, X: Float32Array, prices: Prices, threads: int) -> Float32Array:
+        """The same columns for other rows (n, d), shape (T, n)."""
+        if self.ensemble is None:
+            return raw_columns(X, self.scale)
+        share = np.zeros(len(X))
+        return dictionary(self.ensemble, X, share, prices, threads).columns
+
+
+def inputs(
+    name: str,
+    base: BudgetedLearner | None,
+    train: Examples,
+    prices: Prices,
+    context: FitContext,
+    *,
+    standardise: bool,
+) -> Inputs:
+    """The trees of ``base``, or for None the raw features, at which a missing cell is 0."""
+    share = train.weights / train.weights.sum()
+    if base is None:
+        scale = deviations(train.X, share) if standardise else np.ones(prices.features)
+        return Inputs(
+            ensemble=None,
+            columns=raw_columns(train.X, scale),
+            scale=scale,
+            tree_cost=np.zeros(prices.features),
+            needs=sensors_of_features(prices),
+        )
+    ensemble = ensemble_of(name, base, context)
+    trees = dictionary(ensemble, train.X, share, prices, context.threads)
+    return Inputs(ensemble, trees.columns, np.ones(ensemble.trees), trees.tree_cost, trees.needs)
+
+
+def raw_columns(X: Float32Array, scale: FloatArray) -> Float32Array:
+    """Features as columns (d, n), in units of ``scale`` (d,)."""
+    columns = np.nan_to_num(X.T, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return np.ascontiguousarray(columns / scale[:, None], dtype=np.float32)
+
+
+def deviations(X: Float32Array, share: FloatArray) -> FloatArray:
+    """Standard deviation of each feature (d,) over rows of weights ``share``, 1 where it is 0."""
+    cells = np.nan_to_num(X.astype(np.float64))
+    found = np.sqrt(share @ (cells - share @ cells) ** 2)
+    return np.where(found > 0, found, 1.0)
+
+
+def sensors_of_features(prices: Prices) -> FloatArray:
+    """(s, d): 1.0 where a feature needs a sensor."""
+    needs = np.zeros((prices.sensors, prices.features))
+    for feature in range(prices.features):
+        needs[prices.of(feature), feature] = 1.0
+    return needs
+
+
+def problem_of(found: Inputs, train: Examples, prices: Prices, task: Task) -> Problem:
+    """The labels (binary ones as -1 and +1), the columns and what they cost."""
+    share = train.weights / train.weights.sum()
+    return Problem(
+        columns=found.columns,
+        y=2.0 * train.y - 1.0 if task == Task.BINARY else train.y,
+        weight=share,
+        share=share,
+        tree_cost=found.tree_cost,
+        sensor_cost=prices.sensor,
+        needs=found.needs,
+    )
+
+
+def label_variance(problem: Problem) -> float:
+    """Variance of the labels, copies counted; exactly 0 where all are the same."""
+    if problem.y.min() == problem.y.max():
+        return 0.0
+    mean = float(problem.share @ problem.y)
+    return float(problem.share @ (problem.y - mean) ** 2)
+
+
+def per_label(task: Task) -> float:
+    """What a prediction in label units is multiplied by to be a score of the task.
+
+    Binary labels are -1 and +1. With f the mean label the log-odds are 2 artanh(f), of which 2 f
+    is the tangent at 0.
+    """
+    return 2.0 if task == Task.BINARY else 1.0

@@ -1,0 +1,70 @@
+"""``cstc-synthetic``: four quadrants, each with its own expensive expert (CSTC, section 5.1).
+
+Points lie in the four quadrants of [-1, 1]^2, equally many in each. The signs of x and z cost 1
+each and tell the quadrant. Four features cost 10 each: that of the row's own quadrant IS the
+label, the other three are independent N(0, 1). Labels are N(mean of the quadrant, 1). A perfect
+tree buys both signs and one expert: 12 per row at no error.
+
+The paper leaves the quadrants' means and the numbers of rows open. Here the means are 3, 1, -1
+and -3: they sum to zero, since there is no constant feature, and give labels of variance 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bench_core import Dataset, Examples, Prices, Source, Splits, Task, hookimpl
+
+NAMES = ("sign_x", "sign_z", "y++", "y+-", "y-+", "y--")
+SIGNS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+MEANS = np.array([3.0, 1.0, -1.0, -3.0])
+COSTS = np.array([1.0, 1.0, 10.0, 10.0, 10.0, 10.0])
+ROWS = (4000, 2000, 4000)
+
+
+@dataclass(frozen=True)
+class CSTCSynthetic:
+    """The synthetic problem of the CSTC paper."""
+
+    name: ClassVar[str] = "cstc-synthetic"
+    task: ClassVar[Task] = Task.REGRESSION
+    title: ClassVar[str] = "CSTC's synthetic problem: four quadrants, an expert feature for each"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = ()
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    depends_on: ClassVar[tuple[str, ...]] = ("seed",)
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """4000, 2000 and 4000 rows, whatever the size."""
+        train, valid, test = (
+            generate(np.random.default_rng([seed, split]), rows) for split, rows in enumerate(ROWS)
+        )
+        return Splits(
+            train, valid, test,
+            prices=Prices.additive(COSTS),
+            task=Task.REGRESSION,
+            feature_names=NAMES,
+        )  # fmt: skip
+
+
+def generate(rng: np.random.Generator, rows: int) -> Examples:
+    """Rows in random order, a quarter of them in each quadrant."""
+    quadrant = rng.permutation(np.repeat(np.arange(4), rows // 4))
+    # labels are exact in float32, so that the expert feature equals them bit for bit
+    y = (MEANS[quadrant] + rng.normal(size=rows)).astype(np.float32)
+    X = np.empty((rows, len(NAMES)), dtype=np.float32)
+    X[:, :2] = SIGNS[quadrant]
+    X[:, 2:] = rng.normal(size=(rows, 4))
+    X[np.arange(rows), 2 + quadrant] = y
+    return Examples(X, y.astype(np.float64))
+
+
+@hookimpl
+def bench_datasets() -> Sequence[type[Dataset]]:
+    """The data set of this plugin."""
+    return [CSTCSynthetic]
