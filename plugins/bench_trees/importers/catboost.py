@@ -1,0 +1,167 @@
+"""CatBoost's JSON model: oblivious trees, and the plain trees of other growing policies.
+
+A split's bit is x > border, in float32. Missing values by the feature's treatment: below every
+border, above every border, or compared as they are, which is never above. In an oblivious tree
+every row evaluates one split per level, level i giving bit i of the leaf's number; written out as
+a binary tree the last level stands at the root, and each way holds every split of the tree.
+
+With K classes a leaf holds K values, so the trees are those of ``Imported.vectors``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_trees.importers.imported import Imported, ModelError, Tree, array, flat, whole
+
+Floats = NDArray[np.float64]
+
+_KINDS = {
+    "RMSE": "regression",
+    "MAE": "regression",
+    "Quantile": "regression",
+    "Huber": "regression",
+    "MAPE": "regression",
+    "LogCosh": "regression",
+    "Lq": "regression",
+    "Expectile": "regression",
+    "Poisson": "regression",
+    "Tweedie": "regression",
+    "Logloss": "binary",
+    "CrossEntropy": "binary",
+    "MultiClass": "multiclass",
+    "MultiClassOneVsAll": "multiclass",
+    "QueryRMSE": "ranking",
+    "QuerySoftMax": "ranking",
+    "PairLogit": "ranking",
+    "PairLogitPairwise": "ranking",
+    "YetiRank": "ranking",
+    "YetiRankPairwise": "ranking",
+    "LambdaMart": "ranking",
+    "StochasticRank": "ranking",
+}
+_LOGARITHMIC = ("Poisson", "Tweedie")
+_DEEPEST = 16
+
+
+def from_catboost(document: Mapping[str, Any]) -> Imported:
+    """The trees of a parsed model; ModelError in one line where it is none."""
+    try:
+        return _import(document)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ModelError(f"it is no complete CatBoost model ({error!r})") from None
+    except RecursionError:
+        raise ModelError("its trees are too deep") from None
+
+
+def _import(document: Mapping[str, Any]) -> Imported:
+    loss = str(document["model_info"]["params"]["loss_function"]["type"])
+    if loss not in _KINDS:
+        raise ModelError(f"its loss {loss!r} is not one that can be imported")
+    columns, names, features = _columns(document["features_info"])
+    scale, bias = document["scale_and_bias"]
+    outputs = len(bias)
+    base = array(bias, np.float64, outputs, "scale_and_bias")
+    factor = float(array([scale], np.float64, 1, "scale_and_bias")[0])
+    grow = _oblivious if "oblivious_trees" in document else _plain
+    described = document.get("oblivious_trees", document.get("trees"))
+    trees, tables, rows = [], [], 0
+    for described_tree in described:
+        tree, leaves = grow(described_tree, columns, outputs)
+        number = tree.value.astype(np.int64)
+        values = factor * leaves[number, 0] if outputs == 1 else rows + tree.value
+        trees.append(replace(tree, value=values))
+        tables.append(leaves)
+        rows += len(leaves)
+    return Imported(
+        flat(trees, [0] * len(trees), base, features),
+        _KINDS[loss],
+        "CatBoost",
+        names,
+        vectors=factor * np.concatenate([np.zeros((0, outputs)), *tables]) if outputs > 1 else None,
+        link="exp" if loss in _LOGARITHMIC else "identity",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Of each float feature its column, and whether NaN lies above every border."""
+
+    column: Sequence[int]
+    above: Sequence[bool]
+
+
+def _columns(info: Mapping[str, Any]) -> tuple[_Columns, tuple[str, ...], int]:
+    """The float features, their names if all have one, and the number of columns."""
+    for kind in ("categorical_features", "text_features", "embedding_features"):
+        if info.get(kind):
+            raise ModelError(f"it has {kind.replace('_', ' ')}, which cannot be imported")
+    found = sorted(info["float_features"], key=lambda f: int(f["feature_index"]))
+    column = [whole(f["flat_feature_index"], "flat_feature_index") for f in found]
+    if column != list(range(len(column))):
+        raise ModelError("its features are not numbered from 0 without gaps")
+    names = tuple(str(f.get("feature_id") or "") for f in found)
+    above = [f.get("nan_value_treatment") == "AsTrue" for f in found]
+    return _Columns(column, above), names if all(names) else (), len(found)
+
+
+def _split(split: Mapping[str, Any], columns: _Columns) -> tuple[int, float, bool]:
+    """Column, border and whether NaN goes left (is not above)."""
+    if split.get("split_type", "FloatFeature") != "FloatFeature":
+        raise ModelError("it has a categorical split, which cannot be imported")
+    own = whole(split["float_feature_index"], "float_feature_index", 0, len(columns.column) - 1)
+    border = float(array([split["border"]], np.float64, 1, "border")[0])
+    return columns.column[own], border, not columns.above[own]
+
+
+def _oblivious(tree: Mapping[str, Any], columns: _Columns, outputs: int) -> tuple[Tree, Floats]:
+    """The tree, its leaf values numbering leaves, and the leaves (2^depth, K)."""
+    splits = [_split(s, columns) for s in tree.get("splits") or ()][::-1]  # the root is the last
+    depth = len(splits)
+    if depth > _DEEPEST:
+        raise ModelError(f"a tree has {depth} levels; at most {_DEEPEST} are imported")
+    leaves = array(tree["leaf_values"], np.float64, 2**depth * outputs, "leaf_values")
+    inner = 2**depth - 1
+    level = np.repeat(np.arange(depth), 2 ** np.arange(depth))  # of nodes in rows of the heap
+    column, border, left = (np.array([s[i] for s in splits] + [0])[level] for i in range(3))
+    ends, own = np.zeros(2**depth), np.arange(inner)
+    return Tree(
+        feature=np.concatenate([column, ends]),
+        threshold=np.concatenate([border, ends]).astype(np.float32),
+        left=np.concatenate([2 * own + 1, ends - 1]).astype(np.int64),
+        right=np.concatenate([2 * own + 2, ends - 1]).astype(np.int64),
+        missing_left=np.concatenate([left, ends]) != 0,
+        value=np.concatenate([np.zeros(inner), np.arange(2**depth)]),
+    ), leaves.reshape(2**depth, outputs)
+
+
+def _plain(tree: Mapping[str, Any], columns: _Columns, outputs: int) -> tuple[Tree, Floats]:
+    """The same for nested splits."""
+    nodes: list[list[Any]] = []
+    leaves: list[Floats] = []
+    waiting = [(tree, -1, 0)]  # what is described, place of its parent, which field names it
+    while waiting:
+        described, parent, side = waiting.pop()
+        if parent >= 0:
+            nodes[parent][side] = len(nodes)
+        if "split" in described:
+            column, border, left = _split(described["split"], columns)
+            waiting += [
+                (described["right"], len(nodes), 3),
+                (described["left"], len(nodes), 2),
+            ]
+            nodes.append([column, border, -1, -1, left, 0])
+        else:
+            value = described["value"]
+            values = value if isinstance(value, list) else [value]
+            nodes.append([-1, 0.0, -1, -1, False, len(leaves)])
+            leaves.append(array(values, np.float64, outputs, "a leaf's value"))
+    fields = list(zip(*nodes, strict=True))
+    kinds = (np.int64, np.float32, np.int64, np.int64, np.bool_, np.float64)
+    made = Tree(*(np.array(f, dtype=t) for f, t in zip(fields, kinds, strict=True)))
+    return made, np.array(leaves)

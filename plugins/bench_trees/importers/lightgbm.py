@@ -1,0 +1,195 @@
+"""LightGBM's text model, as ``Booster.save_model`` and ``model_to_string`` write it.
+
+A row goes left iff x <= threshold, in float64, on values that are float32 here; everything within
+1e-35 of zero is read as zero. Missing values by a node's missing type: ``nan`` sends NaN to the
+default side; ``none`` reads NaN as zero; ``zero`` sends NaN and zeros to the default side, and
+where zero lies on the other side of the threshold that takes three of our splits (with copies of
+the branches).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_trees.importers.imported import (
+    Imported,
+    ModelError,
+    Tree,
+    array,
+    at_most,
+    flat,
+    interleaved,
+    whole,
+)
+
+_KINDS = {
+    "regression": "regression",
+    "regression_l1": "regression",
+    "huber": "regression",
+    "fair": "regression",
+    "quantile": "regression",
+    "mape": "regression",
+    "poisson": "regression",
+    "gamma": "regression",
+    "tweedie": "regression",
+    "binary": "binary",
+    "cross_entropy": "binary",
+    "multiclass": "multiclass",
+    "multiclassova": "multiclass",
+    "lambdarank": "ranking",
+    "rank_xendcg": "ranking",
+    "custom": "",
+    "none": "",
+    "": "",
+}
+_LOGARITHMIC = ("poisson", "gamma", "tweedie")
+
+_ZERO = np.float32(1e-35)  # what LightGBM takes for zero, to both sides
+_BELOW_ZERO = np.nextafter(-_ZERO, np.float32(-np.inf))
+_NONE, _ZEROS = 0, 1  # missing types
+_MOST_COPIES = 200_000
+
+
+def from_lightgbm(text: str) -> Imported:
+    """The trees of a model's text; ModelError in one line where it is no such text."""
+    head, *blocks = re.split(r"^Tree=\d+[ \t]*$", text.replace("\r\n", "\n"), flags=re.M)
+    if not head.startswith("tree\n"):
+        raise ModelError("it does not begin like a LightGBM model")
+    if "\nend of trees" not in text:
+        raise ModelError("it is cut short: there is no line 'end of trees'")
+    facts = _facts(head)
+    features = whole(facts.get("max_feature_idx"), "max_feature_idx") + 1
+    outputs = whole(facts.get("num_tree_per_iteration", 1), "num_tree_per_iteration", 1)
+    scale, kind, link = _objective(facts.get("objective", ""))
+    trees = [_tree(t, _facts(block), scale) for t, block in enumerate(blocks)]
+    output = [t % outputs for t in range(len(trees))]
+    interleaved(output, outputs)  # refuses an incomplete iteration
+    names = tuple(facts.get("feature_names", "").split())
+    return Imported(
+        flat(trees, output, np.zeros(outputs), features),
+        kind,
+        "LightGBM",
+        names if len(names) == features else (),
+        average="average_output" in facts,
+        link=link,
+    )
+
+
+def _facts(block: str) -> dict[str, str]:
+    """``name=value`` lines up to what follows the trees; a bare name has the value ""."""
+    lines = block.partition("\nend of trees")[0].split("\n")
+    pairs = (line.partition("=") for line in lines if line.strip())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _objective(text: str) -> tuple[float, str, str]:
+    """The factor that makes raw scores log-odds, the kind of task and the link."""
+    name, *options = text.split() or [""]
+    if name not in _KINDS:
+        raise ModelError(f"its objective {name!r} is not one that can be imported")
+    if "sqrt" in options:
+        raise ModelError("it was trained on square roots of the label (reg_sqrt)")
+    scale = 1.0
+    for option in options:
+        if option.startswith("sigmoid:") and name in ("binary", "multiclassova"):
+            scale = float(array([option.partition(":")[2]], np.float64, 1, "sigmoid")[0])
+    return scale, _KINDS[name], "exp" if name in _LOGARITHMIC else "identity"
+
+
+def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
+    leaves = whole(facts.get("num_leaves"), f"num_leaves of tree {number}", 1)
+    if whole(facts.get("num_cat", 0), f"num_cat of tree {number}"):
+        raise ModelError(f"tree {number} has a categorical split, which cannot be imported")
+    if facts.get("is_linear", "0") != "0":
+        raise ModelError(f"tree {number} has linear leaves, which cannot be imported")
+
+    def numbers(name: str, dtype: Any, length: int) -> NDArray[Any]:
+        return array(facts.get(name, "").split(), dtype, length, f"{name} of tree {number}")
+
+    value = scale * numbers("leaf_value", np.float64, leaves)
+    if leaves == 1:
+        return Tree.leaf(float(value[0]))
+    inner = leaves - 1
+    kind = numbers("decision_type", np.int64, inner)
+    if bool(np.any(kind & 1)):
+        raise ModelError(f"tree {number} has a categorical split, which cannot be imported")
+    threshold = numbers("threshold", np.float64, inner)
+    missing, default = (kind >> 2) & 3, (kind & 2) > 0
+    zeros = missing == _ZEROS
+    zero_left = np.where(zeros, default, threshold >= 0)
+    limit = _around_zero(at_most(threshold), zero_left)
+    ends = np.full(leaves, -1)
+    sides = [
+        _places(numbers(f"{side}_child", np.int64, inner), inner) for side in ("left", "right")
+    ]
+    tree = Tree(
+        feature=np.concatenate([numbers("split_feature", np.int64, inner), ends]),
+        threshold=np.concatenate([limit, np.zeros(leaves, np.float32)]),
+        left=np.concatenate([sides[0], ends]),
+        right=np.concatenate([sides[1], ends]),
+        missing_left=np.concatenate([np.where(missing == _NONE, zero_left, default), ends > 0]),
+        value=np.concatenate([np.zeros(inner), value]),
+    )
+    apart = zeros & ((limit > _ZERO) & ~default | (limit < _BELOW_ZERO) & default)
+    return _spelt_out(tree, np.flatnonzero(apart), number) if bool(apart.any()) else tree
+
+
+def _places(children: NDArray[np.int64], inner: int) -> NDArray[np.int64]:
+    """Node numbers: inner nodes first, then leaf c, which LightGBM writes as -c - 1."""
+    return np.where(children < 0, inner - 1 - children, children)
+
+
+def _around_zero(limit: NDArray[np.float32], left: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Thresholds at or inside the band of zeros, moved to its edge: all of it goes one way."""
+    near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)
+    return np.where(near, np.where(left, _ZERO, _BELOW_ZERO), limit)
+
+
+def _spelt_out(tree: Tree, apart: NDArray[np.int64], number: int) -> Tree:
+    """The same tree with every node in ``apart`` as three splits.
+
+    Zeros (and NaN) leave to the default side, from between numbers that go to the other one::
+
+        default right   x < zeros: left     zeros: right   zeros < x <= t: left   t < x: right
+        default left    x <= t: left   t < x < zeros: right   zeros: left   zeros < x: right
+    """
+    nodes: list[list[Any]] = []
+    split = set(apart.tolist())
+    feature, left, right = tree.feature.tolist(), tree.left.tolist(), tree.right.tolist()
+    waiting = [(0, -1, 0)]  # node, place of its parent, which field of the parent names it
+
+    def put(node: int, threshold: Any, missing_left: bool, parent: int, side: int) -> int:
+        if len(nodes) > _MOST_COPIES:
+            raise ModelError(f"tree {number} needs too many splits to set zeros apart")
+        nodes.append([feature[node], threshold, -1, -1, missing_left, tree.value[node]])
+        if parent >= 0:
+            nodes[parent][side] = len(nodes) - 1
+        return len(nodes) - 1
+
+    while waiting:
+        node, parent, side = waiting.pop()
+        limit, default = tree.threshold[node], bool(tree.missing_left[node])
+        a = put(node, limit, default, parent, side)
+        if left[node] < 0:
+            continue
+        if node not in split:
+            waiting += [(left[node], a, 2), (right[node], a, 3)]
+            continue
+        edges = [limit, _BELOW_ZERO, _ZERO] if default else [_BELOW_ZERO, _ZERO, limit]
+        nodes[a][1] = edges[0]
+        b = put(node, edges[1], not default, a, 3)
+        c = put(node, edges[2], default, b, 3)
+        waiting += [
+            (left[node], a, 2),
+            (right[node], b, 2),
+            (left[node], c, 2),
+            (right[node], c, 3),
+        ]
+    columns = list(zip(*nodes, strict=True))
+    kinds = (np.int64, np.float32, np.int64, np.int64, np.bool_, np.float64)
+    return Tree(*(np.array(column, dtype=t) for column, t in zip(columns, kinds, strict=True)))

@@ -1,0 +1,141 @@
+"""XGBoost's JSON model (also read from UBJ), boosters ``gbtree`` and ``dart``.
+
+A row goes left iff x < condition in float32, which is x <= the next lower float32; NaN goes to
+the default side. ``base_score`` is stored as what the link makes of it (a probability for
+``binary:logistic``, a mean for a logarithmic link), one number or one per class.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_trees.importers.imported import (
+    Imported,
+    ModelError,
+    Tree,
+    array,
+    below,
+    flat,
+    interleaved,
+    whole,
+)
+
+Floats = NDArray[np.float64]
+
+_KINDS = {
+    "reg:squarederror": "regression",
+    "reg:linear": "regression",
+    "reg:absoluteerror": "regression",
+    "reg:pseudohubererror": "regression",
+    "reg:quantileerror": "regression",
+    "count:poisson": "regression",
+    "reg:gamma": "regression",
+    "reg:tweedie": "regression",
+    "binary:logistic": "binary",
+    "binary:logitraw": "binary",
+    "multi:softmax": "multiclass",
+    "multi:softprob": "multiclass",
+    "rank:ndcg": "ranking",
+    "rank:map": "ranking",
+    "rank:pairwise": "ranking",
+}
+_LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie")
+
+
+def from_xgboost(document: Mapping[str, Any]) -> Imported:
+    """The trees of a parsed model; ModelError in one line where it is none."""
+    try:
+        return _import(document["learner"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"it is no complete XGBoost model ({error})") from None
+
+
+def _import(learner: Mapping[str, Any]) -> Imported:
+    about, objective = learner["learner_model_param"], str(learner["objective"]["name"])
+    if objective not in _KINDS:
+        raise ModelError(f"its objective {objective!r} is not one that can be imported")
+    if whole(about.get("num_target", 1), "num_target", 0) > 1:
+        raise ModelError("it has several targets, which cannot be imported")
+    features = whole(about["num_feature"], "num_feature", 1)
+    outputs = max(1, whole(about["num_class"], "num_class"))
+    model, weights = _model(learner["gradient_booster"])
+    trees = [_tree(t, tree, weights[t]) for t, tree in enumerate(model["trees"])]
+    output = array(model["tree_info"], np.int64, len(trees), "tree_info").tolist()
+    order = interleaved(output, outputs)
+    ensemble = flat(
+        [trees[t] for t in order],
+        [output[t] for t in order],
+        _base(about["base_score"], objective, outputs),
+        features,
+    )
+    names = tuple(str(name) for name in learner.get("feature_names") or ())
+    return Imported(
+        ensemble,
+        _KINDS[objective],
+        "XGBoost",
+        names if len(names) == features else (),
+        link="exp" if objective in _LOGARITHMIC else "identity",
+    )
+
+
+def _model(booster: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[float]]:
+    """The trees of a booster and the weight of each."""
+    name = booster["name"]
+    if name == "dart":
+        model = booster["gbtree"]["model"]
+        count = len(model["trees"])
+        return model, array(booster["weight_drop"], np.float64, count, "weight_drop").tolist()
+    if name != "gbtree":
+        raise ModelError(f"its booster is {name!r}, not one of trees")
+    model = booster["model"]
+    return model, [1.0] * len(model["trees"])
+
+
+def _base(text: Any, objective: str, outputs: int) -> Floats:
+    try:
+        read = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        raise ModelError(f"its base_score {text!r} is no number") from None
+    values = read if isinstance(read, list) else [read]
+    if len(values) == 1:
+        values = values * outputs
+    score = array(values, np.float64, outputs, "base_score")
+    if objective == "binary:logistic":
+        if not 0 < score[0] < 1:
+            raise ModelError(f"its base_score {score[0]:g} is no probability")
+        return np.array([math.log(score[0] / (1 - score[0]))])
+    if objective in _LOGARITHMIC:
+        if not score[0] > 0:
+            raise ModelError(f"its base_score {score[0]:g} has no logarithm")
+        score = np.log(score)
+    return score
+
+
+def _tree(number: int, tree: Mapping[str, Any], weight: float) -> Tree:
+    about = tree["tree_param"]
+    if whole(about.get("size_leaf_vector", 1), "size_leaf_vector", 0) > 1:
+        raise ModelError("its leaves are vectors (multi_output_tree), which cannot be imported")
+    count = len(tree["left_children"])
+    if count == 0:
+        raise ModelError(f"tree {number} has no nodes")
+
+    def numbers(name: str, dtype: Any) -> NDArray[Any]:
+        return array(tree[name], dtype, count, f"{name} of tree {number}")
+
+    if bool(np.any(numbers("split_type", np.int64))) or len(tree.get("categories_nodes", ())):
+        raise ModelError(f"tree {number} has a categorical split, which cannot be imported")
+    condition = numbers("split_conditions", np.float64)
+    return Tree(
+        feature=numbers("split_indices", np.int64),
+        threshold=below(condition),
+        left=numbers("left_children", np.int64),
+        right=numbers("right_children", np.int64),
+        missing_left=numbers("default_left", np.int64) != 0,
+        value=weight * condition.astype(np.float32).astype(np.float64),
+    )

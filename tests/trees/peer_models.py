@@ -1,0 +1,77 @@
+"""Rows that are hard to route, and what an imported model makes of them in plain NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from bench_trees.ensemble import Ensemble
+from bench_trees.importers import Imported
+
+
+def hard_rows(rng: np.random.Generator, n: int, d: int, missing: float = 0.1) -> np.ndarray:
+    """float32 (n, d): many zeros, equal values, numbers next to zero, some missing."""
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    X[:, 0] = np.round(X[:, 0] * 2)
+    X[rng.random(X.shape) < 0.25] = 0
+    X[rng.random(X.shape) < 0.02] = np.float32(1e-36)
+    X[rng.random(X.shape) < 0.02] = np.float32(-1e-36)
+    X[rng.random(X.shape) < 0.02] = np.float32(2e-35)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X
+
+
+def signal(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+    """A target that depends on zeros and on what is missing too."""
+    z = np.nan_to_num(X.astype(np.float64), nan=0.7)
+    wave = z[:, 0] - z[:, 1] * z[:, 2] + np.sin(2 * z[:, 3]) + 1.5 * (X[:, 1] == 0)
+    return np.asarray(wave + np.isnan(X[:, 2]) + 0.3 * rng.normal(size=len(X)))
+
+
+def on_thresholds(rng: np.random.Generator, e: Ensemble, n: int) -> np.ndarray:
+    """float32 (n, d): cells are thresholds of the ensemble and their neighbours."""
+    inner = e.feature >= 0
+    X = np.zeros((n, e.features), dtype=np.float32)
+    for j in range(e.features):
+        limits = np.unique(np.r_[e.threshold[inner & (e.feature == j)], np.float32(0)])
+        with np.errstate(over="ignore"):
+            near = [np.nextafter(limits, np.float32(s)) for s in (-np.inf, np.inf)]
+        cells = np.concatenate([limits, *near])
+        X[:, j] = rng.choice(cells[np.isfinite(cells)], n)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X
+
+
+def leaves(e: Ensemble, X: np.ndarray) -> np.ndarray:
+    """The value that each tree gives each row, (T, n)."""
+    found = np.empty((e.trees, len(X)))
+    rows = np.arange(len(X))
+    for t in range(e.trees):
+        node = np.full(len(X), e.start[t])
+        while np.any(e.feature[node] >= 0):
+            inner = e.feature[node] >= 0
+            x = X[rows, np.maximum(e.feature[node], 0)]
+            left = np.where(np.isnan(x), e.missing_left[node], x <= e.threshold[node])
+            node = np.where(inner, np.where(left, e.left[node], e.right[node]), node)
+        found[t] = e.value[node]
+    return found
+
+
+def raw_scores(model: Imported, X: np.ndarray) -> np.ndarray:
+    """Raw outputs (n, K), averages included, before the link."""
+    e, values = model.ensemble, leaves(model.ensemble, X)
+    sums = np.zeros((len(X), model.outputs))
+    for t in range(e.trees):
+        if model.vectors is None:
+            sums[:, e.output[t]] += values[t]
+        else:
+            sums += model.vectors[values[t].astype(int)]
+    if model.average:
+        sums /= e.trees / (1 if model.vectors is not None else model.outputs)
+    return sums + e.base
+
+
+def assert_close(ours: Any, theirs: Any, rtol: float = 2e-6) -> None:
+    """Equal to float32 precision of the largest value."""
+    theirs = np.asarray(theirs, dtype=np.float64).reshape(ours.shape)
+    assert np.abs(ours - theirs).max() <= rtol * max(1.0, np.abs(theirs).max())
