@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from bench_core import Examples, FitContext, Prices
 from bench_plugins.cronus.normal import normal_equations, solve_positive
-from bench_plugins.cronus.objective import Float32Array, FloatArray, Problem, weighted_sum
+from bench_plugins.cronus.objective import Float32Array, FloatArray, Problem
 from bench_plugins.cstc.inputs import Inputs, per_label
-from bench_plugins.cstc.tree import NONE, Terminal, Tree, terminals
+from bench_plugins.cstc.tree import NONE, Shape, Tree, scores_of, terminals
 
 Bools = NDArray[np.bool_]
+Side = tuple[int, bool]
+"""A node, and whether its upper side is meant."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,10 +25,6 @@ class Predictor:
 
     weights: FloatArray
     bias: float
-
-    def scores(self, columns: Float32Array) -> FloatArray:
-        """Predictions for columns (T, n), shape (n,)."""
-        return self.bias + weighted_sum(columns, self.weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,62 +37,66 @@ class Finished:
 
     tree: Tree
     nodes: list[Predictor]
-    sides: dict[tuple[int, bool], Predictor]
+    sides: dict[Side, Predictor]
 
-    def of(self, end: Terminal) -> Predictor:
-        """What a terminal element returns."""
-        return self.nodes[end.node] if end.side is None else self.sides[end.node, end.side]
-
-    def without(self, k: int) -> Finished:
-        """Without node ``k`` and all below it."""
-        shape, kept = self.tree.shape.without({k})
+    def without(self, gone: set[int]) -> Finished:
+        """Without these nodes and all below them."""
+        shape, kept = self.tree.shape.without(gone)
         number = {old: new for new, old in enumerate(kept)}
+        sides = {
+            (number[k], up): predictor for (k, up), predictor in self.sides.items() if k in number
+        }
         return Finished(
-            self.tree.without({k}),
-            [self.nodes[j] for j in kept],
-            {
-                (number[j], up): predictor
-                for (j, up), predictor in self.sides.items()
-                if j in number and not shape.is_leaf(number[j])
-            },
+            self.tree.without(gone),
+            [self.nodes[k] for k in kept],
+            {side: sides[side] for side in _sides(shape)},
         )
 
 
-def routes(tree: Tree, columns: Float32Array) -> Bools:
-    """Which rows (n,) reach which nodes by hard gates, (K, n): up iff the score is above theta."""
-    reach = np.zeros((tree.shape.nodes, columns.shape[1]), dtype=bool)
-    reach[0] = True
+@dataclass(frozen=True, slots=True, eq=False)
+class Routes:
+    """By hard gates: ``reach`` (K, n), which rows reach each node, and ``up`` (K, n), which score
+    above its threshold there."""
+
+    reach: Bools
+    up: Bools
+
+    def side(self, side: Side) -> Bools:
+        """Which rows node k sends to one side, (n,)."""
+        k, up = side
+        sent: Bools = self.reach[k] & (self.up[k] if up else ~self.up[k])
+        return sent
+
+
+def routes(tree: Tree, columns: Float32Array) -> Routes:
+    """Where the rows of these columns (T, n) go."""
+    up = scores_of(columns, tree.weights, tree.bias) > tree.threshold[:, None]
+    found = Routes(np.zeros(up.shape, dtype=bool), up)
+    found.reach[0] = True
     for k in range(tree.shape.nodes):
-        if tree.shape.is_leaf(k):
-            continue
-        up = Predictor(tree.weights[k], float(tree.bias[k])).scores(columns) > tree.threshold[k]
-        for child, side in ((tree.shape.upper[k], up), (tree.shape.lower[k], ~up)):
+        for child, side in ((tree.shape.upper[k], True), (tree.shape.lower[k], False)):
             if child != NONE:
-                reach[child] = reach[k] & side
-    return reach
+                found.reach[child] = found.side((k, side))
+    return found
+
+
+def _sides(shape: Shape) -> list[Side]:
+    return [(k, up) for k in range(shape.nodes) if not shape.is_leaf(k) for up in (True, False)]
 
 
 def finished(
     problem: Problem, tree: Tree, *, refit: bool, constant: bool, threads: int
 ) -> Finished:
-    """Fit the predictors of all nodes, and of both sides of all inner ones."""
-    reach = routes(tree, problem.columns)
+    """Fit the predictors of all nodes, and of both sides of all inner ones, on the rows there."""
+    way = routes(tree, problem.columns)
 
     def fitted(k: int, rows: Bools) -> Predictor:
-        known = Predictor(tree.weights[k], float(tree.bias[k]))
         if not refit or not rows.any():
-            return known
-        return least_squares(problem, known.weights, rows, constant=constant, threads=threads)
+            return Predictor(tree.weights[k], float(tree.bias[k]))
+        return least_squares(problem, tree.weights[k], rows, constant=constant, threads=threads)
 
-    nodes = [fitted(k, reach[k]) for k in range(tree.shape.nodes)]
-    sides = {}
-    for k in range(tree.shape.nodes):
-        if not tree.shape.is_leaf(k):
-            known = Predictor(tree.weights[k], float(tree.bias[k]))
-            up = known.scores(problem.columns) > tree.threshold[k]
-            sides[k, True] = fitted(k, reach[k] & up)
-            sides[k, False] = fitted(k, reach[k] & ~up)
-    return Finished(tree, nodes, sides)
+    nodes = [fitted(k, way.reach[k]) for k in range(tree.shape.nodes)]
+    return Finished(tree, nodes, {s: fitted(s[0], way.side(s)) for s in _sides(tree.shape)})
 
 
 def least_squares(
@@ -118,40 +120,11 @@ def least_squares(
     return Predictor(found, normal.bias(solved))
 
 
-def predictions(model: Finished, columns: Float32Array) -> FloatArray:
-    """What every row (n,) ends with."""
-    reach = routes(model.tree, columns)
-    out = np.zeros(columns.shape[1])
-    for end in terminals(model.tree.shape):
-        k = end.node
-        rows = reach[k]
-        if end.side is not None:
-            known = Predictor(model.tree.weights[k], float(model.tree.bias[k]))
-            up = known.scores(columns) > model.tree.threshold[k]
-            rows = rows & (up if end.side else ~up)
-        out[rows] = model.of(end).scores(columns)[rows]
-    return out
-
-
-def prune(
-    model: Finished, columns: Float32Array, quality: Callable[[FloatArray], float]
-) -> Finished:
-    """Remove, from the leaves up, every node whose removal does not lower the ``quality`` of the
-    validation rows' predictions."""
-    best = quality(predictions(model, columns))
-    for k in reversed(range(1, model.tree.shape.nodes)):
-        smaller = model.without(k)
-        now = quality(predictions(smaller, columns))
-        if now >= best:
-            model, best = smaller, now
-    return model
-
-
 def pruned(
     model: Finished, found: Inputs, valid: Examples, prices: Prices, context: FitContext
 ) -> Finished:
     """Pruned by the run's metric on the validation rows; as it is where there are none."""
-    if len(valid) == 0:
+    if len(valid) == 0 or model.tree.shape.nodes == 1:
         return model
     sign = 1.0 if context.metric.higher_is_better else -1.0
     factor = per_label(context.task)
@@ -161,3 +134,40 @@ def pruned(
         return sign * values.mean
 
     return prune(model, found.of(valid.X, prices, context.threads), quality)
+
+
+def prune(
+    model: Finished, columns: Float32Array, quality: Callable[[FloatArray], float]
+) -> Finished:
+    """Remove, from the leaves up, every node whose removal does not lower the ``quality`` of the
+    validation rows' predictions (columns (T, n))."""
+    shape = model.tree.shape
+    way = routes(model.tree, columns)
+    by_node = _predictions(columns, model.nodes)
+    by_side = dict(zip(model.sides, _predictions(columns, list(model.sides.values())), strict=True))
+    out = np.empty(columns.shape[1])
+    for end in terminals(shape):
+        if end.side is None:
+            out[way.reach[end.node]] = by_node[end.node][way.reach[end.node]]
+        else:
+            rows = way.side((end.node, end.side))
+            out[rows] = by_side[end.node, end.side][rows]
+    best, gone = quality(out), set[int]()
+    parents = shape.parents()
+    for k in reversed(range(1, shape.nodes)):
+        parent = parents[k]
+        rows, instead = way.reach[k], by_side[parent, shape.upper[parent] == k]
+        if set(shape.children(parent)) <= gone | {k}:  # the parent becomes a leaf
+            rows, instead = way.reach[parent], by_node[parent]
+        smaller = out.copy()
+        smaller[rows] = instead[rows]
+        now = quality(smaller)
+        if now >= best:
+            out, best = smaller, now
+            gone.add(k)
+    return model.without(gone)
+
+
+def _predictions(columns: Float32Array, predictors: list[Predictor]) -> FloatArray:
+    weights = np.array([p.weights for p in predictors]).reshape(len(predictors), len(columns))
+    return scores_of(columns, weights, np.array([p.bias for p in predictors]))

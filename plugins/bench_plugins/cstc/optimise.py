@@ -11,7 +11,7 @@ from bench_plugins.cronus.normal import NEGLIGIBLE
 from bench_plugins.cronus.objective import Problem
 from bench_plugins.cronus.optimise import minimise
 from bench_plugins.cstc.node import node_objective
-from bench_plugins.cstc.tree import Flow, Penalty, Tree, flow, score, true_loss
+from bench_plugins.cstc.tree import Flow, Penalty, Tree, flow, scores_of, true_loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class Position:
 
 def position(problem: Problem, penalty: Penalty, tree: Tree) -> Position:
     """Evaluate a tree from scratch."""
-    rows = flow(problem, tree.shape, tree.threshold, score(problem, tree))
+    scores = scores_of(problem.columns, tree.weights, tree.bias)
+    rows = flow(problem, tree.shape, tree.threshold, scores)
     return Position(tree, rows, true_loss(problem, penalty, tree, rows))
 
 

@@ -18,11 +18,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench_plugins.cronus.objective import (
+    Float32Array,
     FloatArray,
     Problem,
     relaxed_cost,
     sigmoid,
 )
+
+_CHUNK = 4_000_000
+"""Columns are converted to float64 about this many values at a time (32 MB)."""
 
 NONE = -1
 """As a child: a terminal element is there."""
@@ -142,10 +146,15 @@ def flow(problem: Problem, shape: Shape, threshold: FloatArray, scores: FloatArr
     return Flow(scores, gate, reach)
 
 
-def score(problem: Problem, tree: Tree) -> FloatArray:
-    """The scores of all nodes on all rows, (K, n)."""
-    pairs = zip(tree.weights, tree.bias, strict=True)
-    return np.stack([problem.score(w, float(b)) for w, b in pairs])
+def scores_of(columns: Float32Array, weights: FloatArray, bias: FloatArray) -> FloatArray:
+    """The scores of K classifiers, weights (K, T) and bias (K,), for columns (T, n): (K, n)."""
+    used = np.flatnonzero(weights.any(axis=0))
+    scores = np.empty((len(weights), columns.shape[1]))
+    step = max(1, _CHUNK // max(1, len(used)))
+    for i in range(0, columns.shape[1], step):
+        piece = columns[used, i : i + step].astype(np.float64)
+        scores[:, i : i + step] = weights[:, used] @ piece
+    return scores + bias[:, None]
 
 
 @dataclass(frozen=True, slots=True)
