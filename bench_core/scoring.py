@@ -262,7 +262,8 @@ class SplitScore:
     """What one split's path comes to: rows by point, and the units' values of every point."""
 
     rows: tuple[PointRow, ...]
-    primary: tuple[FloatArray, ...]  # by point: (m,) values of the primary metric
+    units: int  # queries or rows that have a value of the primary metric each
+    primary: tuple[FloatArray, ...]  # by point: these values (m,), condensed
     weights: FloatArray  # (m,)
 
 
@@ -273,13 +274,14 @@ def score_split(
     labels = Labels(examples.y, examples.queries, examples.multiplicity)
     usable = _readable(path.bought, prices)
     rows, primary = [], []
-    weights = np.zeros(0)
+    weights, units = np.zeros(0), 0
     for p, point in enumerate(path.points):
         values = evaluate(metrics, path.scores[p], labels)
         cost = summarise_cost(path.cost[p], examples.multiplicity)
         first = values[metrics[0].name]
-        primary.append(first.values)
-        weights = first.weights
+        units = len(first.values)
+        condensed, weights = condense(first.values, first.weights)
+        primary.append(condensed)
         rows.append(
             PointRow(
                 index=p,
@@ -294,7 +296,7 @@ def score_split(
                 features_used=int(usable[p].sum()),
             )
         )
-    return SplitScore(tuple(rows), tuple(primary), weights)
+    return SplitScore(tuple(rows), units, tuple(primary), weights)
 
 
 def _readable(bought: NDArray[np.uint64], prices: Prices) -> NDArray[np.bool_]:

@@ -95,6 +95,7 @@ class RunInfo:
     claims: tuple[Mapping[str, Any], ...]
     request: Mapping[str, Any]
     number: int = 0
+    rungs: tuple[str, ...] = ()  # learners that need no method
 
     @property
     def stand_in(self) -> bool:
@@ -260,7 +261,7 @@ class Store:
         state = row["state"]
         if state == "running" and not _being_written(self.path):
             state = "interrupted"
-        lists = ("metrics", "datasets", "notes", "warnings", "claims")
+        lists = ("metrics", "datasets", "notes", "warnings", "claims", "rungs")
         values: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in about.items()}
         return RunInfo(
             run=row["id"],
@@ -422,7 +423,9 @@ def _values(
         "WHERE unit.trial = ? AND unit.split = ? ORDER BY unit.position",
         [trial, split],
     ).fetchall()
+    weights = sizes = b""
     for row in rows:
+        weights, sizes = row["weights"] or weights, row["rows"] or sizes
         yield PointValues(
             trial=trial,
             learner=spec["learner"],
@@ -434,7 +437,7 @@ def _values(
             split=split,
             metric_name=spec["metrics"][0],
             metric=np.frombuffer(row["metric"], "<f4"),
-            weights=np.frombuffer(row["weights"], "<f8"),
+            weights=np.frombuffer(weights, "<f8"),
             cost=np.frombuffer(row["cost"], "<f4"),
-            rows=np.frombuffer(row["rows"], "<f8"),
+            rows=np.frombuffer(sizes, "<f8"),
         )

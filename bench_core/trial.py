@@ -290,18 +290,16 @@ def _values(
     for name in ("valid", "test"):
         part, path, score = parts[name], paths[name], scores[name]
         metric, cost = [], []
-        weights = rows = np.zeros(0)
+        rows = np.zeros(0)
         for p in kept:
-            values, weights = condense(score.primary[p], score.weights)
-            units = len(score.primary[p])
-            means, rows = unit_costs(path.cost[p], part.queries, part.weights, units)
+            means, rows = unit_costs(path.cost[p], part.queries, part.weights, score.units)
             means, rows = condense(means, rows)
-            metric.append(values.astype(np.float32))
+            metric.append(score.primary[p].astype(np.float32))
             cost.append(means.astype(np.float32))
         points = tuple(int(p) for p in kept)
         if points:
             stored.append(
-                StoredValues(name, points, np.stack(metric), np.stack(cost), weights, rows)
+                StoredValues(name, points, np.stack(metric), np.stack(cost), score.weights, rows)
             )
     return tuple(stored)
 

@@ -265,9 +265,11 @@ class Writer:
 
 
 def _units(key: str, stored: StoredValues) -> Iterator[tuple[Any, ...]]:
+    """Weights and rows are the same at all points: the first has them, the others b""."""
     weights = np.asarray(stored.weights, "<f8").tobytes()
     rows = np.asarray(stored.rows, "<f8").tobytes()
     for i, position in enumerate(stored.points):
         metric = np.asarray(stored.metric[i], "<f4").tobytes()
         cost = np.asarray(stored.cost[i], "<f4").tobytes()
         yield key, stored.split, position, metric, cost, weights, rows
+        weights = rows = b""
