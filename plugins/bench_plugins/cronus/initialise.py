@@ -2,7 +2,6 @@
 
 Every stage is fitted as if it were the last: a reweighted least-squares iteration, eq. (13) and
 (14), on a Gram matrix that is built once. With one stage this is the single-stage method, eq. (7).
-Only trees that can have a weight take part: see ``screening``.
 """
 
 from __future__ import annotations
@@ -12,16 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench_plugins.cronus.normal import Growing, Normal, solve_positive
-from bench_plugins.cronus.objective import Cascade, FloatArray, IntArray, Penalty, Problem, sigmoid
-from bench_plugins.cronus.screening import entering, gradient
+from bench_plugins.cronus.normal import Normal, normal_equations, solve_positive
+from bench_plugins.cronus.objective import Cascade, FloatArray, Penalty, Problem, sigmoid
 
 _FORGET = 1e-3
 """A weight below this part of the cut-off leaves the iteration for good."""
-_SLACK = 1e-3
-"""A tree enters only if its gradient outweighs its price by this share."""
-_FIRST = 256
-"""Trees that may join a working set at once, or as many as are in it already."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,44 +31,6 @@ class StageCost:
     before: FloatArray
 
 
-def solve_screened(
-    problem: Problem, growing: Growing, cost: StageCost, *, cut_off: float, iterations: int
-) -> FloatArray:
-    """The minimiser of the stage's convex loss over all trees, weights (T,), small ones EXACT
-    zeros: ``solve_stage`` on a working set that grows until no tree outside it could help."""
-    joining = np.flatnonzero(cost.before)
-    if cost.rho == 0.0 and cost.lam == 0.0:
-        joining = np.arange(problem.trees)
-    weights = np.zeros(problem.trees)
-    while True:
-        growing.grow(joining)
-        used = growing.normal.trees
-        revived = np.intersect1d(joining, used)
-        weights[revived] = np.where(weights[revived] == 0.0, 1.0, weights[revived])
-        weights = _reweight(problem, growing.normal, cost, weights, cut_off, iterations)
-        joining = _joining(problem, growing, cost, weights)
-        if growing.seen[joining].all():
-            return _cut(problem, growing.normal, cost, weights, cut_off, iterations)
-
-
-def _joining(
-    problem: Problem, growing: Growing, cost: StageCost, weights: FloatArray
-) -> IntArray:
-    """The trees at zero that could lower the stage's loss: the strongest, and any already known."""
-    pull = np.abs(gradient(problem, growing, weights))
-    price = cost.lam * cost.arriving * problem.tree_cost * (cost.before == 0.0)
-    excess = pull - (1.0 + _SLACK) * (cost.rho + price) - 0.01 * _SLACK * pull.max(initial=0.0)
-    idle = np.flatnonzero((excess > 0.0) & (weights == 0.0))
-    bought = problem.needs @ (cost.before + weights**2) > 0.0
-    fresh = np.flatnonzero(~bought & (problem.sensor_cost > 0.0))
-    capacity = cost.lam * cost.arriving * problem.sensor_cost[fresh]
-    enters = idle[entering(excess[idle], problem.needs[np.ix_(fresh, idle)], capacity)]
-    unseen = enters[~growing.seen[enters]]
-    most = max(_FIRST, len(growing.normal.trees))
-    strongest = unseen[np.argsort(-excess[unseen], kind="stable")[:most]]
-    return np.concatenate([np.sort(strongest), enters[growing.seen[enters]]])
-
-
 def solve_stage(
     problem: Problem,
     normal: Normal,
@@ -83,26 +39,15 @@ def solve_stage(
     cut_off: float,
     iterations: int,
 ) -> FloatArray:
-    """The minimiser of the stage's convex loss over the trees of ``normal``, weights (T,).
+    """The minimiser of the stage's convex loss, weights (T,), small ones EXACT zeros.
 
     Starts at the boosted model itself (all weights 1), where every term is smooth. A weight
     that falls below ``cut_off / 1000`` stays at zero, which shrinks the system to solve; at the
-    end all below ``cut_off`` become EXACT zeros and the others are fitted once more.
+    end all below ``cut_off`` become zero and the others are fitted once more.
     """
     weights = np.zeros(problem.trees)
     weights[normal.trees] = 1.0
     weights = _reweight(problem, normal, cost, weights, cut_off, iterations)
-    return _cut(problem, normal, cost, weights, cut_off, iterations)
-
-
-def _cut(
-    problem: Problem,
-    normal: Normal,
-    cost: StageCost,
-    weights: FloatArray,
-    cut_off: float,
-    iterations: int,
-) -> FloatArray:
     kept = np.where(np.abs(weights) >= cut_off, weights, 0.0)
     if kept.any() and not np.array_equal(kept, weights):
         kept = _reweight(problem, normal, cost, kept, cut_off, iterations)
@@ -194,24 +139,22 @@ def initialise(
     threshold = np.full(stages, -np.inf)
     reach = np.ones(len(problem.y))
     before = np.zeros(problem.trees)
-    growing: Growing | None = None
+    normal: Normal | None = None
     for k in range(stages):
         arriving = float(problem.share @ reach)
         lam = penalty.lam * delta ** (stages - 1 - k)
-        if growing is None:  # else nobody has left since it was begun
-            growing = Growing(problem, problem.weight * reach, threads)
+        if normal is None:  # nobody has left since the last one was built
+            normal = normal_equations(problem, problem.weight * reach, threads)
         cost = StageCost(float(penalty.rho[k]), lam, arriving, before)
-        weights[k] = solve_screened(
-            problem, growing, cost, cut_off=cut_off, iterations=iterations
-        )
-        bias[k] = growing.normal.bias(weights[k][growing.normal.trees])
+        weights[k] = solve_stage(problem, normal, cost, cut_off=cut_off, iterations=iterations)
+        bias[k] = normal.bias(weights[k][normal.trees])
         before = before + (weights[k] * arriving) ** 2
         if k < stages - 1 and weights[k].any():
             scores = problem.score(weights[k], bias[k])
             target = (1.0 - drop) * arriving
             threshold[k] = passing_threshold(scores, problem.share * reach, problem.slope, target)
             reach = reach * sigmoid(problem.slope * (scores - threshold[k]))
-            growing = None
+            normal = None
         progress(k + 1)
     return Cascade(weights, bias, threshold)
 
