@@ -1,0 +1,223 @@
+"""Kernels of the minimum cut: cells, blocking flows and what the source still reaches.
+
+Capacities are int64. The graph is not stored arc by arc::
+
+    source -> node u          supply[u]       keeping u gains something
+    node u -> sink            drain[u]        keeping u costs something by itself
+    node u -> parent(u)       unlimited       u needs its parent
+    node u -> cell c          unlimited       u is the first to need the cell's sensor on the row
+    cell c -> sink            drain[D + c]    the row pays the sensor
+
+Only flows are kept: ``up`` (D,) from a node to its parent, ``along`` (pins,) from node to cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def cells(
+    leaf: Ints,
+    weight: Floats,
+    price: Floats,
+    entries: tuple[Longs, Ints, Ints],
+    own: Floats,
+    start: Longs,
+    pin: Ints,
+    cost: Floats,
+) -> int:
+    """Collect, per row and sensor, the nodes that need it first; returns the number of cells.
+
+    A cell with a single node is that node's ``own`` cost instead. ``start``, ``pin`` and ``cost``
+    have room for all; cell c holds pin[start[c]:start[c + 1]].
+    """
+    first, sensor, node = entries
+    sensors, trees = len(price), leaf.shape[1]
+    size = np.zeros(sensors, np.int64)
+    members = np.empty((sensors, trees), np.int32)
+    found, used = 0, 0
+    start[0] = 0
+    for i in range(len(leaf)):
+        for at in leaf[i]:
+            for e in range(first[at], first[at + 1]):
+                s = sensor[e]
+                members[s, size[s]] = node[e]
+                size[s] += 1
+        for s in range(sensors):
+            if size[s] == 1:
+                own[members[s, 0]] += weight[i] * price[s]
+            elif size[s] > 1:
+                pin[used : used + size[s]] = members[s, : size[s]]
+                used += size[s]
+                cost[found] = weight[i] * price[s]
+                found += 1
+                start[found] = used
+            size[s] = 0
+    return found
+
+
+@njit(cache=True, nogil=True)
+def levels(
+    tree: tuple[Ints, Ints, Ints],
+    cell: tuple[Longs, Ints],
+    by_node: tuple[Longs, Ints, Ints],
+    flows: tuple[Longs, Longs],
+    supply: Longs,
+    drain: Longs,
+    level: Ints,
+    queue: Ints,
+) -> bool:
+    """Distance of nodes and cells from the source, -1 if out of reach; whether it reaches the sink.
+
+    ``tree``: parent, left and right inner child; ``cell``: start, pin; ``by_node``: start, and per
+    place the pin's number and its cell.
+    """
+    parent, left, right = tree
+    up, along = flows
+    nodes = len(parent)
+    level[:] = -1
+    head, tail, reached = 0, 0, False
+    for u in range(nodes):
+        if supply[u] > 0:
+            level[u] = 0
+            queue[tail] = u
+            tail += 1
+    while head < tail:
+        v = queue[head]
+        head += 1
+        reached = reached or drain[v] > 0
+        step = level[v] + 1
+        if v >= nodes:
+            for p in range(cell[0][v - nodes], cell[0][v - nodes + 1]):
+                w = cell[1][p]
+                if along[p] > 0 and level[w] < 0:
+                    level[w] = step
+                    queue[tail] = w
+                    tail += 1
+            continue
+        w = parent[v]
+        if w >= 0 and level[w] < 0:
+            level[w] = step
+            queue[tail] = w
+            tail += 1
+        for w in (left[v], right[v]):
+            if w >= 0 and up[w] > 0 and level[w] < 0:
+                level[w] = step
+                queue[tail] = w
+                tail += 1
+        for at in range(by_node[0][v], by_node[0][v + 1]):
+            w = nodes + by_node[2][at]
+            if level[w] < 0:
+                level[w] = step
+                queue[tail] = w
+                tail += 1
+    return reached
+
+
+@njit(cache=True, nogil=True)
+def _onward(
+    v: int,
+    tree: tuple[Ints, Ints, Ints],
+    cell: tuple[Longs, Ints],
+    by_node: tuple[Longs, Ints, Ints],
+    flows: tuple[Longs, Longs],
+    level: Ints,
+    turn: Longs,
+) -> int:
+    """The next vertex along a usable arc, one level on; -1 if none. ``turn[v]`` is that arc."""
+    parent, left, right = tree
+    up, along = flows
+    nodes = len(parent)
+    step = level[v] + 1
+    if v >= nodes:
+        begin, end = cell[0][v - nodes], cell[0][v - nodes + 1]
+        while begin + turn[v] < end:
+            p = begin + turn[v]
+            if along[p] > 0 and level[cell[1][p]] == step:
+                return int(cell[1][p])
+            turn[v] += 1
+        return -1
+    begin, end = by_node[0][v], by_node[0][v + 1]
+    while turn[v] < 3 + end - begin:
+        k = turn[v]
+        if k == 0:
+            w = int(parent[v])
+        elif k == 1:
+            w = int(left[v])
+        elif k == 2:
+            w = int(right[v])
+        else:
+            w = nodes + int(by_node[2][begin + k - 3])
+        if w >= 0 and level[w] == step and (k == 0 or k > 2 or up[w] > 0):
+            return w
+        turn[v] += 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def block(
+    tree: tuple[Ints, Ints, Ints],
+    cell: tuple[Longs, Ints],
+    by_node: tuple[Longs, Ints, Ints],
+    flows: tuple[Longs, Longs],
+    supply: Longs,
+    drain: Longs,
+    level: Ints,
+    turn: Longs,
+    path: Ints,
+) -> None:
+    """Send flow along arcs that go one level on, until no such path is left."""
+    nodes = len(supply)
+    up, along = flows
+    turn[:] = 0
+    for source in range(nodes):
+        if supply[source] == 0 or level[source] != 0:
+            continue
+        depth = 0
+        path[0] = source
+        while supply[source] > 0:
+            v = path[depth]
+            if drain[v] == 0:
+                w = _onward(v, tree, cell, by_node, flows, level, turn)
+                if w >= 0:
+                    depth += 1
+                    path[depth] = w
+                    continue
+                if depth == 0:
+                    break
+                depth -= 1
+                turn[path[depth]] += 1
+                continue
+            most = min(supply[source], drain[v])
+            for k in range(depth):  # arcs back to where flow came from carry no more than it
+                a, b = path[k], path[k + 1]
+                if a >= nodes:
+                    most = min(most, along[cell[0][a - nodes] + turn[a]])
+                elif 1 <= turn[a] <= 2:
+                    most = min(most, up[b])
+            supply[source] -= most
+            drain[v] -= most
+            stays = depth
+            for k in range(depth - 1, -1, -1):
+                a, b = path[k], path[k + 1]
+                if a >= nodes:
+                    p = cell[0][a - nodes] + turn[a]
+                    along[p] -= most
+                    if along[p] == 0:
+                        stays = k
+                elif turn[a] == 0:
+                    up[a] += most
+                elif turn[a] <= 2:
+                    up[b] -= most
+                    if up[b] == 0:
+                        stays = k
+                else:
+                    along[by_node[1][by_node[0][a] + turn[a] - 3]] += most
+            depth = stays

@@ -1,0 +1,196 @@
+"""The pruning problem: what keeping a split gains, and which rows then buy which sensor.
+
+A forest's inner nodes are numbered 0..D-1, parents first. A pruning keeps a set of them that
+holds the parent of each member. Everything is counted in misclassified training rows summed over
+trees, so that gains are whole numbers::
+
+    objective(kept) = base - sum_{u kept} (gain_u - toll_u) + sum_{(i, s) bought} weight_i price_s
+
+(i, s) is bought iff row i meets, in some tree, a kept node that needs sensor s; that is so iff
+the FIRST node on its path in that tree that needs s is kept, for a kept node has kept ancestors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Examples, Prices
+from bench_plugins.boosted import LossPrices
+from bench_plugins.budget_forest.forest import Forest
+
+if TYPE_CHECKING:
+    from bench_trees.threads import Workers
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+PIECES = 16
+"""Rows are streamed in this many pieces whatever the number of threads: sums keep their bits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """::
+
+    parent  int32   (D,)    inner node that holds this one, -1 at roots
+    gain    float64 (D,)    training errors that the split removes
+    toll    float64 (D,)    what evaluating it costs: splits and, at roots, trees
+    base    float           training errors of all roots
+    unit    float           mean error and cost of one row are objective / unit
+    leaf    int32   (n, T)  the leaf that each row reaches
+    first   int64   (L+1,)  leaf l has the entries first[l]:first[l + 1],
+    sensor  int32   (E,)        a sensor needed on the way to it, and
+    node    int32   (E,)        the topmost inner node that needs it
+    weight  float64 (n,)    copies of the row
+    price   float64 (s,)    of a sensor for one copy
+    """
+
+    parent: Ints
+    gain: Floats
+    toll: Floats
+    base: float
+    unit: float
+    leaf: Ints
+    first: Longs
+    sensor: Ints
+    node: Ints
+    weight: Floats
+    price: Floats
+
+    @property
+    def worth(self) -> Floats:
+        """What keeping each node is worth before any sensor is paid (D,)."""
+        return self.gain - self.toll
+
+    @property
+    def nodes(self) -> int:
+        """Number of inner nodes D."""
+        return len(self.parent)
+
+    @property
+    def pins(self) -> int:
+        """Number of (row, tree, sensor) that a row meets; not more than pins of ``cells``."""
+        return int(np.bincount(self.leaf.ravel(), minlength=len(self.first) - 1) @ self.sizes)
+
+    @property
+    def sizes(self) -> Longs:
+        """Entries per leaf (L,)."""
+        return np.diff(self.first)
+
+    def objective(self, kept: Bools, crew: Workers) -> float:
+        """Of a pruning; streams the rows once."""
+        from bench_plugins.budget_forest.streaming import spent
+
+        mask = np.zeros((len(self.first) - 1, max(1, -(-len(self.price) // 64))), np.uint64)
+        some = kept[self.node]
+        owner = np.repeat(np.arange(len(mask)), self.sizes)[some]
+        sensor = self.sensor[some].astype(np.uint64)
+        bit = np.uint64(1) << (sensor & np.uint64(63))
+        np.bitwise_or.at(mask, (owner, sensor >> np.uint64(6)), bit)
+        parts = np.zeros(PIECES)
+
+        def piece(start: int, stop: int) -> None:
+            for k in range(start, stop):
+                rows = self.rows(k)
+                parts[k] = spent(self.leaf, self.weight, self.price, mask, rows[0], rows[1])
+
+        crew.run(piece, PIECES, 1)
+        return self.base - float(self.worth[kept].sum()) + float(parts.sum())
+
+    def rows(self, piece: int) -> tuple[int, int]:
+        """The rows of one of ``PIECES`` pieces."""
+        n = len(self.weight)
+        return piece * n // PIECES, (piece + 1) * n // PIECES
+
+
+def errors(forest: Forest) -> Floats:
+    """Training rows that each node would misclassify as a leaf (nodes,)."""
+    return np.asarray(forest.counts.sum(axis=1) - forest.counts.max(axis=1))
+
+
+def inner_nodes(forest: Forest) -> tuple[Longs, Ints]:
+    """The inner nodes of a forest, and each one's parent among them (-1 at roots)."""
+    inner = np.flatnonzero(forest.feature >= 0)
+    place = np.full(len(forest.feature), -1, np.int32)
+    place[inner] = np.arange(len(inner), dtype=np.int32)
+    above = np.full(len(forest.feature), -1, np.int32)
+    above[forest.left[inner]] = place[inner]
+    above[forest.right[inner]] = place[inner]
+    return inner, above[inner]
+
+
+def build(
+    forest: Forest, valid: Examples, prices: Prices, money: LossPrices, crew: Workers
+) -> Problem:
+    """Gains from the forest's training rows, costs of ``valid`` rows in prices ``money``."""
+    inner, parent = inner_nodes(forest)
+    leaf = leaves_reached(forest, valid.X, crew)
+    first, sensor, node = _needs(forest, prices, money.sensor > 0)
+    wrong, weight = errors(forest), valid.weights
+    total = float(forest.counts[forest.start[:-1]].sum())  # in-bag rows of all trees
+    per_copy = total / float(weight.sum())
+    price = money.split[forest.feature[inner]]
+    price = per_copy * np.where(parent < 0, price + money.tau * prices.tree, price)
+    return Problem(
+        parent=parent,
+        gain=wrong[inner] - wrong[forest.left[inner]] - wrong[forest.right[inner]],
+        toll=price * _visitors(forest, leaf, weight)[inner] if price.any() else price,
+        base=float(wrong[forest.start[:-1]].sum()),
+        unit=total,
+        leaf=leaf,
+        first=first,
+        sensor=sensor,
+        node=np.searchsorted(inner, node).astype(np.int32),
+        weight=weight,
+        price=per_copy * money.sensor,
+    )
+
+
+def leaves_reached(forest: Forest, rows: NDArray[np.float32], crew: Workers) -> Ints:
+    """The leaf that each row reaches in each tree (n, T), leaves numbered in node order."""
+    from bench_plugins.budget_forest.routing import route
+
+    f = forest
+    number = (np.cumsum(f.feature < 0) - 1).astype(np.int32)
+    X = np.ascontiguousarray(rows, dtype=np.float32).view(np.ndarray)
+    X.flags.writeable = False
+    arrays = (f.start, f.feature, f.threshold, f.missing_left, f.left, f.right)
+    shape: Any = tuple(_own(array) for array in arrays)
+    out = np.empty((len(X), f.trees), np.int32)
+    crew.run(lambda a, b: route(X, shape, number, a, b, out), len(X), 4096)
+    return out
+
+
+def _needs(forest: Forest, prices: Prices, wanted: Bools) -> tuple[Longs, Ints, Ints]:
+    """Per leaf the ``wanted`` sensors (s,) on its path and the first node that needs each."""
+    from bench_plugins.budget_forest.routing import first_needs
+
+    leaves = np.flatnonzero(forest.feature < 0).astype(np.int32)
+    inner = np.flatnonzero(forest.feature >= 0).astype(np.int32)
+    above = np.full(len(forest.feature), -1, np.int32)
+    above[forest.left[inner]] = above[forest.right[inner]] = inner
+    needs = (_own(prices.start), _own(prices.needed))
+    found = first_needs(leaves, above, _own(forest.feature), needs, wanted)
+    return found[0], found[1], found[2]
+
+
+def _visitors(forest: Forest, leaf: Ints, weight: Floats) -> Floats:
+    """Copies of rows that come through each node (nodes,)."""
+    count = np.zeros(len(forest.feature))
+    ends = np.flatnonzero(forest.feature < 0)
+    for tree in leaf.T:
+        count[ends] += np.bincount(tree, weight, minlength=len(ends))
+    for u in np.flatnonzero(forest.feature >= 0)[::-1]:
+        count[u] = count[forest.left[u]] + count[forest.right[u]]
+    return count
+
+
+def _own(array: Any) -> Any:
+    """A copy that may be written: what kernels are compiled for, whatever was loaded."""
+    return np.array(array)
