@@ -8,7 +8,7 @@ import click
 
 SECTIONS = {
     "Measure": ("run", "plan", "audit"),
-    "Read the results": ("report", "best", "export"),
+    "Read the results": ("report", "best", "export", "claims"),
     "Look up": ("list", "show"),
     "Get data": ("data",),
 }
