@@ -15,6 +15,8 @@ from bench_plugins.cstc.inputs import Inputs, per_label
 from bench_plugins.cstc.tree import NONE, Shape, Tree, scores_of, terminals
 
 Bools = NDArray[np.bool_]
+_RIDGE = 1e-7
+
 Side = tuple[int, bool]
 """A node, and whether its upper side is meant."""
 
@@ -111,10 +113,10 @@ def least_squares(
         needs=problem.needs[:, support],
     )
     normal = normal_equations(part, problem.weight * rows, threads, centred=constant)
-    free = np.zeros(len(normal.trees))
-    solved = solve_positive(normal.gram, free, normal.moment)
-    # once more for what the jitter left
-    solved = solved + solve_positive(normal.gram, free, normal.moment - normal.gram @ solved)
+    # fewer rows than columns have no one answer: a ridge chooses, a second step removes its bias
+    ridge = _RIDGE * normal.gram.diagonal()
+    solved = solve_positive(normal.gram, ridge, normal.moment)
+    solved = solved + solve_positive(normal.gram, ridge, normal.moment - normal.gram @ solved)
     found = np.zeros(problem.trees)
     found[support[normal.trees]] = solved
     return Predictor(found, normal.bias(solved))

@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench_plugins.cronus.initialise import StageCost, solve_stage
-from bench_plugins.cronus.normal import NEGLIGIBLE, normal_equations
+from bench_plugins.cronus.initialise import ridge_from
+from bench_plugins.cronus.normal import NEGLIGIBLE, Normal, normal_equations, solve_positive
 from bench_plugins.cronus.objective import FloatArray, Problem, sigmoid
 from bench_plugins.cstc.tree import Penalty, Shape, Tree
 
+_FORGET = 1e-3
+"""A weight below this part of the cut-off leaves the iteration for good."""
+_CLOSE = 1e-3
+"""Re-weighting ends when no weight changes by more than this share of itself or the cut-off."""
 _SAME = 1e-9
 """Scores closer than this part of their range are one score."""
 
@@ -42,9 +46,10 @@ def initialise(
             before = (weights[shape.path(k)[:-1]] ** 2).sum(axis=0)
             omega = problem.weight * reach[k]
             normal = normal_equations(problem, omega, threads, centred=constant)
-            price = penalty.lam * float(problem.share @ reach[k])
-            cost = StageCost(penalty.rho, price, 1.0, before)
-            weights[k] = solve_stage(problem, normal, cost, cut_off=cut_off, iterations=iterations)
+            charged = Penalty(penalty.lam * float(problem.share @ reach[k]), penalty.rho)
+            weights[k] = solve_leaf(
+                problem, normal, charged, before, cut_off=cut_off, iterations=iterations
+            )
             bias[k] = normal.bias(weights[k][normal.trees])
             scores = problem.score(weights[k], float(bias[k]))
             found = splitting_threshold(scores, problem.share * reach[k], 1.0 - upward)
@@ -55,6 +60,63 @@ def initialise(
                 _pass_on(shape, k, reach, sigmoid(problem.slope * (scores - found)))
         progress(k + 1)
     return Tree(shape, weights, bias, threshold).without(gone)
+
+
+def solve_leaf(
+    problem: Problem,
+    normal: Normal,
+    penalty: Penalty,
+    before: FloatArray,
+    *,
+    cut_off: float,
+    iterations: int,
+) -> FloatArray:
+    """The weights (T,) that minimise a leaf's convex loss, those below ``cut_off`` EXACT zeros.
+
+    ``penalty.lam`` is the price of cost for the rows that arrive; ``before`` (T,) are the squared
+    weights of the path. Starts at all weights 1, where every term is smooth; once small ones are
+    zero the others are fitted again.
+    """
+    weights = np.zeros(problem.trees)
+    weights[normal.trees] = 1.0
+    weights = _reweighted(problem, normal, penalty, before, weights, cut_off, iterations)
+    kept = np.where(np.abs(weights) >= cut_off, weights, 0.0)
+    kept = _reweighted(problem, normal, penalty, before, kept, cut_off, iterations)
+    return np.where(np.abs(kept) >= cut_off, kept, 0.0)
+
+
+def _reweighted(
+    problem: Problem,
+    normal: Normal,
+    penalty: Penalty,
+    before: FloatArray,
+    weights: FloatArray,
+    cut_off: float,
+    iterations: int,
+) -> FloatArray:
+    current = weights.copy()
+    if penalty.rho == 0.0 and penalty.lam == 0.0:  # plain least squares: nothing to re-weight
+        iterations = 1
+    for _ in range(iterations):
+        active = np.flatnonzero(current[normal.trees])
+        if len(active) == 0:
+            break
+        columns = normal.trees[active]
+        old, size = current[columns], np.abs(current)
+        ridge = ridge_from(
+            problem,
+            rho=penalty.rho,
+            lam=penalty.lam,
+            arriving=1.0,
+            size=size,
+            squares=before + size**2,
+        )[columns]
+        system = normal.gram[np.ix_(active, active)]
+        new = solve_positive(system, ridge, normal.moment[active])
+        current[columns] = np.where(np.abs(new) < _FORGET * cut_off, 0.0, new)
+        if bool(np.all(np.abs(new - old) <= _CLOSE * (np.abs(new) + cut_off))):
+            break
+    return current
 
 
 def _pass_on(shape: Shape, k: int, reach: FloatArray, gate: FloatArray) -> None:
