@@ -134,7 +134,7 @@ def test_a_sigmoid_of_another_slope_is_scaled_to_log_odds() -> None:
 
 
 def test_constant_trees_and_names_are_kept() -> None:
-    X, y = rows_and_labels(4)
+    X, _ = rows_and_labels(4)
     data = lightgbm.Dataset(X, np.full(N, 3.0), feature_name=[f"sensor{j}" for j in range(D)])
     booster = lightgbm.train({"verbosity": -1, "objective": "regression"}, data, 3)
     model = from_lightgbm(booster.model_to_string())
