@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +15,13 @@ from bench_core.data import Examples, Features, FloatArray, IntArray, Queries
 from bench_core.metrics import Labels, evaluate, summarise_cost
 from bench_core.prediction import Acquired, Bill, Prediction, words
 from bench_core.protocols import Metric
+from bench_core.spilled import forget, zeros
 
 BLOCK_ROWS = 8000
 MAX_POINTS = 100
 VALUE_POINTS = 20
 VALUE_UNITS = 100_000
-_IN_MEMORY = 1 << 30
+FORGET_ROWS = 250_000  # of large splits, after which their pages are given back
 
 Points = tuple[dict[str, int | float], ...]
 
@@ -76,6 +76,11 @@ class Path:
     bought: NDArray[np.uint64]
     seconds: float
 
+    def forget(self) -> None:
+        """Large paths lie in files: keep no page of them in memory."""
+        forget(self.scores)
+        forget(self.cost)
+
 
 def predict_split(
     model: Any,
@@ -106,6 +111,8 @@ def predict_split(
             raise ContractError(_other_points(path.points, points))
         for p, found in enumerate(metered):
             _add(path, p, found, block.rows, copies)
+        if block.rows.stop // FORGET_ROWS > block.rows.start // FORGET_ROWS:
+            path.forget()
         progress(block.rows.stop)
     if path is None:
         raise ContractError("there are no rows to predict")
@@ -117,18 +124,9 @@ def predict_split(
 
 def _empty(points: Points, n: int, classes: int, sensors: int) -> Path:
     p = len(points)
-    scores = _space((p, n, classes) if classes > 2 else (p, n))
+    scores = zeros((p, n, classes) if classes > 2 else (p, n))
     bought = np.zeros((p, words(sensors)), dtype=np.uint64)
-    return Path(points, scores, _space((p, n)), np.zeros(p), np.zeros(p), bought, 0.0)
-
-
-def _space(shape: tuple[int, ...]) -> FloatArray:
-    """Zeros, in a temporary file where they would fill the memory."""
-    size = int(np.prod(shape)) * 8
-    if size <= _IN_MEMORY:
-        return np.zeros(shape)
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - the map keeps it, the system removes it
-    return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
+    return Path(points, scores, zeros((p, n)), np.zeros(p), np.zeros(p), bought, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -279,6 +277,7 @@ def score_split(
         values = evaluate(metrics, path.scores[p], labels)
         cost = summarise_cost(path.cost[p], examples.multiplicity)
         first = values[metrics[0].name]
+        path.forget()
         units = len(first.values)
         condensed, weights = condense(first.values, first.weights)
         primary.append(condensed)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from bench_core import (
     Queries,
     price_list,
     scoring,
+    spilled,
 )
 from bench_core.api import plan
 from bench_core.metrics import parse_metric
@@ -407,3 +409,19 @@ def test_a_failed_build_of_shared_arrays_leaves_nothing(tmp_path: Path) -> None:
 
 def test_the_place_of_a_state_is_spread_over_folders() -> None:
     assert state_path("a", "abcdef") == Path("a/ab/abcdef.npz")
+
+
+def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    examples = ranked([5] * 4000)
+    model = models.Scripted(models.honest)
+    found = []
+    for limit in (1 << 30, 0):
+        monkeypatch.setattr(spilled, "IN_MEMORY", limit)
+        monkeypatch.setattr(scoring, "FORGET_ROWS", 8000)
+        path = predict_split(model, examples, PRICES, 0)
+        found.append((path, score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test")))
+    (kept, score), (filed, other) = found
+    assert isinstance(filed.scores.base, mmap.mmap)
+    np.testing.assert_array_equal(kept.scores, filed.scores)
+    np.testing.assert_array_equal(kept.cost, filed.cost)
+    assert score.rows == other.rows
