@@ -25,5 +25,6 @@ def zeros(shape: tuple[int, ...]) -> FloatArray:
 
 def forget(array: FloatArray) -> None:
     """Take the pages of a spilled array out of this process; its file keeps the content."""
-    if isinstance(array.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        array.base.madvise(mmap.MADV_DONTNEED)
+    file: object = array.base
+    if isinstance(file, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        file.madvise(mmap.MADV_DONTNEED)
