@@ -222,7 +222,7 @@ def choose_learners(
     settings: Sequence[Setting],
     tell: Tell = lambda line, warning: None,
 ) -> list[ChosenLearner]:
-    """The learners of a request with their grids, the suite's reference first.
+    """The learners of a request with their grids, the suite's reference first, its rungs last.
 
     One that lacks what it needs (see ``stamp`` in protocols) is an error where it was asked for by
     name, else left out.
@@ -235,6 +235,8 @@ def choose_learners(
     reference = suite.reference if suite else ""
     if reference:
         by_name = [reference, *(n for n in by_name if n != reference)]
+    objects = {getattr(x, "name", "") for x in asked if not isinstance(x, str)}
+    by_name += [n for n in (suite.rungs if suite else ()) if n not in objects]
     chosen = []
     for name in dict.fromkeys(by_name):
         where = f"{suite.place}, [learners.{name}]" if suite else f"learner {name}"
@@ -263,18 +265,31 @@ def _lack(instances: Sequence[Any]) -> str:
 
 
 def lone_blind(learners: Sequence[ChosenLearner]) -> str:
-    """What a run without a suite compares with: the one learner, if it is one, that has no
-    ``tradeoff`` and is therefore blind to cost."""
-    blind = [c.name for c in learners if not any(p.name == "tradeoff" for p in parameters(c.cls))]
-    return blind[0] if len(blind) == 1 else ""
+    """What a run without a suite compares with: the one learner, if it is one, of the role
+    ``reference``; else the one that has no ``tradeoff`` and is no rung."""
+    meant = [c.name for c in learners if role(c.cls) == "reference"]
+    blind = [
+        c.name
+        for c in learners
+        if not role(c.cls) and not any(p.name == "tradeoff" for p in parameters(c.cls))
+    ]
+    found = meant or blind
+    return found[0] if len(found) == 1 else ""
+
+
+def role(cls: type[Any]) -> str:
+    """``reference``, ``rung`` or nothing; see ``BudgetedLearner``."""
+    return str(getattr(cls, "role", ""))
 
 
 def _origin(name: str, suite: Suite | None, named: set[str]) -> str:
     """Where a learner's name was read."""
     if suite is None or name in named:
         return "--learners"
-    key = "key 'reference'" if name == suite.reference else f"[learners.{name}]"
-    return f"{suite.place}, {key}"
+    for key, names in (("reference", [suite.reference]), ("rungs", suite.rungs)):
+        if name in names:
+            return f"{suite.place}, key '{key}'"
+    return f"{suite.place}, [learners.{name}]"
 
 
 def _table(tables: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Any]:

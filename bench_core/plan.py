@@ -110,6 +110,7 @@ class Plan:
     workers: int = 1
     threads: int = 1
     executor: str = "local"
+    rungs: tuple[str, ...] = ()
 
 
 def check_request(request: RunRequest) -> None:
@@ -157,6 +158,7 @@ def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
         "paper": plan.paper,
         "profile": plan.profile,
         "reference": plan.reference,
+        "rungs": list(plan.rungs),
         "accounting": plan.accounting,
         "metrics": list(plan.metrics),
         "higher_is_better": dict(plan.higher_is_better),

@@ -55,6 +55,7 @@ class _Planner:
     skipped: dict[str, str] = field(default_factory=dict)
     suite: Suite | None = None
     reference: str = ""
+    rungs: tuple[str, ...] = ()
 
     def plan(self) -> Plan:
         from bench_core.choices import (
@@ -63,6 +64,7 @@ class _Planner:
             choose_learners,
             lone_blind,
             read_settings,
+            role,
         )
         from bench_core.formats.source import DataFolder
         from bench_core.store import check_store, store_path
@@ -76,6 +78,7 @@ class _Planner:
         settings = read_settings(request, self.registry)
         learners = choose_learners(request, self.suite, profile, self.registry, settings, self.note)
         self.reference = self.suite.reference if self.suite else lone_blind(learners)
+        self.rungs = tuple(c.name for c in learners if role(c.cls) == "rung")
         source = DataFolder(request.data_dir or None)
         datasets = choose_datasets(request, self.suite, self.registry, source, settings, self.note)
         check_owners(settings, learners, datasets)
@@ -315,6 +318,7 @@ class _Planner:
             title=suite.title if suite else "",
             profile=(request.profile or "quick") if suite else size,
             reference=self.reference,
+            rungs=self.rungs,
             accounting=suite.accounting if suite else "path",
             metrics=metrics,
             higher_is_better={m: self.registry.metric(m).higher_is_better for m in metrics},

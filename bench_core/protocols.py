@@ -124,6 +124,9 @@ class BudgetedLearner(Protocol):
     outside code and parameters decides too (a file's content, a peer's version). Where that is
     missing it raises UsageError or InputError: a learner asked for by name then ends the run with
     that line, another one is left out with a note.
+
+    It may have a ``role``: ``"reference"`` is what a run without a suite is compared with,
+    ``"rung"`` needs no method and stands below the others on leaderboards, for them to beat.
     """
 
     name: ClassVar[str]

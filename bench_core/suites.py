@@ -6,6 +6,7 @@ metrics     the first that suits a data set's task is primary
 accounting  "path" unless a paper counts otherwise
 seeds       whole numbers;   folds  whole numbers, default: the first
 reference   the learner everything is compared with, always on the board
+rungs       learners that need no method, always on the board, below the others
 [profiles.quick]                    size, seeds, folds, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids
 [[claims]]                          kept as data
@@ -58,6 +59,7 @@ class Suite:
     learners: Mapping[str, Mapping[str, Any]]
     profiles: Mapping[str, Profile]
     reference: str = ""
+    rungs: tuple[str, ...] = ()
     paper: str = ""
     description: str = ""
     accounting: str = "path"
@@ -96,7 +98,8 @@ def find_suite(name: str, registry: Registry) -> Suite:
 
 
 _TEXT = {"title", "paper", "description", "accounting", "reference"}
-_SUITE = _TEXT | {"datasets", "metrics", "seeds", "folds", "profiles", "learners", "claims"}
+_LISTS = {"datasets", "metrics", "seeds", "folds", "rungs", "claims"}
+_SUITE = _TEXT | _LISTS | {"profiles", "learners"}
 _PROFILE = {"size", "seeds", "folds", "learners"}
 
 
@@ -121,6 +124,7 @@ class _Reader:
             learners=learners,
             profiles=self.profiles(table),
             reference=text["reference"],
+            rungs=self.rungs(table.get("rungs", [])),
             paper=text["paper"],
             description=text["description"],
             accounting=text["accounting"] or "path",
@@ -151,6 +155,11 @@ class _Reader:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
             raise self.refuse(at, 'a name or a table {name = "...", ...} is wanted')
         return DatasetEntry(entry["name"], {k: v for k, v in entry.items() if k != "name"})
+
+    def rungs(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            raise self.refuse("rungs", f"a list of learners is wanted, not {value!r}")
+        return self.texts(value, "rungs")
 
     def claims(self, value: Any) -> list[Mapping[str, Any]]:
         if not isinstance(value, list) or not all(isinstance(c, Mapping) for c in value):

@@ -35,6 +35,7 @@ class GBRT:
     name: ClassVar[str] = "gbrt"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
+    role: ClassVar[str] = "reference"
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)")
     learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)")

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from bench_core import selection
@@ -64,7 +64,7 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
     metric = primary_metric(info, name)
     said = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
     notes = (*said, *_one_split_for_all(uses))
-    rows = _rows(frame, metric, info.reference)
+    rows = _rows(frame, metric, info.reference, info.rungs)
     return Board(
         dataset=name,
         metric=metric.name,
@@ -93,14 +93,22 @@ def _one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return (f"all {len(seeds)} seeds have the same rows: ± tells what is random in learners alone",)
 
 
-def _rows(frame: pd.DataFrame, metric: Metric, reference: str) -> tuple[Row, ...]:
-    """Those that keep the quality first, the cheapest leading; then the others, best first."""
+def _rows(
+    frame: pd.DataFrame, metric: Metric, reference: str, rungs: Sequence[str]
+) -> tuple[Row, ...]:
+    """Those that keep the quality first, the cheapest leading; then the others, best first.
+
+    Rungs come below all others, in the same order.
+    """
     best_of = selection.best_points(frame, metric)
     if best_of.empty:
         return ()
     saved_of = selection.savings(frame, metric, reference, SHARE)
     rows = [
-        _row(str(learner), frame, metric, reference, best_of, saved_of)
+        replace(
+            _row(str(learner), frame, metric, reference, best_of, saved_of),
+            rung=learner in rungs,
+        )
         for learner in best_of["learner"].unique()
     ]
     sign = -1 if metric.higher_is_better else 1
@@ -108,6 +116,7 @@ def _rows(frame: pd.DataFrame, metric: Metric, reference: str) -> tuple[Row, ...
         sorted(
             rows,
             key=lambda r: (
+                r.rung,
                 r.cheap is None,
                 r.cheap.cost if r.cheap else sign * r.best.quality,
                 r.learner,

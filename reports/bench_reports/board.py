@@ -15,6 +15,9 @@ from bench_reports.words import settings
 if TYPE_CHECKING:
     from bench_core.store import RunInfo
 
+RUNG = "reference rung"
+"""The mark of what needs no method; ``reference`` alone is what savings are measured against."""
+
 SHARE = 0.99
 """The part of the reference's best validation quality that a saving must keep."""
 
@@ -68,7 +71,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A learner on the board.
+    """A learner on the board; ``rung``: one that needs no method, for others to stand above.
 
     ``best`` is without a limit; ``cheap`` the cheapest that keeps ``SHARE`` of the reference's
     quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
@@ -85,6 +88,7 @@ class Row:
     cheap: Pick | None
     saving: float
     curve: tuple[CurvePoint, ...]
+    rung: bool = False
 
     @property
     def partly(self) -> bool:
@@ -133,6 +137,7 @@ class Board:
         """The board's marks and what is particular about a row."""
         return (
             *(("reference",) if row.reference else ()),
+            *((RUNG,) if row.rung else ()),
             *self.marks,
             *((f"{row.repeats} of {self.repeats} repeats",) if row.repeats < self.repeats else ()),
             *((f"{SHARE:.0%} in {row.reached} of {row.repeats}",) if row.partly else ()),

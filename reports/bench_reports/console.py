@@ -91,7 +91,7 @@ def table(board: Board, *, named: bool = False) -> Table:
     if named:
         columns.insert(0, Column("data set"))
         rows = [[board.dataset, *row] for row in rows]
-    return Table("", columns, rows)
+    return Table("", columns, rows, ["dim" if row.rung else "" for row in board.rows])
 
 
 def _numbers(row: Row) -> list[str]:
@@ -142,12 +142,14 @@ def legend(board: Board) -> str:
     over = f" over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
     means = f"chosen on validation, shown on test{over and f', mean and ±{over}'}"
     costs = f"cost: mean per row{in_unit(board)}, accounting {board.accounting}"
+    below = "; rungs: what needs no method" if any(row.rung for row in board.rows) else ""
     if not board.reference:
-        return f"{means}; {costs}; no reference learner here, so no saving"
+        return f"{means}; {costs}; no reference learner here, so no saving{below}"
     reference = one_line(board.reference)
     return (
         f"{means}; {costs}; {PERCENT}: the cheapest point that keeps {PERCENT} of {reference}'s "
         f"best {board.metric}; saving: what {reference} costs at its best over what that costs"
+        f"{below}"
     )
 
 

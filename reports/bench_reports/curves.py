@@ -53,6 +53,7 @@ def _trace(board: Board, row: Row, index: int) -> dict[str, Any]:
         "size": 7 if len(picks) <= MANY else 5,
         "colour": index % COLOURS,
         "dash": _DASHES[index // COLOURS % len(_DASHES)],
+        "rung": row.rung,  # drawn thin and grey
         "symbol": _SYMBOLS[index % len(_SYMBOLS)],  # colour is never the only difference
     }
 

@@ -68,7 +68,7 @@ def test_the_constant_of_classes_is_their_shares_copies_counted() -> None:
 def test_the_cheapest_first_is_so() -> None:
     at = price_list(np.array([7.0, 1.0, 5.0, 3.0]))
     train = additive([1.0, 1.0, 1.0, 1.0])
-    assert bought(CheapestFirst(trees=20), train, at) == [
+    assert bought(CheapestFirst(trees=20, learning_rate=0.3), train, at) == [
         [],
         [1],
         [1, 3],
@@ -79,20 +79,24 @@ def test_the_cheapest_first_is_so() -> None:
 
 def test_of_equally_cheap_features_the_first_comes_first() -> None:
     train = additive([1.0, 1.0, 1.0])
-    got = bought(CheapestFirst(trees=20), train, price_list(np.ones(3)))
+    got = bought(CheapestFirst(trees=20, learning_rate=0.3), train, price_list(np.ones(3)))
     assert got == [[], [0], [0, 1], [0, 1, 2]]
 
 
 def test_free_features_are_there_from_the_start_and_shared_ones_come_along() -> None:
     at = price_list(np.array([0.0, 9.0, 4.0, 4.0]), shared=[[2, 3]])
     train = additive([1.0, 1.0, 1.0, 1.0])
-    assert bought(CheapestFirst(trees=20), train, at) == [[0], [0, 2, 3], [0, 1, 2, 3]]
+    assert bought(CheapestFirst(trees=20, learning_rate=0.3), train, at) == [
+        [0],
+        [0, 2, 3],
+        [0, 1, 2, 3],
+    ]
 
 
 def test_greedy_buys_by_gain_per_price() -> None:
     # explained variances 9, 4, 1 at prices 30, 4, 2 are .3, 1 and .5 per price
     at = price_list(np.array([30.0, 4.0, 2.0]))
-    got = bought(GreedyOrder(trees=40), additive([3.0, 2.0, 1.0]), at)
+    got = bought(GreedyOrder(trees=60, learning_rate=0.3), additive([3.0, 2.0, 1.0]), at)
     assert got == [[], [1], [1, 2], [0, 1, 2]]
 
 
@@ -137,7 +141,9 @@ def test_gains_are_what_the_means_of_bins_explain() -> None:
 
 def test_a_random_order_is_drawn_from_the_seed() -> None:
     train, at = additive([1.0] * 6), price_list(np.ones(6))
-    one, again, other = (bought(RandomOrder(trees=30), train, at, seed=s) for s in (1, 1, 2))
+    one, again, other = (
+        bought(RandomOrder(trees=30, learning_rate=0.3), train, at, seed=s) for s in (1, 1, 2)
+    )
     assert one == again
     assert one != other
     assert all(set(a) < set(b) for a, b in pairwise(one))
@@ -159,7 +165,7 @@ def test_buying_counts_what_is_readable() -> None:
 @pytest.mark.parametrize("task", Task)
 def test_the_last_point_has_learned_the_task(learner: Any, task: Task) -> None:
     train = examples(task)
-    first, *_, last = path(fit(replace(learner, trees=30), train, task), train)
+    first, *_, last = path(fit(replace(learner, trees=30, learning_rate=0.2), train, task), train)
     assert mean_cost(first, prices()) == 0
     assert dict(last.point) == {"features": 4}
     assert loss(last.scores, train, task) < 0.75 * loss(first.scores, train, task)
@@ -177,8 +183,8 @@ def loss(scores: Any, train: Examples, task: Task) -> float:
 @orders()
 def test_the_whole_is_boosting_on_all_features(learner: Any) -> None:
     train = examples(Task.REGRESSION)
-    last = path(fit(learner, train, Task.REGRESSION), train)[-1]
-    plain = path(fit(GBRT(trees=10, learning_rate=0.2), train, Task.REGRESSION), train)[-1]
+    last = path(fit(replace(learner, l2=0.0), train, Task.REGRESSION), train)[-1]
+    plain = path(fit(GBRT(trees=10, learning_rate=0.1), train, Task.REGRESSION), train)[-1]
     assert last.scores.tolist() == plain.scores.tolist()
 
 
@@ -228,7 +234,9 @@ def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
     check_learner(learner if isinstance(learner, Constant) else replace(learner, trees=3, steps=4))
 
 
-@pytest.mark.parametrize("change", [{"steps": 0}, {"steps": 100}, {"trees": -1}])
+@pytest.mark.parametrize(
+    "change", [{"learning_rate": 0.0}, {"steps": 0}, {"steps": 100}, {"trees": -1}, {"l2": -1.0}]
+)
 def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
         replace(ORDERS[0], **change)
@@ -237,8 +245,8 @@ def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None
 def test_all_of_them_are_rungs_and_only_they() -> None:
     names = ["constant", "random-order", "cheapest-first", "greedy-order"]
     assert [cls.name for cls in bench_learners()] == names
-    assert all(getattr(cls, "rung", False) for cls in bench_learners())
-    assert not getattr(GBRT, "rung", False)
+    assert [getattr(cls, "role", "") for cls in bench_learners()] == ["rung"] * 4
+    assert GBRT.role == "reference"
 
 
 def test_on_letters_greedy_stands_above_the_order_of_the_file(real_data: Path) -> None:

@@ -243,3 +243,16 @@ def test_a_budget_below_the_cheapest_point_buys_nothing() -> None:
 def test_a_metric_the_run_does_not_have_is_refused_with_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"did you mean ndcg@5\?"):
         primary_metric(example.info(), "yahoo-sim", "ndcg@10")
+
+
+def test_rungs_stand_below_all_others_and_say_what_they_are() -> None:
+    # miser is the cheapest that keeps the quality, and would lead
+    board, _ = boards(example.info(rungs=("miser",)), example.frame())
+    learners = [r.learner for r in board.rows]
+    assert learners[-1] == "miser"
+    assert [r.rung for r in board.rows] == [name == "miser" for name in learners]
+    assert board.marks_of(board.rows[-1])[0] == "reference rung"
+    assert "reference rung" not in board.marks_of(row(board, "gbrt"))
+    usual, _ = boards(example.info(), example.frame())
+    assert usual.rows[0].learner == "miser"
+    assert row(board, "miser").saving == row(usual, "miser").saving

@@ -99,3 +99,19 @@ def test_savings_in_words(value: float, words: str) -> None:
 def test_settings_in_words_with_a_learner_inside() -> None:
     given = {"trees": 3, "rate": 0.1, "base": {"learner": "gbrt", "trees": 40}}
     assert settings(given) == "trees=3, rate=0.1, base=(learner=gbrt, trees=40)"
+
+
+def test_rungs_are_dim_on_a_terminal_and_explained_below() -> None:
+    to = Console(file=StringIO(), width=200, force_terminal=True, color_system="standard")
+    info = example.info(rungs=("cegb",))
+    made = boards(info, example.frame())
+    show_boards(info, made, to)
+    assert isinstance(to.file, StringIO)
+    lines = to.file.getvalue().splitlines()
+    (rung,) = [line for line in lines if "reference rung" in line]
+    (other,) = [line for line in lines if "miser" in line and "stand-in" in line]
+    assert "cegb" in rung
+    assert "\x1b[2m" in rung or "\x1b[1;2m" in rung
+    assert ";2m" not in other
+    assert "rungs: what needs no method" in legend(made[0])
+    assert "rungs" not in legend(boards(example.info(), example.frame())[0])

@@ -2,7 +2,7 @@
 
 Own constructions, of no paper: ``constant`` (no cost at all), and three orders in which features
 are bought one after the other, with boosted trees on the first k of them: ``random-order``,
-``cheapest-first`` and ``greedy-order``. Marked as rungs on leaderboards (``rung``), and on the
+``cheapest-first`` and ``greedy-order``. Leaderboards mark them (by their ``role``); they are on the
 board of every suite that lists them under ``rungs``.
 """
 

@@ -23,7 +23,7 @@ class Constant:
     name: ClassVar[str] = "constant"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
-    rung: ClassVar[bool] = True
+    role: ClassVar[str] = "rung"
 
     loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
         "auto", "loss it is the best constant for; auto: squared, for classes logistic or softmax"
