@@ -29,11 +29,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 from bench_plugins.boosted import LossName, LossPrices, bench_warm_up, constant_loss, loss_of
@@ -48,7 +49,12 @@ from bench_plugins.peers.common import (
 )
 from bench_plugins.peers.serving import Served, serve
 
+if TYPE_CHECKING:
+    from bench_trees.importers import Imported
+
 __all__ = ["CatBoost", "bench_learners", "bench_warm_up"]
+
+_FAR = 30.0  # in log-odds
 
 _LOSSES = {
     "squared": "RMSE",
@@ -109,11 +115,14 @@ class CatBoost:
             import catboost
 
             groups = rows.queries.index() if name == "lambdarank" and rows.queries else None
-            model = catboost.CatBoost(self._parameters(name, row, prices, len(rows), context))
-            model.fit(catboost.Pool(rows.X, rows.y, group_id=groups))
-            raw = _json(model)
+            grown = catboost.CatBoost(self._parameters(name, row, prices, len(rows), context))
+            grown.fit(catboost.Pool(rows.X, rows.y, group_id=groups))
+            raw = _json(grown)
         context.progress(self.trees, self.trees)
-        return serve(read_model(raw), prices, {"loss": name, "tau": row.tau})
+        model = read_model(raw)
+        if name == "softmax":
+            model = _all_classes(model, np.unique(train.y).astype(np.int64), context.classes)
+        return serve(model, prices, {"loss": name, "tau": row.tau})
 
     def _parameters(
         self, loss: str, row: LossPrices, prices: Prices, everybody: int, context: FitContext
@@ -128,8 +137,6 @@ class CatBoost:
             costs = {"penalties_coefficient": 2.0, penalty[0]: penalty[1].tolist()}
         if self.grow != "SymmetricTree":
             costs["min_data_in_leaf"] = self.min_rows
-        if loss == "softmax":
-            costs["classes_count"] = context.classes
         return {
             **costs,
             "loss_function": _LOSSES[loss],
@@ -149,6 +156,16 @@ class CatBoost:
             "allow_writing_files": False,
             "verbose": False,
         }
+
+
+def _all_classes(model: Imported, present: NDArray[np.int64], classes: int) -> Imported:
+    """The model with an output for each class, those that training lacks far below the others."""
+    assert model.vectors is not None
+    vectors = np.zeros((len(model.vectors), classes))
+    base = np.full(classes, model.ensemble.base.min() - _FAR)
+    vectors[:, present] = model.vectors
+    base[present] = model.ensemble.base
+    return replace(model, vectors=vectors, ensemble=replace(model.ensemble, base=base))
 
 
 def _json(model: Any) -> bytes:
