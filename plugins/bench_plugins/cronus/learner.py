@@ -75,7 +75,7 @@ class CronusSingle:
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
         ensemble = ensemble_of(self.name, self.base, context)
-        positive = _positive(self, train, context.task)
+        positive = positives(self, train, context.task)
         with one_blas_thread():
             share = train.weights / train.weights.sum()
             trees = dictionary(ensemble, train.X, share, prices, context.threads)
@@ -281,7 +281,7 @@ def ensemble_of(name: str, base: BudgetedLearner, context: FitContext) -> Ensemb
     return found
 
 
-def _positive(learner: CronusSingle, train: Examples, task: Task) -> NDArray[np.bool_]:
+def positives(learner: Any, train: Examples, task: Task) -> NDArray[np.bool_]:
     """Which rows are labelled +1, shape (n,)."""
     if task == Task.RANKING:
         positive = train.y >= learner.relevant_grade
