@@ -143,11 +143,14 @@ class SquaredLogOdds:
     def q(self, excess: Floats, g: Floats, bias: Floats | float) -> Floats:
         """Minimise p sigma(u) + (u - g)^2 / 2 over u, p = bias - excess.
 
-        At a minimum u - g = -p sigma'(u), so u lies within |p| / 4 of g, and on one side of it. The
-        best of evenly spaced points is refined by Newton steps that stay between its neighbours.
+        At a minimum D = g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most
+        p / 4, and at most g, 1 or g + log p, the last because sigma'(u) < e^u; likewise for p < 0.
+        The best of evenly spaced points is refined by Newton steps that stay beside it.
         """
         price = bias - excess
-        reach = -price / 4
+        size, side = np.abs(price), np.sign(price)
+        far = side * g + np.log(np.maximum(size, 1.0))
+        reach = -side * np.minimum(size / 4, np.maximum(far, 1.0))
         best = np.full(len(g), np.inf)
         u = g.copy()
         for k in range(self.steps + 1):

@@ -45,6 +45,8 @@ def spread(sets: Sequence[Ints], most: int) -> list[Ints]:
     """At most ``most`` of them, denser among the small ones; the last is kept."""
     if len(sets) <= most:
         return list(sets)
+    if most == 1:
+        return [sets[-1]]
     places = np.round(np.geomspace(1, len(sets), most)).astype(np.int64)
     for k in range(most):  # small ones may round to the same place
         places[k] = max(places[k], places[k - 1] + 1 if k else 1)
