@@ -1,0 +1,59 @@
+"""docs/learners.md has every learner of the project, and its family's page every parameter."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench_core.parameters import parameters
+from bench_core.registry import load_registry
+
+DOCS = Path(__file__).parent.parent / "docs"
+ROW = re.compile(
+    r"^\| `([\w-]+)` \| (.+) \| (?:\[([\w-]+)\]\(learners/\3\.md\)|([\w-]+)) \|$", re.M
+)
+
+
+def index() -> dict[str, tuple[str, str]]:
+    """Each learner of the index with its one line and its family."""
+    text = (DOCS / "learners.md").read_text(encoding="utf-8")
+    return {name: (line, linked or plain) for name, line, linked, plain in ROW.findall(text)}
+
+
+def registered() -> list[str]:
+    registry = load_registry()
+    return sorted(
+        name for name, cls in registry.learners.items() if cls.__module__.startswith("bench_")
+    )
+
+
+def page(learner: str) -> str:
+    family = index()[learner][1]
+    path = DOCS / f"learners/{family}.md"
+    if not path.exists():
+        pytest.skip(f"docs/learners/{family}.md is not there yet")
+    return path.read_text(encoding="utf-8")
+
+
+def test_every_learner_is_in_the_index() -> None:
+    assert set(registered()) - set(index()) == set()
+
+
+@pytest.mark.parametrize("learner", registered())
+def test_the_page_of_its_family_names_a_learner_and_each_of_its_parameters(learner: str) -> None:
+    text = page(learner)
+    names = [learner, *(p.name for p in parameters(load_registry().learners[learner]))]
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_every_page_belongs_to_a_family_of_the_index() -> None:
+    families = {family for _, family in index().values()}
+    assert {path.stem for path in (DOCS / "learners").glob("*.md")} - families == set()
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "learners").glob("*.md")), ids=lambda p: p.stem)
+def test_every_link_of_a_page_leads_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
