@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from boosted_cases import examples, fit, mean_cost, path, prices
 from fakes import FakeContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_cases import letters
 
 from bench_core import Examples, Features, Prices, Queries, Task, price_list
 from bench_core.conformance import check_learner
@@ -300,3 +302,20 @@ def test_every_promise_of_a_learner_is_kept() -> None:
 def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
         L1(**change)
+
+
+def test_on_letters_more_features_are_more_accurate_up_to_what_a_linear_model_can(
+    real_data: Path,
+) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    train, test = letters(real_data)
+    at = price_list(np.ones(16))
+    model = L1().fit(train, test, at, FakeContext(Task.BINARY, 2))
+    accuracy = {
+        p.point["features"]: float(np.mean((p.scores > 0) == test.y)) for p in path(model, test)
+    }
+    peer = LogisticRegression(C=1e6, max_iter=5000).fit(standardised(train), train.y)
+    z = (test.X - train.X.astype(float).mean(axis=0)) / train.X.astype(float).std(axis=0)
+    assert accuracy[16] == pytest.approx(float(peer.score(z, test.y)), abs=0.002)
+    assert accuracy[0] < accuracy[3] - 0.1 < accuracy[16]
