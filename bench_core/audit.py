@@ -197,13 +197,12 @@ class _Judge:
             cost = acquired.cost(self.prices.sensor) + (
                 self.prices.split * answer.splits + self.prices.tree * answer.trees
             )
-            for what, mine, trial in (
-                ("scores change", answer.scores, path.scores[p]),
-                ("costs change", cost, path.cost[p]),
+            for what, mine, trial, scale in (
+                ("scores change", answer.scores, path.scores[p], path.scale[p, 0]),
+                ("costs change", cost, path.cost[p], path.scale[p, 1]),
             ):
                 if what.startswith("costs") and not self.trial.priced:
                     continue
-                scale = float(np.abs(trial).max(initial=0.0))
                 if bool(np.any(np.abs(mine - trial[rows]) > TOLERANCE * scale)):
                     at = dict(answer.point)
                     raise _PeekError(f"at {at}: its {what} with the block a query stands in")

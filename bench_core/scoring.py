@@ -66,11 +66,13 @@ def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
 @dataclass(slots=True, eq=False)
 class Path:
     """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
-    per row, mean feature and evaluation costs (p,), sensors bought by any row (p, w)."""
+    per row, the ``scale`` (p, 2) of both (their largest size), mean feature and evaluation costs
+    (p,), sensors bought by any row (p, w)."""
 
     points: Points
     scores: FloatArray
     cost: FloatArray
+    scale: FloatArray
     feature_cost: FloatArray
     evaluation_cost: FloatArray
     bought: NDArray[np.uint64]
@@ -126,7 +128,8 @@ def _empty(points: Points, n: int, classes: int, sensors: int) -> Path:
     p = len(points)
     scores = zeros((p, n, classes) if classes > 2 else (p, n))
     bought = np.zeros((p, words(sensors)), dtype=np.uint64)
-    return Path(points, scores, zeros((p, n)), np.zeros(p), np.zeros(p), bought, 0.0)
+    cost, scale = zeros((p, n)), np.zeros((p, 2))
+    return Path(points, scores, cost, scale, np.zeros(p), np.zeros(p), bought, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,8 +158,11 @@ class _Metered:
 
 
 def _add(path: Path, p: int, found: _Metered, rows: slice, copies: FloatArray) -> None:
+    cost = found.feature + found.evaluation
     path.scores[p, rows] = found.scores
-    path.cost[p, rows] = found.feature + found.evaluation
+    path.cost[p, rows] = cost
+    largest = (np.abs(found.scores).max(initial=0.0), cost.max(initial=0.0))
+    path.scale[p] = np.maximum(path.scale[p], largest)
     path.feature_cost[p] += (found.feature * copies[rows]).sum()
     path.evaluation_cost[p] += (found.evaluation * copies[rows]).sum()
     path.bought[p] |= found.bought
