@@ -13,9 +13,9 @@ from bench_plugins.cronus.objective import Problem
 from bench_plugins.cstc.finish import finished, pruned
 from bench_plugins.cstc.initialise import initialise
 from bench_plugins.cstc.inputs import inputs, label_variance, problem_of
-from bench_plugins.cstc.optimise import Position, Settings, optimise, position
+from bench_plugins.cstc.optimise import Settings, optimise
 from bench_plugins.cstc.serving import staged
-from bench_plugins.cstc.tree import Penalty, Shape, stump
+from bench_plugins.cstc.tree import Penalty, Shape, Tree, stump
 from bench_plugins.gbrt import GBRT
 
 if TYPE_CHECKING:
@@ -71,16 +71,16 @@ class CSTCSingle:
             )
             problem = problem_of(found, train, prices, context.task)
             lam = price_of_cost(problem, self.tradeoff, prices.everything)
-            end = self._fitted(problem, lam, context)
+            tree, loss = self._fitted(problem, lam, context)
             model = finished(
-                problem, end.tree, refit=self.refit, constant=self.constant, threads=context.threads
+                problem, tree, refit=self.refit, constant=self.constant, threads=context.threads
             )
             if self._prunes:
                 model = pruned(model, found, valid, prices, context)
         facts = {
             "loss": "squared",
             "lambda": lam,
-            "objective": end.loss,
+            "objective": loss,
             "nodes": model.tree.shape.nodes,
             "columns_per_node": np.count_nonzero(model.tree.weights, axis=1).tolist(),
         }
@@ -105,13 +105,20 @@ class CSTCSingle:
     def _settings(self, threads: int) -> Settings:
         return Settings(cut_off=self.cut_off, cycles=0, constant=self.constant, threads=threads)
 
-    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> Position:
+    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> tuple[Tree, float]:
         variance = label_variance(problem)
         if variance == 0.0:
-            return position(problem, Penalty(0.0, 0.0), stump(problem, float(problem.y[0])))
-        unit = variance / UNIT_VARIANCE
-        problem = replace(problem, slope=self._slope / unit**0.5)
-        penalty = Penalty(lam, self.rho * unit)
+            return stump(problem, float(problem.y[0])), 0.0
+        # solvers stop at absolute tolerances; by a power of two the change of units is exact
+        unit = float(np.exp2(np.round(0.5 * np.log2(variance))))
+        of_paper = variance / unit**2 / UNIT_VARIANCE
+        problem = replace(
+            problem,
+            columns=problem.columns / np.float32(unit),
+            y=problem.y / unit,
+            slope=self._slope / of_paper**0.5,
+        )
+        penalty = Penalty(lam / unit**2, self.rho * of_paper)
         settings, shape = self._settings(context.threads), self._shape
         total = shape.nodes * (1 + settings.cycles)
         start = initialise(
@@ -133,7 +140,8 @@ class CSTCSingle:
             progress=lambda done, loss: context.progress(min(shape.nodes + done, total), total),
         )
         context.progress(total, total)
-        return end
+        tree = replace(end.tree, bias=end.tree.bias * unit, threshold=end.tree.threshold * unit)
+        return tree, end.loss * unit**2
 
 
 @dataclass(frozen=True)
