@@ -1,4 +1,4 @@
-"""Quantile binning of float32 columns to one byte per cell.
+"""Quantile binning of float32 columns to one byte per cell, eight of them to a word.
 
 A column with at most ``max_bins`` distinct values gets a bin for each, divided at the midpoints.
 Otherwise values that alone fill a bin's fair share get their own, and the rest is divided
@@ -17,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from bench_trees.threads import workers
+from bench_trees.words import LANES, Words, count_words, unpack
 
 MAX_BINS = 255
 """Bins for numbers; the missing bin comes on top, so that every code fits a byte."""
@@ -64,8 +65,12 @@ class Bins:
 
     def codes(self, X: NDArray[np.float32], threads: int = 1) -> NDArray[np.uint8]:
         """Bin numbers of rows X (n, d), feature-major: uint8 (d, n)."""
+        return unpack(self.words(X, threads), self.features)
+
+    def words(self, X: NDArray[np.float32], threads: int = 1) -> Words:
+        """Bin numbers of rows X (n, d) as ``boost`` reads them: uint64 (ceil(d / 8), n)."""
         X = _plain(X, self.features)
-        out = np.empty((self.features, len(X)), dtype=np.uint8)
+        out = np.empty((count_words(self.features), len(X)), dtype=np.uint64)
         padded = np.full((self.features, 256), np.inf, dtype=np.float32)
         for j in range(self.features):
             padded[j, : self.counts[j] - 1] = self.edges[self.offset[j] : self.offset[j + 1]]
@@ -197,9 +202,9 @@ def _encode(
     counts: NDArray[np.int64],
     start: int,
     stop: int,
-    out: NDArray[np.uint8],
+    out: Words,
 ) -> None:
-    """Codes of rows start:stop by a branch-free search in edges padded to 256.
+    """Words of rows start:stop by a branch-free search in edges padded to 256.
 
     In tiles of rows, so that a column's edges are fetched once per tile.
     """
@@ -207,9 +212,12 @@ def _encode(
         end = min(tile + _TILE, stop)
         for j in range(X.shape[1]):
             row = padded[j]
+            word = out[j // LANES]
+            shift = np.uint64(8 * (j % LANES))
             for i in range(tile, end):
                 x = X[i, j]
                 below = 0  # number of edges below x
                 for step in (128, 64, 32, 16, 8, 4, 2, 1):
                     below += step * (row[below + step - 1] < x)
-                out[j, i] = counts[j] if np.isnan(x) else below
+                code = np.uint64(counts[j] if np.isnan(x) else below) << shift
+                word[i] = code if shift == np.uint64(0) else word[i] | code

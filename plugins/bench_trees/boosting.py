@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 
 from bench_trees.binning import Bins
 from bench_trees.ensemble import Ensemble
-from bench_trees.grower import Grower, GrownTree
-from bench_trees.losses import Labels, Loss, named
+from bench_trees.grower import Grower
+from bench_trees.leaves import GrownTree
+from bench_trees.losses import Labels, Loss, Squared, named
 from bench_trees.penalties import Ledger, Penalty
+from bench_trees.residuals import Residuals
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers, workers
+from bench_trees.words import Words, count_words, pack
 
 
 def boost(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | Words,
     bins: Bins,
     y: NDArray[np.float64],
     *,
@@ -34,8 +37,9 @@ def boost(
 ) -> Ensemble:
     """Boost trees on binned rows.
 
-    ``codes`` uint8 (d, n) from ``bins.codes``; may be a read-only memory map. ``y`` (n,): targets,
-    0/1, class numbers or grades, as the loss wants. ``loss``: ``"squared"``, ``"logistic"``,
+    ``codes``: uint64 (ceil(d / 8), n) from ``bins.words``, or uint8 (d, n) from ``bins.codes``,
+    of which words are made first; may be a read-only memory map. ``y`` (n,): targets, 0/1, class
+    numbers or grades, as the loss wants. ``loss``: ``"squared"``, ``"logistic"``,
     ``"softmax"`` (classes from y), ``"lambdarank"``, or a ``Loss`` such as ``Softmax(26)``.
     ``multiplicity`` (n,) >= 1: copies a row stands for, in loss and cost. ``weights`` (n,) > 0:
     touch the loss, never the cost. ``queries``: row boundaries (q+1,), lambdarank only.
@@ -54,30 +58,43 @@ def boost(
         raise ValueError(f"penalty has {penalty.features} features, bins {bins.features}")
     ledger = ledger or Ledger(penalty, len(data.y), data.multiplicity)
     ledger.check(penalty, len(data.y))
-    scores = np.repeat(base[:, None], len(data.y), axis=1)
     forest = Forest(bins.features, base)
     with workers(threads) as crew:
-        grower = Grower(_read_only(codes), bins, settings, ledger, data.multiplicity, crew)
+        words = _words(codes, crew)
+        grower = Grower(words, bins, settings, ledger, data.multiplicity, crew)
+        iterate = _iterations(grower, loss, data, base, forest)
         for done in range(settings.trees):
-            if not _iteration(grower, loss, scores, data, settings, forest, crew):
+            if not iterate():
                 break
             if progress is not None:
                 progress(done + 1, settings.trees)
     return forest.ensemble()
 
 
+def _iterations(
+    grower: Grower, loss: Loss, data: Labels, base: NDArray[np.float64], forest: Forest
+) -> Callable[[], bool]:
+    """What grows one tree per output; it is False (and nothing kept) if no root could be split."""
+    exact = isinstance(loss, Squared) and loss.outputs == 1 and data.weights is None
+    if exact and grower.settings.learning_rate <= 1:
+        residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
+        return lambda: _residual_iteration(grower, residuals, forest)
+    scores = np.repeat(base[:, None], len(data.y), axis=1)
+    return lambda: _iteration(grower, loss, scores, data, forest)
+
+
+def _residual_iteration(grower: Grower, residuals: Residuals, forest: Forest) -> bool:
+    tree = grower.grow_on(residuals)
+    if tree is not None:
+        forest.add(tree, 0)
+    return tree is not None
+
+
 def _iteration(
-    grower: Grower,
-    loss: Loss,
-    scores: NDArray[np.float64],
-    data: Labels,
-    settings: Settings,
-    forest: Forest,
-    crew: Workers,
+    grower: Grower, loss: Loss, scores: NDArray[np.float64], data: Labels, forest: Forest
 ) -> bool:
-    """Grow one tree per output; False (and nothing kept) if no root could be split."""
-    gradient, hessian = loss.gradients(scores, data, crew)
-    if not settings.second_order:
+    gradient, hessian = loss.gradients(scores, data, grower.crew)
+    if not grower.settings.second_order:
         hessian = None if data.weights is None else np.broadcast_to(data.weights, gradient.shape)
     grew = False
     for k in range(loss.outputs):
@@ -86,7 +103,6 @@ def _iteration(
             forest.add_constant(k)
             continue
         grew = True
-        tree.value = [settings.learning_rate * v for v in tree.value]
         for node, rows in tree.leaves:
             scores[k, rows] += tree.value[node]
         forest.add(tree, k)
@@ -145,15 +161,16 @@ class Forest:
         )
 
 
-def _read_only(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The one array type the kernels are compiled for, without a copy."""
-    plain = np.ascontiguousarray(codes).view(np.ndarray).view()
+def _words(codes: NDArray[np.uint8] | Words, crew: Workers) -> Words:
+    """The one array type the kernels are compiled for, without a copy where they are words."""
+    words = codes if codes.dtype == np.uint64 else pack(codes.astype(np.uint8, copy=False), crew)
+    plain = np.ascontiguousarray(words, np.uint64).view(np.ndarray).view()
     plain.flags.writeable = False
     return plain
 
 
 def _checked(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | Words,
     bins: Bins,
     y: NDArray[np.float64],
     multiplicity: NDArray[np.int64] | None,
@@ -162,7 +179,8 @@ def _checked(
 ) -> Labels:
     y = np.ascontiguousarray(y, np.float64)
     n = len(y)
-    if codes.shape != (bins.features, n) or codes.dtype != np.uint8 or n == 0:
+    rows = {np.uint8: bins.features, np.uint64: count_words(bins.features)}
+    if codes.shape != (rows.get(codes.dtype.type), n) or n == 0:
         raise ValueError(
             f"codes must be uint8 ({bins.features}, {n}) with n > 0, "
             f"got {codes.dtype} {codes.shape}"

@@ -25,8 +25,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from bench_trees.prefetching import AHEAD, prefetch
+
 SUM_BITS = 52  # so that every sum converts to float64 exactly
-WIDTH = 520  # of a table row: 2 * 256 and a cache line, lest equal bins be 4096 bytes apart
+LANE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
+# features be 4096 bytes apart and be taken for one another
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +48,18 @@ class FixedPoint:
     hessian_unit: float
 
 
+def bits_for(total: int) -> int:
+    """Bits that hold counts. Raises ValueError for more than 2^31 - 1 rows."""
+    if total >= 1 << 31:
+        raise ValueError(f"{total} rows (with multiplicity) are more than 2^31 - 1")
+    return int(total).bit_length()
+
+
+def sum_bits(count_bits: int) -> int:
+    """Bits left for a sum of gradients."""
+    return min(62 - count_bits, SUM_BITS)
+
+
 def to_fixed_point(
     gradient: NDArray[np.float64],
     hessian: NDArray[np.float64] | None,
@@ -56,10 +71,8 @@ def to_fixed_point(
     Raises ValueError where a gradient or hessian is not finite (a diverging loss), and where
     there are more than 2^31 - 1 rows.
     """
-    count_bits = int(total).bit_length()
-    if count_bits > 31:
-        raise ValueError(f"{total} rows (with multiplicity) are more than 2^31 - 1")
-    g, g_unit = _rounded(gradient, multiplicity, total, min(62 - count_bits, SUM_BITS))
+    count_bits = bits_for(total)
+    g, g_unit = _rounded(gradient, multiplicity, total, sum_bits(count_bits))
     packed = (g << count_bits) + 1
     if hessian is None:
         h, h_unit = np.empty(0, np.int64), 1.0
@@ -87,151 +100,120 @@ def _rounded(
 
 @njit(cache=True, nogil=True)
 def accumulate(
-    codes: NDArray[np.uint8],
+    words: NDArray[np.uint64],
     rows: NDArray[np.uint32],
     packed: NDArray[np.int64],
     hessian: NDArray[np.int64],
     pairs: NDArray[np.int64],
-    features: NDArray[np.int64],
+    groups: NDArray[np.int64],
     first: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None:
-    """Histograms of pairs of siblings, for some features.
+    """Histograms of pairs of siblings, for the eight features of each word in ``groups``.
 
-    ``rows``, ``packed`` and ``hessian`` are in leaf order. A row of ``pairs`` is (begin, end,
-    small, large): sum positions begin:end into slot ``small``; slot ``large`` holds the parent
-    and becomes the sibling (-1: there is none). Feature j's bins are first[j]:first[j+1] of
-    out[slot, channel].
-
-    Four features go together, so that a row's numbers are read once for four adds and the adds
-    are independent (skewed features hit the same bin row after row).
+    ``rows``, ``packed`` and ``hessian`` (or none) are in leaf order. A row of ``pairs`` is
+    (begin, end, small, large): sum positions begin:end into slot ``small``; slot ``large`` holds
+    the parent and becomes the sibling (-1: there is none). Feature j's bins are
+    first[j]:first[j+1] of out[slot, channel].
     """
-    table = np.empty((8, WIDTH), np.int64)
-    last = len(features) - 1
-    for pair in range(len(pairs)):
-        begin, end = pairs[pair, 0], pairs[pair, 1]
-        small, large = pairs[pair, 2], pairs[pair, 3]
-        for f in range(0, len(features), 4):
-            c0 = codes[features[f]]
-            c1 = codes[features[min(f + 1, last)]]
-            c2 = codes[features[min(f + 2, last)]]
-            c3 = codes[features[min(f + 3, last)]]
-            width = 0
-            for g in range(f, min(f + 4, len(features))):
-                width = max(width, first[features[g] + 1] - first[features[g]])
-            if len(hessian) == 0:
-                table[:, :width] = 0
-                _add_packed(c0, c1, c2, c3, rows[begin:end], packed[begin:end], table)
+    channels = 1 if len(hessian) == 0 else 2
+    step = channels * LANE
+    table = np.zeros(8 * step, np.int64)
+    for g in groups:
+        for pair in range(len(pairs)):
+            begin, end = pairs[pair, 0], pairs[pair, 1]
+            small, large = pairs[pair, 2], pairs[pair, 3]
+            far = 2 * (end - begin) < words.shape[1]
+            if channels == 1:
+                _add_packed(words[g], rows[begin:end], packed[begin:end], far, table)
             else:
-                table[:4, : 2 * width] = 0
                 _add_both(
-                    c0, c1, c2, c3, rows[begin:end], packed[begin:end], hessian[begin:end], table
+                    words[g], rows[begin:end], packed[begin:end], hessian[begin:end], far, table
                 )
-            for g in range(min(4, len(features) - f)):
-                start = first[features[f + g]]
-                stop = first[features[f + g] + 1]
-                if len(hessian) == 0:
-                    _store_packed(table[g], table[g + 4], out[:, 0, start:stop], small, large)
-                else:
-                    _store_both(table[g], out[:, :, start:stop], small, large)
+            for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
+                own = table[(j - 8 * g) * step : (j - 8 * g + 1) * step]
+                for channel in range(channels):
+                    child = out[small, channel, first[j] : first[j + 1]]
+                    sums = own[channel::channels]
+                    for b in range(len(child)):
+                        child[b] = sums[b]
+                    if large >= 0:
+                        parent = out[large, channel, first[j] : first[j + 1]]
+                        for b in range(len(child)):
+                            parent[b] -= child[b]
+                own[:] = 0
 
 
 @njit(cache=True, nogil=True)
 def _add_packed(
-    c0: NDArray[np.uint8],
-    c1: NDArray[np.uint8],
-    c2: NDArray[np.uint8],
-    c3: NDArray[np.uint8],
+    words: NDArray[np.uint64],
     rows: NDArray[np.uint32],
     packed: NDArray[np.int64],
+    far: bool,
     table: NDArray[np.int64],
 ) -> None:
-    """Even rows into tables 0-3, odd rows into 4-7: eight independent chains of adds."""
-    t0, t1, t2, t3 = table[0], table[1], table[2], table[3]
-    t4, t5, t6, t7 = table[4], table[5], table[6], table[7]
-    n = len(rows)
-    for i in range(0, n // 2 * 2, 2):
+    """One add for each of eight features. The processor stores once a cycle, and that is what
+    this loop takes; features in between keep adds to one and the same bin apart."""
+    low = np.uint64(255)
+    last = len(rows) - 1
+    for i in range(len(rows)):
+        if far:
+            prefetch(words, rows[min(i + AHEAD, last)])
+        c = words[rows[i]]
         v = packed[i]
-        w = packed[i + 1]
-        r = rows[i]
-        s = rows[i + 1]
-        t0[c0[r]] += v
-        t1[c1[r]] += v
-        t2[c2[r]] += v
-        t3[c3[r]] += v
-        t4[c0[s]] += w
-        t5[c1[s]] += w
-        t6[c2[s]] += w
-        t7[c3[s]] += w
-    if n % 2:
-        v = packed[n - 1]
-        r = rows[n - 1]
-        t0[c0[r]] += v
-        t1[c1[r]] += v
-        t2[c2[r]] += v
-        t3[c3[r]] += v
+        table[c & low] += v
+        table[np.uint64(LANE) + ((c >> np.uint64(8)) & low)] += v
+        table[np.uint64(2 * LANE) + ((c >> np.uint64(16)) & low)] += v
+        table[np.uint64(3 * LANE) + ((c >> np.uint64(24)) & low)] += v
+        table[np.uint64(4 * LANE) + ((c >> np.uint64(32)) & low)] += v
+        table[np.uint64(5 * LANE) + ((c >> np.uint64(40)) & low)] += v
+        table[np.uint64(6 * LANE) + ((c >> np.uint64(48)) & low)] += v
+        table[np.uint64(7 * LANE) + (c >> np.uint64(56))] += v
 
 
 @njit(cache=True, nogil=True)
 def _add_both(
-    c0: NDArray[np.uint8],
-    c1: NDArray[np.uint8],
-    c2: NDArray[np.uint8],
-    c3: NDArray[np.uint8],
+    words: NDArray[np.uint64],
     rows: NDArray[np.uint32],
     packed: NDArray[np.int64],
     hessian: NDArray[np.int64],
+    far: bool,
     table: NDArray[np.int64],
 ) -> None:
     """Gradient and hessian side by side, so that both lie in one cache line."""
-    t0, t1, t2, t3 = table[0], table[1], table[2], table[3]
-    two = np.uint64(2)
-    odd = np.uint64(1)
+    low = np.uint64(255)
+    one = np.uint64(1)
+    eight = np.uint64(8)
+    lane = np.uint64(2 * LANE)
+    last = len(rows) - 1
     for i in range(len(rows)):
-        r = rows[i]
+        if far:
+            prefetch(words, rows[min(i + AHEAD, last)])
+        c = words[rows[i]]
         v = packed[i]
         h = hessian[i]
-        k = two * np.uint64(c0[r])
-        t0[k] += v
-        t0[k + odd] += h
-        k = two * np.uint64(c1[r])
-        t1[k] += v
-        t1[k + odd] += h
-        k = two * np.uint64(c2[r])
-        t2[k] += v
-        t2[k + odd] += h
-        k = two * np.uint64(c3[r])
-        t3[k] += v
-        t3[k + odd] += h
+        for k in range(8):
+            place = np.uint64(k) * lane + ((c & low) << one)
+            table[place] += v
+            table[place + one] += h
+            c >>= eight
 
 
 @njit(cache=True, nogil=True)
-def _store_packed(
-    even: NDArray[np.int64],
-    odd: NDArray[np.int64],
-    out: NDArray[np.int64],
-    small: int,
-    large: int,
+def add_counts(
+    hist: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    steps: NDArray[np.int64],
+    begin: int,
+    end: int,
+    count_bits: int,
+    target: int,
 ) -> None:
-    if large < 0:
-        child = out[small]
-        for b in range(len(child)):
-            child[b] = even[b] + odd[b]
-    else:
-        child, parent = out[small], out[large]
-        for b in range(len(child)):
-            v = even[b] + odd[b]
-            child[b] = v
-            parent[b] -= v
-
-
-@njit(cache=True, nogil=True)
-def _store_both(table: NDArray[np.int64], out: NDArray[np.int64], small: int, large: int) -> None:
-    for channel in range(2):
-        child = out[small, channel]
-        for b in range(len(child)):
-            child[b] = table[2 * b + channel]
-        if large >= 0:
-            parent = out[large, channel]
-            for b in range(len(child)):
-                parent[b] -= child[b]
+    """Add steps[i] per copy counted in slots[i] to the gradients of bins begin:end of a slot."""
+    mask = (np.int64(1) << count_bits) - 1
+    out = hist[target, 0, begin:end]
+    for i in range(len(slots)):
+        counts = hist[slots[i], 0, begin:end]
+        step = steps[i]
+        for b in range(len(out)):
+            out[b] += ((counts[b] & mask) * step) << count_bits

@@ -27,20 +27,20 @@ def warm_up(say: Callable[[str], None] = print) -> None:
 def _kernels() -> list[Any]:
     from bench_trees import (
         binning,
-        grower,
         histogram,
         lanes,
         layout,
         losses,
         payments,
+        rows,
         splitting,
     )
 
     return [
         binning._encode,
         binning._greedy_ends,
-        grower.partition,
         histogram.accumulate,
+        histogram.add_counts,
         lanes.add_cells,
         lanes.walk_tiles,
         layout._after,
@@ -48,6 +48,9 @@ def _kernels() -> list[Any]:
         losses.lambdas,
         payments.count_unpaid,
         payments.mark_paid,
+        rows.add_to_rows,
+        rows.gather,
+        rows.partition,
         splitting.best_cuts,
     ]
 

@@ -102,10 +102,18 @@ def test_multiplicity_gives_the_trees_of_physical_copies(
 
 @pytest.mark.parametrize(("loss", "label"), LOSSES)
 def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("bench_trees.grower.SMALL", 0)
-    monkeypatch.setattr("bench_trees.grower.CHUNK", 2)
-    X, y = rows()
-    penalty = Penalty.plain(5, coupled=np.full(5, 0.1), lazy=np.full(5, 0.001))
+    for name, size in (
+        ("candidates.SMALL", 0),
+        ("candidates.CHUNK", 1),
+        ("charges.SMALL", 0),
+        ("charges.SENSORS", 3),
+        ("rows.PIECE", 7),
+        ("candidates.PIECE", 7),
+        ("grower.PIECE", 7),
+    ):
+        monkeypatch.setattr(f"bench_trees.{name}", size)
+    X, y = rows(d=20)
+    penalty = Penalty.plain(20, coupled=np.full(20, 0.1), lazy=np.full(20, 0.001))
     kwargs = {"loss": loss, "penalty": penalty, "queries": np.arange(0, 121, 12)}
     one = trained(X, label(y), threads=1, **kwargs)
     assert same_bits(one, trained(X, label(y), threads=2, **kwargs))

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_trees.histogram import accumulate, to_fixed_point
+from bench_trees.histogram import accumulate, add_counts, to_fixed_point
+from bench_trees.threads import Workers
+from bench_trees.words import pack
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,10 +12,15 @@ from hypothesis import strategies as st
 def random_case(seed: int, n: int, d: int, hessians: bool) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 5, (d, n)).astype(np.uint8)
-    codes.flags.writeable = False
     packed = rng.integers(-1000, 1000, n)
     hessian = rng.integers(0, 1000, n if hessians else 0)
     return codes, packed, hessian
+
+
+def words_of(codes: np.ndarray) -> np.ndarray:
+    words = pack(codes, Workers(1))
+    words.flags.writeable = False
+    return words
 
 
 def naive(codes: np.ndarray, values: np.ndarray, rows: np.ndarray, first: np.ndarray) -> list[int]:
@@ -24,22 +31,22 @@ def naive(codes: np.ndarray, values: np.ndarray, rows: np.ndarray, first: np.nda
     return sums
 
 
-@given(st.integers(0, 10_000), st.integers(1, 9), st.integers(1, 12), st.booleans())
+@given(st.integers(0, 10_000), st.integers(1, 9), st.integers(1, 20), st.booleans())
 def test_both_children_have_the_sums_of_a_plain_loop(
     seed: int, n: int, d: int, hessians: bool
 ) -> None:
     codes, packed, hessian = random_case(seed, n, d, hessians)
     rows = np.random.default_rng(seed).permutation(n).astype(np.uint32)
     packed, hessian = packed[rows], hessian[rows] if hessians else hessian
-    first = np.arange(0, 5 * d + 1, 5)
-    features = np.arange(d)
+    words, first = words_of(codes), np.arange(0, 5 * d + 1, 5)
+    groups = np.arange(len(words))
     out = np.zeros((2, 2 if hessians else 1, 5 * d), np.int64)
     cut = n // 3
     accumulate(
-        codes, rows, packed, hessian, np.array([[0, n, 0, -1]]), features, first, out
+        words, rows, packed, hessian, np.array([[0, n, 0, -1]]), groups, first, out
     )  # the parent, in slot 0
     accumulate(
-        codes, rows, packed, hessian, np.array([[0, cut, 1, 0]]), features, first, out
+        words, rows, packed, hessian, np.array([[0, cut, 1, 0]]), groups, first, out
     )  # a child in slot 1, its sibling takes slot 0
     for channel, values in enumerate([packed, hessian][: 2 if hessians else 1]):
         small = naive(codes, values[:cut], rows[:cut], first)
@@ -48,15 +55,33 @@ def test_both_children_have_the_sums_of_a_plain_loop(
         assert out[0, channel].tolist() == large
 
 
-def test_only_the_asked_features_are_touched() -> None:
-    codes, packed, hessian = random_case(0, 8, 3, False)
-    first = np.array([0, 5, 10, 15])
-    out = np.full((1, 1, 15), 7, np.int64)
+def test_rows_far_apart_are_summed_alike() -> None:
+    """Few of many rows: the way to memory is asked for ahead."""
+    codes, packed, hessian = random_case(0, 2000, 9, False)
+    rows = np.arange(0, 2000, 7, dtype=np.uint32)
+    first, out = np.arange(0, 46, 5), np.zeros((1, 1, 45), np.int64)
+    work = np.array([[0, len(rows), 0, -1]])
+    accumulate(words_of(codes), rows, packed[rows], hessian, work, np.arange(2), first, out)
+    assert out[0, 0].tolist() == naive(codes, packed[rows], rows, first)
+
+
+def test_only_the_features_of_the_asked_words_are_touched() -> None:
+    codes, packed, hessian = random_case(0, 8, 17, False)
+    first = np.arange(0, 86, 5)
+    out = np.full((1, 1, 85), 7, np.int64)
     rows = np.arange(8, dtype=np.uint32)
     pair = np.array([[0, 8, 0, -1]])
-    accumulate(codes, rows, packed, hessian, pair, np.array([0, 2]), first, out)
+    accumulate(words_of(codes), rows, packed, hessian, pair, np.array([0, 2]), first, out)
     expected = naive(codes, packed, rows, first)
-    assert out[0, 0].tolist() == [*expected[:5], 7, 7, 7, 7, 7, *expected[10:]]
+    assert out[0, 0].tolist() == [*expected[:40], *[7] * 40, *expected[80:]]
+
+
+def test_a_step_per_counted_copy_reaches_the_gradients_of_its_bins_only() -> None:
+    """Counts in the low 4 bits: slot 1 holds 2 and 3 copies of steps 5, slot 2 holds 1 of -7."""
+    hist = np.array([[[16 * 100 + 9, 16 * 200 + 9]], [[16 * 8 + 2, 3]], [[1, 0]]], np.int64)
+    add_counts(hist, np.array([1, 2]), np.array([5, -7]), 0, 2, 4, 0)
+    assert hist[0, 0].tolist() == [16 * (100 + 10 - 7) + 9, 16 * (200 + 15) + 9]
+    assert hist[1:].tolist() == [[[130, 3]], [[1, 0]]]
 
 
 def unpacked(total: int, count_bits: int, unit: float) -> tuple[float, int]:
