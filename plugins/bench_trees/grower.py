@@ -110,14 +110,16 @@ class Grower:
         self.candidates.carry([c[0] for c in counted], [c[1] for c in counted], moved, self.copies)
 
     def _move(self, residuals: Residuals, steps: dict[Leaf, int]) -> None:
-        for leaf, step in steps.items():
-            shifted = step << residuals.count_bits
+        """Every row's own integer, a leaf at a time."""
+        moves = [(leaf, step << residuals.count_bits) for leaf, step in steps.items()]
 
-            def piece(start: int, stop: int, leaf: Leaf = leaf, shifted: int = shifted) -> None:
-                a, b = leaf.begin + start, leaf.begin + stop
-                add_to_rows(residuals.packed, self.order.rows, a, b, shifted, self.copies)
+        def piece(start: int, stop: int) -> None:
+            for leaf, step in moves[start:stop]:
+                rows = self.order.rows[leaf.begin : leaf.end]
+                add_to_rows(residuals.packed, rows, step, self.copies)
 
-            self.crew.run(piece, leaf.end - leaf.begin, PIECE)
+        few = len(self.order.rows) < PIECE
+        self.crew.run(piece, len(moves), len(moves) if few else 1)
 
     def _grow(self, fixed: FixedPoint) -> bool:
         """Grow a tree without values; whether the root was split."""

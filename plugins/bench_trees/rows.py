@@ -109,17 +109,12 @@ def gather(
 
 @njit(cache=True, nogil=True)
 def add_to_rows(
-    values: NDArray[np.int64],
-    rows: NDArray[np.uint32],
-    begin: int,
-    end: int,
-    step: int,
-    copies: NDArray[np.int64],
+    values: NDArray[np.int64], rows: NDArray[np.uint32], step: int, copies: NDArray[np.int64]
 ) -> None:
-    """Add ``step`` per copy to the values of the rows at positions begin:end."""
+    """Add ``step`` per copy to the values of ``rows``."""
     if len(copies) == 0:
-        for i in range(begin, end):
-            values[rows[i]] += step
+        for r in rows:
+            values[r] += step
     else:
-        for i in range(begin, end):
-            values[rows[i]] += step * copies[rows[i]]
+        for r in rows:
+            values[r] += step * copies[r]

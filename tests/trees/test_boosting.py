@@ -109,7 +109,7 @@ def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -
         ("charges.SENSORS", 3),
         ("rows.PIECE", 7),
         ("candidates.PIECE", 7),
-        ("grower.PIECE", 7),
+        ("grower.PIECE", 1),
     ):
         monkeypatch.setattr(f"bench_trees.{name}", size)
     X, y = rows(d=20)
