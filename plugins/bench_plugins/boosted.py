@@ -91,6 +91,18 @@ def binned(train: Examples, max_bins: int, context: FitContext) -> tuple[Bins, N
     return Bins.from_state(arrays), arrays["codes"]
 
 
+def packed(train: Examples, max_bins: int, context: FitContext) -> tuple[Bins, NDArray[np.uint64]]:
+    """Bins and the codes in words, which ``boost`` reads without a copy; computed once likewise."""
+    from bench_trees import Bins, find_bins
+
+    def build() -> Mapping[str, Any]:
+        bins = find_bins(train.X, max_bins, train.multiplicity, context.threads)
+        return {**bins.to_state(), "words": bins.words(train.X, context.threads)}
+
+    arrays = context.shared(f"words-{max_bins}", build)
+    return Bins.from_state(arrays), arrays["words"]
+
+
 def constant_loss(name: str, loss: Loss, train: Examples) -> float:
     """Mean training loss of the best constant predictor per row, copies included.
 
@@ -160,9 +172,9 @@ def fit_boosted(
     from bench_trees import boost
 
     name, objective = loss_of(context.task, loss, context.classes)
-    bins, codes = binned(train, max_bins, context)
+    bins, words = packed(train, max_bins, context)
     ensemble = boost(
-        codes,
+        words,
         bins,
         train.y,
         loss=objective,

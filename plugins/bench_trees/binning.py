@@ -59,9 +59,8 @@ class Bins:
 
     def threshold(self, feature: int, code: int) -> float:
         """The edge for ``code <= b``: infinite at the last bin, where every number goes left."""
-        if code == self.counts[feature] - 1:
-            return float("inf")
-        return float(self.edges[self.offset[feature] + code])
+        edge = int(self.offset[feature]) + code
+        return float(self.edges[edge]) if edge < self.offset[feature + 1] else float("inf")
 
     def codes(self, X: NDArray[np.float32], threads: int = 1) -> NDArray[np.uint8]:
         """Bin numbers of rows X (n, d), feature-major: uint8 (d, n)."""

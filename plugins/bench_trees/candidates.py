@@ -93,7 +93,8 @@ class Candidates:
             for pair in pairs:
                 self._gather(pair.small)
             values, hessians = self.values, self.hessians
-        work = [(p.small.begin, p.small.end, p.small.slot, p.slot) for p in pairs]
+        work = _work([(p.small.begin, p.small.end, p.small.slot, p.slot) for p in pairs])
+        whole = _work([(0, len(values), ROOT, -1)])
         slots = np.array([leaf.slot for leaf in leaves], dtype=np.int64)
         table = np.array([leaf.row for leaf in leaves], dtype=np.int64)
         fixed, s = self.fixed, self.settings
@@ -103,7 +104,6 @@ class Candidates:
                 self._count(start, stop, self.order.rows, values, hessians, work)
             else:
                 if not self.root_known:
-                    whole = [(root.begin, root.end, ROOT, -1)]
                     self._count(start, stop, self.order.rows, values, hessians, whole)
                 bins = self._bins(start, stop)
                 self.hist[root.slot, :, bins] = self.hist[ROOT, :, bins]
@@ -123,7 +123,7 @@ class Candidates:
                 self.cut,
             )
 
-        self._run(piece, sum(end - begin for begin, end, _, _ in work))
+        self._run(piece, int((work[:, 1] - work[:, 0]).sum()))
 
     def carry(
         self,
@@ -147,14 +147,14 @@ class Candidates:
             self.order.spare[to] = rows
             self.values[to] = (copies[rows] * step if len(copies) else step) << bits
             total += end - begin
+        work = _work([(0, total, scratch, ROOT)])
 
         def piece(start: int, stop: int) -> None:
             bins = self._bins(start, stop)
             add_counts(self.hist, counted, by, bins.start, bins.stop, bits, ROOT)
             if total:
-                work = [(0, total, scratch, ROOT)]
-                spare = self.order.spare
-                self._count(start, stop, spare, self.values, self.fixed.hessian, work)
+                none = self.fixed.hessian
+                self._count(start, stop, self.order.spare, self.values, none, work)
 
         self._run(piece, total)
 
@@ -165,14 +165,14 @@ class Candidates:
         rows: NDArray[np.uint32],
         values: NDArray[np.int64],
         hessians: NDArray[np.int64],
-        work: Sequence[tuple[int, int, int, int]],
+        work: NDArray[np.int64],
     ) -> None:
         accumulate(
             self.words,
             rows,
             values,
             hessians,
-            np.array(work, np.int64),
+            work,
             self.groups[start:stop],
             self.first,
             self.hist,
@@ -216,3 +216,8 @@ class Candidates:
             cut = np.full(gain.shape, -1, np.int32)
             cut[: len(self.cut)] = self.cut
             self.gain, self.cut = gain, cut
+
+
+def _work(rows: Sequence[tuple[int, int, int, int]]) -> NDArray[np.int64]:
+    """What ``accumulate`` is to do."""
+    return np.array(rows, np.int64)

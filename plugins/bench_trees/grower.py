@@ -45,6 +45,7 @@ class Grower:
         crew: Workers,
     ) -> None:
         self.bins = bins
+        self.missing = bins.counts.tolist()
         self.settings = settings
         self.multiplicity = multiplicity
         self.copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
@@ -150,9 +151,7 @@ class Grower:
         self.leaves.append(root)
         self.unscored.append(Pair(root, None, -1))
 
-    def _leaf(
-        self, depth: int, path: int, begin: int, end: int, packed: int, hessian: int
-    ) -> Leaf:
+    def _leaf(self, depth: int, path: int, begin: int, end: int, packed: int, hessian: int) -> Leaf:
         count = packed & ((1 << self.fixed.count_bits) - 1)
         g = (packed >> self.fixed.count_bits) * self.fixed.gradient_unit
         h = hessian * self.fixed.hessian_unit if len(self.fixed.hessian) else float(count)
@@ -217,7 +216,7 @@ class Grower:
         if self.charges.pay(leaf, feature, self.order.rows[leaf.begin : leaf.end]):
             for other in self.leaves:
                 other.best = None
-        missing = int(self.bins.counts[feature])
+        missing = self.missing[feature]
         middle = self.order.split(leaf.begin, leaf.end, feature, missing, code, missing_left)
         packed, hessian = self.candidates.below(leaf, feature, code, missing_left)
         depth, path = leaf.depth + 1, 2 * leaf.path

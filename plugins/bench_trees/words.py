@@ -48,4 +48,5 @@ def unpack(words: Words, features: int) -> NDArray[np.uint8]:
 def lane(words: Words, feature: int) -> NDArray[np.uint8]:
     """Codes (n,) of one feature."""
     shift = np.uint64(8 * (feature % LANES))
-    return (words[feature // LANES] >> shift).astype(np.uint8)
+    codes: NDArray[np.uint8] = (words[feature // LANES] >> shift).astype(np.uint8)
+    return codes

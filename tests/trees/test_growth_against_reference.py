@@ -64,7 +64,8 @@ def both(seed: int, penalties: str, **kwargs: Any) -> tuple[Grower, reference.Pr
         split=eighths(rng, 0, 4, d) * scale / 16 if "split" in penalties else None,
     )
     settings = Settings(**{"min_rows": 1, "max_depth": None, "max_leaves": 8, **kwargs})
-    grower = Grower(words_of(bins, X), bins, settings, Ledger(penalty, n, copies), copies, Workers(1))
+    ledger = Ledger(penalty, n, copies)
+    grower = Grower(words_of(bins, X), bins, settings, ledger, copies, Workers(1))
     problem = reference.Problem(
         X=X.tolist(),
         edges=[edges_of(bins, j) for j in range(d)],
