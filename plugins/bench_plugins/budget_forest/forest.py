@@ -1,4 +1,4 @@
-"""Forests of classification trees: class counts in every node, served as an averaged forest."""
+"""Forests of classification trees with class counts in every node, served as their average."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Bill, Features, Prediction, Prices
-from bench_plugins.boosted import prefixes
-from bench_plugins.staged import END, Point, Stage, StagedModel
+from bench_core import Features, Prediction, Prices
+from bench_plugins.peers.linked import LinkedTrees
 from bench_plugins.staged.state import prices_from, prices_state
 
 if TYPE_CHECKING:
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
-
-LEAST = 1e-6
-"""Mean probabilities are served as if at least this, so that their logarithms are finite."""
 
 _ARRAYS = ("start", "feature", "threshold", "left", "right", "missing_left", "counts")
 
@@ -71,33 +67,27 @@ class Forest:
         joined["start"] = np.concatenate([[0], *starts]).astype(np.int32)
         return cls(**joined, features=trees[0].features)
 
-    def ensemble(self) -> Ensemble:
-        """Leaf values are class probabilities: of class 1 for two classes, one output.
+    @property
+    def shares(self) -> Floats:
+        """Class shares of every node (nodes, K); for two classes that of class 1, (nodes, 1)."""
+        shares = self.counts / self.counts.sum(axis=1, keepdims=True)
+        return shares[:, 1:] if self.classes == 2 else shares
 
-        For K > 2 classes tree t stands K times, at t K + k with the probability of class k.
-        """
+    def ensemble(self) -> Ensemble:
+        """The trees; a leaf's value is its own number, the row of ``shares`` it stands for."""
         from bench_trees import Ensemble
 
         leaf = self.feature < 0
-        share = np.where(leaf[:, None], self.counts / self.counts.sum(axis=1, keepdims=True), 0.0)
-        values = [share[:, 1]] if self.classes == 2 else list(share.T)
-        copies, sizes = len(values), np.diff(self.start)
-        nodes = np.split(np.arange(len(self.feature)), self.start[1:-1])
-        source = np.concatenate([np.tile(tree, copies) for tree in nodes])
-        start = np.concatenate([[0], np.cumsum(np.repeat(sizes, copies))]).astype(np.int32)
-        shift = np.repeat(start[:-1] - np.repeat(self.start[:-1], copies), np.diff(start))
-        which = np.repeat(np.tile(np.arange(copies), self.trees), np.diff(start))
-        leaf = leaf[source]
         return Ensemble(
-            start=start,
-            feature=self.feature[source],
-            threshold=self.threshold[source],
-            left=np.where(leaf, -1, self.left[source] + shift).astype(np.int32),
-            right=np.where(leaf, -1, self.right[source] + shift).astype(np.int32),
-            missing_left=self.missing_left[source],
-            value=np.array(values)[which, source],
-            output=np.tile(np.arange(copies), self.trees).astype(np.int32),
-            base=np.zeros(copies),
+            start=self.start,
+            feature=self.feature,
+            threshold=self.threshold,
+            left=self.left,
+            right=self.right,
+            missing_left=self.missing_left,
+            value=np.where(leaf, np.arange(len(leaf)), 0).astype(np.float64),
+            output=np.zeros(self.trees, dtype=np.int32),
+            base=np.zeros(1 if self.classes == 2 else self.classes),
             features=self.features,
         )
 
@@ -111,28 +101,29 @@ class Forest:
         return cls(**{n: np.asarray(state[n]) for n in _ARRAYS}, features=int(state["features"]))
 
 
+def share_counts(forest: Forest, leaves: Floats) -> Forest:
+    """The forest with these class counts (L, K) in its leaves and their sums in the nodes above."""
+    counts = np.zeros((len(forest.feature), leaves.shape[1]))
+    counts[forest.feature < 0] = leaves
+    for u in np.flatnonzero(forest.feature >= 0)[::-1]:
+        counts[u] = counts[forest.left[u]] + counts[forest.right[u]]
+    return replace(forest, counts=counts)
+
+
 @dataclass(frozen=True, eq=False)
 class ForestModel:
-    """The mean class probability of a forest's leaves, as log-odds or, for K > 2, logarithms.
+    """The mean class shares of a forest's leaves, as log-odds or, for K > 2, logarithms.
 
-    Operating points are growing numbers of trees. Bills are those of ``StagedModel``.
+    Operating points are growing numbers of trees. ``facts`` are JSON values the learner wants kept.
     """
 
     forest: Forest
     prices: Prices
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def loss(self) -> str:
-        """What scores are in terms of."""
-        return "logistic" if self.forest.classes == 2 else "softmax"
-
     def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """One prediction per number of trees; ``features.X`` is (n, d)."""
-        for sums in self._sums.predict_path(features):
-            trees = int(sums.point["trees"])
-            bills = {name: self._once(bill) for name, bill in sums.bills.items()}
-            yield Prediction(sums.point, log_odds(sums.scores / trees), bills)
+        """One prediction per reported number of trees; ``features.X`` is (n, d)."""
+        return self._served.predict_path(features)
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
@@ -147,36 +138,12 @@ class ForestModel:
         return cls(Forest.from_state(trees), prices_from(state), state["facts"])
 
     @cached_property
-    def _copies(self) -> int:
-        """How often each tree stands in the ensemble that is walked."""
-        return 1 if self.forest.classes == 2 else self.forest.classes
-
-    @cached_property
-    def _sums(self) -> StagedModel:
-        """The forest as stages that carry: sums of leaf probabilities at each reported prefix."""
-        ends = prefixes(self.forest.trees)
-        starts = np.concatenate([[0], ends[:-1]])
-        stages = [
-            Stage(
-                entries=np.arange(a * self._copies, b * self._copies, dtype=np.int64),
-                weights=np.ones((b - a) * self._copies),
-                bias=np.zeros(self._copies),
-                carry=k > 0,
-                then=END if k == len(ends) - 1 else k + 1,
-            )
-            for k, (a, b) in enumerate(zip(starts, ends, strict=True))
-        ]
-        points = [Point(k, {"trees": int(end)}) for k, end in enumerate(ends)]
-        return StagedModel(stages, points, self.prices, self.forest.ensemble())
-
-    def _once(self, bill: Bill) -> Bill:
-        """Copies of one tree for several classes are evaluated, and paid, once."""
-        if self._copies == 1:
-            return bill
-        return replace(bill, splits=bill.splits / self._copies, trees=bill.trees / self._copies)
-
-
-def log_odds(mean: Floats) -> Floats:
-    """Of mean probabilities: log-odds (n,), or logarithms (n, K) for K > 2 classes."""
-    p = np.clip(mean, LEAST, 1 - LEAST)
-    return np.log(p) if mean.ndim == 2 else np.log(p) - np.log1p(-p)
+    def _served(self) -> LinkedTrees:
+        return LinkedTrees.of(
+            self.forest.ensemble(),
+            self.prices,
+            vectors=self.forest.shares,
+            average=True,
+            link="probability",
+            facts={},
+        )

@@ -14,10 +14,10 @@ from bench_core import (
     InputError,
     Prices,
     Task,
-    UsageError,
     param,
 )
 from bench_plugins.boosted import LossPrices
+from bench_plugins.budget_forest.adopt import forest_of
 from bench_plugins.budget_forest.forest import Forest, ForestModel
 from bench_plugins.budget_forest.problem import Bools, Problem, build, errors, inner_nodes
 from bench_plugins.budget_forest.rf import BudgetRF
@@ -67,8 +67,8 @@ class BudgetPrune:
 
         if len(valid) == 0:
             raise InputError(f"{self.name}: it needs validation rows to count their cost")
-        forest = forest_of(self.base, context.fitted(self.base))
         with workers(context.threads) as crew:
+            forest = forest_of(self.base, context.fitted(self.base), train, crew)
             money = LossPrices.of(prices, self.tradeoff, constant_error(forest))
             problem = build(forest, valid, prices, money, crew)
             kept, facts = self._solved(problem, crew, context)
@@ -106,17 +106,6 @@ class BudgetPrune:
         return stream(
             problem, crew, tolerance=self.tolerance, passes=self.iterations, progress=progress
         )
-
-
-def forest_of(base: BudgetedLearner, model: Any) -> Forest:
-    """The forest of a model. Raises UsageError where it has none."""
-    forest = getattr(model, "forest", None)
-    if not isinstance(forest, Forest):
-        raise UsageError(
-            f"budget-prune: base {base.name!r} has no forest of classification trees with counts "
-            "of training rows; choose budget-rf or random-forest"
-        )
-    return forest
 
 
 def constant_error(forest: Forest) -> float:

@@ -38,6 +38,7 @@ class BudgetRF:
         "bench_trees",
         "bench_plugins.staged",
         "bench_plugins.boosted",
+        "bench_plugins.peers.linked",
         "bench_plugins.budget_forest",
     )
 

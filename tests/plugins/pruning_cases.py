@@ -1,0 +1,114 @@
+"""The pruning of a forest as its linear program, and as every choice of leaves in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from bench_core import Examples, Prices
+
+
+def way(forest: Any, tree: int, row: Any) -> list[int]:
+    """The nodes a row passes in a tree, root to leaf."""
+    nodes = [int(forest.start[tree])]
+    while (f := forest.feature[nodes[-1]]) >= 0:
+        at = nodes[-1]
+        left = forest.missing_left[at] if np.isnan(row[f]) else row[f] <= forest.threshold[at]
+        nodes.append(int((forest.left if left else forest.right)[at]))
+    return nodes
+
+
+def program_value(forest: Any, valid: Examples, prices: Prices, tau: float) -> float:
+    """The optimum of the linear program, by HiGHS: mean tree error + tau x mean cost of a row.
+
+    Variables: z per node, then w per (row, sensor), then v per (row, tree): the root is kept.
+    """
+    from scipy.optimize import linprog
+
+    nodes, n, s = len(forest.feature), len(valid), prices.sensors
+    share = valid.weights / valid.weights.sum()
+    cost = np.zeros(nodes + n * s)
+    wrong = forest.counts.sum(axis=1) - forest.counts.max(axis=1)
+    cost[:nodes] = wrong / forest.counts[forest.start[:-1]].sum()
+    cost[nodes:] = tau * (share[:, None] * prices.sensor).ravel()
+    constant = 0.0
+    equal, above = [], []
+    for tree in range(forest.trees):
+        for i, row in enumerate(valid.X):
+            passed = way(forest, tree, row)
+            for depth, node in enumerate(passed[:-1]):
+                pays = prices.split * prices.multiplier[forest.feature[node]]
+                pays += prices.tree if depth == 0 else 0.0
+                constant += tau * share[i] * pays  # unless z = 1 here or above
+                cost[passed[: depth + 1]] -= tau * share[i] * pays
+                for sensor in prices.of(int(forest.feature[node])):
+                    line = np.zeros(len(cost))
+                    line[passed[: depth + 1]] = -1
+                    line[nodes + i * s + sensor] = -1
+                    above.append(line)
+        for leaf in range(forest.start[tree], forest.start[tree + 1]):
+            if forest.feature[leaf] < 0:
+                line = np.zeros(len(cost))
+                line[lineage(forest, leaf)] = 1
+                equal.append(line)
+    found = linprog(
+        cost,
+        A_ub=np.array(above) if above else None,
+        b_ub=-np.ones(len(above)) if above else None,
+        A_eq=np.array(equal),
+        b_eq=np.ones(len(equal)),
+        bounds=(0, 1),
+        method="highs",
+    )
+    assert found.status == 0, found.message
+    return float(found.fun) + constant
+
+
+def lineage(forest: Any, node: int) -> list[int]:
+    """A node and all above it."""
+    found = [node]
+    while True:
+        parents = np.flatnonzero((forest.left == found[-1]) | (forest.right == found[-1]))
+        if len(parents) == 0:
+            return found
+        found.append(int(parents[0]))
+
+
+def value_of(forest: Any, kept: set[int], valid: Examples, prices: Prices, tau: float) -> float:
+    """The objective of keeping these inner nodes as splits, counted row by row."""
+    total = 0.0
+    for tree in range(forest.trees):
+        waiting = [int(forest.start[tree])]
+        while waiting:
+            node = waiting.pop()
+            if node in kept:
+                waiting += [int(forest.left[node]), int(forest.right[node])]
+            else:
+                total += forest.counts[node].sum() - forest.counts[node].max()
+    total /= forest.counts[forest.start[:-1]].sum()
+    share = valid.weights / valid.weights.sum()
+    for i, row in enumerate(valid.X):
+        bought: set[int] = set()
+        paid = 0.0
+        for tree in range(forest.trees):
+            for depth, node in enumerate(way(forest, tree, row)):
+                if node not in kept:
+                    break
+                bought |= {int(k) for k in prices.of(int(forest.feature[node]))}
+                paid += prices.split * prices.multiplier[forest.feature[node]]
+                paid += prices.tree if depth == 0 else 0.0
+        total += tau * share[i] * (paid + sum(prices.sensor[k] for k in bought))
+    return float(total)
+
+
+def all_prunings(forest: Any) -> Iterator[set[int]]:
+    """Every set of inner nodes that holds the parents of its members."""
+    inner = [int(u) for u in np.flatnonzero(forest.feature >= 0)]
+    above = {u: set(lineage(forest, u)[1:]) for u in inner}
+    for chosen in product((False, True), repeat=len(inner)):
+        kept = {u for u, yes in zip(inner, chosen, strict=True) if yes}
+        if all(above[u] <= kept for u in kept):
+            yield kept
