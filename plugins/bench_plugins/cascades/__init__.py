@@ -22,9 +22,9 @@ detection", CVPR 2007 [formulas as in its patent]. With y = +-1 and e_ik = 1 - y
 (means over rows): one stage must reject a negative, all must pass a positive. It knows no cost.
 
 When serving, a row is rejected as soon as what it can still reach is below a threshold: p_i so far
-for soft-cascade, the smallest f_ik so far for and-or. Both only fall from stage to stage, so
-no row that would end above the threshold is ever rejected. Every threshold is an operating
-point of the one fit; the last point is the model that rejects nobody.
+for soft-cascade, the smallest f_ik so far for and-or (papers: 0). Both only fall from stage to
+stage, so no row that would end above the threshold is ever rejected. Every threshold is an
+operating point of the one fit; the last point is the model that rejects nobody.
 
 Departures
 - That serving rule, and the sweep, are ours. Cronus' authors drew AND-OR's curve by its weights.
@@ -40,8 +40,9 @@ Departures
 - A stage pays for all its trees' features, whatever path a row takes (as the papers do); what is
   reported is what rows pay.
 - Ranking: positive means a grade of at least ``relevant_grade``. Rejected documents rank below all
-  others, by stage and then by score. Binary scores of and-or are fitted to log-odds on the
-  training rows by a rising line.
+  others, by stage and then by score. Scores are the log-odds of p_i for soft-cascade. For and-or
+  they are the last stage's in ranking, else the smallest f_ik, turned into log-odds by a rising line
+  fitted on the training rows.
 """
 
 from __future__ import annotations

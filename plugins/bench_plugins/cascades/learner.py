@@ -38,7 +38,6 @@ class _Cascade:
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     code: ClassVar[tuple[str, ...]] = _CODE
-    combine: ClassVar[str]
 
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
         GBRT(), "learner whose boosted trees are put into stages"
@@ -102,7 +101,8 @@ class _Cascade:
             "trees_per_stage": [len(own) for own in chosen],
             "cost_per_stage": cost.tolist(),
         }
-        return self._served(fitted, designs, ensemble, prices, line, facts)
+        combine = self._combine(context.task)
+        return self._served(fitted, designs, ensemble, prices, line, combine, facts)
 
     def _served(
         self,
@@ -111,6 +111,7 @@ class _Cascade:
         ensemble: Ensemble,
         prices: Prices,
         line: tuple[float, float],
+        combine: str,
         facts: dict[str, Any],
     ) -> ExitPath:
         """The stages as a chain, left below each threshold. Scores are a + b f by ``line``."""
@@ -135,7 +136,7 @@ class _Cascade:
             rule=Rule("score", np.repeat(bars[:, None], count - 1, axis=1)),
             points=[{"threshold": float(t)} for t in thresholds],
             full={"stages": count},
-            combine=self.combine,
+            combine=combine,
         )
 
     def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
@@ -143,6 +144,9 @@ class _Cascade:
 
     def _bars(self, thresholds: Floats) -> Floats:
         return thresholds
+
+    def _combine(self, task: Task) -> str:
+        raise NotImplementedError
 
     def _line(
         self, scores: Floats, positive: Bools, share: Floats, task: Task
@@ -155,7 +159,6 @@ class SoftCascade(_Cascade):
     """A cascade of given stages that maximises likelihood less expected cost."""
 
     name: ClassVar[str] = "soft-cascade"
-    combine: ClassVar[str] = "and"
 
     tradeoff: float = param(0.5, "price of all features in units of the constant's training loss")
     thresholds: tuple[float, ...] = param(
@@ -177,6 +180,9 @@ class SoftCascade(_Cascade):
         unit = prices.everything
         return Soft(positive, share, cost, self.tradeoff * constant / unit if unit > 0 else 0.0)
 
+    def _combine(self, task: Task) -> str:
+        return "and"
+
     def _bars(self, thresholds: Floats) -> Floats:
         return np.asarray(np.log(thresholds) - np.log1p(-thresholds))
 
@@ -186,7 +192,6 @@ class AndOr(_Cascade):
     """A cascade of given stages: one must reject a negative, all must pass a positive."""
 
     name: ClassVar[str] = "and-or"
-    combine: ClassVar[str] = "min"
 
     positive_weight: float | None = param(
         None, "weight of a positive's loss (nu), a negative's is 1; none: classes weigh alike"
@@ -208,6 +213,10 @@ class AndOr(_Cascade):
         return Hinges(
             positive, share, alike if self.positive_weight is None else self.positive_weight
         )
+
+    def _combine(self, task: Task) -> str:
+        # who passed all gates is ranked by the last stage: a weak one would tie most of them
+        return "min" if task is Task.BINARY else "last"
 
     def _line(
         self, scores: Floats, positive: Bools, share: Floats, task: Task
