@@ -30,8 +30,8 @@ LEARNERS = [
     LightGBMCEGB(trees=15, tradeoff=0.05),
     LightGBMCEGB(trees=15, tradeoff=0.05, acquisition="all-rows"),
     XGBoost(trees=15),
-    CatBoost(trees=15, tradeoff=0.02),
-    CatBoost(trees=15, tradeoff=0.02, grow="SymmetricTree", acquisition="per-row"),
+    CatBoost(trees=15, tradeoff=0.02, acquisition="all-rows"),
+    CatBoost(trees=15, tradeoff=0.02, grow="SymmetricTree"),
     RandomForest(trees=15),
 ]
 BOOSTED = LEARNERS[:-1]
@@ -129,7 +129,7 @@ ONE_SPLIT = [
     LightGBMCEGB(trees=1, leaves=2, min_rows=1, acquisition="all-rows", learning_rate=1.0),
     LightGBMCEGB(trees=1, leaves=2, min_rows=1, learning_rate=1.0),
     CatBoost(trees=1, depth=1, min_rows=1, l2=0.0, learning_rate=1.0),
-    CatBoost(trees=1, depth=1, min_rows=1, l2=0.0, learning_rate=1.0, acquisition="per-row"),
+    CatBoost(trees=1, depth=1, min_rows=1, l2=0.0, learning_rate=1.0, acquisition="all-rows"),
 ]
 
 

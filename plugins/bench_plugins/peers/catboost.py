@@ -80,7 +80,7 @@ class CatBoost:
         "Depthwise", "growing policy; symmetric trees split whatever it costs"
     )
     acquisition: Literal["per-row", "all-rows"] = param(
-        "all-rows", "who pays for a feature: each row that needs it, or all at its first use"
+        "per-row", "who pays for a feature: each row that needs it, or all at its first use"
     )
     loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
         "auto", "loss; auto: squared, for classes logistic or softmax"

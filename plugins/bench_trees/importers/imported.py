@@ -143,14 +143,15 @@ def at_most(threshold: Any) -> NDArray[np.float32]:
     exact = np.asarray(threshold, dtype=np.float64)
     with np.errstate(over="ignore"):
         rounded = exact.astype(np.float32)
-    lower = np.nextafter(rounded, np.float32(-np.inf))
+        lower = np.nextafter(rounded, np.float32(-np.inf))
     return np.where(rounded.astype(np.float64) > exact, lower, rounded).astype(np.float32)
 
 
 def below(threshold: Any) -> NDArray[np.float32]:
     """The float32 just below each float32: ``x <= below(t)`` is ``x < t``."""
     limits = np.asarray(threshold, dtype=np.float32)
-    return np.nextafter(limits, np.float32(-np.inf)).astype(np.float32)
+    with np.errstate(over="ignore"):
+        return np.nextafter(limits, np.float32(-np.inf)).astype(np.float32)
 
 
 def interleaved(output: Sequence[int], outputs: int) -> list[int]:

@@ -65,25 +65,35 @@ def _averaged(estimator: Any, classes: int) -> Imported:
     columns = estimator.classes_.astype(np.int64)
     width = max(classes, int(columns.max()) + 1, 2)
     shares = [_shares(t.tree_, columns, width) for t in trees]
-    rows, number = np.unique(np.concatenate(shares), axis=0, return_inverse=True)
+    vectors, number = _distinct(np.concatenate(shares))
     ends = np.cumsum([len(s) for s in shares])[:-1]
-    grown = [
-        _tree(t.tree_, own.astype(np.float64))
-        for t, own in zip(trees, np.split(number.reshape(-1), ends), strict=True)
-    ]
-    kind, vectors = ("binary", rows[:, 1:]) if width == 2 else ("multiclass", rows)
+    grown = []
+    for tree, own in zip(trees, np.split(number, ends), strict=True):
+        value = np.zeros(tree.tree_.node_count)
+        value[tree.tree_.children_left < 0] = own
+        grown.append(_tree(tree.tree_, value))
     ensemble = flat(grown, [0] * len(trees), np.zeros(vectors.shape[1]), features)
+    kind = "binary" if width == 2 else "multiclass"
     return Imported(
         ensemble, kind, "scikit-learn", vectors=vectors, average=True, link="probability"
     )
 
 
 def _shares(tree: Any, columns: NDArray[np.int64], width: int) -> Floats:
-    """Class shares of every node, (nodes, K)."""
-    counts = tree.value[:, 0, :]
+    """Class shares of every leaf, (leaves, K)."""
+    counts = tree.value[tree.children_left < 0, 0, :]
     found = np.zeros((len(counts), width))
     found[:, columns] = counts / counts.sum(axis=1, keepdims=True)
     return found
+
+
+def _distinct(shares: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """The rows that differ, of two classes the share of the second, and which one each is."""
+    if shares.shape[1] == 2:
+        values, number = np.unique(shares[:, 1], return_inverse=True)
+        return values[:, None], number.reshape(-1)
+    rows, number = np.unique(shares, axis=0, return_inverse=True)
+    return rows, number.reshape(-1)
 
 
 def _tree(tree: Any, value: Floats, scale: float = 1.0) -> Tree:
