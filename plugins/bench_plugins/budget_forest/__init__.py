@@ -47,7 +47,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bench_core import BudgetedLearner, hookimpl
-from bench_plugins.boosted import bench_warm_up as warm_up_trees
+from bench_plugins import boosted
 from bench_plugins.budget_forest.prune import BudgetPrune
 from bench_plugins.budget_forest.rf import BudgetRF
 
@@ -63,7 +63,7 @@ def bench_learners() -> Sequence[type[BudgetedLearner]]:
 @hookimpl
 def bench_warm_up(say: Callable[[str], None]) -> None:
     """Compile the kernels of trees and forests where no earlier run has."""
-    warm_up_trees(say)
+    boosted.bench_warm_up(say)
     from bench_plugins.budget_forest.warmup import warm_up
 
     warm_up(say)

@@ -70,7 +70,7 @@ class Forest:
     @property
     def shares(self) -> Floats:
         """Class shares of every node (nodes, K); for two classes that of class 1, (nodes, 1)."""
-        shares = self.counts / self.counts.sum(axis=1, keepdims=True)
+        shares: Floats = self.counts / self.counts.sum(axis=1, keepdims=True)
         return shares[:, 1:] if self.classes == 2 else shares
 
     def ensemble(self) -> Ensemble:
