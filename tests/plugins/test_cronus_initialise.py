@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_plugins.cronus.initialise import StageCost, initialise, passing_threshold, solve_stage
-from bench_plugins.cronus.normal import normal_equations
+from bench_plugins.cronus.initialise import (
+    StageCost,
+    initialise,
+    passing_threshold,
+    solve_screened,
+    stage_loss,
+)
+from bench_plugins.cronus.learner import one_blas_thread
+from bench_plugins.cronus.normal import Growing, normal_equations
 from bench_plugins.cronus.objective import Cascade, FloatArray, Penalty, Problem
 from bench_plugins.cronus.optimise import position
 from cronus_cases import problem
 
 CUT = 1e-4
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in a fit; several spin where the machine is busy."""
+    with one_blas_thread():
+        yield
 
 
 def single(p: Problem, lam: float, rho: float, cut_off: float = CUT) -> Cascade:
@@ -25,6 +40,11 @@ def single(p: Problem, lam: float, rho: float, cut_off: float = CUT) -> Cascade:
 def cascaded(p: Problem, lam: float, rho: float, stages: int = 4, **changed: Any) -> Cascade:
     how: dict[str, Any] = {"delta": 1.3, "drop": 0.15, "cut_off": CUT, "iterations": 500}
     return initialise(p, Penalty(lam, np.full(stages, rho)), **{**how, **changed})
+
+
+def solved(p: Problem, cost: StageCost, cut_off: float = CUT) -> FloatArray:
+    start = np.zeros(p.trees)
+    return solve_screened(p, Growing(p, p.weight), cost, start, cut_off=cut_off, iterations=2000)
 
 
 def least_squares(p: Problem) -> tuple[FloatArray, float]:
@@ -53,6 +73,31 @@ def test_with_rho_alone_a_single_stage_is_the_lasso() -> None:
     assert 0 < (lasso.coef_ == 0).sum() < 12
     assert ((c.weights[0] == 0) == (lasso.coef_ == 0)).all()
     np.testing.assert_allclose(c.weights[0], lasso.coef_, atol=1e-4)
+
+
+def test_the_lasso_is_found_where_many_trees_wait_outside_the_working_set() -> None:
+    from sklearn.linear_model import Lasso
+
+    p = problem(seed=3, n=500, trees=700)
+    c = single(p, lam=0.0, rho=0.02)
+    lasso = Lasso(alpha=0.02 / p.weight.sum(), tol=1e-10, max_iter=100000)
+    lasso.fit(p.columns.T.astype(float), p.y, sample_weight=p.weight)
+    assert 20 < np.count_nonzero(lasso.coef_) < 200
+    np.testing.assert_allclose(c.weights[0], lasso.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("lam", [1e-4, 1e-3])
+def test_the_working_set_it_starts_from_does_not_matter(lam: float) -> None:
+    p = problem(seed=4, n=500, trees=400, sensors=40)
+    cost = StageCost(rho=0.01, lam=lam, arriving=1.0, before=np.zeros(400))
+    few, everything = (
+        solve_screened(p, Growing(p, p.weight), cost, start, cut_off=1e-5, iterations=500)
+        for start in (np.zeros(400), np.ones(400))
+    )
+    normal = normal_equations(p, p.weight)
+    losses = [stage_loss(p, normal, cost, w) for w in (few, everything)]
+    assert 0 < np.count_nonzero(few) < 300
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
 def by_general_solver(p: Problem, cost: StageCost) -> tuple[float, FloatArray]:
@@ -108,7 +153,7 @@ def test_a_stage_is_the_optimum_of_a_general_convex_solver(
     before = used * rng.random(5) * (rng.random(5) < 0.5)
     cost = StageCost(rho=0.004, lam=0.004, arriving=arriving, before=before)
     normal = normal_equations(p, p.weight)
-    found = solve_stage(p, normal, cost, cut_off=1e-6, iterations=2000)
+    found = solved(p, cost, cut_off=1e-6)
     squares = before + (arriving * found) ** 2
     price = p.tree_cost @ np.sqrt(squares) + p.sensor_cost @ np.sqrt(p.needs @ squares)
     value = normal.loss(found) + cost.rho * np.abs(found).sum() + cost.lam * price
@@ -214,9 +259,8 @@ def test_a_tree_of_an_earlier_stage_is_cheaper_than_its_unbought_twin() -> None:
         sensor_cost=np.array([5.0, 5.0]),
         needs=np.eye(2),
     )
-    normal = normal_equations(twins, twins.weight)
     cost = StageCost(rho=0.0, lam=0.005, arriving=0.5, before=np.array([0.3, 0.0]))
-    found = solve_stage(twins, normal, cost, cut_off=CUT, iterations=500)
+    found = solved(twins, cost)
     assert found[0] != 0
     assert found[1] == 0
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from bench_plugins.cronus import optimise as module
 from bench_plugins.cronus.initialise import initialise
+from bench_plugins.cronus.learner import one_blas_thread
 from bench_plugins.cronus.objective import Cascade, Penalty, Problem
 from bench_plugins.cronus.optimise import Settings, improve_stage, optimise, position
 from cronus_cases import cascade, problem
@@ -13,6 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 CUT = 1e-4
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in a fit; several spin where the machine is busy."""
+    with one_blas_thread():
+        yield
 
 
 def warm(p: Problem, penalty: Penalty) -> Cascade:

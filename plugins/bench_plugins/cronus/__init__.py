@@ -18,7 +18,10 @@ Departures:
 - lambda_k = lambda delta^(K-k). The printed rule (lambda_1 = lambda delta^-K, then falling)
   contradicts its own text, which inflates early stages and reaches lambda at the last.
 - Tree weights below ``cut_off`` are set to exact zeros, before any cost is counted: re-weighted
-  least squares only approaches zero. In the initialisation the others are then fitted once more.
+  least squares only approaches zero.
+- Stages of the initialisation are solved on working sets of trees, which grow until the optimality
+  conditions hold for all trees. The cut-off applies in every iteration; a tree whose weight falls
+  below it is given a second chance where the loss would fall with it.
 - Columns that are constant on the rows that reach a stage are left out of it. A singular Gram
   matrix gets the smallest sufficient jitter of 1e-10, 1e-8, ... of its diagonal.
 - A stage of the initialisation that ends without trees gets an accept-all threshold at once,

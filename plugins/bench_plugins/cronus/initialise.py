@@ -2,6 +2,7 @@
 
 Every stage is fitted as if it were the last: a reweighted least-squares iteration, eq. (13) and
 (14), on a Gram matrix that is built once. With one stage this is the single-stage method, eq. (7).
+Only trees that can have a weight take part: see ``screening``.
 """
 
 from __future__ import annotations
@@ -11,11 +12,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench_plugins.cronus.normal import Normal, normal_equations, solve_positive
-from bench_plugins.cronus.objective import Cascade, FloatArray, Penalty, Problem, sigmoid
+from bench_plugins.cronus.normal import Growing, Normal, solve_positive
+from bench_plugins.cronus.objective import (
+    Cascade,
+    FloatArray,
+    IntArray,
+    Penalty,
+    Problem,
+    relaxed_cost,
+    sigmoid,
+)
+from bench_plugins.cronus.screening import entering, gradient
 
 _FORGET = 1e-3
 """A weight below this part of the cut-off leaves the iteration for good."""
+_SLACK = 1e-3
+"""A tree enters only if its gradient outweighs its price by this share."""
+_ROUGH, _FINE = 1e-4, 1e-9
+"""Re-weighting ends when the loss falls by less than this share; roughly while trees still join."""
+_FIRST = 256
+"""Trees that may join a working set at once, or as many as are in it already."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,28 +47,57 @@ class StageCost:
     before: FloatArray
 
 
-def solve_stage(
+def solve_screened(
     problem: Problem,
-    normal: Normal,
+    growing: Growing,
     cost: StageCost,
+    start: FloatArray,
     *,
     cut_off: float,
     iterations: int,
 ) -> FloatArray:
-    """The minimiser of the stage's convex loss, weights (T,), small ones EXACT zeros.
+    """The minimiser of the stage's convex loss over all trees, weights (T,), small ones EXACT
+    zeros: re-weighting on a working set that grows until no tree outside it could help.
 
-    Starts at the boosted model itself (all weights 1), where every term is smooth. A weight
-    that falls below ``cut_off / 1000`` stays at zero, which shrinks the system to solve; at the
-    end all below ``cut_off`` become zero and the others are fitted once more.
+    Begins with the trees that have a weight in ``start`` (T,) or in earlier stages. A weight that
+    falls below ``cut_off`` becomes zero at once, which shrinks the system to solve; each such tree
+    is given a second chance where the loss would still fall with it.
     """
-    weights = np.zeros(problem.trees)
-    weights[normal.trees] = 1.0
-    weights = _reweight(problem, normal, cost, weights, cut_off, iterations)
-    kept = np.where(np.abs(weights) >= cut_off, weights, 0.0)
-    if kept.any() and not np.array_equal(kept, weights):
-        kept = _reweight(problem, normal, cost, kept, cut_off, iterations)
-        kept[np.abs(kept) < cut_off] = 0.0
-    return kept
+    joining = np.flatnonzero((start != 0.0) | (cost.before > 0.0))
+    if cost.rho == 0.0 and cost.lam == 0.0:
+        joining = np.arange(problem.trees)
+    weights = start.copy()
+    chances = np.full(problem.trees, 2)
+    gain = _ROUGH
+    while True:
+        growing.grow(joining)
+        chances[joining] -= 1
+        idle = joining[weights[joining] == 0.0]
+        weights[idle] = 1.0  # the boosted model itself, where every term is smooth
+        weights[growing.constant] = 0.0
+        weights = _reweight(problem, growing.normal, cost, weights, cut_off, iterations, gain)
+        joining = _joining(problem, growing, cost, weights)
+        joining = joining[chances[joining] > 0]
+        if len(joining) == 0 and gain == _FINE:
+            return weights
+        if growing.seen[joining].all():
+            gain = _FINE
+
+
+def _joining(problem: Problem, growing: Growing, cost: StageCost, weights: FloatArray) -> IntArray:
+    """The trees at zero that could lower the stage's loss: the strongest, and any already known."""
+    pull = np.abs(gradient(problem, growing, weights))
+    price = cost.lam * cost.arriving * problem.tree_cost * (cost.before == 0.0)
+    excess = pull - (1.0 + _SLACK) * (cost.rho + price) - 0.01 * _SLACK * pull.max(initial=0.0)
+    idle = np.flatnonzero((excess > 0.0) & (weights == 0.0))
+    bought = problem.needs @ (cost.before + weights**2) > 0.0
+    capacity = cost.lam * cost.arriving * problem.sensor_cost * ~bought
+    fresh = np.flatnonzero(capacity)
+    enters = idle[entering(excess[idle], problem.needs[np.ix_(fresh, idle)], capacity[fresh])]
+    unseen = enters[~growing.seen[enters]]
+    most = max(_FIRST, len(growing.normal.trees))
+    strongest = unseen[np.argsort(-excess[unseen], kind="stable")[:most]]
+    return np.concatenate([np.sort(strongest), enters[growing.seen[enters]]])
 
 
 def _reweight(
@@ -62,10 +107,12 @@ def _reweight(
     weights: FloatArray,
     cut_off: float,
     iterations: int,
+    gain: float,
 ) -> FloatArray:
     current = weights.copy()
     if cost.rho == 0.0 and cost.lam == 0.0:  # plain least squares: one solve, nothing to reweight
         iterations = 1
+    before = stage_loss(problem, normal, cost, current)
     for _ in range(iterations):
         active = np.flatnonzero(current[normal.trees])
         trees = normal.trees[active]
@@ -74,12 +121,20 @@ def _reweight(
         ridge = stage_ridge(problem, cost, current)[trees]
         system = normal.gram[np.ix_(active, active)]
         solved = solve_positive(system, ridge, normal.moment[active])
-        before = current[trees]
-        solved[np.abs(solved) < _FORGET * cut_off] = 0.0
-        current[trees] = solved
-        if np.all(np.abs(solved - before) <= 1e-3 * np.abs(solved) + 1e-3 * cut_off):
+        kept = np.abs(solved) >= cut_off
+        current[trees] = np.where(kept, solved, 0.0)
+        after = stage_loss(problem, normal, cost, current)
+        if kept.all() and before - after <= gain * abs(after):
             break
+        before = after
     return current
+
+
+def stage_loss(problem: Problem, normal: Normal, cost: StageCost, weights: FloatArray) -> float:
+    """What a stage treated as the last minimises: eq. (7), or eq. (8) beyond earlier stages."""
+    squares = cost.before + (weights * cost.arriving) ** 2
+    l1 = cost.rho * float(np.abs(weights).sum())
+    return normal.loss(weights[normal.trees]) + l1 + cost.lam * relaxed_cost(problem, squares)
 
 
 def stage_ridge(problem: Problem, cost: StageCost, weights: FloatArray) -> FloatArray:
@@ -139,22 +194,25 @@ def initialise(
     threshold = np.full(stages, -np.inf)
     reach = np.ones(len(problem.y))
     before = np.zeros(problem.trees)
-    normal: Normal | None = None
+    growing: Growing | None = None
     for k in range(stages):
         arriving = float(problem.share @ reach)
         lam = penalty.lam * delta ** (stages - 1 - k)
-        if normal is None:  # nobody has left since the last one was built
-            normal = normal_equations(problem, problem.weight * reach, threads)
+        if growing is None:  # else nobody has left since it was begun
+            growing = Growing(problem, problem.weight * reach, threads)
         cost = StageCost(float(penalty.rho[k]), lam, arriving, before)
-        weights[k] = solve_stage(problem, normal, cost, cut_off=cut_off, iterations=iterations)
-        bias[k] = normal.bias(weights[k][normal.trees])
+        last = weights[k - 1]  # zeros for the first stage
+        weights[k] = solve_screened(
+            problem, growing, cost, last, cut_off=cut_off, iterations=iterations
+        )
+        bias[k] = growing.normal.bias(weights[k][growing.normal.trees])
         before = before + (weights[k] * arriving) ** 2
         if k < stages - 1 and weights[k].any():
             scores = problem.score(weights[k], bias[k])
             target = (1.0 - drop) * arriving
             threshold[k] = passing_threshold(scores, problem.share * reach, problem.slope, target)
             reach = reach * sigmoid(problem.slope * (scores - threshold[k]))
-            normal = None
+            growing = None
         progress(k + 1)
     return Cascade(weights, bias, threshold)
 

@@ -17,7 +17,7 @@ NEGLIGIBLE = 1e-9
 """A row that reaches a stage less surely than this is left out of it."""
 BLOCK = 4096
 """Rows converted to float64 at a time."""
-_PANEL = 512
+_PANEL = 256
 _JITTER = 1e-10
 
 
@@ -50,53 +50,102 @@ class Normal:
 def normal_equations(
     problem: Problem, omega: FloatArray, threads: int = 1, *, centred: bool = True
 ) -> Normal:
-    """``H' Omega H`` and ``H' Omega y`` for row weights omega (n,): about the weighted means, or
-    where there is no constant (not ``centred``) about zero."""
-    rows = np.flatnonzero(omega > NEGLIGIBLE * problem.weight)
-    part, y = omega[rows], problem.y[rows]
-    total = float(part.sum())
-    target = float(part @ y) / total if centred else 0.0
-    blocks = [rows[i : i + BLOCK] for i in range(0, len(rows), BLOCK)]
-    mean = np.zeros(problem.trees)
-    for block in blocks if centred else ():
-        mean += problem.columns[:, block].astype(np.float64) @ omega[block]
-    mean /= total
-    gram = np.zeros((problem.trees, problem.trees))
-    moment = np.zeros(problem.trees)
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        for block in blocks:
-            root = np.sqrt(omega[block])
-            piece = (problem.columns[:, block] - mean[:, None]) * root
-            moment += piece @ (root * (problem.y[block] - target))
-            add_gram(gram, piece, pool)
-    # a column that is constant on these rows differs from its mean by rounding at most
-    varies = gram.diagonal() > total * (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
-    trees = np.flatnonzero(varies).astype(np.int64)
-    return Normal(
-        trees=trees,
-        gram=_mirrored(gram, trees),
-        moment=moment[trees],
-        mean=mean[trees],
-        target=target,
-        spread=0.5 * float(part @ (y - target) ** 2),
-    )
+    """``H' Omega H`` and ``H' Omega y`` of all trees for row weights omega (n,)."""
+    growing = Growing(problem, omega, threads, centred=centred)
+    growing.grow(np.arange(problem.trees))
+    return growing.normal
 
 
-def add_gram(gram: FloatArray, piece: FloatArray, pool: ThreadPoolExecutor) -> None:
-    """Add ``piece @ piece.T`` (c, m) to the lower triangle of ``gram`` (c, c), panel by panel."""
+class Growing:
+    """The normal equations of a stage, for fixed row weights omega (n,), on trees added by and by.
+
+    ``normal`` holds the trees so far that vary on the rows; ``seen`` (T,) marks all that were asked
+    for, ``constant`` (T,) those of them that do not vary. Columns are taken about their weighted
+    means or, where there is no constant (not ``centred``), about zero.
+    """
+
+    def __init__(
+        self, problem: Problem, omega: FloatArray, threads: int = 1, *, centred: bool = True
+    ) -> None:
+        self.problem, self.threads, self.centred = problem, threads, centred
+        self.rows = np.flatnonzero(omega > NEGLIGIBLE * problem.weight)
+        self.omega, self.y = omega[self.rows], problem.y[self.rows]
+        self.total = float(self.omega.sum())
+        self.seen = np.zeros(problem.trees, dtype=bool)
+        self.constant = np.zeros(problem.trees, dtype=bool)
+        target = float(self.omega @ self.y) / self.total if centred else 0.0
+        none = np.zeros(0)
+        self.normal = Normal(
+            trees=np.zeros(0, dtype=np.int64),
+            gram=np.zeros((0, 0)),
+            moment=none,
+            mean=none,
+            target=target,
+            spread=0.5 * float(self.omega @ (self.y - target) ** 2),
+        )
+
+    def grow(self, trees: IntArray) -> None:
+        """Add those of ``trees`` that were not asked for before."""
+        new = trees[~self.seen[trees]]
+        if len(new) == 0:
+            return
+        self.seen[new] = True
+        old, known = self.normal, len(self.normal.trees)
+        every = np.concatenate([old.trees, new])
+        mean = np.concatenate([old.mean, self._means(new)])
+        gram = np.zeros((len(every), len(every)))
+        gram[:known, :known] = old.gram
+        moment = np.concatenate([old.moment, np.zeros(len(new))])
+        with ThreadPoolExecutor(max(1, self.threads)) as pool:
+            for i in range(0, len(self.rows), BLOCK):
+                part = slice(i, i + BLOCK)
+                root = np.sqrt(self.omega[part])
+                piece = self._columns(every, part)
+                piece -= mean[:, None]
+                piece *= root
+                moment[known:] += piece[known:] @ (root * (self.y[part] - old.target))
+                add_gram(gram, piece, pool, known)
+        self.normal = self._varying(every, gram, moment, mean)
+        self.constant[new] = True
+        self.constant[self.normal.trees] = False
+
+    def _columns(self, trees: IntArray, part: slice) -> FloatArray:
+        return self.problem.columns[np.ix_(trees, self.rows[part])].astype(np.float64)
+
+    def _means(self, trees: IntArray) -> FloatArray:
+        mean = np.zeros(len(trees))
+        for i in range(0, len(self.rows) if self.centred else 0, BLOCK):
+            part = slice(i, i + BLOCK)
+            mean += self._columns(trees, part) @ self.omega[part]
+        result: FloatArray = mean / self.total
+        return result
+
+    def _varying(
+        self, trees: IntArray, gram: FloatArray, moment: FloatArray, mean: FloatArray
+    ) -> Normal:
+        # a column that is constant on these rows differs from its mean by rounding at most
+        least = self.total * (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
+        kept = np.flatnonzero(gram.diagonal() > least)
+        lower = np.tril(gram[np.ix_(kept, kept)])
+        return Normal(
+            trees=trees[kept],
+            gram=lower + np.tril(lower, -1).T,
+            moment=moment[kept],
+            mean=mean[kept],
+            target=self.normal.target,
+            spread=self.normal.spread,
+        )
+
+
+def add_gram(gram: FloatArray, piece: FloatArray, pool: ThreadPoolExecutor, known: int = 0) -> None:
+    """Add ``piece @ piece.T`` (c, m) to the lower triangle of ``gram`` (c, c), panel by panel,
+    but for its first ``known`` rows."""
 
     def panel(start: int) -> None:
         stop = min(start + _PANEL, len(piece))
         gram[start:stop, :stop] += piece[start:stop] @ piece[:stop].T
 
-    list(pool.map(panel, range(0, len(piece), _PANEL)))
-
-
-def _mirrored(lower: FloatArray, chosen: IntArray) -> FloatArray:
-    """The chosen rows and columns of a symmetric matrix known by its lower triangle."""
-    part = np.tril(lower[np.ix_(chosen, chosen)])
-    full: FloatArray = part + np.tril(part, -1).T
-    return full
+    list(pool.map(panel, range(known, len(piece), _PANEL)))
 
 
 def solve_positive(gram: FloatArray, ridge: FloatArray, moment: FloatArray) -> FloatArray:
