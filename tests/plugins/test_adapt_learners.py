@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -212,3 +213,17 @@ def test_steering_out_of_range_is_refused_by_name(kind: Any, change: dict[str, A
 def test_the_plugin_offers_all_four_by_name() -> None:
     names = {cls.name for cls in bench_learners()}
     assert names == {"adapt-gbrt", "adapt-l1", "adapt-lin", "adapt-lstsq"}
+
+
+def test_the_picture_of_the_documentation_can_be_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[2] / "docs/learners/adapt.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert "plotly" in (tmp_path / "border.html").read_text()
+    sent = names["sent"]
+    assert sent[:, 150:].mean() > 0.7  # columns are x; the border waves on the right
+    assert sent[:, :60].mean() < 0.3

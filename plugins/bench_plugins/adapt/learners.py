@@ -33,7 +33,7 @@ from bench_plugins.adapt.linear import (
 from bench_plugins.adapt.model import AdaptModel, Answers, Served
 from bench_plugins.adapt.supports import l1_path, nested, spread
 from bench_plugins.boosted import LossPrices, binned, check, constant_loss
-from bench_plugins.gbrt import GBRT
+from bench_plugins.peers.scikit import RandomForest
 from bench_plugins.staged import MOST_POINTS, Point, Stage, StagedModel
 
 CODE = ("bench_plugins.adapt", "bench_plugins.boosted", "bench_plugins.staged", "bench_trees")
@@ -51,11 +51,11 @@ class AdaptGBRT:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    f0: BudgetedLearner = param(GBRT(), F0)  # noqa: RUF009 - a frozen dataclass
-    tradeoff: float = param(0.1, TRADEOFF)
+    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
+    tradeoff: float = param(0.03, TRADEOFF)
     p_full: float | None = param(0.5, P_FULL)
     trees: int = param(100, "boosting rounds, each one tree of f1 and one of g")
-    learning_rate: float = param(0.5, "shrinkage of every tree's output (eta)")
+    learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)")
     depth: int = param(4, "split levels of a tree")
     iterations: int = param(10, "most steps over q")
     gates: int = param(19, "operating points beside the paper's: thresholds of the gate")
@@ -126,7 +126,7 @@ class AdaptLin:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    f0: BudgetedLearner = param(GBRT(), F0)  # noqa: RUF009 - a frozen dataclass
+    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
     tradeoff: float = param(0.01, TRADEOFF + "; it orders the features")
     p_full: float | None = param(0.5, P_FULL)
     supports: int = param(24, "most sets of features tried, each an operating point")
@@ -216,7 +216,7 @@ class AdaptL1:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    f0: BudgetedLearner = param(GBRT(), F0)  # noqa: RUF009 - a frozen dataclass
+    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
     supports: int = param(24, "most sets of features taken from the L1 path")
     gates: int = param(7, "operating points per set: thresholds of the gate")
 
