@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_plugins.boosted import chain
-from trees.lightgbm_models import from_lightgbm
+from bench_trees.importers import from_lightgbm
 
 from bench_core import Features, price_list
 
@@ -71,7 +71,7 @@ def test_a_metered_path_against_bare_prediction(kind: str, figures: dict[str, An
         lightgbm.Dataset(few, y),
         TREES,
     )
-    ensemble = from_lightgbm(booster, FEATURES)
+    ensemble = from_lightgbm(booster.model_to_string()).ensemble
     model = chain(ensemble, price_list(np.ones(FEATURES)), {})
     assert len(model.points) == 100
     last = []

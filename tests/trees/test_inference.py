@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_trees.ensemble import Ensemble
+from bench_trees.importers import from_lightgbm
 from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from trees.lightgbm_models import from_lightgbm
 from trees.random_trees import path, random_ensemble, random_rows
 
 D = 6
@@ -237,6 +237,6 @@ def test_outputs_are_those_of_lightgbm_on_its_own_model() -> None:
     booster = lightgbm.train(
         {"verbose": -1, "num_leaves": 8, "num_threads": 1}, lightgbm.Dataset(X, y), 20
     )
-    ensemble = from_lightgbm(booster, D)
+    ensemble = from_lightgbm(booster.model_to_string()).ensemble
     got = whole(ensemble, X, [20], Needs.plain(D)).scores[0, :, 0]
     assert got.tolist() == booster.predict(X).tolist()
