@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_plugins.cronus.objective import Problem
-from bench_plugins.cstc import ASTC, CSTC, CSTCSingle
+from bench_plugins.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_plugins.cstc.initialise import initialise
 from bench_plugins.cstc.optimise import Settings, optimise
 from bench_plugins.cstc.tree import Penalty, Shape
 from cstc_cases import cost_and_error, learned, synthetic, tradeoff
 
 SEEDS = range(4)
-LETTER = {"base": None, "constant": False}  # phi(x) = x, no constant
-EITHER = [LETTER, {"base": None}]
+LETTER: dict[str, Any] = {"base": None, "constant": False}  # phi(x) = x, no constant
+EITHER: list[dict[str, Any]] = [LETTER, {"base": None}]
 
 
 @pytest.mark.parametrize("how", EITHER, ids=["letter", "constants"])
@@ -123,3 +123,13 @@ def test_the_greedy_tree_solves_it_too(seed: int, rate: float, how: dict[str, An
     )
     assert cost.tolist() == [12.0] * 4000
     assert error < 1e-18
+
+
+def test_a_chain_buys_the_expert_of_the_highest_quadrant_alone() -> None:
+    splits = synthetic(0)
+    cost, error = cost_and_error(
+        learned(CSCC(base=None, tradeoff=tradeoff(splits, 0.08)), splits), splits
+    )
+    highest = (splits.test.X[:, :2] == 1).all(axis=1)
+    assert cost.tolist() == np.where(highest, 12.0, 2.0).tolist()
+    assert error == pytest.approx(0.75, abs=0.06)  # three quadrants keep their variance of 1
