@@ -14,7 +14,7 @@ from commands import BENCH, DATA, QUICK, Run
 MISTAKES = [
     (["runn"], "did you mean run?"),
     (["list", "lerners"], "did you mean learners?"),
-    (["show", "gbrtt"], "did you mean gbrt?"),
+    (["show", "gbrtt"], "did you mean gbrt"),
     (["show", "yahooo", "--kind", "dataset"], "did you mean yahoo"),
     (["run", "--sede", "3"], "--seed"),
     (["-q", "run"], "options come after the verb"),
