@@ -12,6 +12,7 @@ from bench_plugins.early_exit import EarlyExit, Lear, bench_learners
 from bench_plugins.early_exit.learner import exits
 from bench_plugins.gbrt import GBRT
 from bench_plugins.greedy_miser import GreedyMiser
+from bench_plugins.staged import Gate, Point, Stage, StagedModel
 from bench_plugins.staged.bases import prefix_chain
 from bench_plugins.staged.exits import ExitPath
 from bench_plugins.staged.leaving import Rule
@@ -22,12 +23,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_cases import letters
 from staged_cases import random_features
+from test_cronus_real import documents, precision
 from trees.random_trees import random_ensemble, random_rows
 
 from bench_core import Examples, Features, Prices, Queries, Task, UsageError, price_list
 from bench_core.conformance import check_learner
 
 SEEDS = st.integers(0, 2**32)
+NONE = np.zeros(0, dtype=np.int64)
 RULES = ("score", "rank", "capacity", "proximity", "class")
 RANKING_RULES = ("score", "rank", "capacity", "proximity")
 
@@ -157,6 +160,37 @@ def test_capacity_depends_on_the_order_within_the_query_only() -> None:
     for order, bought in (([0, 1], [3, 3]), ([1, 0], [3, 1])):
         one, _ = model.predict_path(Features(rows[order], Queries.from_sizes(np.array([2]))))
         assert one.bills["path"].acquired.unpack().sum(axis=1).tolist() == bought
+
+
+def test_the_model_bill_charges_every_tree_of_the_stages_reached() -> None:
+    one, _ = exits_after_each([[0.5, 2.5]]).predict_path(
+        Features(np.array([[-1, 1, 1], [1, 1, 1]], dtype=np.float32))
+    )
+    bill = one.bills["model"]
+    assert bill.acquired.unpack().sum(axis=1).tolist() == [1, 3]
+    assert np.asarray(bill.splits).tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize(("combine", "expected"), [("last", 1.0), ("min", -2.0), ("and", None)])
+def test_what_a_row_scores_after_two_stages(combine: str, expected: float | None) -> None:
+    stages = [Stage(NONE, np.zeros(0), np.array([b]), then=t) for b, t in ((-2.0, 1), (1.0, -1))]
+    chain = StagedModel(stages, [Point(1, {})], price_list(np.ones(1)))
+    model = ExitPath(chain, Rule("score", np.array([[-9.0]])), [{"t": 0}], {"t": 1}, combine)
+    both = [p.scores[0] for p in model.predict_path(Features(np.zeros((1, 1), np.float32)))]
+    if expected is None:  # the log-odds of the product of both probabilities
+        p = 1 / (1 + np.exp(2.0)) / (1 + np.exp(-1.0))
+        expected = float(np.log(p / (1 - p)))
+    assert both == [pytest.approx(expected, rel=1e-12)] * 2
+
+
+def test_chains_with_gates_are_refused() -> None:
+    stages = [
+        Stage(NONE, np.zeros(0), np.zeros(1), gate=Gate("score", 0.0), then=1),
+        Stage(NONE, np.zeros(0), np.zeros(1)),
+    ]
+    chain = StagedModel(stages, [Point(1, {})], price_list(np.ones(1)))
+    with pytest.raises(ValueError, match="let everybody pass"):
+        ExitPath(chain, Rule("score", np.zeros((1, 1))), [{"t": 0}], {"t": 1})
 
 
 def test_exits_come_every_so_many_trees_and_the_last_is_the_end() -> None:
@@ -316,3 +350,15 @@ def test_on_letters_confident_rows_leave_early_at_no_loss(real_data: Path) -> No
     assert right[0.9] > right[None] - 0.002
     assert mean_cost(found[0.9], at) < 0.7 * mean_cost(found[None], at)
     assert right[0.6] < right[0.7] < right[0.8]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", [EarlyExit(), Lear(sentinels=(10, 20, 40), k=5)])
+def test_on_the_ranking_sample_documents_leave_early_at_no_loss(learner: Any) -> None:
+    train, test, at = documents()
+    base = GBRT(trees=100).fit(train, train, at, Context(Task.RANKING))
+    learner = replace(learner, base=Fixed(base.ensemble))
+    *swept, full = path(learner.fit(train, train, at, Context(Task.RANKING)), test)
+    whole = precision(full.scores, test)
+    as_good = [p for p in swept if precision(p.scores, test) >= whole - 0.005]
+    assert min(mean_cost(p, at) for p in as_good) < 0.85 * mean_cost(full, at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -88,7 +88,7 @@ class EarlyExit:
         facts = {"rule": kind, "spread": spread, "exits": ends}
         context.progress(1, 1)
         return ExitPath(
-            chain=prefix_chain(ensemble, ends, prices, facts),
+            chain=replace(chain, facts=facts),
             rule=Rule(kind, values, self.k),
             points=[{"threshold": float(t)} for t in thresholds],
             full={"trees": ensemble.trees},
