@@ -35,9 +35,11 @@ _HOMES = {
     "Splits": "data",
     "Task": "data",
     "UsageError": "errors",
+    "find_class": "references",
     "hookimpl": "hookspecs",
     "param": "parameters",
     "price_list": "costs",
+    "remember_class": "references",
     "run": "api",
 }
 
@@ -71,6 +73,8 @@ if TYPE_CHECKING:
     from bench_core.protocols import Metric as Metric
     from bench_core.protocols import MetricValues as MetricValues
     from bench_core.protocols import Source as Source
+    from bench_core.references import find_class as find_class
+    from bench_core.references import remember_class as remember_class
 
 
 def __getattr__(name: str) -> Any:

@@ -14,8 +14,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Acquired, Bill, Features, Prediction, Prices
-from bench_core.references import find_class, remember_class
+from bench_core import (
+    Acquired,
+    Bill,
+    Features,
+    Prediction,
+    Prices,
+    find_class,
+    remember_class,
+)
 from bench_plugins.adapt.gating import Floats, full_prediction
 from bench_plugins.staged import StagedModel
 from bench_plugins.staged.state import prices_from, prices_state
