@@ -238,6 +238,13 @@ def test_a_file_that_holds_no_model_is_one_line(
     assert "\n" not in str(error.value)
 
 
+def test_a_model_without_trees_is_one_line(tmp_path: Path) -> None:
+    train = examples(Task.REGRESSION)
+    empty = xgboost.train({"nthread": 1}, xgboost.DMatrix(train.X, train.y), 0)
+    with pytest.raises(InputError, match="no trees"):
+        fit(saved(empty, tmp_path / "m.json"), train, Task.REGRESSION)
+
+
 def test_no_file_and_a_missing_one_are_one_line_each(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--set imported\.file=model\.txt"):
         ImportedModel().stamp()

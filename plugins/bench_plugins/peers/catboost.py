@@ -41,6 +41,7 @@ from bench_plugins.boosted import LossName, LossPrices, bench_warm_up, constant_
 from bench_plugins.peers.common import (
     CODE,
     TASKS,
+    bought_alone,
     check_classes,
     check_ranges,
     peer_errors,
@@ -127,7 +128,7 @@ class CatBoost:
     def _parameters(
         self, loss: str, row: LossPrices, prices: Prices, everybody: int, context: FitContext
     ) -> dict[str, Any]:
-        alone = np.array([row.sensor[prices.of(j)].sum() for j in range(prices.features)])
+        alone = bought_alone(row, prices)
         penalty = {
             "per-row": ("per_object_feature_penalties", alone),
             "all-rows": ("first_feature_use_penalties", everybody * alone),

@@ -9,8 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench_core import Examples, InputError, Queries, Task, UsageError
+from bench_core import Examples, InputError, Prices, Queries, Task, UsageError
+from bench_plugins.boosted import LossPrices
 
 CODE = (
     "bench_trees",
@@ -83,6 +85,11 @@ def check_ranges(learner: Any) -> None:
             raise ValueError(f"{name} must be at least {low} and finite, got {value}")
     if not 0 < getattr(learner, "learning_rate", 1.0) < np.inf:
         raise ValueError(f"learning_rate must be above 0, got {learner.learning_rate}")
+
+
+def bought_alone(row: LossPrices, prices: Prices) -> NDArray[np.float64]:
+    """What each feature costs one row in loss units if nothing else is bought, (d,)."""
+    return np.array([row.sensor[prices.of(j)].sum() for j in range(prices.features)])
 
 
 def group_sizes(train: Examples) -> Any:

@@ -31,6 +31,7 @@ from bench_plugins.boosted import LossName, LossPrices, bench_warm_up, constant_
 from bench_plugins.peers.common import (
     CODE,
     TASKS,
+    bought_alone,
     check_classes,
     check_ranges,
     group_sizes,
@@ -111,16 +112,16 @@ class LightGBMCEGB(LightGBM):
     ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         name, loss = loss_of(context.task, self.loss, context.classes)
         row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
-        alone = [float(row.sensor[prices.of(j)].sum()) for j in range(prices.features)]
+        alone = bought_alone(row, prices)
         everybody = float(train.weights.sum())
         costs: dict[str, Any] = {
             "cegb_tradeoff": 2.0,
             "cegb_penalty_split": float(row.split.mean()),
         }
         if self.acquisition == "per-row":
-            costs["cegb_penalty_feature_lazy"] = alone
+            costs["cegb_penalty_feature_lazy"] = alone.tolist()
         else:
-            costs["cegb_penalty_feature_coupled"] = [everybody * price for price in alone]
+            costs["cegb_penalty_feature_coupled"] = (everybody * alone).tolist()
         return costs, {"tau": row.tau}
 
 

@@ -31,7 +31,7 @@ def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> Served:
     """An imported model under these prices: a ``StagedModel`` where its trees simply add up."""
     facts = {"peer": model.source, **facts}
     plain = model.vectors is None and not model.average and model.link == "identity"
-    if plain or model.ensemble.trees == 0:
+    if plain:
         return chain(model.ensemble, prices, facts)
     return LinkedTrees.of(
         model.ensemble,
@@ -46,6 +46,8 @@ def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> Served:
 def check_fits(model: Imported, task: Task, classes: int, where: str) -> None:
     """Raise InputError where a model is not one for the task."""
     outputs = classes if task is Task.MULTICLASS else 1
+    if model.ensemble.trees == 0:
+        raise InputError(f"{where}: the model has no trees")
     if model.kind not in _KINDS[task]:
         raise InputError(f"{where}: a {model.kind} model cannot do a {task} task")
     if model.outputs != outputs:
