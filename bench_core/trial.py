@@ -296,6 +296,7 @@ def _values(
             means, rows = condense(means, rows)
             metric.append(score.primary[p].astype(np.float32))
             cost.append(means.astype(np.float32))
+            path.forget()
         points = tuple(int(p) for p in kept)
         if points:
             stored.append(
