@@ -18,6 +18,7 @@ from bench_trees.words import LANES, Words, lane
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time
 SMALL = 200_000  # cells below which handing work to other threads costs more than it saves
+DENSE = 4  # with one row in so many the processor itself fetches what comes next
 ROOT = 0
 """The slot of the root's histogram, which outlasts the tree."""
 
@@ -93,8 +94,8 @@ class Candidates:
             for pair in pairs:
                 self._gather(pair.small)
             values, hessians = self.values, self.hessians
-        work = _work([(p.small.begin, p.small.end, p.small.slot, p.slot) for p in pairs])
-        whole = _work([(0, len(values), ROOT, -1)])
+        work = self._work([(p.small.begin, p.small.end, p.small.slot, p.slot) for p in pairs])
+        whole = self._work([(0, len(values), ROOT, -1)])
         slots = np.array([leaf.slot for leaf in leaves], dtype=np.int64)
         table = np.array([leaf.row for leaf in leaves], dtype=np.int64)
         fixed, s = self.fixed, self.settings
@@ -147,7 +148,8 @@ class Candidates:
             self.order.spare[to] = rows
             self.values[to] = (copies[rows] * step if len(copies) else step) << bits
             total += end - begin
-        work = _work([(0, total, scratch, ROOT)])
+        work = self._work([(0, total, scratch, ROOT)])
+        work[:, -1] = True  # whatever their number: they come leaf by leaf
 
         def piece(start: int, stop: int) -> None:
             bins = self._bins(start, stop)
@@ -157,6 +159,11 @@ class Candidates:
                 self._count(start, stop, self.order.spare, self.values, none, work)
 
         self._run(piece, total)
+
+    def _work(self, rows: Sequence[tuple[int, int, int, int]]) -> NDArray[np.int64]:
+        """What ``accumulate`` is to do, with what it is to know of the rows' distance."""
+        n = self.words.shape[1]
+        return np.array([(*row, (row[1] - row[0]) * DENSE < n) for row in rows], np.int64)
 
     def _count(
         self,
@@ -216,8 +223,3 @@ class Candidates:
             cut = np.full(gain.shape, -1, np.int32)
             cut[: len(self.cut)] = self.cut
             self.gain, self.cut = gain, cut
-
-
-def _work(rows: Sequence[tuple[int, int, int, int]]) -> NDArray[np.int64]:
-    """What ``accumulate`` is to do."""
-    return np.array(rows, np.int64)

@@ -112,9 +112,9 @@ def accumulate(
     """Histograms of pairs of siblings, for the eight features of each word in ``groups``.
 
     ``rows``, ``packed`` and ``hessian`` (or none) are in leaf order. A row of ``pairs`` is
-    (begin, end, small, large): sum positions begin:end into slot ``small``; slot ``large`` holds
-    the parent and becomes the sibling (-1: there is none). Feature j's bins are
-    first[j]:first[j+1] of out[slot, channel].
+    (begin, end, small, large, far): sum positions begin:end into slot ``small``; slot ``large``
+    holds the parent and becomes the sibling (-1: there is none); ``far`` says that the rows lie far
+    apart. Feature j's bins are first[j]:first[j+1] of out[slot, channel].
     """
     channels = 1 if len(hessian) == 0 else 2
     step = channels * LANE
@@ -123,7 +123,7 @@ def accumulate(
         for pair in range(len(pairs)):
             begin, end = pairs[pair, 0], pairs[pair, 1]
             small, large = pairs[pair, 2], pairs[pair, 3]
-            far = 2 * (end - begin) < words.shape[1]
+            far = pairs[pair, 4] != 0
             if channels == 1:
                 _add_packed(words[g], rows[begin:end], packed[begin:end], far, table)
             else:

@@ -19,18 +19,37 @@ def count_unpaid(
 
     ``multiplicity`` (n,), or (0,) where all are 1.
     """
-    plain = len(multiplicity) == 0
-    for k in sensors:
-        bits = paid[k]
-        owing = np.int64(0)
-        if plain:
-            for r in rows:
-                owing += np.int64(~(bits[r >> 6] >> np.uint64(r & 63)) & np.uint64(1))
-        else:
+    if len(multiplicity) > 0:
+        for k in sensors:
+            bits = paid[k]
+            owing = np.int64(0)
             for r in rows:
                 if not (bits[r >> 6] >> np.uint64(r & 63)) & np.uint64(1):
                     owing += multiplicity[r]
+            out[k] = owing
+        return
+    own = np.zeros(paid.shape[1], np.uint64)
+    for r in rows:
+        own[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
+    for k in sensors:
+        bits = paid[k]
+        owing = np.int64(0)
+        for w in range(len(own)):
+            owing += _ones(own[w] & ~bits[w])
         out[k] = owing
+
+
+@njit(cache=True, nogil=True)
+def _ones(word: np.uint64) -> np.int64:
+    """How many bits are set: counts of 2, 4 and 8 bits side by side, then their sum."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    pairs = np.uint64(0x3333333333333333)
+    word = (word & pairs) + ((word >> np.uint64(2)) & pairs)
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    word += word >> np.uint64(8)
+    word += word >> np.uint64(16)
+    word += word >> np.uint64(32)
+    return np.int64(word & np.uint64(127))
 
 
 @njit(cache=True, nogil=True)

@@ -43,10 +43,10 @@ def test_both_children_have_the_sums_of_a_plain_loop(
     out = np.zeros((2, 2 if hessians else 1, 5 * d), np.int64)
     cut = n // 3
     accumulate(
-        words, rows, packed, hessian, np.array([[0, n, 0, -1]]), groups, first, out
+        words, rows, packed, hessian, np.array([[0, n, 0, -1, 0]]), groups, first, out
     )  # the parent, in slot 0
     accumulate(
-        words, rows, packed, hessian, np.array([[0, cut, 1, 0]]), groups, first, out
+        words, rows, packed, hessian, np.array([[0, cut, 1, 0, 1]]), groups, first, out
     )  # a child in slot 1, its sibling takes slot 0
     for channel, values in enumerate([packed, hessian][: 2 if hessians else 1]):
         small = naive(codes, values[:cut], rows[:cut], first)
@@ -60,7 +60,7 @@ def test_rows_far_apart_are_summed_alike() -> None:
     codes, packed, hessian = random_case(0, 2000, 9, False)
     rows = np.arange(0, 2000, 7, dtype=np.uint32)
     first, out = np.arange(0, 46, 5), np.zeros((1, 1, 45), np.int64)
-    work = np.array([[0, len(rows), 0, -1]])
+    work = np.array([[0, len(rows), 0, -1, 1]])
     accumulate(words_of(codes), rows, packed[rows], hessian, work, np.arange(2), first, out)
     assert out[0, 0].tolist() == naive(codes, packed[rows], rows, first)
 
@@ -70,7 +70,7 @@ def test_only_the_features_of_the_asked_words_are_touched() -> None:
     first = np.arange(0, 86, 5)
     out = np.full((1, 1, 85), 7, np.int64)
     rows = np.arange(8, dtype=np.uint32)
-    pair = np.array([[0, 8, 0, -1]])
+    pair = np.array([[0, 8, 0, -1, 0]])
     accumulate(words_of(codes), rows, packed, hessian, pair, np.array([0, 2]), first, out)
     expected = naive(codes, packed, rows, first)
     assert out[0, 0].tolist() == [*expected[:40], *[7] * 40, *expected[80:]]
