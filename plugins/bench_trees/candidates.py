@@ -18,7 +18,6 @@ from bench_trees.words import LANES, Words, lane
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time
 SMALL = 200_000  # cells below which handing work to other threads costs more than it saves
-DENSE = 4  # with one row in so many the processor itself fetches what comes next
 ROOT = 0
 """The slot of the root's histogram, which outlasts the tree."""
 
@@ -149,7 +148,6 @@ class Candidates:
             self.values[to] = (copies[rows] * step if len(copies) else step) << bits
             total += end - begin
         work = self._work([(0, total, scratch, ROOT)])
-        work[:, -1] = True  # whatever their number: they come leaf by leaf
 
         def piece(start: int, stop: int) -> None:
             bins = self._bins(start, stop)
@@ -161,9 +159,9 @@ class Candidates:
         self._run(piece, total)
 
     def _work(self, rows: Sequence[tuple[int, int, int, int]]) -> NDArray[np.int64]:
-        """What ``accumulate`` is to do, with what it is to know of the rows' distance."""
+        """What ``accumulate`` is to do; all rows but those of the root have gaps between them."""
         n = self.words.shape[1]
-        return np.array([(*row, (row[1] - row[0]) * DENSE < n) for row in rows], np.int64)
+        return np.array([(*row, row[1] - row[0] < n) for row in rows], np.int64)
 
     def _count(
         self,

@@ -66,7 +66,7 @@ def test_adds_per_second() -> None:
     found: dict[str, Any] = {"rows": ROWS, "features": FEATURES, "cores": os.cpu_count()}
 
     def rate(table: Any, rows: Any, repeat: int = 1) -> float:
-        work = np.array([[0, len(rows), 0, -1, 4 * len(rows) < table.shape[1]]] * repeat)
+        work = np.array([[0, len(rows), 0, -1, len(rows) < table.shape[1]]] * repeat)
         values = packed[: len(rows)].copy()
         t = seconds(lambda: accumulate(table, rows, values, none, work, groups, first, out))
         return len(rows) * repeat * FEATURES / t / 1e9
