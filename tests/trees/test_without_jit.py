@@ -20,7 +20,7 @@ SMALL = (  # files whose tests are small enough without compilation
 
 
 def test_kernels_compute_the_same_without_compilation() -> None:
-    large = "every_root or multiplicity_gives or read_only"
+    large = "every_root or multiplicity_gives or read_only or threads_do_not_change"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     result = subprocess.run(
         [*command, "-k", f"not ({large})", *(str(HERE / name) for name in SMALL)],
