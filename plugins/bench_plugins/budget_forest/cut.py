@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 
 from bench_plugins.budget_forest.problem import Bools, Floats, Ints, Longs, Problem
 
-BYTES_PER_PIN = 28
-"""Memory of the cut per (row, tree, sensor) met, at most."""
-
 _BITS = 51  # of the sum of all gains: the unit depends on them alone, not on the penalty
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from bench_plugins.budget_forest.streamed import Search
 
-CUT_PINS = 50_000_000
-"""(row, tree, sensor) met up to which ``auto`` cuts: about 1.5 GB."""
+CUT_PINS = 20_000_000
+"""(row, tree, sensor) met up to which ``auto`` cuts: about 600 MB and some minutes."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class BudgetPrune:
     )
     tradeoff: float = param(0.1, "price of all features in units of the constant's training error")
     solver: Literal["auto", "cut", "streamed", "subgradient"] = param(
-        "auto", "auto: the exact cut where it fits in memory, else streamed"
+        "auto", "auto: the exact cut up to 20 million (row, tree, sensor), else streamed"
     )
     tolerance: float = param(1e-3, "streamed: stop at this gap between objective and bound")
     iterations: int = param(100, "subgradient: steps; streamed: passes over the rows at most")
