@@ -206,7 +206,7 @@ class _Judge:
                 if bool(np.any(np.abs(mine - trial[rows]) > TOLERANCE * scale)):
                     at = dict(answer.point)
                     raise _PeekError(f"at {at}: its {what} with the block a query stands in")
-        path.forget()
+            path.forget()
 
     def _unpaid(
         self,
