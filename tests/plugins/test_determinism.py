@@ -1,0 +1,66 @@
+"""The same seed gives the same bits, whoever works and on however many threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import bench_core
+
+TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
+ROWS = 5000  # enough for several pieces of work per thread
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def rows_of(store: str, data: str, executor: str, threads: int, **options: object) -> pd.DataFrame:
+    result = bench_core.run(
+        data=data, executor=executor, threads=threads, workers=2, store=store, **options
+    )
+    assert result.failures == ()
+    return result.frame().drop(columns=TIMED)
+
+
+def same_everywhere(data: str, **options: object) -> None:
+    one = rows_of("one.db", data, "inline", 1, **options)
+    two = rows_of("two.db", data, "inline", 2, **options)
+    away = rows_of("away.db", data, "local", 2, **options)
+    assert len(one) > 10
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+    pd.testing.assert_frame_equal(one, away, check_exact=True)
+
+
+def test_classes_come_out_alike_on_threads_and_in_workers(home: Path) -> None:
+    learners = ["gbrt", "miser", "cegb"]
+    settings = [f"{name}.trees=8" for name in learners]
+    settings += ["miser.tradeoff=0.03", "cegb.tradeoff=0.3"]
+    same_everywhere("digits", learners=learners, settings=settings)
+
+
+def test_rankings_come_out_alike_on_threads_and_in_workers(home: Path) -> None:
+    learners = ["gbrt", "miser", "cegb", "cronus"]
+    settings = [f"{name}.trees=12" for name in learners[:3]]
+    settings += ["gbrt.loss=lambdarank", "miser.tradeoff=0.3", "cegb.tradeoff=0.3"]
+    settings += ["cronus.base={learner='gbrt', trees=20}", "cronus.stages=3", "cronus.cycles=2"]
+    settings += ["cronus.relevant_grade=2", "cronus.tradeoff=0.2"]
+    write_ranking(home / "rank.svm")
+    same_everywhere("rank.svm", learners=learners, settings=settings)
+
+
+def write_ranking(path: Path) -> None:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(ROWS, 40)).round(3)
+    grade = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=ROWS), [-0.5, 0.5, 1.5])
+    with path.open("w") as out:
+        for i, (x, y) in enumerate(zip(X, grade, strict=True)):
+            cells = " ".join(f"{j + 1}:{v:g}" for j, v in enumerate(x) if v)
+            out.write(f"{y} qid:{i // 20} {cells}\n")
