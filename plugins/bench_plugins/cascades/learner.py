@@ -13,9 +13,10 @@ from bench_plugins.cascades.descent import Descent, Design, Fitted, descend
 from bench_plugins.cascades.losses import Hinges, Loss, Soft
 from bench_plugins.cascades.stages import stage_costs, stage_trees
 from bench_plugins.cronus.dictionary import dictionary
-from bench_plugins.cronus.learner import ensemble_of, one_blas_thread, positives
+from bench_plugins.cronus.learner import one_blas_thread, positives
 from bench_plugins.gbrt import GBRT
 from bench_plugins.staged import END, MOST_POINTS, Point, Stage, StagedModel
+from bench_plugins.staged.bases import ensemble_of
 from bench_plugins.staged.exits import ExitPath
 from bench_plugins.staged.leaving import Rule
 from bench_plugins.staged.stages import Floats

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +18,6 @@ from bench_core import (
     InputError,
     Prices,
     Task,
-    UsageError,
     param,
 )
 from bench_plugins.cronus.dictionary import dictionary
@@ -26,10 +26,9 @@ from bench_plugins.cronus.objective import Cascade, Penalty, Problem
 from bench_plugins.cronus.optimise import Settings, optimise, position
 from bench_plugins.cronus.serving import staged
 from bench_plugins.gbrt import GBRT
+from bench_plugins.staged.bases import ensemble_of
 
 if TYPE_CHECKING:
-    from bench_trees import Ensemble
-
     from bench_plugins.staged import StagedModel
 
 
@@ -237,12 +236,18 @@ class Cronus(CronusInit):
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """The result must not depend on how many there are, and idle ones spin."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    # finding the libraries reads all maps of the process: as long as a small fit
     import scipy.linalg
     import scipy.optimize  # noqa: F401
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import ThreadpoolController
 
-    with threadpool_limits(1, user_api="blas"):
-        yield
+    return ThreadpoolController()
 
 
 def price_of_cost(problem: Problem, tradeoff: float, everything: float) -> float:
@@ -268,17 +273,6 @@ def _at_least(learner: Any, least: float, *names: str) -> None:
     for name in names:
         if not least <= getattr(learner, name) < np.inf:
             raise ValueError(f"{name} must be at least {least:g} and finite")
-
-
-def ensemble_of(name: str, base: BudgetedLearner, context: FitContext) -> Ensemble:
-    """The trees of ``base``, of one output. ``name``, in error messages, is who asks for them."""
-    ensemble = getattr(context.fitted(base), "ensemble", None)
-    if ensemble is None:
-        raise UsageError(f"{name}: base {base.name!r} has no trees; choose gbrt, miser or cegb")
-    found: Ensemble = ensemble
-    if found.outputs_count != 1:
-        raise UsageError(f"{name}: base {base.name!r} has {found.outputs_count} outputs, not one")
-    return found
 
 
 def positives(learner: Any, train: Examples, task: Task) -> NDArray[np.bool_]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
 from bench_plugins.cronus.dictionary import dictionary
-from bench_plugins.cronus.learner import ensemble_of
 from bench_plugins.cronus.objective import Float32Array, FloatArray, Problem
+from bench_plugins.staged.bases import ensemble_of
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble

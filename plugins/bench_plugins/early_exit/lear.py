@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bench_core import Bill, BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
+from bench_core import Bill, BudgetedLearner, Examples, FitContext, Prices, Task, param
 from bench_plugins.gbrt import GBRT
 from bench_plugins.staged import MOST_POINTS, StagedModel
-from bench_plugins.staged.bases import partial_scores, prefix_chain, trees_of
+from bench_plugins.staged.bases import ensemble_of, partial_scores, prefix_chain
 from bench_plugins.staged.exits import Ended, ExitPath
 from bench_plugins.staged.leaving import Groups, ranks
 from bench_plugins.staged.stages import Floats, Ints
@@ -70,11 +70,7 @@ class Lear:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LearPath:
         """Train one classifier per sentinel on the training documents; ``valid`` is not used."""
-        ensemble = trees_of(self, context)
-        if ensemble.outputs_count != 1:
-            raise UsageError(
-                f"lear: base {self.base.name!r} has {ensemble.outputs_count} outputs, not one"
-            )
+        ensemble = ensemble_of(self.name, self.base, context)
         ends = [*(s for s in self.sentinels if s < ensemble.trees), ensemble.trees]
         chain = prefix_chain(ensemble, ends, prices, {"exits": ends})
         thresholds = self.thresholds if len(ends) > 1 else ()

@@ -11,7 +11,7 @@ import numpy as np
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
 from bench_plugins.gbrt import GBRT
 from bench_plugins.staged import MOST_POINTS, StagedModel
-from bench_plugins.staged.bases import partial_scores, prefix_chain, trees_of
+from bench_plugins.staged.bases import ensemble_of, partial_scores, prefix_chain
 from bench_plugins.staged.exits import ExitPath
 from bench_plugins.staged.leaving import Rule
 from bench_plugins.staged.stages import Floats
@@ -79,7 +79,7 @@ class EarlyExit:
     ) -> ExitPath:
         """Place the exits; the training scores set the thresholds' unit. ``valid`` is not used."""
         kind = self._rule(context.task)
-        ensemble = trees_of(self, context)
+        ensemble = ensemble_of(self.name, self.base, context, single=False)
         outputs = ensemble.outputs_count
         ends = exits(ensemble.trees, self.every * outputs)
         chain = prefix_chain(ensemble, ends, prices, {})

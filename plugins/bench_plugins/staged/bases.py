@@ -17,15 +17,22 @@ if TYPE_CHECKING:
 _BLOCK = 8000
 
 
-def trees_of(learner: Any, context: FitContext) -> Ensemble:
-    """The ensemble of ``learner.base``. Raises UsageError where it has none."""
-    base: BudgetedLearner = learner.base
+def ensemble_of(
+    name: str, base: BudgetedLearner, context: FitContext, *, single: bool = True
+) -> Ensemble:
+    """The trees of ``base``, of one output where ``single``. ``name`` is who asks for them.
+
+    Raises UsageError where it has none.
+    """
     ensemble = getattr(context.fitted(base), "ensemble", None)
     if ensemble is None:
         raise UsageError(
-            f"{learner.name}: base {base.name!r} has no trees; choose gbrt, miser or cegb"
+            f"{name}: base {base.name!r} has no trees that add up to its scores; "
+            "choose gbrt, miser or cegb"
         )
     found: Ensemble = ensemble
+    if single and found.outputs_count != 1:
+        raise UsageError(f"{name}: base {base.name!r} has {found.outputs_count} outputs, not one")
     return found
 
 
