@@ -36,7 +36,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    InputError,
+    Prices,
+    Task,
+    hookimpl,
+    param,
+)
 from bench_plugins.boosted import LossName, LossPrices, bench_warm_up, constant_loss, loss_of
 from bench_plugins.peers.common import (
     CODE,
@@ -104,11 +113,15 @@ class CatBoost:
         return version_of(self.name, "catboost")
 
     def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Served:
-        """Boost on ``train``; ``valid`` is not used."""
+        """Boost on ``train``; ``valid`` is not used.
+
+        Raises InputError where all labels are the same, or no feature varies.
+        """
         from bench_trees.importers import read_model
 
         self.stamp()
         check_classes(self.name, train, context.task)
+        _check_varied(self.name, train)
         name, loss = loss_of(context.task, self.loss, context.classes)
         row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
         rows = with_physical_copies(train)
@@ -157,6 +170,16 @@ class CatBoost:
             "allow_writing_files": False,
             "verbose": False,
         }
+
+
+def _check_varied(learner: str, train: Examples) -> None:
+    """The library refuses what leaves nothing to learn; so in words of ours."""
+    if bool(np.all(train.y == train.y[0])):
+        raise InputError(f"{learner}: all training labels are {train.y[0]:g}; nothing to learn")
+    first = train.X[:1]
+    same = (first == train.X) | (np.isnan(first) & np.isnan(train.X))
+    if bool(same.all()):
+        raise InputError(f"{learner}: no feature varies in the training rows")
 
 
 def _all_classes(model: Imported, present: NDArray[np.int64], classes: int) -> Imported:
