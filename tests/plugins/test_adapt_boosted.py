@@ -151,7 +151,9 @@ def test_the_gate_sends_what_the_cheap_model_gets_wrong() -> None:
 def test_tau_sums_over_rows_and_copies() -> None:
     splits = noisy()
     copied = replace(splits.train, multiplicity=np.full(200, 3))
-    model = fitted(AdaptGBRT(f0=Fixed((1.0,) * 4), trees=2, tradeoff=0.1), replace(splits, train=copied))
+    model = fitted(
+        AdaptGBRT(f0=Fixed((1.0,) * 4), trees=2, tradeoff=0.1), replace(splits, train=copied)
+    )
     assert model.facts["lambda"] == pytest.approx(600 * model.facts["tau"])
     share = splits.train.y.mean()
     entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
