@@ -106,9 +106,11 @@ def _asked(request: RunRequest | None, options: Mapping[str, Any]) -> RunRequest
 
 
 def _registry(request: RunRequest, tell: OnEvent) -> Registry:
-    from bench_core.registry import load_registry
+    from bench_core.formats.source import data_folder
+    from bench_core.registry import add_own_data, load_registry
 
     registry = load_registry(request.plugins)
+    add_own_data(registry, data_folder(request.data_dir or None))
     for info in registry.plugins:
         if info.error:
             line = f"plugin {info.name} ({info.origin}) does not load: {info.error}"

@@ -7,7 +7,7 @@ crash. Nothing depends on the order in which plugins load.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pluggy
 
 from bench_core import hookspecs
-from bench_core.errors import UsageError
+from bench_core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from bench_core.protocols import BudgetedLearner, Dataset, Metric
@@ -107,6 +107,30 @@ def load_registry(modules: Iterable[str] = ()) -> Registry:
     for module in modules:
         _load_module(module, manager, registry)
     return registry
+
+
+def add_own_data(to: Registry, folder: Path) -> None:
+    """Register the data sets of ``datasets.toml`` in the data folder, if there is one.
+
+    A file that cannot be used becomes a row with its error, like a plugin.
+    """
+    from bench_core.formats.entries import FILE, read_entries
+
+    path = folder / FILE
+    if not path.is_file():
+        return
+    info = PluginInfo(FILE, str(folder), "", str(path))
+    try:
+        found = read_entries(path)
+        for dataset in found:
+            if dataset.name in to.datasets:
+                raise InputError(f"{path}: [{dataset.name}] has the name of another data set")
+    except InputError as error:
+        to.plugins.append(replace(info, error=str(error)))
+        return
+    for dataset in found:
+        _add(to, to.datasets, "data set", dataset.name, dataset, info)
+    to.plugins.append(info)
 
 
 def _load_entry_point(point: EntryPoint, manager: pluggy.PluginManager, to: Registry) -> None:

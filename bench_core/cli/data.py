@@ -64,7 +64,7 @@ def fetch_command(
     from bench_core.formats.publisher import fetch_dataset, is_there
 
     folder, say = _folder(data_dir), _say(quiet)
-    for dataset in _chosen(plugins, names, fetchable=True):
+    for dataset in _chosen(plugins, data_dir, names, fetchable=True):
         if dataset.files and is_there(dataset, folder) and not again:
             say(f"{dataset.name}: already there ('bench data verify {dataset.name}' checks it)")
             continue
@@ -91,7 +91,7 @@ def import_command(
     from bench_core.formats.publisher import import_dataset
 
     folder, say = _folder(data_dir), _say(quiet)
-    [dataset] = _chosen(plugins, (name,))
+    [dataset] = _chosen(plugins, data_dir, (name,))
     import_dataset(dataset, path, folder, say)
     say(f"{name}: imported and verified, in {_home(folder, dataset)}")
 
@@ -120,7 +120,7 @@ def verify_command(
 
     folder, say = _folder(data_dir), _say(quiet)
     rows: list[tuple[str, ...]] = []
-    for dataset in _chosen(plugins, names):
+    for dataset in _chosen(plugins, data_dir, names):
         if names != ("all",) or is_there(dataset, folder):
             found = verify_dataset(dataset, folder, say)
             rows += [(dataset.name, *facts, "as expected") for facts in found]
@@ -149,9 +149,11 @@ def _say(quiet: bool) -> Callable[[str], None]:
     return (lambda message: None) if quiet else options.note
 
 
-def _chosen(plugins: Sequence[str], names: tuple[str, ...], fetchable: bool = False) -> list[Any]:
+def _chosen(
+    plugins: Sequence[str], data_dir: Path | None, names: tuple[str, ...], fetchable: bool = False
+) -> list[Any]:
     """Instances of the named data sets; ``all`` means those with files (to download)."""
-    registry = options.registry(plugins)
+    registry = options.registry(plugins, data_dir)
     if names == ("all",):
         what = "downloads" if fetchable else "files"
         names = tuple(n for n, d in sorted(registry.datasets.items()) if getattr(d, what, ()))

@@ -46,11 +46,20 @@ Examples:
   bench list runs                        what the store holds, the last first""",
 )
 @click.argument("kind", type=Kind(KINDS), metavar="KIND")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="BENCH_DATA",
+    show_envvar=True,
+    metavar="FOLDER",
+    help="Where datasets.toml lies, the list of one's own data sets.",
+)
 @options.store_option
 @options.output_option
 @options.common_options
 def command(
     kind: str,
+    data_dir: Path | None,
     store: Path,
     output: Path | None,
     plugins: Sequence[str],
@@ -67,7 +76,7 @@ def command(
     if kind == "runs":
         deliver(_runs(store), output)
         return
-    registry = options.registry(plugins)
+    registry = options.registry(plugins, data_dir)
     deliver(_TABLES[kind](registry), output)
     broken = [p.name for p in registry.plugins if p.error]
     if broken and kind != "plugins" and not quiet:

@@ -160,12 +160,16 @@ common_options = _all(
 run_argument = click.argument("run", default="last", metavar="[RUN]")
 
 
-def registry(plugins: Sequence[str]) -> Registry:
-    """All installed plugins, and those of ``-p``, which may lie in the current folder."""
-    from bench_core.registry import load_registry
+def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
+    """All installed plugins, those of ``-p``, which may lie in the current folder, and the
+    user's own data sets."""
+    from bench_core.formats.source import data_folder
+    from bench_core.registry import add_own_data, load_registry
 
     find_plugins_here(plugins)
-    return load_registry(plugins)
+    found = load_registry(plugins)
+    add_own_data(found, data_folder(data_dir))
+    return found
 
 
 def find_plugins_here(plugins: Sequence[str]) -> None:

@@ -55,7 +55,7 @@ def command(
     """Show what NAME is: a learner, a data set, a suite or a metric."""
     from bench_core.cli.tables import write_text
 
-    registry = options.registry(plugins)
+    registry = options.registry(plugins, data_dir)
     text = "\n\n".join(_described(registry, name, kind, data_dir))
     if output is None:
         click.echo(text)

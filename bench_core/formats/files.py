@@ -4,8 +4,9 @@ Formats: SVMlight (with ``qid`` or a side-car of group sizes), CSV with a header
 
 Splits. With ``--split COLUMN`` that column says ``train``, ``valid`` or ``test``. Otherwise a file
 that is not given is cut off the first one by a hash of the query (of the row number where there
-are no queries), which depends on nothing else: with neither file 60% train, 20% valid, 20% test;
-with one of them given a quarter of the first file makes the other.
+are no queries), which depends on nothing else: with neither file 60% train, 20% valid, 20% test
+(or ``shares``); with one of them given a quarter of the first file makes the other. With ``folds``
+k folds, the hash turns by 1/k from fold to fold, so that no two test splits overlap.
 
 Task, where it is not given: queries make it ranking; two different labels binary; text, or at
 most 20 different whole numbers, multi-class; else regression. Labels of classes are numbered in
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from bench_core.costs import Prices
 from bench_core.data import Examples, FloatArray, Splits, Task
 from bench_core.errors import InputError
-from bench_core.formats.costfiles import ASSUMED_COSTS
+from bench_core.formats.costfiles import ASSUMED_COSTS, with_costs
 from bench_core.formats.parts import Part, read_part
 from bench_core.formats.svmlight import find_side_car
 from bench_core.protocols import Source
@@ -51,11 +52,18 @@ class FileData:
     split: str = ""
     task: str = ""
     index_base: int = 1
+    format: str = ""
+    costs: str = ""
+    shares: tuple[float, ...] = ()
+    folds: int = 1
 
-    folds = 1
     stand_in_for = ""
     version = 1
-    depends_on = ()
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """What changes the arrays."""
+        return ("fold",) if self.folds > 1 else ()
 
     @property
     def name(self) -> str:
@@ -69,13 +77,14 @@ class FileData:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Absolute paths of the files and their side-cars."""
+        """Absolute paths of the files, their side-cars and the costs."""
         given = [Path(p).absolute() for p in (self.train, self.valid, self.test) if p]
         beside = [side for p in given if (side := find_side_car(p)) is not None]
-        return tuple(str(p) for p in (*given, *beside))
+        costs = [Path(self.costs).absolute()] if self.costs else []
+        return tuple(str(p) for p in (*given, *beside, *costs))
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Read the files; ``source``, ``size``, ``fold`` and ``seed`` mean nothing here.
+        """Read the files; ``source``, ``size`` and ``seed`` mean nothing here.
 
         Raises InputError for files that cannot be used, with file, line and remedy.
         """
@@ -86,7 +95,7 @@ class FileData:
         if first.split is not None:
             parts = _by_column(parts, self.split or "split")
         else:
-            parts = _by_hash(parts, notes)
+            parts = _by_hash(parts, notes, self.shares, fold / self.folds)
         task = _task(self.task, first, parts, notes)
         y, classes = _numbered(task, parts, notes)
         _refuse_constant(parts["train"])
@@ -94,7 +103,7 @@ class FileData:
             Examples(parts[n].X, y[n], parts[n].queries if task is Task.RANKING else None)
             for n in NAMES
         )
-        return Splits(
+        splits = Splits(
             train,
             valid,
             test,
@@ -104,11 +113,17 @@ class FileData:
             feature_names=parts["train"].names,
             notes=(*notes, ASSUMED_COSTS),
         )
+        return with_costs(splits, self.costs) if self.costs else splits
 
     def _read(self, name: str) -> Part:
         path = Path(getattr(self, name))
         return read_part(
-            path, label=self.label, query=self.query, split=self.split, index_base=self.index_base
+            path,
+            label=self.label,
+            query=self.query,
+            split=self.split,
+            index_base=self.index_base,
+            format=self.format,
         )
 
 
@@ -172,13 +187,16 @@ def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
     return made
 
 
-def _by_hash(parts: dict[str, Part], notes: list[str]) -> dict[str, Part]:
+def _by_hash(
+    parts: dict[str, Part], notes: list[str], shares: tuple[float, ...], turn: float
+) -> dict[str, Part]:
     missing = [n for n in NAMES if n not in parts]
     if not missing:
         return parts
     first = parts["train"]
-    edges = (0.6, 0.8) if len(missing) == 2 else (0.75,)
-    place = np.searchsorted(edges, first.unit.astype(np.float64) / 2.0**64, side="right")
+    shares = shares or ((0.6, 0.2, 0.2) if len(missing) == 2 else (0.75, 0.25))
+    angle = (first.unit.astype(np.float64) / 2.0**64 + turn) % 1.0
+    place = np.searchsorted(np.cumsum(shares)[:-1], angle, side="right")
     chosen = np.array(["train", *missing])[place]
     made = dict(parts)
     for n in ("train", *missing):
@@ -189,8 +207,10 @@ def _by_hash(parts: dict[str, Part], notes: list[str]) -> dict[str, Part]:
                 "give --valid and --test, or a --split column"
             )
     unit = "row number" if first.queries is None else "query"
-    shares = "60/20/20" if len(missing) == 2 else f"a quarter of {first.path.name} as {missing[0]}"
-    notes.append(f"split: {shares}, by a hash of the {unit}")
+    said = f"a quarter of {first.path.name} as {missing[0]}"
+    if len(missing) == 2:
+        said = "/".join(f"{100 * share:g}" for share in shares)
+    notes.append(f"split: {said}, by a hash of the {unit}")
     return made
 
 

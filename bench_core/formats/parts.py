@@ -22,6 +22,7 @@ LABELS = ("label", "target", "y", "class", "relevance", "grade")
 QUERIES = ("query", "qid", "query_id")
 SPLIT = "split"
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
+FORMATS = ("svmlight", "csv", "parquet")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,14 +69,20 @@ class Part:
 
 
 def read_part(
-    path: Path, *, label: str = "", query: str = "", split: str = "", index_base: int = 1
+    path: Path,
+    *,
+    label: str = "",
+    query: str = "",
+    split: str = "",
+    index_base: int = 1,
+    format: str = "",
 ) -> Part:
-    """Read a file, by its suffix or, where that says nothing, by its first line.
+    """Read a file in that format, else by its suffix or, where that says nothing, its first line.
 
     Raises InputError for content that cannot be used, and for column names that are not there.
     """
-    if _is_table(path):
-        return _table_part(path, label, query, split)
+    if format in ("csv", "parquet") or (not format and _is_table(path)):
+        return _table_part(path, label, query, split, format)
     for option, column in (("--label", label), ("--query", query), ("--split", split)):
         if column:
             raise InputError(
@@ -115,10 +122,10 @@ def _is_table(path: Path) -> bool:
     )
 
 
-def _table_part(path: Path, label: str, query: str, split: str) -> Part:
+def _table_part(path: Path, label: str, query: str, split: str, format: str) -> Part:
     from bench_core.formats.tables import read_table
 
-    table = read_table(path)
+    table = read_table(path, format)
     for option, column in (("--label", label), ("--query", query), ("--split", split)):
         if column and column not in table.names:
             from bench_core.registry import unknown

@@ -115,10 +115,13 @@ class Table:
         return out
 
 
-def read_table(path: str | Path) -> Table:
-    """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file."""
+def read_table(path: str | Path, format: str = "") -> Table:
+    """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
+
+    The suffix says which, unless ``format`` ("csv", "parquet") does.
+    """
     path = Path(path)
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
         return _read_parquet(path)
     raw = read_bytes(path)
     first = next(line for line in raw.split(b"\n") if line.strip()).decode("utf-8-sig", "replace")
