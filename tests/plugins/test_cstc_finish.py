@@ -10,7 +10,7 @@ from bench_plugins.cronus.objective import Problem
 from bench_plugins.cstc.finish import Finished, Predictor, finished, prune, routes
 from bench_plugins.cstc.inputs import Inputs
 from bench_plugins.cstc.serving import staged
-from bench_plugins.cstc.tree import NONE, Shape, Tree
+from bench_plugins.cstc.tree import NONE, Shape, Tree, scores_of
 from cstc_cases import SHAPES, problem, tree
 
 from bench_core import DiscountGroup, Features, Prices, Task, price_list
@@ -30,7 +30,7 @@ def way(t: Tree, x: Any) -> list[tuple[int, bool]]:
 
 
 def test_rows_go_up_where_their_score_is_above_the_threshold() -> None:
-    found = routes(T, P.columns)
+    found = routes(T, scores_of(P.columns, T.weights, T.bias))
     for i, x in enumerate(P.columns.T.astype(float)):
         seen = dict(way(T, x))
         assert set(np.flatnonzero(found.reach[:, i])) == set(seen)
@@ -40,7 +40,8 @@ def test_rows_go_up_where_their_score_is_above_the_threshold() -> None:
 def test_a_score_at_the_threshold_goes_down() -> None:
     one = Tree(Shape.balanced(2), np.ones((3, 1)), np.zeros(3), np.zeros(3))
     columns = np.array([[0.0, 1e-30, -1.0]], dtype=np.float32)
-    assert routes(one, columns).reach[1].tolist() == [False, True, False]
+    found = routes(one, scores_of(columns, one.weights, one.bias))
+    assert found.reach[1].tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("constant", [True, False])

@@ -61,8 +61,11 @@ def dictionary(
 
 def needs_of(ensemble: Ensemble, prices: Prices) -> FloatArray:
     """``F`` over sensors, float64 (s, T)."""
+    owner = np.repeat(np.arange(ensemble.trees), np.diff(ensemble.start))
+    inner = ensemble.feature >= 0
+    tested = np.zeros((ensemble.features, ensemble.trees), dtype=bool)
+    tested[ensemble.feature[inner], owner[inner]] = True
     needs = np.zeros((prices.sensors, ensemble.trees))
-    for t in range(ensemble.trees):
-        for feature in ensemble.used_features(t):
-            needs[prices.of(int(feature)), t] = 1.0
+    for feature in np.flatnonzero(tested.any(axis=1)):
+        needs[np.ix_(prices.of(int(feature)), tested[feature])] = 1.0
     return needs

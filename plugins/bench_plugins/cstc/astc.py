@@ -30,14 +30,16 @@ import numpy as np
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
 from bench_plugins.cronus.learner import one_blas_thread, price_of_cost
 from bench_plugins.cstc.finish import finished, pruned
-from bench_plugins.cstc.greedy import Rule, greedy_tree
-from bench_plugins.cstc.inputs import inputs, label_variance, problem_of
+from bench_plugins.cstc.greedy import Rule, greedy_tree, moments
+from bench_plugins.cstc.inputs import inputs, label_variance, problem_of, shared
 from bench_plugins.cstc.learner import CODE, TASKS, at_least, check_depth
 from bench_plugins.cstc.serving import staged
 from bench_plugins.cstc.tree import Shape, stump
 from bench_plugins.gbrt import GBRT
 
 if TYPE_CHECKING:
+    from bench_plugins.cronus.objective import FloatArray, Problem
+    from bench_plugins.cstc.inputs import Inputs
     from bench_plugins.staged import StagedModel
 
 
@@ -93,6 +95,7 @@ class ASTC:
                     problem,
                     shape,
                     self._rule(tau, prices),
+                    whole=self._moments(problem, found, context),
                     constant=self.constant,
                     threads=context.threads,
                     progress=lambda done: context.progress(done, shape.nodes),
@@ -110,6 +113,17 @@ class ASTC:
             "columns_per_node": np.count_nonzero(model.tree.weights, axis=1).tolist(),
         }
         return staged(model, found, prices, task=context.task, facts=facts)
+
+    def _moments(self, problem: Problem, found: Inputs, context: FitContext) -> FloatArray:
+        # of all rows: the labels and columns decide, no trade-off does
+        rows = np.arange(len(problem.y))
+        sums: FloatArray = shared(
+            context,
+            f"moments-{context.task}-{found.name}",
+            8 * (problem.trees + 2) ** 2,
+            lambda: {"sums": moments(problem, rows, context.threads)},
+        )["sums"]
+        return sums
 
     def _rule(self, tau: float, prices: Prices) -> Rule:
         budget = np.inf

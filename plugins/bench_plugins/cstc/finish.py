@@ -70,9 +70,9 @@ class Routes:
         return sent
 
 
-def routes(tree: Tree, columns: Float32Array) -> Routes:
-    """Where the rows of these columns (T, n) go."""
-    up = scores_of(columns, tree.weights, tree.bias) > tree.threshold[:, None]
+def routes(tree: Tree, scores: FloatArray) -> Routes:
+    """Where rows go whose scores at the nodes are these (K, n)."""
+    up = scores > tree.threshold[:, None]
     found = Routes(np.zeros(up.shape, dtype=bool), up)
     found.reach[0] = True
     for k in range(tree.shape.nodes):
@@ -90,10 +90,13 @@ def finished(
     problem: Problem, tree: Tree, *, refit: bool, constant: bool, threads: int
 ) -> Finished:
     """Fit the predictors of all nodes, and of both sides of all inner ones, on the rows there."""
-    way = routes(tree, problem.columns)
+    if not refit:
+        own = [Predictor(w, float(b)) for w, b in zip(tree.weights, tree.bias, strict=True)]
+        return Finished(tree, own, {side: own[side[0]] for side in _sides(tree.shape)})
+    way = routes(tree, scores_of(problem.columns, tree.weights, tree.bias))
 
     def fitted(k: int, rows: Bools) -> Predictor:
-        if not refit or not rows.any():
+        if not rows.any():
             return Predictor(tree.weights[k], float(tree.bias[k]))
         return least_squares(problem, tree.weights[k], rows, constant=constant, threads=threads)
 
@@ -135,7 +138,7 @@ def pruned(
         values = context.metric.values(factor * scores, valid.y, valid.queries, valid.multiplicity)
         return sign * values.mean
 
-    return prune(model, found.of(valid.X, prices, context.threads), quality)
+    return prune(model, found.of(valid.X, prices, context), quality)
 
 
 def prune(
@@ -144,9 +147,8 @@ def prune(
     """Remove, from the leaves up, every node whose removal does not lower the ``quality`` of the
     validation rows' predictions (columns (T, n))."""
     shape = model.tree.shape
-    way = routes(model.tree, columns)
-    by_node = _predictions(columns, model.nodes)
-    by_side = dict(zip(model.sides, _predictions(columns, list(model.sides.values())), strict=True))
+    gates, by_node, by_side = _scores(model, columns)
+    way = routes(model.tree, gates)
     out = np.empty(columns.shape[1])
     for end in terminals(shape):
         if end.side is None:
@@ -170,6 +172,14 @@ def prune(
     return model.without(gone)
 
 
-def _predictions(columns: Float32Array, predictors: list[Predictor]) -> FloatArray:
-    weights = np.array([p.weights for p in predictors]).reshape(len(predictors), len(columns))
-    return scores_of(columns, weights, np.array([p.bias for p in predictors]))
+def _scores(
+    model: Finished, columns: Float32Array
+) -> tuple[FloatArray, list[FloatArray], dict[Side, FloatArray]]:
+    """The scores (K, n) of the gates, and what nodes and sides predict, (n,) each."""
+    tree = model.tree
+    fitted = {id(p): p for p in (*model.nodes, *model.sides.values())}  # equal ones are one object
+    weights = np.concatenate([tree.weights, [p.weights for p in fitted.values()]])
+    found = scores_of(columns, weights, np.append(tree.bias, [p.bias for p in fitted.values()]))
+    of = dict(zip(fitted, found[len(tree.bias) :], strict=True))
+    by_side = {side: of[id(p)] for side, p in model.sides.items()}
+    return found[: len(tree.bias)], [of[id(p)] for p in model.nodes], by_side

@@ -8,20 +8,25 @@ row per pick: with r the residual and q a column's remainder, the gain is (q.r)^
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_plugins.cronus.normal import BLOCK, add_gram
+from bench_plugins.cronus.normal import BLOCK
 from bench_plugins.cronus.objective import FloatArray, IntArray, Problem
 from bench_plugins.cstc.initialise import splitting_threshold
-from bench_plugins.cstc.tree import Shape, Tree, scores_of
+from bench_plugins.cstc.tree import Shape, Tree
+
+if TYPE_CHECKING:
+    from bench_trees.threads import Workers
 
 Bools = NDArray[np.bool_]
 
+_PANEL = 256
 _DEPENDENT = 1e-10
 """A column of which less than this share is left is a combination of those picked."""
 
@@ -61,28 +66,28 @@ def greedy_tree(
     rule: Rule,
     *,
     constant: bool,
+    whole: FloatArray | None = None,
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Tree:
     """Fit the nodes in order; each threshold sends half of the rows to either child.
 
-    A node that tells no rows apart becomes a leaf.
+    A node that tells no rows apart becomes a leaf. ``whole`` are the moments of all rows, if known.
     """
     count, columns = shape.nodes, problem.trees
     weights, bias, threshold = np.zeros((count, columns)), np.zeros(count), np.zeros(count)
     nothing = Paid(np.zeros(columns, dtype=bool), np.zeros(len(problem.sensor_cost), dtype=bool))
     rows = {0: np.arange(len(problem.y))}
     paid = {0: nothing}
-    sums = {0: moments(problem, rows[0], threads)}
+    sums = {0: moments(problem, rows[0], threads) if whole is None else whole}
     gone: set[int] = set()
     for k in range(count):
         if k not in gone:
             weights[k], bias[k], after = pick(problem, sums[k], paid[k], rule, constant=constant)
-            scores = scores_of(problem.columns[:, rows[k]], weights[[k]], bias[[k]])[0]
-            found = splitting_threshold(scores, problem.share[rows[k]], 0.5)
+            scores, found = _split(problem, rows[k], weights[k], bias[k], leaf=shape.is_leaf(k))
             if found is None:
                 gone |= shape.below(k) - {k}
-            elif not shape.is_leaf(k):
+            else:
                 threshold[k] = found
                 upper, lower = shape.upper[k], shape.lower[k]
                 rows[upper], rows[lower] = rows[k][scores > found], rows[k][scores <= found]
@@ -95,12 +100,30 @@ def greedy_tree(
     return Tree(shape, weights, bias, threshold).without(gone)
 
 
+def _split(
+    problem: Problem, rows: IntArray, weights: FloatArray, bias: float, *, leaf: bool
+) -> tuple[FloatArray, float | None]:
+    """The scores of ``rows`` and the threshold that halves them; None for a leaf, and where all
+    scores are the same."""
+    if leaf:
+        return np.zeros(0), None
+    used = np.flatnonzero(weights)
+    scores = np.empty(len(rows))
+    for i in range(0, len(rows), BLOCK):
+        piece = problem.columns[np.ix_(used, rows[i : i + BLOCK])].astype(np.float64)
+        scores[i : i + BLOCK] = weights[used] @ piece
+    scores += bias
+    return scores, splitting_threshold(scores, problem.share[rows], 0.5)
+
+
 def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
     """Second moments of columns, constant and labels over ``rows``, weighted by their share;
     (T + 2, T + 2), symmetric."""
+    from bench_trees.threads import workers
+
     size = problem.trees + 2
     found = np.zeros((size, size))
-    with ThreadPoolExecutor(max(1, threads)) as pool:
+    with workers(max(1, threads)) as crew:
         for i in range(0, len(rows), BLOCK):
             some = rows[i : i + BLOCK]
             root = np.sqrt(problem.share[some])
@@ -108,10 +131,23 @@ def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
             np.multiply(problem.columns[:, some], root, out=piece[:-2])
             piece[-2] = root
             piece[-1] = problem.y[some] * root
-            add_gram(found, piece, pool)
+            _add_products(found, piece, crew)
     lower = np.tril(found)
     full: FloatArray = lower + np.tril(lower, -1).T
     return full
+
+
+def _add_products(sums: FloatArray, piece: FloatArray, crew: Workers) -> None:
+    """Add ``piece @ piece.T`` to the lower triangle of ``sums``, panel by panel."""
+
+    def panels(start: int, stop: int) -> None:
+        for begin in range(start * _PANEL, min(stop * _PANEL, len(piece)), _PANEL):
+            panel = piece[begin : begin + _PANEL]
+            rows = slice(begin, begin + len(panel))
+            sums[rows, :begin] += panel @ piece[:begin].T
+            sums[rows, rows] += panel @ panel.T  # the product with itself: half the work
+
+    crew.run(panels, -(-len(piece) // _PANEL), 1)
 
 
 def pick(
@@ -122,34 +158,48 @@ def pick(
     basis = _Basis.of(sums)
     if constant:
         basis.add(columns)
+    basis.rest[columns] = np.inf  # the constant is picked first or never
     least = max(rule.tolerance * 0.5 * basis.left, 1e-14 * float(sums[-1, -1]))
-    spent, price = 0.0, paid.price(problem)
-    taken = np.zeros(columns, dtype=bool)
-    while len(basis.picked) < columns + constant:
-        gain = np.where(taken, 0.0, basis.gains()[:columns])
-        worth = (gain > least) & (gain >= rule.tau * mass * price)
-        worth &= spent + price <= rule.budget * (1 + 1e-12)
-        if not worth.any():
-            break
-        best = _best(gain, price, worth)
-        if price[best] > 0:
-            spent += float(price[best])
+    spent = 0.0
+    offer = _Offer.of(rule, paid.price(problem), spent, least, mass)
+    while (best := offer.best(basis.gains()[:columns])) is not None:
+        if offer.price[best] > 0:
+            spent += float(offer.price[best])
             paid = paid.plus(problem, best)
-            price = paid.price(problem)
-        taken[best] = True
+            offer = _Offer.of(rule, paid.price(problem), spent, least, mass)
         basis.add(best)
     weights, found = np.zeros(columns + 1), basis.solve()
     weights[basis.picked] = found
     return weights[:-1], float(weights[-1]), paid
 
 
-def _best(gain: FloatArray, price: FloatArray, worth: Bools) -> int:
-    """The column with the most gain per cost; among free ones the most gain."""
-    free = worth & (price == 0)
-    if free.any():
-        return int(np.argmax(np.where(free, gain, -1.0)))
-    rate = np.divide(gain, price, out=np.full(len(gain), -1.0), where=worth)
-    return int(np.argmax(rate))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Offer:
+    """What columns cost now, and the least ``gain`` (T,) for which each is worth it; ``free`` is
+    None where every column costs something."""
+
+    price: FloatArray
+    gain: FloatArray
+    free: Bools | None
+    divisor: FloatArray
+
+    @classmethod
+    def of(cls, rule: Rule, price: FloatArray, spent: float, least: float, mass: float) -> _Offer:
+        gain = np.maximum(np.nextafter(least, np.inf), rule.tau * mass * price)
+        if rule.budget < np.inf:
+            gain[spent + price > rule.budget * (1 + 1e-12)] = np.inf
+        free = price == 0
+        return cls(price, gain, free if free.any() else None, np.where(free, np.inf, price))
+
+    def best(self, gains: FloatArray) -> int | None:
+        """The free column with the most gain, else that with the most gain per cost, if any."""
+        worth = np.where(gains >= self.gain, gains, 0.0)
+        if self.free is not None:
+            first = int((worth * self.free).argmax())
+            if self.free[first] and worth[first] > 0:
+                return first
+        first = int((worth / self.divisor).argmax())
+        return first if worth[first] > 0 else None
 
 
 @dataclass(slots=True, eq=False)
@@ -158,7 +208,7 @@ class _Basis:
 
     ``factor`` rows are the orthonormal directions' products with every column (and constant, and
     labels); ``rest`` the squared norms and ``with_label`` the products with the residual of what
-    is left of each column.
+    is left of each column. A column with nothing left has ``rest`` infinity: it gains nothing.
     """
 
     sums: FloatArray
@@ -171,10 +221,10 @@ class _Basis:
     @classmethod
     def of(cls, sums: FloatArray) -> _Basis:
         """With nothing picked."""
-        norms = sums.diagonal()[:-1].copy()
-        return cls(
-            sums, np.zeros((64, len(sums))), norms, sums[-1, :-1].copy(), _DEPENDENT * norms, []
-        )
+        rest = sums.diagonal()[:-1].copy()
+        least = _DEPENDENT * rest
+        rest[rest <= 0] = np.inf
+        return cls(sums, np.empty((64, len(sums))), rest, sums[-1, :-1].copy(), least, [])
 
     @property
     def left(self) -> float:
@@ -184,20 +234,24 @@ class _Basis:
 
     def gains(self) -> FloatArray:
         """How much each column, or the constant, would lower the loss, (T + 1,)."""
-        new = self.rest > self.least
-        half = 0.5 * self.with_label**2
-        return np.divide(half, self.rest, out=np.zeros_like(half), where=new)
+        found: FloatArray = self.with_label * self.with_label
+        found /= self.rest
+        found *= 0.5
+        return found
 
     def add(self, column: int) -> None:
         """Pick a column that has something left."""
         count = len(self.picked)
         if count == len(self.factor):
-            self.factor = np.concatenate([self.factor, np.zeros_like(self.factor)])
-        known = self.factor[:count]
-        row = (self.sums[column] - known[:, column] @ known) / np.sqrt(self.rest[column])
-        self.factor[count] = row
-        self.rest = self.rest - row[:-1] ** 2
-        self.with_label = self.with_label - row[:-1] * row[-1]
+            self.factor = np.concatenate([self.factor, np.empty_like(self.factor)])
+        row = self.factor[count]
+        np.dot(self.factor[:count, column], self.factor[:count], out=row)
+        np.subtract(self.sums[column], row, out=row)
+        row *= 1.0 / math.sqrt(self.rest[column])
+        self.rest -= row[:-1] * row[:-1]
+        self.with_label -= row[:-1] * row[-1]
+        self.rest[self.rest <= self.least] = np.inf
+        self.rest[column] = np.inf
         self.picked.append(column)
 
     def solve(self) -> FloatArray:

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
-from bench_plugins.cronus.dictionary import dictionary
+from bench_plugins.cronus.dictionary import dictionary, needs_of
 from bench_plugins.cronus.objective import Float32Array, FloatArray, Problem
 from bench_plugins.staged.bases import ensemble_of
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
+_MOST = 1 << 28
+"""Larger arrays, in bytes, are not left on disk for the next fit."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
     """``columns`` float32 (T, n) of the training rows, divided by ``scale`` (T,); ``tree_cost``
-    (T,) and ``needs`` (s, T) as in ``Problem``. ``ensemble`` is None where columns are raw."""
+    (T,) and ``needs`` (s, T) as in ``Problem``. ``ensemble`` is None where columns are raw.
+    ``name`` spells what the columns of given rows depend on."""
 
     ensemble: Ensemble | None
     columns: Float32Array
     scale: FloatArray
     tree_cost: FloatArray
     needs: FloatArray
+    name: str = ""
 
-    def of(self, X: Float32Array, prices: Prices, threads: int) -> Float32Array:
+    def of(self, X: Float32Array, prices: Prices, context: FitContext) -> Float32Array:
         """The same columns for other rows (n, d), shape (T, n)."""
-        if self.ensemble is None:
+        ensemble = self.ensemble
+        if ensemble is None:
             return raw_columns(X, self.scale)
-        share = np.zeros(len(X))
-        return dictionary(self.ensemble, X, share, prices, threads).columns
+
+        def walk() -> Float32Array:
+            return dictionary(ensemble, X, np.zeros(len(X)), prices, context.threads).columns
+
+        name, size = f"{self.name}-rows-{digest(X)}", 4 * ensemble.trees * len(X)
+        columns: Float32Array = shared(context, name, size, lambda: {"columns": walk()})["columns"]
+        return columns
 
 
 def inputs(
@@ -54,10 +67,42 @@ def inputs(
             scale=scale,
             tree_cost=np.zeros(prices.features),
             needs=sensors_of_features(prices),
+            name=f"raw-{standardise}",
         )
     ensemble = ensemble_of(name, base, context)
-    trees = dictionary(ensemble, train.X, share, prices, context.threads)
-    return Inputs(ensemble, trees.columns, np.ones(ensemble.trees), trees.tree_cost, trees.needs)
+
+    def walk() -> dict[str, Any]:
+        found = dictionary(ensemble, train.X, share, prices, context.threads)
+        return {"columns": found.columns, "cost": found.tree_cost}
+
+    evaluation = np.append(prices.multiplier, [prices.tree, prices.split])
+    trees = f"trees-{digest(*ensemble.to_state().values(), evaluation)}"
+    walked = shared(context, trees, 4 * ensemble.trees * len(train), walk)
+    return Inputs(
+        ensemble=ensemble,
+        columns=walked["columns"],
+        scale=np.ones(ensemble.trees),
+        tree_cost=walked["cost"],
+        needs=needs_of(ensemble, prices),
+        name=trees,
+    )
+
+
+def shared(
+    context: FitContext, name: str, size: int, build: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """The arrays of that name, about ``size`` bytes, built once for all fits if not too large."""
+    found = context.shared(name, build) if 0 < size <= _MOST else build()
+    return {key: np.asarray(array) for key, array in found.items()}
+
+
+def digest(*parts: Any) -> str:
+    """A short name for these arrays' type, shape and contents."""
+    h = hashlib.blake2b(digest_size=16)
+    for part in map(np.ascontiguousarray, parts):
+        h.update(f"{part.dtype.str}{part.shape}".encode())
+        h.update(part.reshape(-1).view(np.uint8).data)
+    return h.hexdigest()
 
 
 def raw_columns(X: Float32Array, scale: FloatArray) -> Float32Array:
