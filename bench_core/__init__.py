@@ -25,6 +25,7 @@ _HOMES = {
     "Facts": "formats.facts",
     "Features": "data",
     "FitContext": "protocols",
+    "Frames": "data",
     "InputError": "errors",
     "Metric": "protocols",
     "MetricValues": "protocols",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from bench_core.costs import price_list as price_list
     from bench_core.data import Examples as Examples
     from bench_core.data import Features as Features
+    from bench_core.data import Frames as Frames
     from bench_core.data import Queries as Queries
     from bench_core.data import Splits as Splits
     from bench_core.data import Task as Task

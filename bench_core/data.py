@@ -8,9 +8,10 @@ multiplicities, so nothing can be read from it that is not known when serving.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,34 @@ class Queries:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Frames(Queries):
+    """Pictures whose pixels are rows, line by line: frame ``j`` has ``widths[j]`` pixels a line.
+
+    Without ``widths`` the rows are pixels drawn from the frames and make no picture.
+    """
+
+    widths: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        Queries.__post_init__(self)
+        if self.widths is None:
+            return
+        if self.widths.shape != (len(self),) or bool(np.any(self.widths < 1)):
+            raise ValueError("every frame needs a width of at least one pixel")
+        if bool(np.any(self.sizes % self.widths)):
+            raise ValueError("a frame's pixels must fill its lines")
+
+    def pictures(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """The values (n,) of its rows as one picture (height, width) per frame."""
+        if self.widths is None:
+            raise ValueError("drawn pixels make no picture")
+        for start, stop, width in zip(
+            self.boundaries[:-1], self.boundaries[1:], self.widths, strict=True
+        ):
+            yield values[start:stop].reshape(-1, int(width))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Features:
     """What a model may look at: ``X`` float32 (n, d), NaN = missing, and the query groups."""
 
@@ -88,13 +117,15 @@ class Examples:
 
     ``y`` float64 (n,): grades, targets, 0/1, or class numbers 0..K-1.
     ``multiplicity`` int64 (n,) or None: how many identical copies a row stands for.
-    Metrics and mean cost give exactly what physical copies would give.
+    Metrics and mean cost give exactly what physical copies would give. ``frames``: the pictures
+    that the rows are pixels of. Metrics alone see them; to a model the rows are independent.
     """
 
     X: Float32Array
     y: FloatArray
     queries: Queries | None = None
     multiplicity: IntArray | None = None
+    frames: Frames | None = None
 
     def __post_init__(self) -> None:
         n = len(self.X)
@@ -104,6 +135,8 @@ class Examples:
             raise ValueError(f"queries cover {self.queries.rows} rows of {n}")
         if self.multiplicity is not None and self.multiplicity.shape != (n,):
             raise ValueError(f"multiplicity must be ({n},), got {self.multiplicity.shape}")
+        if self.frames is not None and (self.queries is not None or self.frames.rows != n):
+            raise ValueError(f"frames cover {self.frames.rows} rows of {n}, or there are queries")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -112,6 +145,11 @@ class Examples:
     def features(self) -> Features:
         """The part a model may see at prediction time."""
         return Features(self.X, self.queries)
+
+    @property
+    def groups(self) -> Queries | None:
+        """What metrics take together: the queries or the frames."""
+        return self.queries if self.frames is None else self.frames
 
     @property
     def weights(self) -> FloatArray:

@@ -181,7 +181,10 @@ class Metric(Protocol):
         queries: Queries | None = None,
         multiplicity: NDArray[np.int64] | None = None,
     ) -> MetricValues:
-        """Judge scores (n,) or (n, K) against labels (n,)."""
+        """Judge scores (n,) or (n, K) against labels (n,).
+
+        Where rows are pixels, ``queries`` are the ``Frames`` they make up.
+        """
 
 
 Names = Sequence[str]

@@ -275,7 +275,7 @@ def score_split(
     path: Path, examples: Examples, prices: Prices, metrics: Sequence[Metric], split: str
 ) -> SplitScore:
     """Metrics and costs of every point of a path."""
-    labels = Labels(examples.y, examples.queries, examples.multiplicity)
+    labels = Labels(examples.y, examples.groups, examples.multiplicity)
     usable = _readable(path.bought, prices)
     rows, primary = [], []
     weights, units = np.zeros(0), 0
@@ -338,7 +338,7 @@ def frontier(cost: FloatArray, quality: FloatArray, at_most: int = VALUE_POINTS)
 def unit_costs(
     cost: FloatArray, queries: Queries | None, copies: FloatArray, units: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean cost (m,) and number of rows (m,) of the ``units`` queries or rows.
+    """Mean cost (m,) and number of rows (m,) of the ``units`` queries, frames or rows.
 
     One unit for everything where a metric (auc) has no value per query or row.
     """

@@ -292,7 +292,7 @@ def _values(
         metric, cost = [], []
         rows = np.zeros(0)
         for p in kept:
-            means, rows = unit_costs(path.cost[p], part.queries, part.weights, score.units)
+            means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
             means, rows = condense(means, rows)
             metric.append(score.primary[p].astype(np.float32))
             cost.append(means.astype(np.float32))

@@ -4,6 +4,7 @@ An entry is a folder ``NAME-KEY``::
 
     meta.json            written last: shapes, file sizes, prices, fingerprint
     train.X.npy  train.y.npy  train.queries.npy  train.multiplicity.npy   (valid., test. alike)
+    train.frames.npy  train.widths.npy                                    where rows are pixels
 
 It is built under a temporary name and renamed, so that a folder of the final name is whole
 whatever was killed. One process at a time builds an entry, others wait for it. An entry whose
@@ -25,7 +26,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bench_core.data import Examples, Queries, Splits, Task
+from bench_core.data import Examples, Frames, Queries, Splits, Task
 from bench_core.errors import InputError
 from bench_core.formats.costfiles import prices_from_json, prices_to_json
 from bench_core.formats.source import DataFolder
@@ -209,7 +210,9 @@ def _open_examples(path: Path, arrays: dict[str, Any], split: str) -> Examples:
     if X is None or y is None:
         raise ValueError(f"no rows of split {split}")
     queries = None if boundaries is None else Queries(boundaries)
-    return Examples(X, y, queries, array("multiplicity"))
+    pixels = array("frames")
+    frames = None if pixels is None else Frames(pixels, array("widths"))
+    return Examples(X, y, queries, array("multiplicity"), frames)
 
 
 def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
@@ -221,6 +224,10 @@ def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
             yield f"{name}.queries", np.ascontiguousarray(examples.queries.boundaries, np.int64)
         if examples.multiplicity is not None:
             yield f"{name}.multiplicity", np.ascontiguousarray(examples.multiplicity, np.int64)
+        if examples.frames is not None:
+            yield f"{name}.frames", np.ascontiguousarray(examples.frames.boundaries, np.int64)
+            if examples.frames.widths is not None:
+                yield f"{name}.widths", np.ascontiguousarray(examples.frames.widths, np.int64)
 
 
 def fingerprint(splits: Splits) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from bench_core.costs import DiscountGroup, Prices, price_list
-from bench_core.data import Examples, Queries, Splits, Task
+from bench_core.data import Examples, Frames, Queries, Splits, Task
 from bench_core.errors import InputError
 from bench_core.formats import prepared
 from bench_core.formats.prepared import (
@@ -134,6 +134,24 @@ def test_optional_parts_may_be_absent(folder: Path) -> None:
     assert splits.train.queries is None
     assert splits.train.multiplicity is None
     assert splits.classes == 2
+
+
+@pytest.mark.parametrize("widths", [None, [2, 1]])
+def test_frames_come_back_as_they_were(folder: Path, widths: list[int] | None) -> None:
+    frames = Frames(np.array([0, 4, 6]), None if widths is None else np.array(widths))
+
+    class Pixels(Toy):
+        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+            part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), frames=frames)
+            return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
+
+    _, splits = entry(folder, Pixels())
+    found = splits.test.frames
+    assert found is not None
+    assert found.boundaries.tolist() == [0, 4, 6]
+    assert (found.widths is None) == (widths is None)
+    assert found.widths is None or found.widths.tolist() == widths
+    assert splits.train.queries is None
 
 
 def test_the_second_time_nothing_is_prepared_and_nothing_said(folder: Path) -> None:
@@ -323,7 +341,11 @@ def test_the_fingerprint_leaves_prices_out_and_holds_every_array() -> None:
             replace(part, multiplicity=None),
         ):
             others.add(fingerprint(replace(base, **{split: changed})))
-    assert len(others) == 1 + 3 * 6
+        pixels = replace(part, queries=None, frames=Frames(np.array([0, len(part)])))
+        others.add(fingerprint(replace(base, **{split: pixels})))
+        line = Frames(np.array([0, len(part)]), np.array([len(part)]))
+        others.add(fingerprint(replace(base, **{split: replace(pixels, frames=line)})))
+    assert len(others) == 1 + 3 * 8
 
 
 def test_the_meta_file_is_plain_json(folder: Path) -> None:

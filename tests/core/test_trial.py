@@ -18,9 +18,12 @@ from bench_core import (
     Bill,
     Examples,
     Features,
+    Frames,
+    MetricValues,
     Prediction,
     Prices,
     Queries,
+    Task,
     price_list,
     scoring,
     spilled,
@@ -222,6 +225,28 @@ def test_values_per_query_carry_mean_cost_and_number_of_copies() -> None:
     means, rows = unit_costs(cost, Queries(np.array([0, 2, 3])), copies, 2)
     assert means.tolist() == [2.5, 10.0]
     assert rows.tolist() == [4.0, 2.0]
+
+
+class HeightOfFirst:
+    """A metric that needs pictures: the height of each."""
+
+    name = "height"
+    higher_is_better = True
+    tasks = frozenset({Task.BINARY})
+
+    def values(self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None) -> Any:
+        heights = np.array([float(len(picture)) for picture in queries.pictures(y)])
+        return MetricValues(heights, np.ones(len(heights)))
+
+
+def test_a_metric_sees_the_frames_that_the_model_does_not() -> None:
+    frames = Frames(np.array([0, 6, 10]), np.array([2, 4]))
+    examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), frames=frames)
+    path = predict_split(models.Scripted(models.honest), examples, PRICES, 2)
+    score = score_split(path, examples, PRICES, [HeightOfFirst()], "test")
+    assert score.units == 2
+    assert score.primary[0].tolist() == [3.0, 1.0]
+    assert score.rows[0].metrics["height"] == 2.0
 
 
 def test_too_many_units_become_weighted_means_of_neighbours() -> None:
