@@ -1,0 +1,163 @@
+"""Generated frames: bright oblong bodies on a textured, unevenly lit ground, among clutter.
+
+``docs/multiscale.md`` holds the definition and the reasons. All lengths are in pixels and do not
+grow with the frame: a larger frame shows more of the same scene.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Window = tuple[slice, slice]
+
+PATCH = 64 * 64  # pixels; what is in a frame is counted per patch of this size
+BODIES, GHOSTS, SCRATCHES, SPECKS = 3, 2, 2, 4  # per patch
+TRIES = 10  # for each body to find a free place
+GAP = 4  # between bodies
+
+LENGTH, RADIUS, BEND = (6.0, 10.0), (3.0, 4.5), 4.0  # of a body: half its length
+CONTRAST = (25.0, 55.0)
+GHOST_WIDTH, GHOST_CONTRAST = (4.0, 8.0), (25.0, 55.0)
+SCRATCH_LENGTH, SCRATCH_RADIUS, SCRATCH_CONTRAST = (8.0, 20.0), (0.6, 1.0), (40.0, 90.0)
+SPECK_RADIUS, SPECK_CONTRAST = (0.6, 1.5), (50.0, 100.0)
+
+GROUND = 60.0
+TEXTURES = ((1.5, 4.0), (8.0, 6.0))  # width and standard deviation
+SLOPE, SPOT = 0.35, 0.25  # of the light: its fall over the frame, its bright spot
+BLUR = 0.8
+NOISE, SHOT = 4.0, 0.3  # standard deviation; variance per grey level
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """Grey levels (height, width), and which pixels belong to an object."""
+
+    grey: NDArray[np.generic]
+    truth: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A bent line with round ends: ``radius`` in the middle and less towards its tips."""
+
+    row: float
+    column: float
+    angle: float
+    length: float  # half of it
+    radius: float
+    bend: float = 0.0
+
+    def mask(self, side: int, wider: float = 0.0) -> tuple[Window, Mask]:
+        """Its window in a frame, and its pixels there."""
+        along = np.linspace(-1.0, 1.0, 65)
+        ahead = self.length * along
+        aside = self.bend * (along**2 - 1 / 3)
+        rows = self.row + ahead * np.sin(self.angle) + aside * np.cos(self.angle)
+        columns = self.column + ahead * np.cos(self.angle) - aside * np.sin(self.angle)
+        radius = self.radius * np.sqrt(1 - 0.7 * along**2) + wider
+        window = (_window(rows, radius, side), _window(columns, radius, side))
+        down = np.arange(window[0].start, window[0].stop)[:, None, None] - rows
+        across = np.arange(window[1].start, window[1].stop)[None, :, None] - columns
+        return window, (down**2 + across**2 <= radius**2).any(axis=2)
+
+
+def _window(centres: Floats, radius: Floats, side: int) -> slice:
+    first, last = np.floor((centres - radius).min()), np.ceil((centres + radius).max())
+    return slice(int(np.clip(first, 0, side)), int(np.clip(last + 1, 0, side)))
+
+
+def draw(side: int, *key: int) -> Picture:
+    """The square frame that the numbers of ``key`` decide."""
+    from scipy.ndimage import gaussian_filter
+
+    rng = np.random.default_rng(key)
+    scene = np.full((side, side), GROUND)
+    for width, spread in TEXTURES:
+        scene += spread * _texture(rng, side, width)
+    truth = _bodies(rng, scene)
+    _clutter(rng, scene)
+    scene *= _light(rng, side)
+    scene = gaussian_filter(scene, BLUR, mode="nearest")
+    scene += rng.normal(size=scene.shape) * np.sqrt(NOISE**2 + SHOT * np.maximum(scene, 0))
+    return Picture(np.clip(np.round(scene), 0, 255).astype(np.uint8), truth)
+
+
+def _texture(rng: np.random.Generator, side: int, width: float) -> Floats:
+    """Smoothed noise of standard deviation 1."""
+    from scipy.ndimage import gaussian_filter
+
+    smooth = gaussian_filter(rng.normal(size=(side, side)), width, mode="wrap")
+    return np.asarray(smooth * (2 * width * np.sqrt(np.pi)))
+
+
+def _light(rng: np.random.Generator, side: int) -> Floats:
+    place = (np.arange(side) + 0.5) / side - 0.5
+    down, across = place[:, None], place[None, :]
+    angle = rng.uniform(0, 2 * np.pi)
+    row, column = rng.uniform(-0.5, 0.5, 2)
+    spot = np.exp(-((down - row) ** 2 + (across - column) ** 2) / (2 * 0.3**2))
+    light: Floats = 1 + SLOPE * (down * np.sin(angle) + across * np.cos(angle)) + SPOT * spot
+    return light
+
+
+def _bodies(rng: np.random.Generator, scene: Floats) -> Mask:
+    """Add bodies that do not touch to the scene; where they are."""
+    side = len(scene)
+    truth, taken = np.zeros(scene.shape, dtype=bool), np.zeros(scene.shape, dtype=bool)
+    left = _number(side, BODIES)
+    for _ in range(TRIES * left):
+        if left == 0:
+            break
+        body = Stroke(
+            *_place(rng, side), rng.uniform(0, np.pi), rng.uniform(*LENGTH),
+            rng.uniform(*RADIUS), rng.uniform(-BEND, BEND),
+        )  # fmt: skip
+        contrast = rng.uniform(*CONTRAST)
+        window, mask = body.mask(side)
+        if (taken[window] & mask).any():
+            continue
+        truth[window] |= mask
+        scene[window] += contrast * mask
+        around, wide = body.mask(side, GAP)
+        taken[around] |= wide
+        left -= 1
+    return truth
+
+
+def _clutter(rng: np.random.Generator, scene: Floats) -> None:
+    """Add what is no body: blurred ghosts, thin scratches, small specks."""
+    side = len(scene)
+    for _ in range(_number(side, GHOSTS)):
+        window, ghost = _ghost(*_place(rng, side), rng.uniform(*GHOST_WIDTH), side)
+        scene[window] += rng.uniform(*GHOST_CONTRAST) * ghost
+    for _ in range(_number(side, SCRATCHES)):
+        place, angle = _place(rng, side), rng.uniform(0, np.pi)
+        length, radius = rng.uniform(*SCRATCH_LENGTH), rng.uniform(*SCRATCH_RADIUS)
+        window, mask = Stroke(*place, angle, length, radius).mask(side)
+        scene[window] += rng.uniform(*SCRATCH_CONTRAST) * mask
+    for _ in range(_number(side, SPECKS)):
+        place, radius = _place(rng, side), rng.uniform(*SPECK_RADIUS)
+        window, mask = Stroke(*place, 0.0, 0.0, radius).mask(side)
+        scene[window] += rng.uniform(*SPECK_CONTRAST) * mask
+
+
+def _ghost(row: float, column: float, width: float, side: int) -> tuple[Window, Floats]:
+    """A round bump of height 1, as far as it can be seen."""
+    reach = np.array([4 * width])
+    window = (_window(np.array([row]), reach, side), _window(np.array([column]), reach, side))
+    down = np.arange(window[0].start, window[0].stop) - row
+    across = np.arange(window[1].start, window[1].stop) - column
+    return window, np.exp(-(down[:, None] ** 2 + across**2) / (2 * width**2))
+
+
+def _place(rng: np.random.Generator, side: int) -> tuple[float, float]:
+    return rng.uniform(0, side), rng.uniform(0, side)
+
+
+def _number(side: int, per_patch: int) -> int:
+    return max(1, round(per_patch * side * side / PATCH))

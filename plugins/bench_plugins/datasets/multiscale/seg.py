@@ -1,0 +1,83 @@
+"""The SEG measure: how well segmented objects cover the reference objects.
+
+M. Maska et al., "A benchmark for comparison of cell tracking algorithms", Bioinformatics 30 (2014),
+as used in section 5.2 of the CEGB paper. A reference object R is matched by the segmented object S
+that covers more than half of it, |R and S| > |R| / 2 (there is at most one), and scores the
+Jaccard index |R and S| / |R or S|; without a match it scores 0. SEG is the mean over all reference
+objects of all frames. A segmented object that matches nothing costs nothing: SEG is about the
+objects that are there, and is read beside the accuracy, which counts such pixels.
+
+Departure: objects are the connected sets of pixels (8 neighbours) of class 1, in the labels and in
+the prediction alike, not numbered instances. Two objects that touch are one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Frames, InputError, MetricValues, Queries, Task
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Seg:
+    """Mean Jaccard index of reference objects with what covers more than half of them."""
+
+    name: ClassVar[str] = "seg"
+    higher_is_better: ClassVar[bool] = True
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+
+    def values(
+        self,
+        scores: Floats,
+        y: Floats,
+        queries: Queries | None = None,
+        multiplicity: NDArray[np.int64] | None = None,
+    ) -> MetricValues:
+        """Each frame's mean over its objects, weighted by their number; class 1 is a score > 0.
+
+        Frames without an object, and pixels drawn from frames, are not judged.
+        """
+        if not isinstance(queries, Frames):
+            raise InputError("seg judges pictures: it needs data whose rows are pixels of frames")
+        if multiplicity is not None:
+            raise InputError("seg: pixels of a frame have no copies; leave the multiplicity out")
+        count, total = np.zeros(len(queries)), np.zeros(len(queries))
+        if queries.widths is not None:
+            pictures = zip(queries.pictures(scores > 0), queries.pictures(y > 0), strict=True)
+            for j, (called, truth) in enumerate(pictures):
+                found = jaccards(called, truth)
+                count[j], total[j] = len(found), found.sum()
+        mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+        return MetricValues(mean, count, unjudged=int((count == 0).sum()))
+
+
+def jaccards(called: Mask, truth: Mask) -> Floats:
+    """The score (r,) of each of the r objects of ``truth``, both (height, width)."""
+    reference, size = objects(truth)
+    found, area = objects(called)
+    inside = reference > 0
+    pair, overlap = np.unique(
+        reference[inside].astype(np.int64) * len(area) + found[inside], return_counts=True
+    )
+    r, s = np.divmod(pair, len(area))
+    match = (s > 0) & (2 * overlap > size[r])
+    r, s, overlap = r[match], s[match], overlap[match]
+    scores = np.zeros(len(size) - 1)
+    scores[r - 1] = overlap / (size[r] + area[s] - overlap)
+    return scores
+
+
+def objects(mask: Mask) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Numbers from 1 of the connected sets that pixels (height, width) belong to, 0 elsewhere, and
+    how many pixels have each number (r + 1,)."""
+    from scipy import ndimage
+
+    number, _ = ndimage.label(mask, structure=np.ones((3, 3), dtype=bool))
+    return number, np.bincount(number.reshape(-1))
