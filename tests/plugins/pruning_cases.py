@@ -1,4 +1,7 @@
-"""The pruning of a forest as its linear program, and as every choice of leaves in turn."""
+"""The pruning of trees as its linear program, and as every choice of leaves in turn.
+
+``lost`` (nodes,) is the share of everything that a node loses as a leaf.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,40 @@ def way(forest: Any, tree: int, row: Any) -> list[int]:
     return nodes
 
 
-def program_value(forest: Any, valid: Examples, prices: Prices, tau: float) -> float:
-    """The optimum of the linear program, by HiGHS: mean tree error + tau x mean cost of a row.
+def misclassified(forest: Any) -> np.ndarray:
+    """The share of the rows of all bags that each node of a forest misclassifies."""
+    wrong = forest.counts.sum(axis=1) - forest.counts.max(axis=1)
+    return np.asarray(wrong / forest.counts[forest.start[:-1]].sum())
+
+
+def moved(trees: Any, leaves: Any, train: Examples) -> tuple[np.ndarray, np.ndarray]:
+    """What each node says as a leaf (nodes, K), and how far rows move by that.
+
+    Copy by copy: half the squared distance to what their leaf says, a row of ``leaves`` (L, K).
+    A leaf that no row reaches is as if one did.
+    """
+    ends = np.flatnonzero(trees.feature < 0)
+    own = dict(zip(ends.tolist(), leaves, strict=True))
+    said: list[list[Any]] = [[] for _ in trees.feature]
+    for row, copies in zip(train.X, train.weights, strict=True):
+        for tree in range(trees.trees):
+            passed = way(trees, tree, row)
+            for node in passed:
+                said[node] += [own[passed[-1]]] * int(copies)
+    for end in ends:
+        if not said[end]:
+            for node in lineage(trees, int(end)):
+                said[node].append(own[int(end)])
+    means = np.array([np.mean(values, axis=0) for values in said])
+    lost = np.array([((v - m) ** 2).sum() / 2 for v, m in zip(said, means, strict=True)])
+    everything = lost[trees.start[:-1]].sum()
+    return means, lost / everything if everything > 0 else lost
+
+
+def program_value(
+    forest: Any, lost: np.ndarray, valid: Examples, prices: Prices, tau: float
+) -> float:
+    """The optimum of the linear program, by HiGHS: what is lost + tau x mean cost of a row.
 
     Variables: z per node, then w per (row, sensor), then v per (row, tree): the root is kept.
     """
@@ -31,8 +66,7 @@ def program_value(forest: Any, valid: Examples, prices: Prices, tau: float) -> f
     nodes, n, s = len(forest.feature), len(valid), prices.sensors
     share = valid.weights / valid.weights.sum()
     cost = np.zeros(nodes + n * s)
-    wrong = forest.counts.sum(axis=1) - forest.counts.max(axis=1)
-    cost[:nodes] = wrong / forest.counts[forest.start[:-1]].sum()
+    cost[:nodes] = lost
     cost[nodes:] = tau * (share[:, None] * prices.sensor).ravel()
     constant = 0.0
     equal, above = [], []
@@ -77,7 +111,9 @@ def lineage(forest: Any, node: int) -> list[int]:
         found.append(int(parents[0]))
 
 
-def value_of(forest: Any, kept: set[int], valid: Examples, prices: Prices, tau: float) -> float:
+def value_of(
+    forest: Any, lost: np.ndarray, kept: set[int], valid: Examples, prices: Prices, tau: float
+) -> float:
     """The objective of keeping these inner nodes as splits, counted row by row."""
     total = 0.0
     for tree in range(forest.trees):
@@ -87,8 +123,7 @@ def value_of(forest: Any, kept: set[int], valid: Examples, prices: Prices, tau: 
             if node in kept:
                 waiting += [int(forest.left[node]), int(forest.right[node])]
             else:
-                total += forest.counts[node].sum() - forest.counts[node].max()
-    total /= forest.counts[forest.start[:-1]].sum()
+                total += lost[node]
     share = valid.weights / valid.weights.sum()
     for i, row in enumerate(valid.X):
         bought: set[int] = set()

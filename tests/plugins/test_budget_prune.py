@@ -12,20 +12,18 @@ import pytest
 from bench_plugins.boosted import LossPrices
 from bench_plugins.budget_forest import BudgetPrune, BudgetRF
 from bench_plugins.budget_forest.cut import cut
-from bench_plugins.budget_forest.problem import Problem, build, inner_nodes
-from bench_plugins.budget_forest.prune import constant_error
+from bench_plugins.budget_forest.problem import Problem, build, errors, inner_nodes
 from bench_plugins.budget_forest.streamed import stream
 from bench_plugins.budget_forest.streaming import best_closures, falling
 from bench_plugins.budget_forest.subgradient import subgradient
-from bench_plugins.gbrt import GBRT
 from bench_plugins.peers.scikit import RandomForest
 from bench_trees.threads import workers
 from boosted_cases import CLASSES, examples, mean_cost, path
 from fakes import FakeContext
-from pruning_cases import all_prunings, program_value, value_of
+from pruning_cases import all_prunings, misclassified, program_value, value_of
 from real_cases import letters
 
-from bench_core import DiscountGroup, Examples, InputError, Prices, Task, UsageError, price_list
+from bench_core import DiscountGroup, Examples, InputError, Prices, Task, price_list
 from bench_core.conformance import check_learner
 
 TRADEOFFS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 50.0)
@@ -59,9 +57,10 @@ def charged(seed: int) -> Prices:
 
 
 def problem_of(forest: Any, valid: Examples, at: Prices, tradeoff: float) -> tuple[Problem, float]:
-    money = LossPrices.of(at, tradeoff, constant_error(forest))
+    loss = errors(forest)
+    money = LossPrices.of(at, tradeoff, loss.constant(forest))
     with workers(1) as crew:
-        return build(forest, valid, at, money, crew), money.tau
+        return build(forest, loss, valid, at, money, crew), money.tau
 
 
 def objective(problem: Problem, kept: Any) -> float:
@@ -75,7 +74,7 @@ def test_the_cut_is_the_optimum_of_the_linear_program(seed: int) -> None:
     at = charged(seed)
     for tradeoff in (0.1, 0.7):
         problem, tau = problem_of(forest, valid, at, tradeoff)
-        expected = program_value(forest, valid, at, tau)
+        expected = program_value(forest, misclassified(forest), valid, at, tau)
         assert objective(problem, cut(problem)) == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
@@ -85,7 +84,8 @@ def test_of_all_prunings_the_cut_finds_the_best_and_of_these_the_smallest(seed: 
     at, inner = charged(seed), inner_nodes(forest)[0]
     for tradeoff in (0.0, 0.1, 0.5):
         problem, tau = problem_of(forest, valid, at, tradeoff)
-        known = {frozenset(k): value_of(forest, k, valid, at, tau) for k in all_prunings(forest)}
+        lost, prunings = misclassified(forest), all_prunings(forest)
+        known = {frozenset(k): value_of(forest, lost, k, valid, at, tau) for k in prunings}
         best = min(known.values())
         ties = [k for k, value in known.items() if value <= best + 1e-9]
         kept = frozenset(inner[cut(problem)].tolist())
@@ -201,7 +201,7 @@ def test_of_a_forest_that_is_not_pruned_nothing_changes() -> None:
     if model.facts["pruned"] == 0:
         assert path(model, train)[-1].scores.tolist() == path(base, train)[-1].scores.tolist()
     kept = np.ones(len(inner_nodes(base.forest)[0]), dtype=bool)
-    from bench_plugins.budget_forest.prune import pruned
+    from bench_plugins.budget_forest.adopt import pruned
 
     same = pruned(base.forest, kept)
     for name, array in base.forest.to_state().items():
@@ -258,15 +258,6 @@ def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on() -> None:
     before = np.exp(path(context.models[base], train)[-1].scores)
     assert np.mean(share.argmax(axis=1) == before.argmax(axis=1)) > 0.9
     assert mean_cost(path(dear, train)[-1], at) < 0.8 * mean_cost(path(free, train)[-1], at)
-
-
-def test_a_base_without_classification_trees_is_refused_in_one_line() -> None:
-    train, at = examples(Task.BINARY), price_list(np.ones(4))
-    base = GBRT(trees=2)
-    context = FakeContext(Task.BINARY, 2)
-    context.models = {base: base.fit(train, train, at, context)}
-    with pytest.raises(UsageError, match="'gbrt' is no forest"):
-        BudgetPrune(base=base).fit(train, train, at, context)
 
 
 def test_without_validation_rows_it_says_so() -> None:

@@ -1,4 +1,4 @@
-"""Random forests that know their cost: BudgetRF grows one, BudgetPrune prunes any.
+"""Trees that know their cost: BudgetRF grows a forest, BudgetPrune prunes any trees.
 
 F. Nan, J. Wang, V. Saligrama, "Feature-budgeted random forest", ICML 2015 (``budget-rf``), and
 "Pruning random forests for prediction on a budget", NIPS 2016 (``budget-prune``). Neither text was
@@ -39,6 +39,11 @@ Departures
 - Of several best prunings the smallest is taken, also at ``tradeoff`` 0: splits that remove no
   training error by majority are then pruned, as the printed objective has it.
 - The constant's error is that of the bags.
+- The paper prunes forests of classifiers. Trees whose values v are added or averaged (boosted ones,
+  forests of numbers) are pruned too. Node h as a leaf adds v_h, the mean of v over its training
+  rows, and e_h = (1/N) sum_i |v_i - v_h|^2 / 2, as a share of what all roots lose: for trees
+  fitted to residuals by least squares on these rows that is how far their squared error rises.
+  A leaf without rows counts as one. At ``tradeoff`` 0 they stay as they are, to the last bit.
 - The mean probability of class 1 is served as log-odds, of K > 2 classes as logarithms.
 """
 
@@ -56,7 +61,7 @@ __all__ = ["BudgetPrune", "BudgetRF", "bench_learners", "bench_warm_up"]
 
 @hookimpl
 def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The forest and its pruning."""
+    """The forest, and the pruning of any trees."""
     return [BudgetRF, BudgetPrune]
 
 

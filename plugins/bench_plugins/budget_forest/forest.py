@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,10 @@ from bench_plugins.staged.state import prices_from, prices_state
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
+    Trees: TypeAlias = "Forest | Ensemble"
+
 Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _ARRAYS = ("start", "feature", "threshold", "left", "right", "missing_left", "counts")
@@ -101,13 +104,23 @@ class Forest:
         return cls(**{n: np.asarray(state[n]) for n in _ARRAYS}, features=int(state["features"]))
 
 
-def share_counts(forest: Forest, leaves: Floats) -> Forest:
-    """The forest with these class counts (L, K) in its leaves and their sums in the nodes above."""
-    counts = np.zeros((len(forest.feature), leaves.shape[1]))
-    counts[forest.feature < 0] = leaves
-    for u in np.flatnonzero(forest.feature >= 0)[::-1]:
-        counts[u] = counts[forest.left[u]] + counts[forest.right[u]]
-    return replace(forest, counts=counts)
+def upwards(trees: Trees) -> list[Longs]:
+    """The inner nodes in levels, the deepest first: children before their parents."""
+    levels, level = [], trees.start[:-1].astype(np.int64)
+    while len(level):
+        inner = level[trees.feature[level] >= 0]
+        levels.append(inner)
+        level = np.concatenate([trees.left[inner], trees.right[inner]]).astype(np.int64)
+    return levels[::-1]
+
+
+def summed(trees: Trees, leaves: Floats) -> Floats:
+    """For every node the sum of what the leaves (L, ...) below it have (nodes, ...)."""
+    total = np.zeros((len(trees.feature), *leaves.shape[1:]))
+    total[trees.feature < 0] = leaves
+    for u in upwards(trees):
+        total[u] = total[trees.left[u]] + total[trees.right[u]]
+    return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,6 +64,12 @@ class LinkedTrees:
         numbers = StagedModel(stages, [Point(last, {})], prices, _of_one_output(trees))
         return cls(numbers, vectors, base, average, link, per_round, facts)
 
+    def of_leaves(self, trees: Ensemble, leaves: Floats, facts: Mapping[str, Any]) -> Self:
+        """The same with other trees, as many, whose leaves number the rows of ``leaves`` (m, K)."""
+        return replace(
+            self, numbers=replace(self.numbers, ensemble=trees), vectors=leaves, facts=facts
+        )
+
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per reported number of trees."""
         n = len(features)

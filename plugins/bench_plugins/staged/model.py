@@ -61,6 +61,18 @@ class StagedModel:
         """Number of outputs K."""
         return len(self.stages[0].bias)
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether every row scores the base plus all trees, each once and as it is."""
+        trees, later = self.ensemble, self.stages[1:]
+        if trees is None or not self._alike or not all(stage.carry for stage in later):
+            return False
+        return (
+            np.array_equal(np.concatenate([s.entries for s in self.stages]), np.arange(trees.trees))
+            and bool(np.all(np.concatenate([s.weights for s in self.stages]) == 1.0))
+            and np.array_equal(sum(s.bias for s in self.stages), trees.base)
+        )
+
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point; ``features.X`` is (n, d), n may be 0."""
         X, queries = self._checked(features), features.queries
