@@ -42,10 +42,16 @@ def number(token: bytes) -> float:
     raise ValueError(token)
 
 
-def parse_line(text: bytes, index_base: int = 1, features: int | None = None) -> Line | None:
+def parse_line(
+    text: bytes,
+    index_base: int = 1,
+    features: int | None = None,
+    huge_is_missing: bool = False,
+) -> Line | None:
     """The parts of a line, or None for a blank or comment line.
 
-    Raises LineError, also for an index beyond ``features`` if that is given.
+    Raises LineError, also for an index beyond ``features`` if that is given. A value beyond float32
+    is NaN if ``huge_is_missing``, else an error.
     """
     tokens = text.partition(b"#")[0].split()
     if not tokens:
@@ -57,7 +63,7 @@ def parse_line(text: bytes, index_base: int = 1, features: int | None = None) ->
     indices: list[int] = []
     values: list[float] = []
     for token in rest:
-        index, value = _cell(token)
+        index, value = _cell(token, huge_is_missing)
         if index < index_base:
             raise LineError(
                 f"index {index} in a file counted from {index_base}; "
@@ -92,7 +98,7 @@ def _qid(token: bytes) -> int:
     return int(token[4:])
 
 
-def _cell(token: bytes) -> tuple[int, float]:
+def _cell(token: bytes, huge_is_missing: bool) -> tuple[int, float]:
     left, colon, right = token.partition(b":")
     if left == b"qid":
         raise LineError(f"{_shown(token)} must follow the label, once; correct the line")
@@ -105,6 +111,8 @@ def _cell(token: bytes) -> tuple[int, float]:
             f"feature {left.decode()}: {_shown(right)} is not a number; correct it"
         ) from None
     if abs(value) > LARGEST:
+        if huge_is_missing:
+            return int(left), math.nan
         raise LineError(f"feature {left.decode()}: {_shown(right)} is too large; correct it")
     return int(left), value
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bench_core.data import Examples, Float32Array, FloatArray, IntArray, Queries
 from bench_core.errors import InputError
-from bench_core.formats.linegrammar import LARGEST, LineError, number, parse_line
+from bench_core.formats.linegrammar import LARGEST, Line, LineError, number, parse_line
 from bench_core.formats.texts import read_bytes, read_text
 
 SMALL = 1 << 22
@@ -56,19 +56,23 @@ def read_svmlight(
     index_base: int = 1,
     features: int | None = None,
     columns: IntArray | None = None,
+    huge_is_missing: bool = False,
     threads: int = 0,
 ) -> SvmRows:
     """Read a file into a dense matrix.
 
     ``features``: how many there are (default: up to the largest index). ``columns``: which of
-    them to keep, from 0, rising. ``threads`` 0: one per core, at most 4. Raises InputError naming
-    file and line for everything that is not in the module's grammar.
+    them to keep, from 0, rising. ``huge_is_missing``: a value beyond float32 stands for a missing
+    one, as the largest float64 does in some publishers' files; else it is an error. ``threads`` 0:
+    one per core, at most 4. Raises InputError naming file and line for everything that is not in
+    the module's grammar.
     """
     path = Path(path)
     if index_base not in (0, 1):
         raise ValueError("index_base is 0 or 1")
     content = _content(path)
-    job = _Job(path, content, index_base, threads or min(4, os.cpu_count() or 1))
+    threads = threads or min(4, os.cpu_count() or 1)
+    job = _Job(path, content, index_base, huge_is_missing, threads)
     read = _read_small if len(content) <= SMALL or _uncompiled() else _read_large
     X, y, qid = read(job, features, columns)
     queries, qids = _queries(job, qid)
@@ -91,7 +95,11 @@ class _Job:
     path: Path
     content: Bytes
     index_base: int
+    huge_is_missing: bool
     threads: int
+
+    def parse(self, text: bytes, features: int | None) -> Line | None:
+        return parse_line(text, self.index_base, features, self.huge_is_missing)
 
     def line_number(self, position: int) -> int:
         return int(np.count_nonzero(self.content[:position] == ord("\n"))) + 1
@@ -101,7 +109,7 @@ class _Job:
         end = _line_end(self.content, position)
         number_ = self.line_number(position)
         try:
-            parse_line(self.content[position:end].tobytes(), self.index_base, features)
+            self.parse(self.content[position:end].tobytes(), features)
         except LineError as fault:
             return InputError(f"{self.path}, line {number_}: {fault}")
         return InputError(f"{self.path}, line {number_}: {otherwise or 'cannot be read'}")
@@ -188,7 +196,7 @@ def _read_small(job: _Job, features: int | None, columns: IntArray | None) -> Ar
     parsed = []
     for position, text in _lines(job.content):
         try:
-            line = parse_line(text, job.index_base, features)
+            line = job.parse(text, features)
         except LineError as fault:
             raise InputError(f"{job.path}, line {job.line_number(position)}: {fault}") from None
         if line is not None:
@@ -240,10 +248,11 @@ def _read_piece(job: _Job, piece: _Piece, row: int, kept: IntArray, out: Arrays)
     slow = np.empty((len(kept) + 4096, 4), dtype=np.int64)
     while True:
         status, at, row, used = bytescan.read_rows(
-            piece.buffer, at, piece.stop, row, job.index_base, kept, X, y, qid, slow
-        )
+            piece.buffer, at, piece.stop, row, job.index_base, kept, X, y, qid, slow,
+            job.huge_is_missing,
+        )  # fmt: skip
         for cell in slow[:used]:
-            if not _read_cell(piece.buffer, cell, kept, X, y):
+            if not _read_cell(piece.buffer, cell, kept, X, y, job.huge_is_missing):
                 return piece.offset + _line_start(piece.buffer, int(cell[2]))
         if status == bytescan.FAULT:
             return piece.offset + int(at)
@@ -252,8 +261,9 @@ def _read_piece(job: _Job, piece: _Piece, row: int, kept: IntArray, out: Arrays)
 
 
 def _read_cell(
-    content: Bytes, cell: IntArray, kept: IntArray, X: Float32Array, y: FloatArray
-) -> bool:
+    content: Bytes, cell: IntArray, kept: IntArray, X: Float32Array, y: FloatArray,
+    huge_is_missing: bool,
+) -> bool:  # fmt: skip
     """Store one number the kernel left to us; False where it is none or may not be there."""
     row, feature, begin, end = (int(x) for x in cell)
     try:
@@ -263,9 +273,13 @@ def _read_cell(
     if feature < 0:
         y[row] = value
         return bool(np.isfinite(value))
-    if kept[feature] >= 0 and not abs(value) > LARGEST:
+    if abs(value) > LARGEST:
+        if not huge_is_missing:
+            return False
+        value = np.nan
+    if kept[feature] >= 0:
         X[row, kept[feature]] = value
-    return not abs(value) > LARGEST
+    return True
 
 
 def _line_start(content: Bytes, position: int) -> int:

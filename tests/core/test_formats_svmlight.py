@@ -17,6 +17,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from bench_core.data import Examples, Queries
 from bench_core.errors import InputError
 from bench_core.formats import svmlight
+from bench_core.formats.linegrammar import LARGEST
 from bench_core.formats.svmlight import SvmRows, first_queries, read_svmlight
 
 
@@ -239,6 +240,143 @@ def test_compiled_numbers_equal_float_bit_by_bit(
     assert rows.y.tobytes() == np.array([float(t) for t in tokens]).tobytes()
 
 
+def short_decimals() -> st.SearchStrategy[str]:
+    """Up to eight digits on either side of a point or without one: what most files are made of."""
+    digits = st.text("0123456789", max_size=8)
+    point = st.sampled_from(["", "."])
+    parts = st.tuples(st.sampled_from(["", "-"]), digits, point, digits)
+    return parts.filter(lambda t: bool(t[1] + t[3])).map("".join)
+
+
+def cells() -> st.SearchStrategy[list[tuple[int, str]]]:
+    """Features from 0, rising, with gaps that change how many digits they have."""
+    fits = st.one_of(short_decimals(), decimals()).filter(lambda s: abs(float(s)) <= LARGEST)
+    features = st.sets(
+        st.one_of(st.integers(0, 12), st.integers(95, 104), st.integers(990, 1009)), max_size=30
+    )
+    return features.flatmap(
+        lambda chosen: st.tuples(*(st.tuples(st.just(j), fits) for j in sorted(chosen))).map(list)
+    )
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    lines=st.lists(cells(), min_size=1, max_size=5),
+    gap=st.sampled_from([" ", " ", "  ", "\t"]),
+    end=st.sampled_from(["\n", " \n", "\r\n", " # 1:2\n"]),
+)
+def test_compiled_cells_equal_the_float32_of_float_bit_by_bit(
+    lines: list[list[tuple[int, str]]], gap: str, end: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "cells.svm"
+    path.write_text(
+        "".join("1" + "".join(f"{gap}{j + 1}:{s}" for j, s in line) + end for line in lines)
+    )
+    expected = np.zeros((len(lines), 1010), dtype=np.float32)
+    for row, line in enumerate(lines):
+        for j, token in line:
+            expected[row, j] = np.float64(float(token))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(svmlight, "SMALL", -1)
+        rows = read_svmlight(path, features=1010)
+    assert rows.X.tobytes() == expected.tobytes()
+
+
+def test_every_length_of_a_value_is_read_exactly(tmp_path: Path, way: str) -> None:
+    """Each number of digits before and after the point, with each sign, in columns 1 to 2000."""
+    whole = [sign + "98765432109"[:k] for k in range(12) for sign in ("", "-")]
+    tokens = [w + f for w in whole for f in ("", *("." + "12345678901"[:k] for k in range(12)))]
+    tokens = [t for t in tokens if t.strip("-.")]
+    tokens = tokens * (2000 // len(tokens) + 1)
+    rows = read(tmp_path, "0 " + " ".join(f"{j}:{t}" for j, t in enumerate(tokens, 1)) + "\n")
+    expected = np.array([float(t) for t in tokens]).astype(np.float32)
+    assert rows.X[0].tobytes() == expected.tobytes()
+
+
+def outcome(path: Path, small: int, threads: int = 1, **options: bool) -> object:
+    """What reading gives, or what is said instead."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(svmlight, "SMALL", small)
+        try:
+            rows = read_svmlight(path, threads=threads, **options)
+        except InputError as error:
+            return str(error).replace("no rows in this file", "the file is empty")
+    groups = None if rows.queries is None else rows.queries.boundaries.tolist()
+    return rows.X.tobytes(), rows.y.tobytes(), groups
+
+
+SOUND = b"2 qid:1 1:0.5 2:12 9:-3.25 10:1e3 11:7\n0 qid:1 3:0.123456789 99:4 100:.5\n1 qid:2 8:1\n"
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    edits=st.lists(
+        st.tuples(st.integers(0, len(SOUND) - 1), st.integers(0, 2), st.sampled_from(
+            [bytes([c]) for c in b"0159 \t\r\n\f.:-+eE#qdnx\x00\x7f\x80\xff"]
+        )),
+        min_size=1, max_size=3,
+    ),
+    huge=st.booleans(),
+)  # fmt: skip
+def test_both_ways_agree_on_a_file_with_wrong_bytes(
+    edits: list[tuple[int, int, bytes]], huge: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Bytes put in, put in another's place or taken out."""
+    content = SOUND
+    for at, removed, put in edits:
+        content = content[:at] + (b"" if removed == 2 else put) + content[at + min(removed, 1) :]
+    path = tmp_path_factory.getbasetemp() / "bytes.svm"
+    path.write_bytes(content)
+    compiled = outcome(path, -1, huge_is_missing=huge)
+    assert compiled == outcome(path, 1 << 40, huge_is_missing=huge)
+
+
+HUGE = [
+    "1.79769313486231570815e+308",
+    "1.7976931348623157e308",
+    "179769313486231570000e288",
+    "0.00000000000000000000017e330",
+    "3.5e38",
+    "-1e39",
+    "1e999",
+    "1" * 40,
+    "123456789012345678901e999999999999",
+]
+
+
+@pytest.mark.parametrize("token", HUGE)
+def test_a_value_beyond_float32_is_missing_where_the_reader_is_told_so(
+    tmp_path: Path, way: str, token: str
+) -> None:
+    text = f"0 1:1 2:{token} 3:2\n1 1:{LARGEST!r} 2:3\n"
+    rows = read(tmp_path, text, huge_is_missing=True)
+    largest = np.finfo(np.float32).max
+    np.testing.assert_array_equal(rows.X, [[1, np.nan, 2], [largest, 3, 0]])
+    with pytest.raises(InputError, match=r"line 1: feature 2: .* is too large; correct it"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "token", ["1" * 38, "0." + "0" * 30 + "1" * 21 + "e68", "1" * 25 + "e-400"]
+)
+def test_many_digits_alone_do_not_make_a_value_missing(
+    tmp_path: Path, way: str, token: str
+) -> None:
+    rows = read(tmp_path, f"0 1:{token}\n", huge_is_missing=True)
+    assert rows.X[0, 0] == np.float32(float(token))
+
+
+@pytest.mark.parametrize("token", ["inf", "1e999x", "1e", "--1e99"])
+def test_what_is_no_number_is_not_missing_either(tmp_path: Path, way: str, token: str) -> None:
+    with pytest.raises(InputError, match=r"feature 1: .* is not a number"):
+        read(tmp_path, f"0 1:{token}\n", huge_is_missing=True)
+
+
+def test_a_huge_label_is_a_label(tmp_path: Path, way: str) -> None:
+    rows = read(tmp_path, f"{HUGE[0]} 1:1\n", huge_is_missing=True)
+    assert rows.y.tolist() == [float(HUGE[0])]
+
+
 def test_every_power_of_ten_is_rounded_correctly(tmp_path: Path, way: str) -> None:
     """One digit more than an exact product settles, at every exponent of the table."""
     tokens = [
@@ -271,17 +409,7 @@ def test_both_ways_agree_on_sound_and_spoilt_files(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "either.svm"
     path.write_bytes(("\n".join(lines) + end).encode())
-    outcomes = []
-    for small in (-1, 1 << 40):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(svmlight, "SMALL", small)
-            try:
-                rows = read_svmlight(path, threads=threads)
-                groups = None if rows.queries is None else rows.queries.boundaries.tolist()
-                outcomes.append((rows.X.tobytes(), rows.y.tobytes(), groups))
-            except InputError as error:
-                outcomes.append(str(error).replace("no rows in this file", "the file is empty"))
-    assert outcomes[0] == outcomes[1]
+    assert outcome(path, -1, threads) == outcome(path, 1 << 40, threads)
 
 
 def test_first_queries_keeps_queries_whole() -> None:
