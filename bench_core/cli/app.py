@@ -10,7 +10,7 @@ SECTIONS = {
     "Measure": ("run", "plan", "audit"),
     "Read the results": ("report", "best", "export", "claims"),
     "Look up": ("list", "show"),
-    "Get data": ("data",),
+    "Get data and costs": ("data", "cost"),
 }
 
 _EPILOG = """\b

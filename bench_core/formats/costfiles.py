@@ -11,6 +11,8 @@ Four forms, told apart by their content (``docs/cost-files.md`` has examples):
        "derived": {"FTI": ["TT4", "T4U"]},
        "split": 0.25, "tree": 0, "unit": "dollars"}
 
+  Key ``measured`` (how ``bench cost measure`` found the costs) is for people and not read;
+
 - lines ``name:cost``;
 - one cost per line, in the order of the features.
 
@@ -36,7 +38,7 @@ from bench_core.errors import InputError
 from bench_core.formats.texts import read_text
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
-KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit")
+KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured")
 FEW_NAMES = 10
 LARGEST_COST = 1e100
 """Sums over rows and features stay far below what float64 can hold."""
@@ -68,11 +70,8 @@ class _File:
 
     def near(self, name: str) -> str:
         """The place of a JSON key."""
-        quoted = json.dumps(name)
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if quoted in line:
-                return self.at(number)
-        return str(self.path)
+        before, found, _ = self.text.partition(json.dumps(name))
+        return self.at(before.count("\n") + 1) if found else str(self.path)
 
 
 def read_costs(

@@ -1,0 +1,231 @@
+"""``bench cost``: measure what features cost, as a file for ``--costs``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bench_core.cli import options
+
+if TYPE_CHECKING:
+    from bench_core.cli.tables import Table
+    from bench_core.measuring import Measured, Progress, Timing
+
+LINE_EVERY = 10.0
+"""Seconds between lines of progress where there is no terminal."""
+
+
+@click.group(
+    "cost",
+    short_help="Measure what one's own features cost.",
+    epilog="""\b
+Examples:
+  bench cost measure my_features:extractors --input photos/ -o costs.json
+  bench run --data photos.csv --costs costs.json""",
+)
+def command() -> None:
+    """Measure what features cost to extract, on this machine.
+
+    The result is a cost file, as 'bench run --costs' reads it.
+    """
+
+
+@command.command(
+    "measure",
+    short_help="Time extractors and write a cost file.",
+    epilog="""\b
+The extractors, in my_features.py:
+  def colour(path): ...                  returns a number, a vector or a mapping of names
+  def shape(path): ...
+  extractors = {"colour": colour, "shape": shape}
+A value may be a pair (extract, {"cat": f, "dog": g}): f and g take what extract returned. The first
+of "cat" and "dog" that a model buys then pays for extract too, the second for itself alone.
+Instead of a mapping: one function, or one without parameters that returns a mapping.
+
+\b
+Examples:
+  bench cost measure my_features:extractors --input photos/ -o costs.json
+  bench cost measure my_features:colour --input a.jpg --input b.jpg
+  bench cost measure my_features:extractors --load my_features:open_photo --input photos/
+  bench cost measure my_features:extractors --input calls/ --clock wall --repeats 20""",
+)
+@click.argument("target", metavar="MODULE:NAME")
+@click.option(
+    "-i",
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE_OR_FOLDER",
+    help="What to extract features from; may be given several times.",
+)
+@click.option(
+    "--load",
+    default="",
+    metavar="MODULE:NAME",
+    help="A function that turns a path into what the extractors take; its time is not counted. "
+    "Without it they take the path.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="How often each extractor is timed on each item.",
+)
+@click.option(
+    "--items",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="At most so many of the files, evenly spaced.",
+)
+@click.option(
+    "--clock",
+    type=click.Choice(["cpu", "wall"]),
+    default="cpu",
+    show_default=True,
+    help="CPU time of this process, or wall-clock time (for what waits or runs elsewhere).",
+)
+@click.option(
+    "--numbered", is_flag=True, help="Call features 1, 2, ... in order, as SVMlight files do."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=options.FILE,
+    metavar="FILE",
+    help="Write the cost file here ('-': to stdout, without the table).",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def measure_command(
+    target: str,
+    inputs: tuple[Path, ...],
+    load: str,
+    repeats: int,
+    items: int,
+    clock: str,
+    numbered: bool,
+    output: Path | None,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Time each extractor of MODULE:NAME on the input and show median and spread per item.
+
+    A module of the current folder is found. Close other programs first: what they take from the
+    processor's caches and clock is in the spread.
+    """
+    import json
+
+    from bench_core.cli.tables import check_output, deliver, write_text
+    from bench_core.extractors import find_items, load_extractors, load_object
+    from bench_core.measuring import cost_document, measure
+
+    check_output(output)
+    options.find_plugins_here([target])
+    extractors = load_extractors(target)
+    loader = load_object(load) if load else lambda path: path
+    found = find_items(inputs, items)
+    with _shown(quiet) as progress:
+        measured = measure(
+            extractors,
+            found,
+            load=loader,
+            repeats=repeats,
+            clock="cpu" if clock == "cpu" else "wall",
+            progress=progress,
+        )
+    if str(output) != "-":
+        deliver(_table(measured), None)
+    if output is None:
+        if not quiet:
+            options.note("say -o costs.json to keep this as a cost file for 'bench run --costs'")
+        return
+    document = cost_document(measured, numbered=numbered)
+    write_text(output, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    if not quiet and str(output) != "-":
+        options.note(f"{len(document['costs'])} costs written to {output}")
+
+
+def _table(measured: Measured) -> Table:
+    from bench_core.cli.tables import Column, Table
+    from bench_core.measuring import UNITS, machine
+
+    unit = UNITS[measured.clock]
+    rows = []
+    for name, features in measured.features.items():
+        timing = measured.extract[name]
+        rows.append((name, str(len(features)), *_figures(timing)))
+        rows += [
+            (f"  {name}: {feature}", "", *_figures(measured.outputs[feature]))
+            for feature in features
+            if feature in measured.outputs
+        ]
+    columns = (
+        Column("extractor", style="bold"),
+        Column("features", right=True),
+        Column(f"median {unit}", right=True),
+        Column("quartiles", right=True),
+    )
+    count = f"{measured.items} items x {measured.repeats} repeats"
+    return Table("", columns, rows, footer=(f"per item, {count}, on {machine()}",))
+
+
+def _figures(timing: Timing) -> tuple[str, str]:
+    return f"{timing.median:.4g}", f"{timing.low:.4g} .. {timing.high:.4g}"
+
+
+@contextmanager
+def _shown(quiet: bool) -> Iterator[Progress]:
+    """A bar on a terminal, lines elsewhere. Drawn between timings only: its own CPU time is none
+    of the extractors'."""
+    from bench_core.cli import tables
+
+    console = tables.console(stderr=True)
+    if quiet:
+        yield lambda done, total: None
+    elif not console.is_terminal:
+        yield _lines()
+    else:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=console, transient=True, auto_refresh=False) as bars:
+            bar, draw = bars.add_task("", total=None), _Moments(0.2)
+
+            def move(done: int, total: int) -> None:
+                if draw.due() or done == total:
+                    bars.update(bar, completed=done, total=total, refresh=True)
+
+            yield move
+
+
+def _lines() -> Callable[[int, int], None]:
+    said = _Moments(LINE_EVERY)
+
+    def progress(done: int, total: int) -> None:
+        if said.due():
+            options.note(f"{done} of {total} timings")
+
+    return progress
+
+
+class _Moments:
+    """Whether some seconds have gone since it was last so."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._last = time.monotonic()
+
+    def due(self) -> bool:
+        if time.monotonic() - self._last < self._seconds:
+            return False
+        self._last = time.monotonic()
+        return True
