@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,58 +13,53 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.registry import load_registry
 
 LEARNERS = load_registry().learners
-TREES = {"trees": 5, "min_rows": 4}
-
-
-def _stands_on(name: str = "gbrt", **more: Any) -> Callable[[], dict[str, Any]]:
-    """The settings of a learner with a base, made late because the base is a learner too."""
-    return lambda: {"base": LEARNERS[name](**TREES), **more}
-
-
-def _gates(**more: Any) -> Callable[[], dict[str, Any]]:
-    f0 = LEARNERS["random-forest"]
-    return lambda: {"f0": f0(trees=3, depth=4), **more}  # type: ignore[call-arg]
-
-
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
 
-QUICK: dict[str, Mapping[str, Any] | Callable[[], dict[str, Any]]] = {
-    "adapt-gbrt": _gates(trees=3, iterations=2, gates=3, min_rows=5),
-    "adapt-l1": _gates(supports=4, gates=2),
-    "adapt-lin": _gates(supports=4, iterations=3, gates=2),
-    "adapt-lstsq": _gates(supports=4, iterations=3, gates=2),
-    "and-or": _stands_on(stages=3, cycles=2, relevant_grade=1),
-    "astc": _stands_on(depth=2),
-    "budget-prune": _stands_on("budget-rf"),
-    "budget-rf": TREES,
-    "catboost": TREES,
-    "cegb": TREES,
-    "cheapest-first": {"steps": 3, **TREES},
-    "constant": {},
-    "cronus": _stands_on(stages=3, iterations=20, relevant_grade=1, **CYCLES),
-    "cronus-init": _stands_on(stages=3, iterations=20, relevant_grade=1),
-    "cronus-single": _stands_on(iterations=20, relevant_grade=1),
-    "cscc": _stands_on(stages=2, iterations=20, **CYCLES),
-    "cstc": _stands_on(depth=2, iterations=20, **CYCLES),
-    "cstc-single": _stands_on(iterations=20),
-    "early-exit": _stands_on(every=2),
-    "gbrt": TREES,
-    "gbrt-subset": TREES,
-    "greedy-order": {"steps": 3, **TREES},
-    "imported": {},
-    "l1": {"points": 5, "steps": 50},
-    "lear": _stands_on(sentinels=(2, 4), trees=3, leaves=4),
-    "lightgbm": TREES,
-    "lightgbm-cegb": TREES,
-    "miser": TREES,
-    "random-forest": {"trees": 3},
-    "random-order": {"steps": 3, **TREES},
-    "rbf-svm": {},
-    "sklearn": {"estimator": "sklearn.tree.DecisionTreeClassifier"},
-    "soft-cascade": _stands_on(stages=3, cycles=2, relevant_grade=1),
-    "svm-average-kernel": {},
-    "xgboost": TREES,
-}
+
+def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
+    """Settings of every learner with about ``count`` trees: a learner without a row is untested."""
+    trees = {"trees": count, "min_rows": 4}
+    base: dict[str, Any] = {"base": LEARNERS["gbrt"](**trees)}
+    cascade = {**base, "stages": 3, "relevant_grade": 1}
+    gated = {"f0": LEARNERS["random-forest"](trees=count, min_rows=2)}  # type: ignore[call-arg]
+    return {
+        "adapt-gbrt": {**gated, **trees, "iterations": 2, "gates": 3},
+        "adapt-l1": {**gated, "supports": 4, "gates": 2},
+        "adapt-lin": {**gated, "supports": 4, "iterations": 3, "gates": 2},
+        "adapt-lstsq": {**gated, "supports": 4, "iterations": 3, "gates": 2},
+        "and-or": {**cascade, "cycles": 2},
+        "astc": {**base, "depth": 2},
+        "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
+        "budget-rf": trees,
+        "catboost": trees,
+        "cegb": trees,
+        "cheapest-first": {**trees, "steps": 3},
+        "constant": {},
+        "cronus": {**cascade, **CYCLES, "iterations": 20},
+        "cronus-init": {**cascade, "iterations": 20},
+        "cronus-single": {**base, "relevant_grade": 1, "iterations": 20},
+        "cscc": {**base, **CYCLES, "stages": 2, "iterations": 20},
+        "cstc": {**base, **CYCLES, "depth": 2, "iterations": 20},
+        "cstc-single": {**base, "iterations": 20},
+        "early-exit": {**base, "every": 2},
+        "gbrt": trees,
+        "gbrt-subset": trees,
+        "greedy-order": {**trees, "steps": 3},
+        "imported": {},
+        "l1": {"points": 5, "steps": 50},
+        "lear": {**base, "sentinels": (2, 4), "trees": 3, "leaves": 4},
+        "lightgbm": trees,
+        "lightgbm-cegb": trees,
+        "miser": trees,
+        "random-forest": {"trees": count},
+        "random-order": {**trees, "steps": 3},
+        "rbf-svm": {},
+        "sklearn": {"estimator": "sklearn.tree.DecisionTreeClassifier"},
+        "soft-cascade": {**cascade, "cycles": 2},
+        "svm-average-kernel": {},
+        "xgboost": trees,
+    }
+
 
 OBJECTIVES = {
     Task.BINARY: "binary",
@@ -74,35 +69,28 @@ OBJECTIVES = {
 }
 
 
-def quick(name: str, splits: Splits, folder: Path) -> Any:
-    """A learner at its quick settings. ``imported`` gets a model, ``sklearn`` an estimator."""
-    row = QUICK[name]
-    settings = dict(row() if callable(row) else row)
+def quick(name: str, task: Task, train: Examples, folder: Path, count: int = 5) -> Any:
+    """A learner at its quick settings. ``imported`` gets a model of ``train``, ``sklearn`` an
+    estimator that suits the task."""
+    settings = dict(quick_settings(count)[name])
     if name == "imported":
-        settings["file"] = str(_booster(splits, folder))
-    if name == "sklearn" and splits.task in (Task.RANKING, Task.REGRESSION):
+        settings["file"] = str(_booster(task, train, folder, count))
+    if name == "sklearn" and task in (Task.RANKING, Task.REGRESSION):
         settings["estimator"] = "sklearn.linear_model.Ridge"
     return LEARNERS[name](**settings)
 
 
-def _booster(splits: Splits, folder: Path) -> Path:
-    """The file of a small model of as many features as the data has."""
+def _booster(task: Task, train: Examples, folder: Path, count: int) -> Path:
+    """The file of a small model whose features are the columns in their order."""
     import lightgbm
 
-    task = splits.task
-    path = folder / f"{task}-{splits.train.X.shape[1]}.txt"
+    path = folder / f"{task}-{train.X.shape[1]}.txt"
     if not path.exists():
-        how: dict[str, Any] = {
-            "objective": OBJECTIVES[task],
-            "num_leaves": 6,
-            "verbose": -1,
-            "num_threads": 1,
-        }
+        how: dict[str, Any] = {"objective": OBJECTIVES[task], "num_leaves": 6, "verbose": -1}
+        how |= {"num_threads": 1, "min_data_in_leaf": 4}
         if task is Task.MULTICLASS:
-            how["num_class"] = splits.classes
-        names = list(splits.feature_names) or "auto"
-        rows = lightgbm.Dataset(np.array(splits.train.X), splits.train.y, feature_name=names)
-        lightgbm.train(how, rows, 5).save_model(path)
+            how["num_class"] = len(np.unique(train.y))
+        lightgbm.train(how, lightgbm.Dataset(np.array(train.X), train.y), count).save_model(path)
     return path
 
 

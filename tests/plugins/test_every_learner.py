@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from every_learner_cases import LEARNERS, ONLY_FOR, QUICK, TROUBLES, quick
+from every_learner_cases import LEARNERS, ONLY_FOR, TROUBLES, quick, quick_settings
 
 from bench_core import InputError, Splits, Task, UsageError
 from bench_core.audit import replay
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_learner_has_a_row_in_the_table() -> None:
-    assert set(QUICK) == set(LEARNERS)
+    assert set(quick_settings()) == set(LEARNERS)
 
 
 def pays_what_it_reads(learner: object, splits: Splits) -> None:
@@ -73,7 +73,7 @@ def test_a_learner_copes_or_says_why(name: str, task: Task, trouble: str, folder
     plain = ordinary(task)
     troubled = TROUBLES[trouble](plain)
     same_columns = troubled.train.X.shape == plain.train.X.shape
-    learner = quick(name, plain if same_columns else troubled, folder)
+    learner = quick(name, task, (plain if same_columns else troubled).train, folder)
     said = refusal_of(learner, troubled)
     if said:
         assert trouble in NOTHING_TO_LEARN, said

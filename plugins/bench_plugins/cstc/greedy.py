@@ -193,6 +193,8 @@ class _Offer:
 
     def best(self, gains: FloatArray) -> int | None:
         """The free column with the most gain, else that with the most gain per cost, if any."""
+        if len(gains) == 0:  # a base that found nothing to split on has no trees
+            return None
         worth = np.where(gains >= self.gain, gains, 0.0)
         if self.free is not None:
             first = int((worth * self.free).argmax())
