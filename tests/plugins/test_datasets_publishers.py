@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_plugins.datasets.letor import Mslr10k, Mslr30k, mslr_costs
+from bench_plugins.datasets.letor import IstellaS, Mslr10k, Mslr30k, mslr_costs
 from bench_plugins.datasets.medical import HEART, HEPATITIS, PIMA, Heart, Hepatitis, Pima
 from bench_plugins.datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
 
 from bench_core import Acquired, Splits, Task
 from bench_core.errors import InputError
+from bench_core.formats import svmlight
+from bench_core.formats.archives import unpack
 from bench_core.formats.source import DataFolder
 
 
@@ -27,13 +30,15 @@ def sizes(splits: Splits) -> list[int]:
     return [len(part) for part in (splits.train, splits.valid, splits.test)]
 
 
-def letor(path: Path, queries: int, features: int, seed: int) -> None:
+def letor(path: Path, queries: int, features: int, seed: int, third: str = "") -> None:
+    """Three documents a query, of whole numbers; ``third`` is feature 3 of each, if given."""
     rng = np.random.default_rng(seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as out:
         for query in range(queries):
             for _ in range(3):
                 cells = [f"{j + 1}:{rng.integers(100)}" for j in range(features)]
+                cells[2] = f"3:{third}" if third else cells[2]
                 out.write(f"{rng.integers(5)} qid:{seed * 1000 + query} {' '.join(cells)}\n")
 
 
@@ -64,6 +69,52 @@ def test_both_mslr_sets_live_side_by_side(tmp_path: Path) -> None:
 def test_mslr_costs_are_those_of_their_authors(real_data: Path) -> None:
     published = np.loadtxt(real_data / "feature-costs" / "mslr_feature_cost.txt")
     np.testing.assert_array_equal(mslr_costs(), published)
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are read by Python, large ones by the kernel."""
+    if request.param == "compiled":
+        monkeypatch.setattr(svmlight, "SMALL", -1)
+
+
+def istella(folder: Path, third: str) -> None:
+    for k, part in enumerate(("train", "vali", "test")):
+        letor(folder / "sample" / f"{part}.txt", 2 + k, 220, k, third)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("largest", ["1.79769313486231570815e+308", "1.79769313486e+308"])
+def test_istellas_largest_float64_is_a_missing_value(largest: str, tmp_path: Path) -> None:
+    istella(tmp_path, third=largest)
+    splits = prepared(IstellaS(), tmp_path)
+    assert sizes(splits) == [6, 9, 12]
+    for part in (splits.train, splits.valid, splits.test):
+        assert np.isnan(part.X[:, 2]).all()
+        assert np.isfinite(np.delete(part.X, 2, axis=1)).all()
+        assert part.queries is not None
+    assert splits.prices.feature_price().tolist() == [1.0] * 220
+    assert splits.task is Task.RANKING
+
+
+@pytest.mark.usefixtures("way")
+def test_mslr_has_no_such_value(tmp_path: Path) -> None:
+    for part in ("train", "vali", "test"):
+        letor(tmp_path / "mslr-web10k" / "Fold1" / f"{part}.txt", 1, 136, 0, third="1.7e308")
+    with pytest.raises(InputError, match=r"train.txt, line 1: feature 3: '1.7e308' is too large"):
+        prepared(Mslr10k(), tmp_path)
+
+
+def test_istellas_archive_holds_the_three_files(tmp_path: Path) -> None:
+    istella(tmp_path / "istella-s-letor", third="5")
+    archive = tmp_path / IstellaS.downloads[0].file
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(tmp_path / "istella-s-letor", "istella-s-letor")
+    home = tmp_path / "data" / "istella-s"
+    unpack(archive, IstellaS.downloads[0].members, home)
+    splits = prepared(IstellaS(), tmp_path / "data")
+    assert sizes(splits) == [6, 9, 12]
+    assert (splits.train.X[:, 2] == 5).all()
 
 
 def miniboone(path: Path, signal: int, background: int) -> np.ndarray:

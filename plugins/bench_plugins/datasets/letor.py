@@ -1,8 +1,11 @@
-"""Microsoft's learning-to-rank sets MSLR-WEB10K and 30K (CC BY 4.0).
+"""Public learning-to-rank sets in LETOR's format: MSLR-WEB10K and 30K, Istella-S.
 
-136 features, five folds. Their costs were assigned by the authors of "Joint optimization of cascade
-ranking models" (WSDM 2019), by what must be read to compute them: the url, title, anchor, body or
-whole document.
+MSLR (Microsoft, CC BY 4.0): 136 features, five folds. Their costs were assigned by the authors of
+"Joint optimization of cascade ranking models" (WSDM 2019), by what must be read to compute them:
+the url, title, anchor, body or whole document.
+
+Istella-S (for non-commercial use): 220 features. No costs of theirs are published, so each costs 1.
+Where a feature has no value its files say the largest float64, 1.797e308; here it is missing.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from numpy.typing import NDArray
 
 from bench_core import (
     Dataset,
+    Download,
     Facts,
     InputError,
     Prices,
@@ -89,11 +93,47 @@ class Mslr30k(Mslr10k):
     facts: ClassVar[Facts] = Facts(rows=(3771125,), features=136)
 
 
-def _splits(source: Source, names: Sequence[str], size: str, prices: Prices) -> Splits:
+@dataclass(frozen=True)
+class IstellaS:
+    """Istella-S: 33018 queries of a web search engine, irrelevant documents sampled."""
+
+    name: ClassVar[str] = "istella-s"
+    task: ClassVar[Task] = Task.RANKING
+    title: ClassVar[str] = "Istella-S learning to rank (220 features, each costs 1)"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = tuple(f"sample/{part}" for part in PARTS)
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    depends_on: ClassVar[tuple[str, ...]] = ("size",)
+    downloads: ClassVar[tuple[Download, ...]] = (
+        Download(
+            "http://library.istella.it/dataset/istella-s-letor.tar.gz",
+            "istella-s-letor.tar.gz",
+            sha256="41b21116a3650cc043dbe16f02ee39f4467f9405b37fdbcc9a6a05e230a38981",
+            members={f"sample/{part}": f"sample/{part}" for part in PARTS},
+        ),
+    )
+    homepage: ClassVar[str] = "https://istella.ai/datasets/letor-dataset (a licence)"
+    sums: ClassVar[Mapping[str, str]] = {d.file: d.sha256 for d in downloads}
+    facts: ClassVar[Facts] = Facts(rows=(2043304, 684076, 681250), features=220)
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """The publisher's splits; ``quick`` and ``standard`` take the first queries."""
+        prices = Prices.additive(np.ones(220))
+        return _splits(source, self.files, size, prices, huge_is_missing=True)
+
+
+def _splits(
+    source: Source,
+    names: Sequence[str],
+    size: str,
+    prices: Prices,
+    huge_is_missing: bool = False,
+) -> Splits:
     parts, notes = [], []
     for split, name in enumerate(names):
         path = source.find(name)
-        rows = read_svmlight(path, features=prices.features)
+        rows = read_svmlight(path, features=prices.features, huge_is_missing=huge_is_missing)
         if rows.queries is None:
             raise InputError(f"{path}, line 1: no qid; get the publisher's file")
         part = rows.examples()
@@ -113,4 +153,4 @@ def _splits(source: Source, names: Sequence[str], size: str, prices: Prices) -> 
 @hookimpl
 def bench_datasets() -> Sequence[type[Dataset]]:
     """The data sets of this family."""
-    return [Mslr10k, Mslr30k]
+    return [Mslr10k, Mslr30k, IstellaS]
