@@ -108,14 +108,14 @@ class Auc(_RowMetric):
         if scores.ndim == 1:
             values = np.zeros(len(scores))
             positive = number == 1
-            values[positive] = _share_below(scores, positive, weight)
+            values[positive] = _share_below(scores, positive, labels)
             judged = positive & bool(np.any(~positive))
             return MetricValues(values, np.where(judged, weight, 0.0))
         values = np.zeros(len(scores))
         weights = _equal_classes(number, labels)
         present = np.unique(number)
         for c in present:
-            values[number == c] = _share_below(_odds(scores, int(c)), number == c, weight)
+            values[number == c] = _share_below(_odds(scores, int(c)), number == c, labels)
         return MetricValues(values, weights if len(present) > 1 else np.zeros(len(scores)))
 
 
@@ -155,15 +155,25 @@ def _odds(scores: FloatArray, c: int) -> FloatArray:
     return np.asarray(scores[:, c] - _log_sum(np.delete(scores, c, axis=1)), dtype=np.float64)
 
 
-def _share_below(scores: FloatArray, inside: NDArray[np.bool_], weight: FloatArray) -> FloatArray:
-    """For each row inside, the weighted share of rows outside with a lower score, ties half."""
-    order = np.argsort(scores)
-    ascending = scores[order]
-    below = np.concatenate([[0.0], np.cumsum(np.where(inside, 0.0, weight)[order])])
-    if below[-1] == 0:
-        return np.zeros(int(inside.sum()))
-    first = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
-    end = np.append(first[1:], len(scores))
-    share = np.empty(len(scores))
-    share[order] = np.repeat((below[first] + below[end]) / (2 * below[-1]), end - first)
-    return share[inside]
+def _share_below(scores: FloatArray, inside: NDArray[np.bool_], labels: Labels) -> FloatArray:
+    """For each row inside, the weighted share of rows outside with a lower score, ties half.
+
+    Rows inside are ordered, values outside alone are sorted, which is several times as fast.
+    """
+    within, outside = scores[inside], scores[~inside]
+    if len(outside) == 0:
+        return np.zeros(len(within))
+    if labels.multiplicity is None:
+        outside.sort()
+        below = np.arange(len(outside) + 1, dtype=np.float64)
+    else:
+        rising = np.argsort(outside)
+        outside = outside[rising]
+        below = np.concatenate([[0.0], np.cumsum(labels.weights[~inside][rising])])
+    order = np.argsort(within)
+    ascending = within[order]  # so that look-ups walk through memory instead of leaping
+    first = np.searchsorted(outside, ascending, side="left")
+    end = np.searchsorted(outside, ascending, side="right")
+    share = np.empty(len(within))
+    share[order] = (below[first] + below[end]) / (2 * below[-1])
+    return share

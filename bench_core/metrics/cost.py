@@ -31,10 +31,19 @@ def summarise_cost(cost: FloatArray, multiplicity: NDArray[np.int64] | None = No
     cost = np.asarray(cost, dtype=np.float64)
     if len(cost) == 0:
         raise ValueError("there is no cost to summarise")
-    copies = np.ones(len(cost), dtype=np.int64) if multiplicity is None else multiplicity
+    if multiplicity is None:
+        place = _place(len(cost))
+        return CostSummary(
+            float(cost.mean()), float(np.partition(cost, place)[place]), float(cost.max())
+        )
     order = np.argsort(cost, kind="stable")
-    below = np.cumsum(copies[order])
+    below = np.cumsum(multiplicity[order])
     total = int(below[-1])
-    place = int(np.searchsorted(below, -(-PERCENT * total // 100)))  # whole numbers: no rounding
-    average = float((cost * copies).sum() / total)
-    return CostSummary(average, float(cost[order[place]]), float(cost[order[-1]]))
+    row = order[np.searchsorted(below, _place(total), side="right")]
+    average = float((cost * multiplicity).sum() / total)
+    return CostSummary(average, float(cost[row]), float(cost[order[-1]]))
+
+
+def _place(copies: int) -> int:
+    """Where the percentile stands among so many sorted costs; whole numbers, so no rounding."""
+    return -(-PERCENT * copies // 100) - 1

@@ -53,6 +53,24 @@ def test_auc_counts_ties_half_by_hand():
     assert found.mean == pytest.approx(0.875)
 
 
+auc_rows = st.lists(
+    st.tuples(st.integers(-3, 3), st.integers(0, 1), st.integers(1, 5)), min_size=2, max_size=12
+)
+
+
+@given(auc_rows, st.booleans())
+def test_auc_of_a_positive_row_is_the_share_of_negatives_below_it(rows, with_copies):
+    scores, y, m = (np.array(column, float) for column in zip(*rows, strict=True))
+    m = m if with_copies else np.ones(len(y))
+    found = judge("auc", scores, y, m.astype(int) if with_copies else None)
+    for i in np.flatnonzero((y == 1) & np.any(y == 0)):
+        below = m[(y == 0) & (scores < scores[i])].sum()
+        tied = m[(y == 0) & (scores == scores[i])].sum()
+        assert found.values[i] == (below + tied / 2) / m[y == 0].sum()
+        assert found.weights[i] == m[i]
+    assert not found.weights[y == 0].any()
+
+
 @pytest.mark.parametrize("y", [[1, 1], [0, 0]])
 def test_auc_of_one_class_is_nan(y):
     assert np.isnan(judge("auc", [1, 2], y).mean)
@@ -102,6 +120,15 @@ def test_a_cost_summary_equals_that_of_physical_copies(rows):
     assert found.average == pytest.approx(physical.mean(), abs=1e-12)
     assert found.p95 == np.percentile(physical, 95, method="inverted_cdf")
     assert found.maximum == physical.max()
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=60))
+def test_a_cost_summary_of_plain_rows_is_that_of_numpy(rows):
+    cost = np.array(rows, float)
+    found = summarise_cost(cost)
+    assert found.average == cost.mean()
+    assert found.p95 == np.percentile(cost, 95, method="inverted_cdf")
+    assert found.maximum == cost.max()
 
 
 def test_the_percentile_is_the_cost_that_95_percent_do_not_exceed():
