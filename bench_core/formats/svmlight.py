@@ -83,11 +83,18 @@ def first_queries(examples: Examples, rows: int) -> Examples:
     """The first whole queries that fit into ``rows`` rows, at least one."""
     if examples.queries is None:
         raise ValueError("these examples have no queries")
-    b = examples.queries.boundaries
-    count = max(1, int(np.searchsorted(b, rows, side="right")) - 1)
-    n = int(b[count])
-    m = None if examples.multiplicity is None else examples.multiplicity[:n]
-    return Examples(examples.X[:n], examples.y[:n], Queries(b[: count + 1]), m)
+    fit = np.searchsorted(examples.queries.boundaries, rows, side="right") - 1
+    return some_queries(examples, 0, max(1, int(fit)))
+
+
+def some_queries(examples: Examples, first: int, last: int) -> Examples:
+    """The rows of the queries ``first`` to ``last - 1``."""
+    if examples.queries is None:
+        raise ValueError("these examples have no queries")
+    b = examples.queries.boundaries[first : last + 1]
+    rows = slice(int(b[0]), int(b[-1]))
+    m = None if examples.multiplicity is None else examples.multiplicity[rows]
+    return Examples(examples.X[rows], examples.y[rows], Queries(b - b[0]), m)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +316,7 @@ def _pieces(content: Bytes, wanted: int) -> list[_Piece]:
             marks.append(max(mark, marks[-1]))
     pieces = [_Piece(content, a, b) for a, b in pairwise(marks) if a < b]
     last = np.concatenate([content[marks[-1] :], np.frombuffer(PADDING, dtype=np.uint8)])
+    last.flags.writeable = False  # as the content is: kernels are compiled for one kind of array
     return [*pieces, _Piece(last, 0, len(last), marks[-1])]
 
 

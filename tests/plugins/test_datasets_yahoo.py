@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bench_plugins.datasets import yahoo
-from bench_plugins.datasets.yahoo import Yahoo
+from bench_plugins.datasets.yahoo import Yahoo, YahooSubset
 from webserver import Offer, serving
 
 from bench_core.data import Splits, Task
 from bench_core.errors import InputError
+from bench_core.formats.publisher import Publisher, is_there
 from bench_core.formats.source import DataFolder
 
 USED = [0, 5, 6, 7, 350, 699]
@@ -170,3 +171,93 @@ def test_a_cost_file_of_another_length_is_refused(tmp_path: Path, made: dict[str
     cost_file(tmp_path).write_text("1\n2\n")
     with pytest.raises(InputError, match=r"feature '3' and 697 more have no cost"):
         prepared(tmp_path)
+
+
+def subset(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rows: tuple[int, int, int], size: str = "paper"
+) -> Splits:
+    monkeypatch.setattr(yahoo, "SUBSET", rows)
+    return YahooSubset().prepare(DataFolder(folder), size, 0, 0)
+
+
+def test_the_papers_subset_has_as_many_rows_as_the_training_split() -> None:
+    assert sum(yahoo.SUBSET) == yahoo.ROWS["paper"][0] == 473134
+
+
+def test_the_subset_is_the_training_split_cut_in_three_in_file_order(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("valid", "test"):
+        (tmp_path / f"set1.{name}.txt").unlink()
+    whole = made["train"]
+    rows = (sum(whole.sizes[:12]), sum(whole.sizes[12:25]), sum(whole.sizes[25:]))
+    splits = subset(tmp_path, monkeypatch, rows)
+    parts = splits.train, splits.valid, splits.test
+    assert tuple(len(part) for part in parts) == rows
+    np.testing.assert_array_equal(np.concatenate([p.X for p in parts]), whole.X[:, USED])
+    np.testing.assert_array_equal(np.concatenate([p.y for p in parts]), whole.y)
+    sizes = [part.queries.sizes.tolist() for part in parts if part.queries is not None]
+    assert sizes == [whole.sizes[:12], whole.sizes[12:25], whole.sizes[25:]]
+    assert splits.prices.feature_price().tolist() == [1, 5, 20, 50, 150, 200]
+    assert splits.notes == (yahoo.RECIPE,)
+
+
+def test_where_no_query_ends_at_the_published_size_the_nearest_end_is_taken(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = made["train"].sizes
+    ends = np.cumsum(sizes)
+    at = next(k for k in range(10, 30) if sizes[k] >= 5)  # query k is to be torn near its end
+    later = next(k for k in range(at + 2, 40) if sizes[k] >= 5)  # this one near its beginning
+    torn = (int(ends[at]) - 1, int(ends[later - 1]) + 1)
+    splits = subset(tmp_path, monkeypatch, (torn[0], torn[1] - torn[0], int(ends[-1]) - torn[1]))
+    assert len(splits.train) == ends[at]
+    assert len(splits.train) + len(splits.valid) == ends[later - 1]
+
+
+def test_of_the_subset_smaller_profiles_take_the_first_queries_of_each_part(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(yahoo.ROWS, "quick", (1000, 20, 1000))
+    sizes = made["train"].sizes
+    rows = (sum(sizes[:12]), sum(sizes[12:25]), sum(sizes[25:]))
+    splits = subset(tmp_path, monkeypatch, rows, "quick")
+    taken = max(e for e in np.cumsum(sizes[12:25]).tolist() if e <= 20)
+    assert [len(p) for p in (splits.train, splits.valid, splits.test)] == [rows[0], taken, rows[2]]
+    np.testing.assert_array_equal(splits.valid.y, made["train"].y[rows[0] : rows[0] + taken])
+    assert splits.notes[1:] == (
+        f"sample: the first {taken} of {rows[1]} rows of the valid part of set1.train.txt",
+    )
+
+
+def test_the_subset_of_another_training_split_is_refused(
+    tmp_path: Path, made: dict[str, Made]
+) -> None:
+    rows = sum(made["train"].sizes)
+    with pytest.raises(InputError, match=f"set1.train.txt: {rows} rows instead of 473134; get"):
+        YahooSubset().prepare(DataFolder(tmp_path), "quick", 0, 0)
+
+
+def test_the_subset_takes_the_options_of_the_whole(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = made["train"].sizes
+    rows = (sum(sizes[:12]), sum(sizes[12:25]), sum(sizes[25:]))
+    monkeypatch.setattr(yahoo, "SUBSET", rows)
+    splits = YahooSubset(relevant=3, copies=10).prepare(DataFolder(tmp_path), "paper", 0, 0)
+    grade = made["train"].y[: rows[0]]
+    assert splits.train.y.tolist() == (grade >= 3).astype(float).tolist()
+    assert splits.train.multiplicity is not None
+    assert splits.train.multiplicity.tolist() == np.where(grade >= 3, 1, 10).tolist()
+
+
+def test_one_copy_of_the_files_serves_the_set_and_its_subset(
+    tmp_path: Path, made: dict[str, Made]
+) -> None:
+    source = DataFolder(tmp_path)
+    assert is_there(Yahoo(), source)
+    assert is_there(YahooSubset(), source)
+    assert Publisher.of(YahooSubset()).home == Publisher.of(Yahoo()).home == "yahoo"
+    (tmp_path / "set1.test.txt").unlink()
+    assert not is_there(Yahoo(), source)
+    assert is_there(YahooSubset(), source)

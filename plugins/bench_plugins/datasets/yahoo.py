@@ -3,12 +3,19 @@
 The files lie behind Yahoo's licence. The feature costs (700 lines, 10000 = not part of set 1) are
 read from the data folder, or fetched once from their authors' repository (MIT). A split costs
 1/4 and a tree nothing, so that a tree of depth 4 costs 1.
+
+``yahoo-subset`` has the sizes of a smaller problem in the papers on Greedy Miser (ICML 2012, after
+Cronus, AISTATS 2012) and ADAPT (NIPS 2017): 141397, 146769 and 184968 rows, which add up to the
+473134 of set 1's training split. So it is that split in three; which documents went where they do
+not say. Our choice: whole queries in the order of the file, cut where a query ends next to these
+sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -18,6 +25,7 @@ from numpy.typing import NDArray
 from bench_core import (
     Dataset,
     Download,
+    Examples,
     Facts,
     InputError,
     Prices,
@@ -27,14 +35,20 @@ from bench_core import (
     hookimpl,
     param,
 )
+from bench_core.data import IntArray
 from bench_core.formats.costfiles import read_costs
 from bench_core.formats.download import fetch
-from bench_core.formats.svmlight import first_queries, read_svmlight
+from bench_core.formats.svmlight import first_queries, read_svmlight, some_queries
 from bench_plugins.datasets.grades import Judgement
 from bench_plugins.datasets.yahoo_sim import ROWS, YahooSim, YahooSimB
 
 COLUMNS = 700
 UNUSED = 10000
+SUBSET = (141397, 146769, 184968)
+RECIPE = (
+    "subset: which documents the papers put into which part is not published; here whole queries "
+    "in file order, cut next to their sizes"
+)
 COST_FILE = "yahoo_feature_cost.txt"
 COST = Download(
     "https://raw.githubusercontent.com/rmit-ir/joint-cascade-ranking/"
@@ -76,25 +90,23 @@ class Yahoo:
 
     def complete(self, source: Source) -> bool:
         """The costs are fetched when they are wanted."""
-        return all(source.has(name) for name in self.files[:3])
+        return all(source.has(name) for name in self.files if name != COST_FILE)
 
     def _judgement(self) -> Judgement:
         return Judgement(self.relevant, self.copies, self.copied, self.copied_in)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the publisher's splits; ``quick`` and ``standard`` take the first queries."""
-        paths = [source.find(name) for name in self.files[:3]]
+        paths = [source.find(name) for name in self.files if name != COST_FILE]
         cost = yahoo_costs(source)
         used = np.flatnonzero(cost < UNUSED)
         judge, notes, splits = self._judgement(), [], []
-        for split, path in enumerate(paths):
-            rows = read_svmlight(path, features=COLUMNS, columns=used)
-            if rows.queries is None:
-                raise InputError(f"{path}, line 1: no qid; get the publisher's file")
-            part = rows.examples()
-            if size != "paper" and len(part) > ROWS[size][split]:
-                part = first_queries(part, ROWS[size][split])
-                notes.append(f"sample: the first {len(part)} of {len(rows)} rows of {path.name}")
+        for split, (part, origin) in enumerate(self._parts(paths, used)):
+            rows = len(part) if size == "paper" else ROWS[size][split]
+            if len(part) > rows:
+                taken = first_queries(part, rows)
+                notes.append(f"sample: the first {len(taken)} of {len(part)} rows of {origin}")
+                part = taken
             splits.append(judge(part, split))
         train, valid, test = splits
         return Splits(
@@ -104,6 +116,45 @@ class Yahoo:
             feature_names=tuple(str(j + 1) for j in used),
             notes=tuple(notes),
         )  # fmt: skip
+
+    def _parts(self, paths: Sequence[Path], used: IntArray) -> Iterator[tuple[Examples, str]]:
+        """Train, valid and test as they are published, and what to call them."""
+        return ((_examples(path, used), path.name) for path in paths)
+
+
+@dataclass(frozen=True)
+class YahooSubset(Yahoo):
+    """Set 1's training split in three, of the sizes that several papers give."""
+
+    name: ClassVar[str] = "yahoo-subset"
+    title: ClassVar[str] = "Yahoo set 1, its training split in three (519 priced features)"
+    files: ClassVar[tuple[str, ...]] = (Yahoo.files[0], COST_FILE)
+    home: ClassVar[str] = Yahoo.name
+    facts: ClassVar[Facts] = Facts(rows=(sum(SUBSET),), features=519, low=0.0, high=1.0)
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """The training split in three; ``quick`` and ``standard`` take their first queries."""
+        splits = super().prepare(source, size, fold, seed)
+        return replace(splits, notes=(RECIPE, *splits.notes))
+
+    def _parts(self, paths: Sequence[Path], used: IntArray) -> Iterator[tuple[Examples, str]]:
+        path, whole = paths[0], _examples(paths[0], used)
+        if len(whole) != sum(SUBSET):
+            raise InputError(
+                f"{path}: {len(whole)} rows instead of {sum(SUBSET)}; get the publisher's file"
+            )
+        assert whole.queries is not None
+        ends = whole.queries.boundaries
+        cuts = [int(np.abs(ends - end).argmin()) for end in np.cumsum([0, *SUBSET])]
+        for part, (first, last) in zip(("train", "valid", "test"), pairwise(cuts), strict=True):
+            yield some_queries(whole, first, last), f"the {part} part of {path.name}"
+
+
+def _examples(path: Path, used: IntArray) -> Examples:
+    rows = read_svmlight(path, features=COLUMNS, columns=used)
+    if rows.queries is None:
+        raise InputError(f"{path}, line 1: no qid; get the publisher's file")
+    return rows.examples()
 
 
 def yahoo_costs(source: Source) -> NDArray[np.float64]:
@@ -118,5 +169,5 @@ def _fetch(source: Source) -> Path:
 
 @hookimpl
 def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data set and its generated stand-ins."""
-    return [Yahoo, YahooSim, YahooSimB]
+    """The data set, its part, and its generated stand-ins."""
+    return [Yahoo, YahooSubset, YahooSim, YahooSimB]
