@@ -8,7 +8,7 @@ from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core.errors import BenchError, UsageError
+from bench_core.errors import BenchError, InputError, UsageError
 from bench_core.parameters import Setting, expand, parameters, parse_setting, with_setting
 from bench_core.protocols import Source
 from bench_core.registry import Registry, unknown
@@ -92,16 +92,21 @@ def choose_datasets(
     source: Source,
     settings: Sequence[Setting],
     tell: Tell,
-) -> list[ChosenDataset]:
-    """The data sets of a request, stand-ins in place of what is licensed and absent."""
+) -> tuple[list[ChosenDataset], tuple[str, ...]]:
+    """The data sets of a request, stand-ins in place of what is licensed and absent.
+
+    Of a suite of several, those whose files are not there are left out and named second.
+    """
     if suite is None:
-        return _own_data(request, registry, settings)
+        return _own_data(request, registry, settings), ()
+    from bench_core.formats.publisher import is_there
+
     _refuse_file_options(request, "with a suite")
-    chosen = []
+    chosen, absent = [], {}
     for entry in suite.datasets:
         with blaming(f"{suite.place}, key 'datasets'"):
             cls = registry.dataset(entry.name)
-        stand_in = _stand_in(entry.name, cls, registry, source)
+        stand_in = _stand_in(entry.name, cls, registry, source) if suite.stand_ins else None
         if request.data and not {entry.name, *_replacements(entry.name, registry)} & {
             *request.data
         }:
@@ -123,14 +128,29 @@ def choose_datasets(
         where = f"{suite.place}, data set {entry.name}"
         label, dataset = _instance(cls, options, settings, registry, where, entry.name)
         replaces = entry.name if cls.name != entry.name else ""
-        chosen.append(ChosenDataset(label, dataset, replaces))
+        optional = len(suite.datasets) > 1 and not request.data and not request.strict_data
+        if optional and not is_there(dataset, source):
+            absent[entry.name] = dataset.files
+        else:
+            chosen.append(ChosenDataset(label, dataset, replaces))
     known_names = [e.name for e in suite.datasets]
     known_names += [n for e in suite.datasets for n in _replacements(e.name, registry)]
     for name in request.data:
         if name not in known_names:
             what = unknown("data set", name, known_names)
             raise UsageError(f"--data with suite {suite.name} restricts it: {what}")
-    return chosen
+    if absent:
+        line = f"their files are not in {getattr(source, 'folder', 'the data folder')}: "
+        line += ", ".join(f"{name} ({_first(files)})" for name, files in absent.items())
+        line += "; put them there, 'bench show NAME' and 'bench data fetch NAME' help"
+        if not chosen:
+            raise InputError(f"suite {suite.name} has no data to run on, {line}")
+        tell(f"skipped data sets, as {line}", True)
+    return chosen, tuple(absent)
+
+
+def _first(files: Sequence[str]) -> str:
+    return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
 def _replacements(name: str, registry: Registry) -> list[str]:
@@ -221,9 +241,11 @@ def choose_learners(
     registry: Registry,
     settings: Sequence[Setting],
     tell: Tell = lambda line, warning: None,
+    dataset: str = "",
 ) -> list[ChosenLearner]:
     """The learners of a request with their grids, the suite's reference first, its rungs last.
 
+    ``dataset`` heeds what the suite says of them on that data set.
     One that lacks what it needs (see ``stamp`` in protocols) is an error where it was asked for by
     name, else left out.
     """
@@ -237,13 +259,17 @@ def choose_learners(
         by_name = [reference, *(n for n in by_name if n != reference)]
     objects = {getattr(x, "name", "") for x in asked if not isinstance(x, str)}
     by_name += [n for n in (suite.rungs if suite else ()) if n not in objects]
+    on = suite.on.get(dataset, {}) if suite else {}
     chosen = []
     for name in dict.fromkeys(by_name):
+        own = on.get(name, {})
+        if own is False and name not in named:
+            continue
         where = f"{suite.place}, [learners.{name}]" if suite else f"learner {name}"
         with blaming(_origin(name, suite, named)):
             cls = registry.learner(name)
         table = {**_table(suite.learners if suite else {}, name)}
-        table |= _table(profile.learners if profile else {}, name)
+        table |= {**_table(profile.learners if profile else {}, name), **(own or {})}
         instances = _grid(cls, table, settings, registry, where)
         if name not in named and (lack := _lack(instances)):
             tell(f"left out: {lack}", False)

@@ -7,43 +7,46 @@ A suite names the quantitative sentences of its paper::
     source = "Nan and Saligrama, NIPS 2017, section 5"
     says = "ADAPT-GBRT saves 31% of the feature cost within 1% of the top accuracy"
     published = "31%"
-    dataset = "letters"
-    measure = "saving"               # one of MEASURES, or "none" where nothing here can measure it
-    learners = ["adapt-gbrt", "random-forest"]
+    dataset = "letters"              # its name in results: "yahoo(relevant=1)"
+    measure = "saving"               # one of MEASURES, "sizes", or "none" with a reason, why
+    learners = ["adapt-gbrt", { learner = "random-forest", trees = 100 }]
     keeps = 0.99
-    holds = ">= 0.31"
+    holds = ">= 0.305"               # a published figure counts as met where it rounds to it
 
-The first learner is the one that the claim is about, the second what it is compared with. Points
-are chosen on validation, figures are those of the test split, means over repeats. Results on
-stand-ins never count.
+The first learner is the one that the claim is about, the second what it is compared with; a table
+takes only the settings that have these values. ``sizes`` compares rows and features of the data
+set itself. Points are chosen on validation, figures are those of the test split, means over
+repeats. Results on stand-ins never count.
 """
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from bench_core.claim_measures import MEASURES
 from bench_core.errors import UsageError
 from bench_core.metrics.tradeoff import share_of
 from bench_core.protocols import Metric
-from bench_core.selection import best_points, mean_curve, over_repeats, savings, under_budget
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.store import RunInfo
+
 HOLDS, FAILS = "holds", "does not hold"
-ABSENT, STAND_IN, UNRUN, UNMEASURED = (
-    "data absent",
-    "stand-in: not counted",
-    "not run",
-    "not measured",
-)
+ABSENT, UNRUN, UNMEASURED = "data absent", "not run", "not measured"
+WORDS = (HOLDS, FAILS, ABSENT, UNRUN, UNMEASURED)
+
+OF_POINT = "point."
+"""Begins a ``cost`` that is a number of the operating point: ``point.sent``."""
 
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -53,13 +56,61 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class Contender:
+    """A learner, or those of its settings that have the values in ``where``."""
+
+    learner: str
+    where: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, entry: Any, at: str) -> Contender:
+        """From ``"cegb"`` or ``{ learner = "cegb", depth = 4 }``."""
+        if isinstance(entry, str):
+            return cls(entry, {})
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("learner"), str):
+            raise UsageError(f'claim {at}: a learner is a name or a table with "learner"')
+        return cls(entry["learner"], {k: v for k, v in entry.items() if k != "learner"})
+
+    @cached_property
+    def label(self) -> str:
+        """``cegb(depth=4)``."""
+        inside = ", ".join(f"{k}={_short(v)}" for k, v in self.where.items())
+        return f"{self.learner}({inside})" if inside else self.learner
+
+    def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Its rows, under its label."""
+        own = frame[frame["learner"] == self.learner]
+        if self.where:
+            params = own["params"].astype(str)
+            fit = {text: _agrees(json.loads(text or "{}"), self.where) for text in params.unique()}
+            own = own[params.map(fit).astype(bool)]
+        return own.assign(learner=self.label)
+
+
+def _short(value: Any) -> str:
+    return (
+        str(value["learner"]) if isinstance(value, Mapping) and "learner" in value else f"{value}"
+    )
+
+
+def _agrees(value: Any, wanted: Any) -> bool:
+    """Whether a setting is as wanted; a learner may be wanted by its name alone."""
+    if isinstance(value, Mapping):
+        wanted = {"learner": wanted} if isinstance(wanted, str) else wanted
+        return isinstance(wanted, Mapping) and all(
+            key in value and _agrees(value[key], part) for key, part in wanted.items()
+        )
+    return bool(value == wanted or (value is None and wanted == "none"))
+
+
+@dataclass(frozen=True)
 class Claim:
     """One sentence of a paper, in our words, and how it is put to the test.
 
     ``holds`` compares the measured figure with a number: ``">= 0.31"``. ``metric`` defaults to the
-    suite's primary one, ``cost`` is a cost column of the export, ``budget`` limits the cost a row.
-    Raises UsageError for what cannot be understood.
+    suite's primary one, ``cost`` is a cost column of the export or ``point.NAME``, ``budget``
+    limits the cost a row. Raises UsageError for what cannot be understood.
     """
 
     id: str
@@ -68,25 +119,39 @@ class Claim:
     published: str
     dataset: str
     measure: str
-    learners: tuple[str, ...] = ()
+    learners: tuple[Contender, ...] = ()
     holds: str = ""
     keeps: float = 0.99
     budget: float = float("inf")
     metric: str = ""
     cost: str = "total_cost"
+    sizes: tuple[int, ...] = ()  # measure "sizes": rows to train, validate, test, and features
     why: str = ""  # measure "none": what stands in the way
 
     def __post_init__(self) -> None:
-        if self.measure != "none" and self.measure not in MEASURES:
+        if self.measure == "none":
+            if not self.why:
+                raise UsageError(f'claim {self.id}: measure "none" needs a reason, why')
+        elif self.measure == "sizes":
+            if len(self.sizes) != 4:
+                raise UsageError(f"claim {self.id}: sizes = [train, valid, test, features]")
+        elif self.measure not in MEASURES:
             from bench_core.registry import unknown
 
-            raise UsageError(f"claim {self.id}: {unknown('measure', self.measure, MEASURES)}")
-        if self.measure == "none":
-            return
-        compared(self.holds, 0.0, self.id)
-        least = 2 if self.measure not in ("quality", "cost") else 1
-        if len(self.learners) < least:
-            raise UsageError(f"claim {self.id}: measure {self.measure} compares {least} learners")
+            known = [*MEASURES, "sizes", "none"]
+            raise UsageError(f"claim {self.id}: {unknown('measure', self.measure, known)}")
+        else:
+            compared(self.holds, 0.0, self.id)
+            least = MEASURES[self.measure].learners
+            if len(self.learners) < least:
+                raise UsageError(
+                    f"claim {self.id}: measure {self.measure} compares {least} learners"
+                )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The contenders' names in the frame that measures get."""
+        return tuple(contender.label for contender in self.learners)
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Claim:
@@ -102,35 +167,61 @@ class Claim:
             if f.default is MISSING and name not in table:
                 raise UsageError(f"claim {at}: key {name!r} is missing")
         values = dict(table)
-        values["learners"] = tuple(values.get("learners", ()))
+        values["learners"] = tuple(Contender.of(x, at) for x in values.get("learners", ()))
+        values["sizes"] = tuple(values.get("sizes", ()))
         return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim, the figure measured (NaN: none), the word for it, and how it was measured."""
+    """A claim, the word for it, the figure measured (NaN: none) as it is shown, and how."""
 
     claim: Claim
     word: str
     measured: float = float("nan")
+    shown: str = "-"
     how: str = ""
 
 
-def judge(claim: Claim, frame: pd.DataFrame, metric: Metric) -> Verdict:
-    """Put a claim to the test on the rows of its data set of one run."""
+def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame) -> Verdict:
+    """Put a claim to the test on one run."""
     if claim.measure == "none":
         return Verdict(claim, UNMEASURED, how=claim.why)
-    part = frame[frame["dataset"] == claim.dataset]
-    missing = [name for name in claim.learners if name not in set(part["learner"])]
-    if part.empty or missing:
-        return Verdict(claim, UNRUN, how=f"no results of {', '.join(missing) or claim.dataset}")
-    if bool(part["stand_in"].any()):
-        return Verdict(claim, STAND_IN)
-    measured = MEASURES[claim.measure](claim, part, metric)
-    how = _how(claim, part, metric)
+    uses = [use for use in info.datasets if use["name"] == claim.dataset]
+    name = claim.dataset.partition("(")[0]
+    if name in info.absent:
+        return Verdict(claim, ABSENT, how=f"no files of {name}: bench show {name}")
+    stood_in = [use["name"] for use in info.datasets if use["stand_in_for"] == name]
+    if not uses and stood_in:
+        return Verdict(claim, ABSENT, how=f"{stood_in[0]} stood in, which never counts")
+    if not uses:
+        return Verdict(claim, UNRUN, how=f"{claim.dataset} is not in this run")
+    found = (
+        _sizes(claim, uses)
+        if claim.measure == "sizes"
+        else judge(claim, frame, _metric(claim, info, uses))
+    )
+    return Verdict(found.claim, found.word, found.measured, found.shown, _told(found, info, uses))
+
+
+def judge(claim: Claim, frame: pd.DataFrame, metric: Metric) -> Verdict:
+    """Put a claim to the test on the rows of its data set."""
+    import pandas as pd
+
+    part = frame[(frame["dataset"] == claim.dataset) & ~frame["stand_in"]]
+    parts = [contender.rows(part) for contender in claim.learners]
+    usable = [bool((own["status"] == "ok").any()) for own in parts]
+    if not all(usable):
+        missing = [label for label, ok in zip(claim.labels, usable, strict=True) if not ok]
+        return Verdict(claim, UNRUN, how=f"no results of {', '.join(missing)}")
+    rows = _with_cost(pd.concat(parts, ignore_index=True), claim.cost)
+    measure = MEASURES[claim.measure]
+    measured = measure.figure(claim, rows, metric)
+    how = _how(claim, rows, metric)
     if np.isnan(measured):
-        return Verdict(claim, FAILS, measured, f"{how}; the quality asked for was not reached")
-    return Verdict(claim, HOLDS if compared(claim.holds, measured) else FAILS, measured, how)
+        return Verdict(claim, FAILS, how=f"{how}; the quality asked for was not reached")
+    word = HOLDS if compared(claim.holds, measured) else FAILS
+    return Verdict(claim, word, measured, measure.form.format(measured), how)
 
 
 def compared(rule: str, measured: float, at: str = "") -> bool:
@@ -141,90 +232,66 @@ def compared(rule: str, measured: float, at: str = "") -> bool:
     return bool(_COMPARE[match[1]](measured, float(match[2])))
 
 
-def saving(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
-    """1 - the cost at which the first learner keeps a share of the second's best quality, over
-    the second's cost at its best."""
-    both = savings(frame, metric, claim.learners[1], claim.keeps, claim.cost)
-    own = both[both["learner"] == claim.learners[0]]
-    if own.empty or not own["reached"].all():
-        return float("nan")
-    share = own["test_cost"] / own["reference_cost"]
-    return 1.0 - float(share.mean())
+def _sizes(claim: Claim, uses: Sequence[Mapping[str, Any]]) -> Verdict:
+    """Whether the data set has the paper's rows and features; only whole data can fail."""
+    use = uses[0]
+    rows = [int(use["rows"][split]) for split in ("train", "valid", "test")]
+    shown = f"{'/'.join(map(str, rows))} x {use['features']}"
+    word = HOLDS if (*rows, use["features"]) == claim.sizes else FAILS
+    if word == FAILS and use["size"] != "paper":
+        return Verdict(claim, UNRUN, shown=shown, how="the paper's rows are in profile paper")
+    return Verdict(claim, word, shown=shown, how="rows to train/validate/test x features")
 
 
-def quality(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
-    """The first learner's quality within the budget."""
-    return _of(claim, under_budget(frame, metric, claim.budget, claim.cost), "test_quality")
+def _metric(claim: Claim, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -> Metric:
+    """Name and direction, all that selection asks; the run remembers both."""
+    name = claim.metric or str(uses[0]["metrics"][0])
+    return cast("Metric", _Direction(name, bool(info.higher_is_better.get(name, True))))
 
 
-def cost(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
-    """The first learner's cost at its cheapest point that keeps a share of its own best quality."""
-    own = frame[frame["learner"] == claim.learners[0]]
-    found = savings(own, metric, claim.learners[0], claim.keeps, claim.cost)
-    return float(found["test_cost"].mean()) if found["reached"].all() else float("nan")
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    name: str
+    higher_is_better: bool
 
 
-def margin(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
-    """The least, over neighbours in the list, of the first's mean quality minus the second's, over
-    all budgets that both can afford up to where both have their best."""
-    sign = 1.0 if metric.higher_is_better else -1.0
-    curves = [mean_curve(frame, metric, name, claim.cost) for name in claim.learners]
-    gaps = []
-    for better, worse in pairwise(curves):
-        low = max(float(c["budget"].iloc[0]) for c in (better, worse))
-        high = max(
-            low, min(claim.budget, max(float(c["budget"].iloc[-1]) for c in (better, worse)))
-        )
-        budgets = np.linspace(low, high, 101)
-        a, b = (
-            c["test_quality"].to_numpy()[np.searchsorted(c["budget"], budgets, "right") - 1]
-            for c in (better, worse)
-        )
-        gaps.append(float(np.mean(sign * (a - b))))
-    return min(gaps)
-
-
-def time_ratio(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
-    """Median seconds of the first learner's fits over those of the second's."""
-    fits = frame.drop_duplicates(["learner", "fold", "seed", "params"])
-    first, second = (
-        float(fits.loc[fits["learner"] == name, "fit_seconds"].median())
-        for name in claim.learners[:2]
-    )
-    return first / second
-
-
-def quality_kept(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
-    """The first learner's quality within the budget over the second's best."""
-    own = _of(claim, under_budget(frame, metric, claim.budget, claim.cost), "test_quality")
-    best = best_points(frame, metric, claim.cost)
-    other = over_repeats(best[best["learner"] == claim.learners[1]])
-    return own / float(other["test_quality"].iloc[0])
-
-
-MEASURES: Mapping[str, Callable[[Claim, pd.DataFrame, Metric], float]] = {
-    "saving": saving,
-    "quality": quality,
-    "cost": cost,
-    "margin": margin,
-    "time-ratio": time_ratio,
-    "quality-kept": quality_kept,
-}
-
-
-def _of(claim: Claim, chosen: pd.DataFrame, column: str) -> float:
-    own = chosen[chosen["learner"] == claim.learners[0]]
-    return float(own[column].mean()) if len(own) else float("nan")
+def _with_cost(frame: pd.DataFrame, cost: str) -> pd.DataFrame:
+    """With a column for a number of the operating point; 0 where a learner has none."""
+    if not cost.startswith(OF_POINT):
+        return frame
+    key = cost.removeprefix(OF_POINT)
+    points = [json.loads(text) if isinstance(text, str) else {} for text in frame["point"]]
+    return frame.assign(**{cost: [float(point.get(key, 0.0)) for point in points]})
 
 
 def _how(claim: Claim, frame: pd.DataFrame, metric: Metric) -> str:
-    repeats = len(frame[["fold", "seed"]].drop_duplicates())
-    profile = ", ".join(map(str, frame["profile"].unique()))
-    said = f"{claim.measure} of {' against '.join(claim.learners)}, {metric.name}"
-    if claim.measure == "saving":
-        least = share_of(1.0, claim.keeps, True)
-        said += f", keeping {least:.0%} on validation"
-    return f"{said}; profile {profile}, {repeats} {'repeat' if repeats == 1 else 'repeats'}"
+    said = f"{claim.measure} of {' against '.join(claim.labels)}"
+    if claim.measure not in ("minutes", "time-ratio"):
+        said += f", {metric.name}"
+    if claim.measure in ("saving", "cost"):
+        said += f", keeping {share_of(1.0, claim.keeps, True):.0%} on validation"
+    if claim.budget < float("inf"):
+        said += f", up to {claim.budget:g}"
+    if claim.cost != "total_cost":
+        said += f", by {claim.cost}"
+    return said + _by_repeat(claim, frame, metric)
+
+
+def _by_repeat(claim: Claim, frame: pd.DataFrame, metric: Metric) -> str:
+    """The figure of each repeat, so that a mean near the border is seen to be one."""
+    repeats = [part for _, part in frame.groupby(["fold", "seed"], sort=True)]
+    if len(repeats) == 1:
+        return "; 1 repeat"
+    measure = MEASURES[claim.measure]
+    figures = [measure.figure(claim, part, metric) for part in repeats]
+    told = ("-" if np.isnan(x) else measure.form.format(x) for x in figures)
+    return f"; {len(repeats)} repeats: {', '.join(told)}"
+
+
+def _told(found: Verdict, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -> str:
+    """How it was measured, with what must be known of run and data."""
+    notes = [str(note) for note in uses[0].get("notes", ()) if str(note).startswith("sample")]
+    return "; ".join([found.how, f"profile {info.profile}", *notes])
 
 
 def read_claims(tables: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
@@ -235,3 +302,9 @@ def read_claims(tables: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
         if names.count(name) > 1:
             raise UsageError(f"claim {name}: two claims have this id")
     return claims
+
+
+def tally(verdicts: Sequence[Verdict]) -> str:
+    """``3 hold, 1 does not hold, 4 data absent``."""
+    counts = [(word, sum(v.word == word for v in verdicts)) for word in WORDS]
+    return ", ".join(f"{n} {word}" for word, n in counts if n) or "no claims"

@@ -111,6 +111,7 @@ class Plan:
     threads: int = 1
     executor: str = "local"
     rungs: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()  # data sets of the suite whose files are not there
 
 
 def check_request(request: RunRequest) -> None:
@@ -159,6 +160,7 @@ def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
         "profile": plan.profile,
         "reference": plan.reference,
         "rungs": list(plan.rungs),
+        "absent": list(plan.absent),
         "accounting": plan.accounting,
         "metrics": list(plan.metrics),
         "higher_is_better": dict(plan.higher_is_better),

@@ -56,6 +56,7 @@ class _Planner:
     suite: Suite | None = None
     reference: str = ""
     rungs: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     def plan(self) -> Plan:
         from bench_core.choices import (
@@ -80,16 +81,23 @@ class _Planner:
         self.reference = self.suite.reference if self.suite else lone_blind(learners)
         self.rungs = tuple(c.name for c in learners if role(c.cls) == "rung")
         source = DataFolder(request.data_dir or None)
-        datasets = choose_datasets(request, self.suite, self.registry, source, settings, self.note)
+        datasets, self.absent = choose_datasets(
+            request, self.suite, self.registry, source, settings, self.note
+        )
         check_owners(settings, learners, datasets)
         self.known_metrics()
         if request.costs and len(datasets) > 1:
             names = ", ".join(d.label for d in datasets)
             raise UsageError(f"--costs holds for one data set, not for {names}: choose by --data")
         for chosen in datasets:
+            here = learners
+            if self.suite and (name := chosen.replaces or chosen.dataset.name) in self.suite.on:
+                here = choose_learners(
+                    request, self.suite, profile, self.registry, settings, self.note, name
+                )
             for fold in self.folds(profile):
                 for seed in self.seeds(profile):
-                    self.dataset(chosen, fold, seed, profile, source, learners)
+                    self.dataset(chosen, fold, seed, profile, source, here)
         if len(self.skipped) == len(self.trials):
             reasons = sorted(set(self.skipped.values())) or ["no learner suits the data"]
             raise UsageError(f"nothing to run: {'; '.join(reasons)}")
@@ -319,6 +327,7 @@ class _Planner:
             profile=(request.profile or "quick") if suite else size,
             reference=self.reference,
             rungs=self.rungs,
+            absent=self.absent,
             accounting=suite.accounting if suite else "path",
             metrics=metrics,
             higher_is_better={m: self.registry.metric(m).higher_is_better for m in metrics},

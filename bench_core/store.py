@@ -96,6 +96,7 @@ class RunInfo:
     request: Mapping[str, Any]
     number: int = 0
     rungs: tuple[str, ...] = ()  # learners that need no method
+    absent: tuple[str, ...] = ()  # data sets of the suite whose files were not there
 
     @property
     def stand_in(self) -> bool:
@@ -261,7 +262,7 @@ class Store:
         state = row["state"]
         if state == "running" and not _being_written(self.path):
             state = "interrupted"
-        lists = ("metrics", "datasets", "notes", "warnings", "claims", "rungs")
+        lists = ("metrics", "datasets", "notes", "warnings", "claims", "rungs", "absent")
         values: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in about.items()}
         return RunInfo(
             run=row["id"],

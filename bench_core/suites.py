@@ -9,7 +9,12 @@ reference   the learner everything is compared with, always on the board
 rungs       learners that need no method, always on the board, below the others
 [profiles.quick]                    size, seeds, folds, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids
-[[claims]]                          kept as data
+[on.DATASET.NAME]                   the same for one data set, over profiles too;
+[on.DATASET]    NAME = false        leaves a learner out there
+stand_ins   false: absent licensed data are skipped, not replaced by a generator
+[[claims]]                          kept as data, see claims.py
+
+A suite of several data sets runs on those that are there.
 """
 
 from __future__ import annotations
@@ -64,6 +69,8 @@ class Suite:
     description: str = ""
     accounting: str = "path"
     claims: tuple[Mapping[str, Any], ...] = ()
+    on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # data set -> learner
+    stand_ins: bool = True
     place: str = ""  # the file, for messages
 
     def profile(self, name: str) -> Profile:
@@ -99,7 +106,7 @@ def find_suite(name: str, registry: Registry) -> Suite:
 
 _TEXT = {"title", "paper", "description", "accounting", "reference"}
 _LISTS = {"datasets", "metrics", "seeds", "folds", "rungs", "claims"}
-_SUITE = _TEXT | _LISTS | {"profiles", "learners"}
+_SUITE = _TEXT | _LISTS | {"profiles", "learners", "on", "stand_ins"}
 _PROFILE = {"size", "seeds", "folds", "learners"}
 
 
@@ -116,19 +123,23 @@ class _Reader:
         learners = self.tables(table.get("learners", {}), "learners")
         if not learners:
             raise self.refuse("learners", "at least one table [learners.NAME] is needed")
+        entries = tuple(self.dataset(d, i) for i, d in enumerate(datasets))
+        rungs = self.rungs(table.get("rungs", []))
         return Suite(
             name=self.path.stem,
             title=text["title"] or self.path.stem,
-            datasets=tuple(self.dataset(d, i) for i, d in enumerate(datasets)),
+            datasets=entries,
             metrics=self.texts(self.need(table, "metrics"), "metrics"),
             learners=learners,
             profiles=self.profiles(table),
             reference=text["reference"],
-            rungs=self.rungs(table.get("rungs", [])),
+            rungs=rungs,
             paper=text["paper"],
             description=text["description"],
             accounting=text["accounting"] or "path",
             claims=tuple(self.claims(table.get("claims", []))),
+            on=self.on(table.get("on", {}), {e.name for e in entries}, {*learners, *rungs}),
+            stand_ins=self.flag(table.get("stand_ins", True), "stand_ins"),
             place=str(self.path),
         )
 
@@ -164,6 +175,21 @@ class _Reader:
     def claims(self, value: Any) -> list[Mapping[str, Any]]:
         if not isinstance(value, list) or not all(isinstance(c, Mapping) for c in value):
             raise self.refuse("claims", "[[claims]] tables are wanted")
+        return value
+
+    def on(self, value: Any, datasets: set[str], learners: set[str]) -> dict[str, dict[str, Any]]:
+        made = self.tables(value, "on")
+        self.keys(made, datasets, "on")
+        for name, inner in made.items():
+            self.keys(inner, learners, f"on.{name}")
+            for learner, table in inner.items():
+                if table is not False and not isinstance(table, Mapping):
+                    raise self.refuse(f"on.{name}.{learner}", "a table or false is wanted")
+        return made
+
+    def flag(self, value: Any, key: str) -> bool:
+        if not isinstance(value, bool):
+            raise self.refuse(key, f"true or false is wanted, not {value!r}")
         return value
 
     def refuse(self, key: str, why: str) -> InputError:

@@ -47,6 +47,7 @@ def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: 
     """
     from bench_reports.assembly import boards
     from bench_reports.board import notice
+    from bench_reports.claims import summary, verdicts
 
     from bench_core.cli.tables import console, write_text
 
@@ -55,7 +56,8 @@ def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: 
     if output is None:
         from bench_reports.console import show_boards
 
-        show_boards(info, made, console(), verbose=verbose)
+        claims = summary(verdicts(info, frame))
+        show_boards(info, made, console(), verbose=verbose, claims=claims)
     elif output.suffix.lower() in PAGES:
         from bench_reports.html import page
 
@@ -63,5 +65,6 @@ def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: 
     else:
         from bench_reports.console import text_boards
 
-        write_text(output, text_boards(info, made, verbose=verbose))
+        claims = summary(verdicts(info, frame))
+        write_text(output, text_boards(info, made, verbose=verbose, claims=claims))
     return [f"notice: {notice(board)}" for board in made if board.stand_in]

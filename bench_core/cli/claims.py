@@ -11,7 +11,7 @@ import click
 from bench_core.cli import options
 
 if TYPE_CHECKING:
-    from bench_core.claims import Verdict
+    from bench_core.claims import Claim, Verdict
     from bench_core.cli.tables import Table
     from bench_core.registry import Registry
     from bench_core.store import RunInfo, Store
@@ -52,65 +52,73 @@ def command(
 ) -> int:
     """Show each claim of SUITE (default: of all), the published and the measured figure.
 
-    Measured is the last run of the suite in the store. Results on stand-ins never count. The exit
-    status is 1 where a claim does not hold.
+    Measured is the run of the suite that settles the claim: of the largest profile, and of those
+    the last. Results on stand-ins never count. The exit status is 1 where a claim does not hold.
     """
-    from bench_core.claims import FAILS
+    from bench_core.claims import FAILS, tally
     from bench_core.cli.tables import deliver
 
     registry = options.registry(plugins)
     names = suites or tuple(sorted(registry.suites()))
     verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
+    every = [v for found in verdicts.values() for v in found]
     deliver(ledger(verdicts), output)
-    failed = any(v.word == FAILS for found in verdicts.values() for v in found)
-    return SOME_FAIL if failed else 0
+    if not quiet:
+        options.note(tally(every))
+    return SOME_FAIL if any(v.word == FAILS for v in every) else 0
 
 
 def suite_verdicts(
     registry: Registry, name: str, store: Path, data_dir: Path | None
 ) -> list[Verdict]:
-    """The claims of one suite on its last run."""
+    """The claims of one suite on its runs in the store."""
     from bench_core.claims import read_claims
     from bench_core.store import Store
     from bench_core.suites import find_suite
 
     suite = find_suite(name, registry)
     claims = read_claims(suite.claims)
-    kept = Store(store) if claims and store.is_file() else None
-    run = _last(kept, suite.name) if kept else None
-    frame = kept.frame(run.run) if kept and run else None
-    return [_verdict(registry, claim, run, frame, suite, data_dir) for claim in claims]
+    runs = _Runs(Store(store), suite.name) if claims and store.is_file() else None
+    return [_verdict(registry, claim, runs, suite.name, data_dir) for claim in claims]
 
 
-def _last(store: Store, suite: str) -> RunInfo | None:
-    """Its last run that has finished rows."""
-    return next((r for r in store.runs() if r.suite == suite and r.counts.get("ok")), None)
+class _Runs:
+    """A suite's runs that have finished rows, the most thorough first, read when asked for."""
+
+    def __init__(self, store: Store, suite: str) -> None:
+        from bench_core.suites import PROFILES
+
+        thorough = [*reversed(PROFILES)]
+        runs = [run for run in store.runs() if run.suite == suite and run.counts.get("ok")]
+        self.infos: list[RunInfo] = sorted(
+            runs, key=lambda r: thorough.index(r.profile) if r.profile in thorough else 9
+        )
+        self._store, self._frames = store, dict[str, Any]()
+
+    def frame(self, info: RunInfo) -> Any:
+        if info.run not in self._frames:
+            self._frames[info.run] = self._store.frame(info.run)
+        return self._frames[info.run]
 
 
 def _verdict(
-    registry: Registry, claim: Any, run: RunInfo | None, frame: Any, suite: Any, data_dir: Any
+    registry: Registry, claim: Claim, runs: _Runs | None, suite: str, data_dir: Path | None
 ) -> Verdict:
-    from bench_core.claims import ABSENT, STAND_IN, UNMEASURED, UNRUN, Verdict, judge
+    from bench_core.claims import ABSENT, FAILS, HOLDS, UNMEASURED, UNRUN, Verdict, settle
 
+    unsettled = []
+    for info in runs.infos if runs else ():
+        found = settle(claim, info, runs.frame(info) if runs else None)
+        if found.word in (HOLDS, FAILS):
+            return found
+        unsettled.append(found)
     if claim.measure == "none":
         return Verdict(claim, UNMEASURED, how=claim.why)
-    if run is not None:
-        metric = registry.metric(claim.metric or _primary(run, claim.dataset, suite))
-        found = judge(claim, frame, metric)
-        if found.word not in (UNRUN, STAND_IN):
-            return found
-    elif _there(registry, claim.dataset, data_dir):
-        return Verdict(claim, UNRUN, how=f"bench run --suite {suite.name}")
-    if not _there(registry, claim.dataset, data_dir):
-        return Verdict(claim, ABSENT, how=f"bench show {claim.dataset}")
-    return found
-
-
-def _primary(run: RunInfo, dataset: str, suite: Any) -> str:
-    for use in run.datasets:
-        if dataset in (use["name"], use.get("shown")):
-            return str(use["metrics"][0])
-    return str(suite.metrics[0])
+    name = claim.dataset.partition("(")[0]
+    if not _there(registry, name, data_dir):
+        return Verdict(claim, ABSENT, how=f"bench show {name}")
+    told = next((v for v in unsettled if v.word == UNRUN), None)
+    return told or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")
 
 
 def _there(registry: Registry, name: str, data_dir: Path | None) -> bool:
@@ -132,17 +140,8 @@ def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
     rows, row_styles = [], []
     for suite, found in verdicts.items():
         for v in found:
-            measured = "-" if v.measured != v.measured else f"{v.measured:.4g}"
-            shown = (
-                suite,
-                v.claim.says,
-                v.claim.source,
-                v.claim.published,
-                measured,
-                v.word,
-                v.how,
-            )
-            rows.append(shown)
+            claim = v.claim
+            rows.append((suite, claim.says, claim.source, claim.published, v.shown, v.word, v.how))
             row_styles.append(styles.get(v.word, "dim"))
     columns = (
         Column("suite", style="bold"),

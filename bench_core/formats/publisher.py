@@ -7,7 +7,8 @@ A data set may say, as class variables,
     sums        sha256 by file (or archive), where they are known
     home        the folder its files lie in, by default its name; where other sets have files of
                 the same names, those in ``files`` begin with it ("mslr-web10k/Fold1/train.txt")
-    facts       what is known of the whole set (``Facts``)
+    facts       what is known of the whole set (``Facts``); or a method ``faults(source)`` that tells
+                what is wrong with the files, where preparing them all takes long
 
 Files land in ``FOLDER/HOME``. They are put together in a temporary folder beside it, read by the
 data set's own loader, compared with its facts, and only then moved.
@@ -27,7 +28,7 @@ from bench_core.formats.archives import unpack
 from bench_core.formats.download import Download, Progress, check_file, fetch
 from bench_core.formats.facts import Facts
 from bench_core.formats.source import DataFolder
-from bench_core.protocols import Dataset
+from bench_core.protocols import Dataset, Source
 
 Say = Callable[[str], None]
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
@@ -69,7 +70,7 @@ class Publisher:
         return f"get {', '.join(self.files)}{where} and say 'bench data import {self.name} FOLDER'"
 
 
-def is_there(dataset: Dataset, source: DataFolder) -> bool:
+def is_there(dataset: Dataset, source: Source) -> bool:
     """Whether the loader finds what it needs.
 
     A data set that can do with some of its files says so by a method ``complete(source)``.
@@ -123,7 +124,7 @@ def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) 
         home = stage / publisher.home
         if taken.is_dir():
             _import_folder(dataset, publisher, DataFolder(taken), stage)
-        elif taken.name.endswith(ARCHIVES):
+        elif taken.name.endswith(ARCHIVES) and taken.name not in publisher.files:
             _check(taken, publisher.sums.get(taken.name, ""))
             unpack(taken, _members(publisher, taken), home)
         else:
@@ -172,7 +173,10 @@ def _verify(dataset: Dataset, publisher: Publisher, source: DataFolder, say: Say
             path = source.find(name)
             _check(path, _sum_of(publisher, name, path))
     say(f"reading {publisher.name}")
-    faults = publisher.facts.faults(dataset.prepare(source, "paper", 0, 0))
+    look = getattr(dataset, "faults", None)  # cheaper than preparing all of it
+    faults = (
+        look(source) if look else publisher.facts.faults(dataset.prepare(source, "paper", 0, 0))
+    )
     if faults:
         raise InputError(
             f"{source.folder}: not the publisher's {publisher.name}: {'; '.join(faults)}; "

@@ -18,11 +18,11 @@ PERCENT = f"{SHARE:.0%}"
 
 
 def show_boards(
-    info: RunInfo, boards: Sequence[Board], to: Console, *, verbose: bool = False
+    info: RunInfo, boards: Sequence[Board], to: Console, *, verbose: bool = False, claims: str = ""
 ) -> None:
-    """Write all leaderboards of a run."""
+    """Write all leaderboards of a run; ``claims`` sums up what became of the papers' claims."""
     if not to.is_terminal:
-        to.out(text_boards(info, boards, verbose=verbose), highlight=False, end="")
+        to.out(text_boards(info, boards, verbose=verbose, claims=claims), highlight=False, end="")
         return
     from rich.text import Text
 
@@ -39,9 +39,13 @@ def show_boards(
             to.print(Text(line, style="red" if line.startswith("failed") else ""))
         for line in (*note_lines(board), *_legend_due(boards, index)):
             to.print(Text(line, style="dim"))
+    for line in claims_lines(info, claims):
+        to.print(Text(line))
 
 
-def text_boards(info: RunInfo, boards: Sequence[Board], *, verbose: bool = False) -> str:
+def text_boards(
+    info: RunInfo, boards: Sequence[Board], *, verbose: bool = False, claims: str = ""
+) -> str:
     """All leaderboards as plain text: one row a line, never cut."""
     lines = heading(info)
     for index, board in enumerate(boards):
@@ -50,6 +54,7 @@ def text_boards(info: RunInfo, boards: Sequence[Board], *, verbose: bool = False
         lines += plain_lines(table(board, named=True)) if board.rows else []
         lines += [*failure_lines(board), *(setting_lines(board) if verbose else ())]
         lines += [*note_lines(board), *_legend_due(boards, index)]
+    lines += claims_lines(info, claims)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -126,6 +131,11 @@ def setting_lines(board: Board) -> list[str]:
 def note_lines(board: Board) -> list[str]:
     """Remarks of the data set."""
     return [f"note: {one_line(note)}" for note in remarks(board)]
+
+
+def claims_lines(info: RunInfo, claims: str) -> list[str]:
+    """What became of the papers' claims, and where they are listed."""
+    return ["", f"claims: {claims}; 'bench claims {info.suite}' lists them"] if claims else []
 
 
 def _legend_due(boards: Sequence[Board], index: int) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_reports.board import SHARE, Board, notice, remarks
+from bench_reports.claims import summary, verdicts
 from bench_reports.console import heading, legend, run_line
 from bench_reports.curves import figure
 from bench_reports.words import cost, count, quality, settings, times
@@ -36,6 +37,7 @@ def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
         quality=quality, cost=cost, times=times, settings=settings, glyph=_GLYPHS.__getitem__
     )
     learners = list(dict.fromkeys(row.learner for board in boards for row in board.rows))
+    claims = verdicts(info, frame)
     figures = [figure(board, f"chart{i}", learners) for i, board in enumerate(boards)]
     return environment.get_template("report.html").render(
         info=info,
@@ -52,6 +54,8 @@ def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
             for b, f in zip(boards, figures, strict=True)
         ],
         share=f"{SHARE:.0%}",
+        claims=claims,
+        summary=summary(claims),
         figures=script_json(figures),
         warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
         facts=facts(info, frame),

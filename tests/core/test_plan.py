@@ -336,3 +336,67 @@ def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_r
     assert reference("miser", "l1", "rbf-svm", "gbrt", "constant") == "gbrt"
     assert reference("miser", "constant", "greedy-order") == ""
     assert reference("miser", "rbf-svm", "constant") == "rbf-svm"
+
+
+def of_several(suite: Path, more: str = "") -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "letters", "miniboone"]')
+    suite.write_text(more + text)
+
+
+def test_a_suite_of_several_data_sets_runs_on_those_that_are_there_and_says_so(
+    suite: Path,
+) -> None:
+    of_several(suite)
+    p = made(suite="toys")
+    assert [d.name for d in p.datasets] == ["toy-rank"]
+    assert p.absent == ("letters", "miniboone")
+    (line,) = p.warnings
+    assert line.startswith("skipped data sets, as their files are not in ")
+    assert "letters (letter-recognition.data), miniboone (MiniBooNE_PID.txt)" in line
+    assert "bench data fetch" in line
+    assert "\n" not in line
+
+
+def test_a_suite_none_of_whose_data_sets_is_there_is_an_error(suite: Path) -> None:
+    suite.write_text(suite.read_text().replace('["toy-licensed"]', '["letters", "miniboone"]'))
+    with pytest.raises(InputError, match="suite toys has no data to run on, their files") as caught:
+        made(suite="toys")
+    assert "letters (letter-recognition.data)" in str(caught.value)
+
+
+def test_data_asked_for_by_name_or_strictly_are_not_skipped(suite: Path) -> None:
+    of_several(suite)
+    for options in ({"data": "miniboone"}, {"strict_data": True}):
+        with pytest.raises(InputError, match=r"no file (letter|MiniBooNE)"):
+            made(suite="toys", **options)
+
+
+def test_where_a_suite_wants_no_stand_ins_absent_licensed_data_are_skipped(suite: Path) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-licensed", "toy-binary"]')
+    suite.write_text("stand_ins = false\n" + text)
+    p = made(suite="toys", metrics=[])
+    assert [d.name for d in p.datasets] == ["toy-binary"]
+    assert p.absent == ("toy-licensed",)
+
+
+ON = """
+[on.toy-rank.toy-prefix]
+tradeoff = 0.5
+[on.toy-rank]
+toy-stacked = false
+"""
+
+
+def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite: Path) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
+    suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))
+    found = {
+        (t.dataset, t.learner, t.params.get("tradeoff"), t.params.get("shrink"))
+        for t in made(suite="toys").trials
+    }
+    assert {f for f in found if f[0] == "toy-rank"} == {("toy-rank", "toy-prefix", 0.5, None)}
+    assert ("toy-binary", "toy-prefix", 1.0, None) in found
+    asked = made(suite="toys", data="toy-rank", learners="toy-stacked").trials
+    assert {t.learner for t in asked} == {"toy-prefix", "toy-stacked"}
+    settled = made(suite="toys", data="toy-rank", settings="toy-prefix.tradeoff=0.25").trials
+    assert [t.params["tradeoff"] for t in settled] == [0.25]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -153,3 +154,32 @@ def test_every_shipped_suite_shows_what_costs_nothing() -> None:
         for rung in (rungs := read_suite(path).rungs):
             assert registry.learner(rung).role == "rung"
         assert "constant" in rungs
+
+
+ON = GOOD.replace(
+    "[[claims]]", "[on.letters]\ngbrt = false\n[on.forest.gbrt]\ntrees = 3\n[[claims]]"
+).replace('"letters", {', '"letters", "forest", {')
+
+
+def test_a_suite_may_say_something_of_a_learner_on_one_data_set(tmp_path: Path) -> None:
+    suite = read_suite(written(tmp_path, ON))
+    assert suite.on == {"letters": {"gbrt": False}, "forest": {"gbrt": {"trees": 3}}}
+    assert suite.stand_ins
+    assert not read_suite(written(tmp_path, "stand_ins = false\n" + GOOD)).stand_ins
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (("on.forest.gbrt", "on.forrest.gbrt"), "unknown key 'on.forrest': did you mean forest"),
+        (("gbrt = false", "gbtr = false"), "unknown key 'on.letters.gbtr': known: gbrt"),
+        (("gbrt = false", "gbrt = true"), "key 'on.letters.gbrt': a table or false is wanted"),
+        (("title", "stand_ins = 1\ntitle"), "key 'stand_ins': true or false is wanted, not 1"),
+    ],
+)
+def test_a_fault_in_what_holds_on_one_data_set_is_one_line(
+    tmp_path: Path, change: tuple[str, str], line: str
+) -> None:
+    assert change[0] in ON
+    with pytest.raises(InputError, match=re.escape(line)):
+        read_suite(written(tmp_path, ON.replace(*change, 1)))

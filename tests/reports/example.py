@@ -16,6 +16,50 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 HOSTILE_ERROR = "Traceback: </script><script>alert('boo')</script>\nsecond line \x1b[31mred"
 
 
+CLAIMS = (
+    {
+        "id": "cheap-forest",
+        "source": "Somebody, 2012, figure 1",
+        "says": "miser keeps the accuracy at a sixth of the cost on Forest",
+        "published": "5/6 saved",
+        "dataset": "forest",
+        "measure": "saving",
+        "learners": ["miser", "gbrt"],
+        "holds": ">= 0.8",
+    },
+    {
+        "id": "good-forest",
+        "source": HOSTILE,
+        "says": "miser has an accuracy of .95 on Forest",
+        "published": ".95",
+        "dataset": "forest",
+        "measure": "quality",
+        "learners": ["miser"],
+        "holds": ">= 0.95",
+    },
+    {
+        "id": "licensed",
+        "source": "Somebody, 2012, figure 2",
+        "says": "miser is best on Yahoo",
+        "published": "1",
+        "dataset": "yahoo",
+        "measure": "quality",
+        "learners": ["miser"],
+        "holds": ">= 0",
+    },
+    {
+        "id": "absent",
+        "source": "Somebody, 2012, figure 3",
+        "says": "miser is best on MiniBooNE",
+        "published": "1",
+        "dataset": "miniboone",
+        "measure": "quality",
+        "learners": ["miser"],
+        "holds": ">= 0",
+    },
+)
+
+
 def use(name: str, **changes: Any) -> dict[str, Any]:
     return {
         "name": name,
@@ -61,14 +105,15 @@ def info(**changes: Any) -> RunInfo:
                 metrics=("accuracy",),
                 features=54,
                 price_of_everything=54.0,
-                notes=("a sample of 100000 rows",),
+                notes=("sample of 100000 rows",),
             ),
         ),
         "planned": 20,
         "counts": {"ok": 17, "failed": 2, "timeout": 1},
         "notes": (),
         "warnings": (),
-        "claims": (),
+        "claims": CLAIMS,
+        "absent": ("miniboone",),
         "request": {"suite": "yahoo", "learners": ["miser", "cegb"], "workers": 0},
     } | changes
     return RunInfo(**fields)

@@ -1,0 +1,29 @@
+"""A run's claims ledger: what its suite's papers say, and what the run measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bench_core.claims import Verdict, read_claims, settle, tally
+from bench_core.errors import UsageError
+from bench_reports.words import one_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.store import RunInfo
+
+
+def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:
+    """The claims that the suite made when it was run; none that this version cannot read."""
+    try:
+        claims = read_claims(info.claims)
+    except UsageError:
+        return ()
+    return tuple(settle(claim, info, frame) for claim in claims)
+
+
+def summary(found: Sequence[Verdict]) -> str:
+    """``3 holds, 1 does not hold``, or nothing where the suite makes no claims."""
+    return one_line(tally(found)) if found else ""
