@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Examples, FitContext, Prices
+from bench_core import Examples, FitContext
 from bench_plugins.cronus.normal import normal_equations, solve_positive
 from bench_plugins.cronus.objective import Float32Array, FloatArray, Problem
 from bench_plugins.cstc.inputs import Inputs, per_label
@@ -125,9 +125,7 @@ def least_squares(
     return Predictor(found, normal.bias(solved))
 
 
-def pruned(
-    model: Finished, found: Inputs, valid: Examples, prices: Prices, context: FitContext
-) -> Finished:
+def pruned(model: Finished, found: Inputs, valid: Examples, context: FitContext) -> Finished:
     """Pruned by the run's metric on the validation rows; as it is where there are none."""
     if len(valid) == 0 or model.tree.shape.nodes == 1:
         return model
@@ -135,10 +133,10 @@ def pruned(
     factor = per_label(context.task)
 
     def quality(scores: FloatArray) -> float:
-        values = context.metric.values(factor * scores, valid.y, valid.queries, valid.multiplicity)
+        values = context.metric.values(factor * scores, valid.y, valid.groups, valid.multiplicity)
         return sign * values.mean
 
-    return prune(model, found.of(valid.X, prices, context), quality)
+    return prune(model, found.of(valid.X, context.threads), quality)
 
 
 def prune(
