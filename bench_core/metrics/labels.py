@@ -13,6 +13,7 @@ from bench_core.data import FloatArray, IntArray, Queries
 from bench_core.errors import InputError
 
 T = TypeVar("T")
+Number = TypeVar("Number", bound=np.generic)
 
 
 class Labels:
@@ -28,7 +29,7 @@ class Labels:
         queries: Queries | None = None,
         multiplicity: NDArray[np.int64] | None = None,
     ) -> None:
-        self.y = np.ascontiguousarray(y, dtype=np.float64)
+        self.y = unwritable(np.ascontiguousarray(y, dtype=np.float64))
         self.queries = queries
         self.multiplicity = multiplicity
         self._made: dict[object, object] = {}
@@ -36,10 +37,11 @@ class Labels:
         if queries is not None and queries.rows != len(self.y):
             raise ValueError(f"queries cover {queries.rows} rows of {len(self.y)}")
         if multiplicity is None:
-            self.copies: IntArray = np.ones(len(self.y), dtype=np.int64)
+            copies = np.ones(len(self.y), dtype=np.int64)
         else:
-            self.copies = np.ascontiguousarray(multiplicity, dtype=np.int64)
-            _refuse(self.copies < 1, "the multiplicity", "is below 1: drop the row instead")
+            copies = np.ascontiguousarray(multiplicity, dtype=np.int64)
+            _refuse(copies < 1, "the multiplicity", "is below 1: drop the row instead")
+        self.copies: IntArray = unwritable(copies)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -54,6 +56,14 @@ class Labels:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]  # type: ignore[return-value]
+
+
+def unwritable(array: NDArray[Number]) -> NDArray[Number]:
+    """A view that cannot be written, so that kernels are compiled for one kind of array whatever
+    a caller brings."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def checked_scores(scores: FloatArray, rows: int, metric: str) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.data import FloatArray, IntArray
-from bench_core.metrics.labels import Labels
+from bench_core.metrics.labels import Labels, unwritable
 
 BoolArray = NDArray[np.bool_]
 
@@ -36,7 +36,7 @@ class Ranked(NamedTuple):
 def bounds(labels: Labels) -> IntArray:
     """Row boundaries of the queries (q+1,)."""
     assert labels.queries is not None
-    return np.ascontiguousarray(labels.queries.boundaries, dtype=np.int64)
+    return unwritable(np.ascontiguousarray(labels.queries.boundaries, dtype=np.int64))
 
 
 def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
