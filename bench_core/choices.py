@@ -269,7 +269,7 @@ def choose_learners(
         with blaming(_origin(name, suite, named)):
             cls = registry.learner(name)
         table = {**_table(suite.learners if suite else {}, name)}
-        table |= {**_table(profile.learners if profile else {}, name), **(own or {})}
+        table |= {**(own or {}), **_table(profile.learners if profile else {}, name)}
         instances = _grid(cls, table, settings, registry, where)
         if name not in named and (lack := _lack(instances)):
             tell(f"left out: {lack}", False)

@@ -192,6 +192,8 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame) -> Verdict:
     if name in info.absent:
         return Verdict(claim, ABSENT, how=f"no files of {name}: bench show {name}")
     stood_in = [use["name"] for use in info.datasets if use["stand_in_for"] == name]
+    if uses and uses[0]["stand_in"]:
+        return Verdict(claim, ABSENT, how=f"{name} is generated, which never counts")
     if not uses and stood_in:
         return Verdict(claim, ABSENT, how=f"{stood_in[0]} stood in, which never counts")
     if not uses:

@@ -95,7 +95,7 @@ class _Planner:
                 here = choose_learners(
                     request, self.suite, profile, self.registry, settings, self.note, name
                 )
-            for fold in self.folds(profile):
+            for fold in self.folds(profile, chosen.dataset):
                 for seed in self.seeds(profile):
                     self.dataset(chosen, fold, seed, profile, source, here)
         if len(self.skipped) == len(self.trials):
@@ -114,8 +114,11 @@ class _Planner:
     def seeds(self, profile: Profile | None) -> tuple[int, ...]:
         return self.request.seeds or (profile.seeds if profile else (0,))
 
-    def folds(self, profile: Profile | None) -> tuple[int, ...]:
-        return self.request.folds or (profile.folds if profile else (0,))
+    def folds(self, profile: Profile | None, dataset: Any) -> tuple[int, ...]:
+        """Those asked for, or those of the suite's that the data set has."""
+        count = getattr(dataset, "folds", 1)
+        of_suite = tuple(f for f in (profile.folds if profile else (0,)) if f < count)
+        return self.request.folds or of_suite
 
     def dataset(
         self,

@@ -9,12 +9,12 @@ reference   the learner everything is compared with, always on the board
 rungs       learners that need no method, always on the board, below the others
 [profiles.quick]                    size, seeds, folds, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids
-[on.DATASET.NAME]                   the same for one data set, over profiles too;
+[on.DATASET.NAME]                   the same for one data set; profiles have the last word
 [on.DATASET]    NAME = false        leaves a learner out there
 stand_ins   false: absent licensed data are skipped, not replaced by a generator
 [[claims]]                          kept as data, see claims.py
 
-A suite of several data sets runs on those that are there.
+A suite of several data sets runs on those that are there, and on the folds that each has.
 """
 
 from __future__ import annotations

@@ -130,6 +130,7 @@ def info(*uses: dict[str, Any], **changes: Any) -> RunInfo:
 def use(name: str, **changes: Any) -> dict[str, Any]:
     return {
         "name": name,
+        "stand_in": False,
         "stand_in_for": "",
         "metrics": ("accuracy",),
         "notes": (),
@@ -157,6 +158,12 @@ def test_what_stands_in_never_counts() -> None:
     assert judge(Claim.of(QUALITY), stand_in, ACCURACY).word == UNRUN
     found = settle(Claim.of(QUALITY), info(use("sim", stand_in_for="letters")), stand_in)
     assert (found.word, found.how) == (ABSENT, "sim stood in, which never counts")
+
+
+def test_what_is_generated_under_its_own_name_never_counts_either() -> None:
+    run = info(use("letters", stand_in=True, stand_in_for="frames"))
+    found = settle(Claim.of(QUALITY), run, frame(rows("cheap", [(1, 1, 1)], stand_in=True)))
+    assert (found.word, found.how) == (ABSENT, "letters is generated, which never counts")
 
 
 def test_data_that_the_run_skipped_are_absent() -> None:

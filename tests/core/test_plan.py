@@ -387,6 +387,15 @@ toy-stacked = false
 """
 
 
+def test_folds_of_a_suite_are_those_that_the_data_set_has(suite: Path) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
+    suite.write_text("folds = [0, 1, 2]\n" + text)
+    found = {(t.dataset, t.fold) for t in made(suite="toys").trials}
+    assert found == {("toy-rank", 0), ("toy-rank", 1), ("toy-binary", 0)}
+    with pytest.raises(UsageError, match="toy-binary has only fold 0, not 1"):
+        made(suite="toys", folds=1)
+
+
 def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite: Path) -> None:
     text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
     suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))

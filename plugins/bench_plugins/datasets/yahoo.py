@@ -84,6 +84,7 @@ class Yahoo:
     copies: int = param(1, "how many copies each irrelevant document stands for (papers: 10)")
     copied: int = param(-1, "highest grade that is copied; -1: the documents labelled 0")
     copied_in: Literal["all", "test"] = param("all", "splits in which negatives are copied")
+    split: float = param(0.25, "price of evaluating one split")
 
     def __post_init__(self) -> None:
         self._judgement()
@@ -111,7 +112,7 @@ class Yahoo:
         train, valid, test = splits
         return Splits(
             train, valid, test,
-            prices=Prices.additive(cost[used], split=0.25, unit="feature evaluations"),
+            prices=Prices.additive(cost[used], split=self.split, unit="feature evaluations"),
             task=Task.RANKING,
             feature_names=tuple(str(j + 1) for j in used),
             notes=tuple(notes),

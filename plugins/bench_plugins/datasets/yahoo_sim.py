@@ -387,6 +387,7 @@ class YahooSim:
     copies: int = param(1, "how many copies each irrelevant document stands for (papers: 10)")
     copied: int = param(-1, "highest grade that is copied; -1: the documents labelled 0")
     copied_in: Literal["all", "test"] = param("all", "splits in which negatives are copied")
+    split: float = param(0.25, "price of evaluating one split")
 
     def __post_init__(self) -> None:
         self._judgement()
@@ -407,7 +408,7 @@ class YahooSim:
         cost = np.array([f.price for f in features(pattern)], dtype=np.float64)
         return Splits(
             train, valid, test,
-            prices=Prices.additive(cost, split=0.25, unit="feature evaluations"),
+            prices=Prices.additive(cost, split=self.split, unit="feature evaluations"),
             task=Task.RANKING,
             feature_names=tuple(f"f{j}" for j in range(1, FEATURES + 1)),
             stand_in=True,
