@@ -91,10 +91,13 @@ def test_blocks_of_rows_change_nothing(
 ) -> None:
     prices = Prices.additive(np.ones(D), split=0.25)
     whole = dictionary(trees, X, share, prices, 1)
-    monkeypatch.setattr(module, "_CELLS", 1)  # blocks of 64 rows
-    pieces = dictionary(trees, X, share, prices, 1)
+    monkeypatch.setattr(module, "_CELLS", 1)
+    monkeypatch.setattr(module, "_ROWS", 20)  # the last block is a shorter one
+    pieces, threaded = (dictionary(trees, X, share, prices, threads) for threads in (1, 3))
     np.testing.assert_array_equal(pieces.columns, whole.columns)
     np.testing.assert_allclose(pieces.tree_cost, whole.tree_cost, rtol=1e-12)
+    np.testing.assert_array_equal(threaded.columns, whole.columns)
+    np.testing.assert_array_equal(threaded.tree_cost, pieces.tree_cost)
 
 
 def test_an_ensemble_without_trees_is_an_empty_dictionary(

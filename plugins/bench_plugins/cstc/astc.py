@@ -105,7 +105,7 @@ class ASTC:
                 problem, tree, refit=False, constant=self.constant, threads=context.threads
             )
             if self.prune:
-                model = pruned(model, found, valid, prices, context)
+                model = pruned(model, found, valid, context)
         facts = {
             "loss": "squared",
             "tau": tau,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
-from bench_plugins.cronus.dictionary import dictionary, needs_of
+from bench_plugins.cronus.dictionary import dictionary, needs_of, tree_columns
 from bench_plugins.cronus.objective import Float32Array, FloatArray, Problem
 from bench_plugins.staged.bases import ensemble_of
 
@@ -25,7 +25,7 @@ _MOST = 1 << 28
 class Inputs:
     """``columns`` float32 (T, n) of the training rows, divided by ``scale`` (T,); ``tree_cost``
     (T,) and ``needs`` (s, T) as in ``Problem``. ``ensemble`` is None where columns are raw.
-    ``name`` spells what the columns of given rows depend on."""
+    ``name`` spells what the columns depend on beside the rows."""
 
     ensemble: Ensemble | None
     columns: Float32Array
@@ -34,18 +34,11 @@ class Inputs:
     needs: FloatArray
     name: str = ""
 
-    def of(self, X: Float32Array, prices: Prices, context: FitContext) -> Float32Array:
+    def of(self, X: Float32Array, threads: int) -> Float32Array:
         """The same columns for other rows (n, d), shape (T, n)."""
-        ensemble = self.ensemble
-        if ensemble is None:
+        if self.ensemble is None:
             return raw_columns(X, self.scale)
-
-        def walk() -> Float32Array:
-            return dictionary(ensemble, X, np.zeros(len(X)), prices, context.threads).columns
-
-        name, size = f"{self.name}-rows-{digest(X)}", 4 * ensemble.trees * len(X)
-        columns: Float32Array = shared(context, name, size, lambda: {"columns": walk()})["columns"]
-        return columns
+        return tree_columns(self.ensemble, X, threads)
 
 
 def inputs(

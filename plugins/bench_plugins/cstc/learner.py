@@ -76,7 +76,7 @@ class CSTCSingle:
                 problem, tree, refit=self.refit, constant=self.constant, threads=context.threads
             )
             if self._prunes:
-                model = pruned(model, found, valid, prices, context)
+                model = pruned(model, found, valid, context)
         facts = {
             "loss": "squared",
             "lambda": lam,
