@@ -14,7 +14,7 @@ from bench_trees.binning import Bins
 from bench_trees.candidates import Candidates
 from bench_trees.charges import Charges
 from bench_trees.histogram import FixedPoint, to_fixed_point
-from bench_trees.leaves import GrownTree, Leaf, Pair
+from bench_trees.leaves import GrownTree, Leaf, Pair, best_first
 from bench_trees.penalties import Ledger
 from bench_trees.residuals import Residuals
 from bench_trees.rows import PIECE, RowOrder, add_to_rows
@@ -131,6 +131,8 @@ class Grower:
             if choice is None:
                 break
             self._split(*choice)
+        if self.any_order:
+            self._renumber()
         self.tree.leaves = [(one.node, self.order.rows[one.begin : one.end]) for one in self.leaves]
         if len(self.leaves) == 1:
             return False
@@ -142,6 +144,8 @@ class Grower:
         self.order.reset()
         self.candidates.begin(fixed)
         self.charges.begin()
+        self.any_order = self._any_order()
+        self.gains: dict[int, float] = {}
         self.tree = GrownTree()
         self.leaves: list[Leaf] = []
         self.unscored: list[Pair] = []
@@ -150,6 +154,24 @@ class Grower:
         root.unpaid = self.charges.unpaid_at_root()
         self.leaves.append(root)
         self.unscored.append(Pair(root, None, -1))
+
+    def _any_order(self) -> bool:
+        """Whether best-first growth makes the same splits in any order: there is room for all,
+        and no split changes what another leaf owes. Then leaves are scored a level at a time,
+        while what they share of the rows' words is near."""
+        s = self.settings
+        if s.order != "best" or s.max_depth is None or self.charges.coupled_owed.any():
+            return False
+        return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
+
+    def _renumber(self) -> None:
+        """Nodes as they are numbered when splits are made best first."""
+        order = best_first(self.tree, self.gains)
+        self.tree.renumber(order)
+        number = {old: new for new, old in enumerate(order)}
+        for leaf in self.leaves:
+            leaf.node = number[leaf.node]
+        self.leaves.sort(key=lambda leaf: leaf.node)
 
     def _leaf(self, depth: int, path: int, begin: int, end: int, packed: int, hessian: int) -> Leaf:
         count = packed & ((1 << self.fixed.count_bits) - 1)
@@ -166,10 +188,17 @@ class Grower:
         """The leaf and feature to split next, or None."""
         if self.settings.order == "level":
             return self._first_worthwhile()
-        self._score([p for p in self.unscored if self._may_split(p.small)])
+        choice = self._best_scored() if self.any_order else None
+        if choice is None:
+            self._score([p for p in self.unscored if self._may_split(p.small)])
+            choice = self._best_scored()
+        return choice
+
+    def _best_scored(self) -> tuple[Leaf, int] | None:
+        """The leaf of highest net gain among those that are scored."""
         best, choice = -np.inf, None
         for leaf in self.leaves:
-            if self._may_split(leaf):
+            if leaf.row >= 0 and self._may_split(leaf):
                 net, feature = self._best_feature(leaf)
                 if net > best:
                     best, choice = net, (leaf, feature)
@@ -223,6 +252,8 @@ class Grower:
         left = self._leaf(depth, path, leaf.begin, middle, packed, hessian)
         rest = (leaf.packed - packed, leaf.hessian - hessian)
         right = self._leaf(depth, path + 1, middle, leaf.end, *rest)
+        if leaf.best is not None:
+            self.gains[leaf.node] = leaf.best[0]
         self.tree.feature[leaf.node] = feature
         self.tree.threshold[leaf.node] = self.bins.threshold(feature, code)
         self.tree.missing_left[leaf.node] = missing_left

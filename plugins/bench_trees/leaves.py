@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,3 +68,27 @@ class GrownTree:
         self.missing_left.append(False)
         self.value.append(0.0)
         return len(self.feature) - 1
+
+    def renumber(self, order: list[int]) -> None:
+        """Give node order[i] the number i."""
+        number = {old: new for new, old in enumerate(order)} | {-1: -1}
+        self.feature = [self.feature[old] for old in order]
+        self.threshold = [self.threshold[old] for old in order]
+        self.left = [number[self.left[old]] for old in order]
+        self.right = [number[self.right[old]] for old in order]
+        self.missing_left = [self.missing_left[old] for old in order]
+        self.value = [self.value[old] for old in order]
+
+
+def best_first(tree: GrownTree, gains: Mapping[int, float]) -> list[int]:
+    """The nodes in the order in which they appear when the open leaf of highest gain, on ties the
+    one that appeared first, is always split next. ``gains``: of every inner node."""
+    order = [0]
+    open_ = [(-gains[0], 0, 0)] if 0 in gains else []
+    while open_:
+        node = heappop(open_)[2]
+        for child in (tree.left[node], tree.right[node]):
+            if child in gains:
+                heappush(open_, (-gains[child], len(order), child))
+            order.append(child)
+    return order

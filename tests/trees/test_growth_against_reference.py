@@ -121,6 +121,8 @@ def assert_same_trees(grower: Grower, problem: reference.Problem, rng: Any, hess
 MODES: dict[str, dict[str, Any]] = {
     "best-first": {"order": "best"},
     "best-first, raw stop": {"order": "best", "stop": "raw"},
+    "best-first, room for all": {"order": "best", "max_depth": 3},
+    "best-first, room for all, raw stop": {"order": "best", "max_depth": 3, "stop": "raw"},
     "level by level": {"order": "level", "max_depth": 3},
     "level by level, raw stop": {"order": "level", "stop": "raw", "max_depth": 3},
     "charged at every node": {"order": "level", "charge": "node", "max_depth": 3},
