@@ -24,8 +24,9 @@ def ensemble_of(
 
     Raises UsageError where it has none.
     """
-    ensemble = getattr(context.fitted(base), "ensemble", None)
-    if ensemble is None:
+    model = context.fitted(base)
+    ensemble = getattr(model, "ensemble", None)
+    if ensemble is None or (isinstance(model, StagedModel) and not model.adds_up):
         raise UsageError(
             f"{name}: base {base.name!r} has no trees that add up to its scores; "
             "choose gbrt, miser or cegb"
