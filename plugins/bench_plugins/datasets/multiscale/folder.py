@@ -1,7 +1,7 @@
 """A user's own frames: a folder with ``frames/`` and ``labels/``, one file each of the same name.
 
-Arrays (``.npy``) are read by numpy, every other format by scikit-image. Frames are grey, or colours
-whose mean is taken; a label pixel that is not 0 belongs to an object.
+Arrays (``.npy``) are read by numpy, every other format by Pillow (the extra ``images``). Frames are
+grey, or colours whose mean is taken; a label pixel that is not 0 belongs to an object.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ def _grey(path: Path) -> NDArray[np.float64]:
         image = np.asarray(_pixels(path))
     except (OSError, ValueError, SyntaxError) as error:
         raise InputError(f"{path}: no readable image ({error}); save it anew") from error
-    if image.ndim == 3 and image.shape[2] in (3, 4):
-        image = image[:, :, :3].mean(axis=2)
+    if image.ndim == 3 and image.shape[2] in (2, 3, 4):
+        colours = 1 if image.shape[2] == 2 else 3  # what follows is transparency
+        image = image[:, :, :colours].mean(axis=2)
     if image.ndim != 2 or image.size == 0 or image.dtype.kind not in "buif":
         raise InputError(
             f"{path}: {image.dtype} of shape {image.shape} is no grey or colour picture; "
@@ -84,13 +85,14 @@ def _pixels(path: Path) -> Any:
     if path.suffix.lower() == ".npy":
         return np.load(path, allow_pickle=False)
     try:
-        from skimage.io import imread
+        from PIL import Image
     except ImportError:
         raise UsageError(
-            f"{path}: reading {path.suffix} needs scikit-image; "
-            "pip install scikit-image, or save the frames as .npy"
+            f"{path}: reading {path.suffix} needs Pillow; "
+            "pip install 'budget-bench[images]', or save the frames as .npy"
         ) from None
-    return imread(path)
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB") if image.mode == "P" else image)
 
 
 def _size(image: NDArray[np.float64]) -> str:
