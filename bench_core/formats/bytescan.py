@@ -307,10 +307,10 @@ def _usual_cell(index: Any, low: Any, high: Any, width: Any) -> Any:
     """Read ``index:value`` of the usual form: (index, value, length of the value, 0 if not usual).
 
     Given are eight characters from the index and sixteen from the value on, which is where it is
-    if the index has ``width`` digits. Usual is a value of at most 15 characters, among the first
-    eight a point or the end. Branches ask only what nearly always holds: so the processor reads
-    the next cells before it has settled where this one ends. Without an array, because each array
-    given to a function costs counting its owners up and down, in memory all threads share.
+    if the index has ``width`` digits. Usual is a value of at most 15 characters whose point, if it
+    has one, is among the first eight. Branches ask only what nearly always holds: so the processor
+    reads the next cells before it has settled where this one ends. Without an array, because each
+    array given to a function costs counting its owners up and down, in memory all threads share.
     """
     none = np.uint64(0), 0.0, np.uint64(0)
     past = np.uint64(8) * (np.uint64(7) - width)  # the colon becomes the last of the eight
@@ -339,14 +339,14 @@ def _usual_cell(index: Any, low: Any, high: Any, width: Any) -> Any:
         w = _combined(t << (np.uint64(8) * (np.uint64(8) - length)))
     else:
         other = _no_digits(high ^ ZEROS)
-        if not other or not point:
+        if not other:
             return none
         more = _bytes_below(_lowest(other))
         length = np.uint64(8) + more
         w = _combined(t) * TENS[more]
         if more:
             w += _combined((high ^ ZEROS) << (np.uint64(8) * (np.uint64(8) - more)))
-    # at most 14 digits, by at most 10**14: both exact as float64, so rounded once
+    # at most 15 digits, by at most 10**14: both exact as float64, so rounded once
     value = np.float64(np.int64(w)) / POW10[(length - whole - np.uint64(1)) * point]
     return found, (-value if minus else value), length
 

@@ -317,7 +317,6 @@ def _pieces(content: Bytes, wanted: int) -> list[_Piece]:
     pieces = [_Piece(content, a, b) for a, b in pairwise(marks) if a < b]
     last = np.concatenate([content[marks[-1] :], np.frombuffer(PADDING, dtype=np.uint8)])
     last.flags.writeable = False  # as the content is: kernels are compiled for one kind of array
-    last.flags.writeable = False  # as the content is: kernels are compiled for one kind of array
     return [*pieces, _Piece(last, 0, len(last), marks[-1])]
 
 
