@@ -95,6 +95,15 @@ class _Runs:
         )
         self._store, self._frames = store, dict[str, Any]()
 
+    def on(self, claim: Claim) -> list[RunInfo]:
+        """Those with the claim's data set, or one that stood in for it."""
+        name = claim.dataset.partition("(")[0]
+        return [
+            info
+            for info in self.infos
+            if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets)
+        ]
+
     def frame(self, info: RunInfo) -> Any:
         if info.run not in self._frames:
             self._frames[info.run] = self._store.frame(info.run)
@@ -107,7 +116,7 @@ def _verdict(
     from bench_core.claims import ABSENT, FAILS, HOLDS, UNMEASURED, UNRUN, Verdict, settle
 
     unsettled = []
-    for info in runs.infos if runs else ():
+    for info in runs.on(claim) if runs else ():
         found = settle(claim, info, runs.frame(info) if runs else None)
         if found.word in (HOLDS, FAILS):
             return found
