@@ -22,11 +22,13 @@ _HOMES = {
     "DiscountGroup": "costs",
     "Download": "formats.download",
     "Examples": "data",
+    "Extractor": "measuring",
     "Facts": "formats.facts",
     "Features": "data",
     "FitContext": "protocols",
     "Frames": "data",
     "InputError": "errors",
+    "Measured": "measuring",
     "Metric": "protocols",
     "MetricValues": "protocols",
     "Prediction": "prediction",
@@ -36,8 +38,10 @@ _HOMES = {
     "Splits": "data",
     "Task": "data",
     "UsageError": "errors",
+    "cost_document": "measuring",
     "find_class": "references",
     "hookimpl": "hookspecs",
+    "measure": "measuring",
     "param": "parameters",
     "price_list": "costs",
     "remember_class": "references",
@@ -63,6 +67,10 @@ if TYPE_CHECKING:
     from bench_core.formats.download import Download as Download
     from bench_core.formats.facts import Facts as Facts
     from bench_core.hookspecs import hookimpl as hookimpl
+    from bench_core.measuring import Extractor as Extractor
+    from bench_core.measuring import Measured as Measured
+    from bench_core.measuring import cost_document as cost_document
+    from bench_core.measuring import measure as measure
     from bench_core.parameters import param as param
     from bench_core.prediction import Acquired as Acquired
     from bench_core.prediction import Bill as Bill

@@ -39,6 +39,13 @@ class Source(Protocol):
     def has(self, *names: str) -> bool:
         """Whether ``find`` would succeed."""
 
+    def find_folder(self, name: str) -> Path:
+        """The one folder of this path: absolute, in the current folder, or where data lie."""
+
+    @property
+    def say(self) -> Callable[[str], None]:
+        """Takes a line on how far long work is."""
+
 
 @runtime_checkable
 class Dataset(Protocol):

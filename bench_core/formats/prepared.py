@@ -46,7 +46,8 @@ class Preparable(Protocol):
     """What can be prepared: a registered data set, or ``FileData``.
 
     ``depends_on``, if there is one, names those of ``size``, ``fold`` and ``seed`` that change
-    the arrays; by default all do.
+    the arrays; by default all do. ``stamp(source)``, if there is one, is text that enters the key
+    because something beyond options and ``files`` decides too (what lies in a folder).
     """
 
     @property
@@ -106,7 +107,8 @@ def prepare(
         if (splits := _whole(path)) is not None:  # another process made it meanwhile
             return Prepared(path, splits)
         say(f"preparing {dataset.name}")
-        made = dataset.prepare(source, size, fold, seed)
+        heard = DataFolder(source.folder, say) if isinstance(source, DataFolder) else source
+        made = dataset.prepare(heard, size, fold, seed)
         # preparing may have fetched a file, which changes the entry's name
         path = home / entry_name(dataset, size, fold, seed, source)
         _write(path, made)
@@ -130,17 +132,17 @@ def entry_name(dataset: Preparable, size: str, fold: int, seed: int, source: Sou
     asked = {"size": size, "fold": fold, "seed": seed}
     instance: Any = dataset
     own = fields(instance) if is_dataclass(instance) else ()
-    key = digest(
-        {
-            "format": FORMAT,
-            "name": dataset.name,
-            "version": dataset.version,
-            "code": [code_key(type(dataset)), module_digest(READERS)],
-            "options": {f.name: repr(getattr(instance, f.name)) for f in own},
-            "asked": {k: v for k, v in asked.items() if k in depends_on},
-            "files": list(_identities(dataset.files, source)),
-        }
-    )
+    facts = {
+        "format": FORMAT,
+        "name": dataset.name,
+        "version": dataset.version,
+        "code": [code_key(type(dataset)), module_digest(READERS)],
+        "options": {f.name: repr(getattr(instance, f.name)) for f in own},
+        "asked": {k: v for k, v in asked.items() if k in depends_on},
+        "files": list(_identities(dataset.files, source)),
+    }
+    stamp = getattr(dataset, "stamp", None)
+    key = digest(facts | {"stamp": stamp(source)} if callable(stamp) else facts)
     readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in dataset.name)[:60]
     return f"{readable}-{key}"
 

@@ -7,8 +7,8 @@ A data set may say, as class variables,
     sums        sha256 by file (or archive), where they are known
     home        the folder its files lie in, by default its name; where other sets have files of
                 the same names, those in ``files`` begin with it ("mslr-web10k/Fold1/train.txt")
-    facts       what is known of the whole set (``Facts``); or a method ``faults(source)`` that tells
-                what is wrong with the files, where preparing them all takes long
+    facts       what is known of the whole set (``Facts``); or a method ``faults(source)`` that
+                tells what is wrong with the files, where preparing them all takes long
 
 Files land in ``FOLDER/HOME``. They are put together in a temporary folder beside it, read by the
 data set's own loader, compared with its facts, and only then moved.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench_core.errors import InputError
@@ -22,10 +22,37 @@ def data_folder(folder: str | Path | None = None) -> Path:
 
 
 class DataFolder:
-    """A ``Source``: looks in a folder and up to two levels of its subfolders."""
+    """A ``Source``: looks in a folder and up to two levels of its subfolders.
 
-    def __init__(self, folder: str | Path | None = None) -> None:
+    ``say`` is told how far long work on its files is.
+    """
+
+    def __init__(
+        self, folder: str | Path | None = None, say: Callable[[str], None] = lambda message: None
+    ) -> None:
         self.folder = data_folder(folder)
+        self.say = say
+
+    def find_folder(self, name: str) -> Path:
+        """The one folder of this path: absolute, in the current folder, or else in this one.
+
+        Raises InputError where there is none, or more than one.
+        """
+        here = Path(name).expanduser()
+        if here.is_dir():
+            return here.resolve()
+        within = () if here.is_absolute() else PREFIXES
+        found = sorted({p.resolve() for x in within for p in self.folder.glob(x + name)})
+        folders = [p for p in found if p.is_dir()]
+        if len(folders) > 1:
+            raise InputError(
+                f"{folders[0]} and {folders[1]} both match {name}: keep one, or give its whole path"
+            )
+        if not folders:
+            raise InputError(
+                f"{name}: no such folder, neither here nor in {self.folder}; check the name"
+            )
+        return folders[0]
 
     def find(self, *names: str) -> Path:
         """The one file that has one of these relative paths, packed (``.gz``) or not.

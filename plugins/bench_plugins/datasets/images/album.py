@@ -1,0 +1,179 @@
+"""Pictures in class folders, or in a zip of class folders.
+
+What all pictures have in common as a path is skipped, so that it does not matter how deep the class
+folders lie. Hidden files and files that are no pictures by their suffix are skipped too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import InputError, Source, UsageError
+
+Pixels = NDArray[np.uint8]
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp", ".tif", ".tiff", ".gif", ".webp")
+LARGEST = 1 << 28
+"""Bytes of one file; more is no picture."""
+THREADS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Album:
+    """``root`` is a folder or a zip; ``paths`` (sorted) lie below it and belong to ``classes``.
+
+    ``label`` (n,) is the number of each picture's class. ``state`` tells a changed file.
+    """
+
+    root: Path
+    paths: tuple[str, ...]
+    classes: tuple[str, ...]
+    label: NDArray[np.int64]
+    state: str
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def of_class(self, k: int) -> NDArray[np.int64]:
+        """The numbers of a class's pictures."""
+        return np.flatnonzero(self.label == k)
+
+    def read(self, chosen: Sequence[int], side: int) -> Pixels:
+        """Pictures (n, side, side, 3), squeezed to a square.
+
+        Raises InputError for one that cannot be read.
+        """
+        need_skimage()
+        if self.root.is_dir():
+            return _all(lambda k: (self.root / self.paths[k]).read_bytes(), self, chosen, side)
+        with zipfile.ZipFile(self.root) as archive:
+            return _all(lambda k: _member(archive, self.paths[k]), self, chosen, side)
+
+
+def open_album(path: str, source: Source) -> Album:
+    """The pictures in a folder (see ``Source.find_folder``) or in a zip.
+
+    Raises InputError where there are none, none of a class, or only one class.
+    """
+    root = find_root(path, source)
+    facts = _in_folder(root) if root.is_dir() else _in_zip(root)
+    found = {name: fact for name, fact in sorted(facts.items()) if _is_picture(name)}
+    if not found:
+        raise InputError(f"{root}: no pictures ({', '.join(SUFFIXES)}) in it; name another")
+    parents = [PurePosixPath(name).parent.parts for name in found]
+    common = 0
+    while all(len(p) > common + 1 for p in parents) and len({p[common] for p in parents}) == 1:
+        common += 1
+    loose = [name for name, p in zip(found, parents, strict=True) if len(p) <= common]
+    if loose:
+        raise InputError(
+            f"{root}: {loose[0]} lies in no class folder; make one sub-folder per class"
+        )
+    names = [p[common] for p in parents]
+    classes = tuple(sorted(set(names)))
+    if len(classes) < 2:
+        raise InputError(
+            f"{root}: all pictures lie in {classes[0]!r}; make one sub-folder for each of at least "
+            "two classes"
+        )
+    label = np.array([classes.index(name) for name in names], dtype=np.int64)
+    state = hashlib.sha256(repr((str(root), list(found.items()))).encode()).hexdigest()
+    return Album(root, tuple(found), classes, label, state)
+
+
+def find_root(path: str, source: Source) -> Path:
+    """The folder, or the zip, of that path. Raises InputError where there is none."""
+    if not path.lower().endswith(".zip"):
+        return source.find_folder(path)
+    here = Path(path).expanduser()
+    return (here if here.is_file() else source.find(path)).resolve()
+
+
+def need_skimage() -> None:
+    """Raise UsageError where scikit-image is missing."""
+    from importlib.util import find_spec
+
+    if find_spec("skimage") is None:
+        raise UsageError("pictures need scikit-image: pip install 'budget-bench[images]' brings it")
+
+
+def _in_folder(root: Path) -> dict[str, tuple[int, int]]:
+    facts = {}
+    for path in root.rglob("*"):
+        if path.is_file():
+            stat = path.stat()
+            facts[path.relative_to(root).as_posix()] = (stat.st_size, stat.st_mtime_ns)
+    return facts
+
+
+def _in_zip(root: Path) -> dict[str, tuple[int, int]]:
+    try:
+        with zipfile.ZipFile(root) as archive:
+            return {i.filename: (i.file_size, i.CRC) for i in archive.infolist() if not i.is_dir()}
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InputError(f"{root}: not a zip that can be read ({error}); get it again") from error
+
+
+def _is_picture(name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    hidden = any(p.startswith(".") or p == "__MACOSX" for p in parts)
+    return not hidden and name.lower().endswith(SUFFIXES)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    if archive.getinfo(name).file_size > LARGEST:
+        raise ValueError(f"it unpacks to more than {LARGEST} bytes")
+    return archive.read(name)
+
+
+def _all(read: Callable[[int], bytes], album: Album, chosen: Sequence[int], side: int) -> Pixels:
+    out = np.empty((len(chosen), side, side, 3), dtype=np.uint8)
+
+    def one(place: int) -> None:
+        name = album.paths[chosen[place]]
+        try:
+            out[place] = squeezed(decoded(read(chosen[place])), side)
+        except Exception as error:  # decoders raise whatever they like
+            raise InputError(
+                f"{album.root}: {name} is no picture that can be read ({error}); "
+                "remove or replace it"
+            ) from error
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(one, range(len(chosen))))
+    return out
+
+
+def decoded(raw: bytes) -> NDArray[np.float32]:
+    """The first frame of a picture as red, green and blue in 0..1 (height, width, 3)."""
+    import imageio.v3 as reader
+    from skimage.util import img_as_float32
+
+    if len(raw) > LARGEST:
+        raise ValueError(f"it has more than {LARGEST} bytes")
+    found = np.asarray(reader.imread(io.BytesIO(raw), index=0, plugin="pillow"))
+    pixels: NDArray[np.float32] = img_as_float32(found)
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    if pixels.shape[2] in (2, 4):  # opaque on white
+        opaque = pixels[:, :, -1:]
+        pixels = pixels[:, :, :-1] * opaque + (1 - opaque)
+    return np.broadcast_to(pixels[:, :, :3], (*pixels.shape[:2], 3))
+
+
+def squeezed(pixels: NDArray[np.float32], side: int) -> Pixels:
+    """Resized to a square of bytes, smoothed first where it shrinks."""
+    from skimage.transform import resize
+
+    smooth = resize(pixels, (side, side), order=1, anti_aliasing=True)
+    small: Pixels = np.rint(np.clip(smooth, 0, 1) * 255).astype(np.uint8)
+    return small

@@ -1,0 +1,212 @@
+"""23 descriptors of a square picture and the eight regions that each may look at.
+
+Thumbnails, histograms of grey, colour and hue, local binary patterns, histograms of oriented
+gradients, Gabor energies on a grid (as GIST has them), textons, DAISY. Each is a function of the
+pixels (height, width, 3) of one region and shares nothing with the others; all their values are
+>= 0. Nothing is learned, so that descriptors are the same for all splits. Textons are therefore no
+clusters: a pixel's texton is the filter of a bank that answers most, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pixels = NDArray[np.uint8]
+Vector = NDArray[np.float32]
+Describe = Callable[[Pixels], Vector]
+
+GREY = np.array([0.2125, 0.7154, 0.0721], dtype=np.float32)
+GRID = 4  # cells in each direction that Gabor energies are averaged in
+FLAT = 0.02  # of the grey range: where no filter answers more there is no texton
+ANGLES = 8
+
+
+def regions(side: int) -> dict[str, tuple[slice, slice]]:
+    """The whole, four quadrants and three bands: rows and columns of each."""
+    half, low, high = side // 2, side // 3, side - side // 3
+    every, first, second = slice(0, side), slice(0, half), slice(half, side)
+    return {
+        "whole": (every, every),
+        "ul": (first, first),
+        "ur": (first, second),
+        "ll": (second, first),
+        "lr": (second, second),
+        "top": (slice(0, low), every),
+        "middle": (slice(low, high), every),
+        "bottom": (slice(high, side), every),
+    }
+
+
+def grey(pixels: Pixels) -> Vector:
+    """Brightness in 0..1."""
+    brightness: Vector = (pixels.astype(np.float32) @ GREY) / np.float32(255)
+    return brightness
+
+
+def _grey_bytes(pixels: Pixels) -> Pixels:
+    return np.rint(grey(pixels) * 255).astype(np.uint8)
+
+
+def cell_means(maps: NDArray[Any], cells: int) -> NDArray[Any]:
+    """Means of maps (height, width, ...) in cells x cells parts."""
+    height, width = maps.shape[:2]
+    rows = np.arange(cells) * height // cells
+    columns = np.arange(cells) * width // cells
+    sums = np.add.reduceat(np.add.reduceat(maps, rows, axis=0), columns, axis=1)
+    counts = np.outer(np.diff([*rows, height]), np.diff([*columns, width]))
+    means: NDArray[Any] = sums / counts.reshape(cells, cells, *([1] * (maps.ndim - 2)))
+    return means
+
+
+def thumbnail(pixels: Pixels, cells: int) -> Vector:
+    """Brightness in cells x cells parts."""
+    return cell_means(grey(pixels), cells).ravel().astype(np.float32)
+
+
+def grey_histogram(pixels: Pixels, bins: int) -> Vector:
+    """How often each level of grey occurs."""
+    level = _grey_bytes(pixels).ravel().astype(np.intp) * bins // 256
+    return np.bincount(level, minlength=bins).astype(np.float32)
+
+
+def colour_histogram(pixels: Pixels, bins: int) -> Vector:
+    """How often each of bins^3 colours occurs."""
+    level = pixels.reshape(-1, 3).astype(np.intp) * bins // 256
+    colour = (level[:, 0] * bins + level[:, 1]) * bins + level[:, 2]
+    return np.bincount(colour, minlength=bins**3).astype(np.float32)
+
+
+def hue_histogram(pixels: Pixels, hues: int, levels: int) -> Vector:
+    """How often each hue occurs in each level of saturation and brightness."""
+    from skimage.color import rgb2hsv
+
+    bins = np.array([hues, levels, levels])
+    level = np.minimum((rgb2hsv(pixels).reshape(-1, 3) * bins).astype(np.intp), bins - 1)
+    kind = (level[:, 0] * levels + level[:, 1]) * levels + level[:, 2]
+    return np.bincount(kind, minlength=hues * levels**2).astype(np.float32)
+
+
+def binary_patterns(pixels: Pixels, points: int, radius: int, method: str) -> Vector:
+    """Histogram of local binary patterns."""
+    from skimage.feature import local_binary_pattern
+
+    found = local_binary_pattern(_grey_bytes(pixels), points, radius, method)
+    bins = points + 2 if method == "uniform" else 2**points
+    return np.bincount(found.ravel().astype(np.intp), minlength=bins).astype(np.float32)
+
+
+def oriented_gradients(pixels: Pixels, cells: int, block: int) -> Vector:
+    """Histograms of gradients in nine directions in about cells x cells parts."""
+    from skimage.feature import hog
+
+    image = grey(pixels)
+    cell = (image.shape[0] // cells, image.shape[1] // cells)
+    found = hog(image, 9, cell, (block, block), block_norm="L2-Hys")
+    return np.asarray(found, dtype=np.float32)
+
+
+def gabor_energies(pixels: Pixels, scales: int, directions: int) -> Vector:
+    """Strength of waves of each scale and direction in 4 x 4 parts."""
+    from scipy import fft
+
+    image = grey(pixels)
+    spectrum = fft.fft2(image - image.mean())
+    bank = _waves(image.shape, scales, directions)
+    energies = [cell_means(np.abs(fft.ifft2(spectrum * wave)), GRID).ravel() for wave in bank]
+    return np.concatenate(energies).astype(np.float32)
+
+
+@lru_cache(maxsize=64)
+def _waves(shape: tuple[int, int], scales: int, directions: int) -> tuple[Vector, ...]:
+    """Log-Gabor filters in the frequency plane: scales an octave apart, one half plane each."""
+    y, x = np.meshgrid(np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1]), indexing="ij")
+    radius = np.hypot(x, y)
+    radius[0, 0] = 1.0
+    angle = np.arctan2(y, x)
+    made = []
+    for scale in range(scales):
+        ring = np.exp(-(np.log(radius / (0.25 / 2**scale)) ** 2) / (2 * 0.55**2))
+        ring[0, 0] = 0.0
+        for d in range(directions):
+            away = np.angle(np.exp(1j * (angle - np.pi * d / directions)))
+            fan = np.exp(-(away**2) / (2 * (np.pi / directions / 1.3) ** 2))
+            made.append((ring * fan).astype(np.float32))
+    return tuple(made)
+
+
+def textons(pixels: Pixels, scales: int) -> Vector:
+    """How often each filter of a bank answers most: edges in 8 directions, bright and dark bars
+    in 4, at scales an octave apart; the last bin counts pixels where all are silent."""
+    from scipy.ndimage import gaussian_filter
+
+    image = grey(pixels)
+    strongest = np.full(image.shape, FLAT, dtype=np.float32)
+    label = np.full(image.shape, 2 * ANGLES * scales, dtype=np.intp)
+    turns = 2 * np.pi * np.arange(ANGLES) / ANGLES
+    lean = np.pi * (np.arange(ANGLES) // 2) / (ANGLES // 2)
+    for scale in range(scales):
+        sigma = 2.0**scale
+
+        def derived(y: int, x: int, sigma: float = sigma) -> Vector:
+            smooth = gaussian_filter(image, sigma, order=(y, x), mode="nearest")
+            return np.asarray(smooth * np.float32(sigma ** (x + y)), dtype=np.float32)
+
+        dx, dy = derived(0, 1), derived(1, 0)
+        xx, yy, xy = derived(0, 2), derived(2, 0), derived(1, 1)
+        for k in range(ANGLES):
+            edge = np.float32(np.cos(turns[k])) * dx + np.float32(np.sin(turns[k])) * dy
+            c, s = np.float32(np.cos(lean[k])), np.float32(np.sin(lean[k]))
+            bar = (c * c * xx + s * s * yy + 2 * c * s * xy) * np.float32(1 if k % 2 else -1)
+            for kind, answer in enumerate((edge, bar)):
+                more = answer > strongest
+                strongest[more] = answer[more]
+                label[more] = 2 * (ANGLES * scale + k) + kind
+    return np.bincount(label.ravel(), minlength=2 * ANGLES * scales + 1).astype(np.float32)
+
+
+def daisy_grid(pixels: Pixels, radius: int, rings: int, directions: int) -> Vector:
+    """DAISY descriptors on a coarse grid."""
+    from skimage.feature import daisy
+
+    image = grey(pixels)
+    radius = min(radius, (min(image.shape) - 1) // 2 - 1)
+    step = max(1, (max(image.shape) - 2 * radius) // 3)
+    found = daisy(image, step, radius, rings, directions, directions, normalization="l1")
+    return np.asarray(found, dtype=np.float32).ravel()
+
+
+def _with(describe: Callable[..., Vector], *settings: Any) -> Describe:
+    return lambda pixels: describe(pixels, *settings)
+
+
+DESCRIPTORS: dict[str, Describe] = {
+    "tiny-4": _with(thumbnail, 4),
+    "tiny-8": _with(thumbnail, 8),
+    "tiny-16": _with(thumbnail, 16),
+    "grey-32": _with(grey_histogram, 32),
+    "rgb-4": _with(colour_histogram, 4),
+    "hsv-8-3": _with(hue_histogram, 8, 3),
+    "lbp-8-1": _with(binary_patterns, 8, 1, "uniform"),
+    "lbp-16-2": _with(binary_patterns, 16, 2, "uniform"),
+    "lbp-24-3": _with(binary_patterns, 24, 3, "uniform"),
+    "lbp-256": _with(binary_patterns, 8, 1, "default"),
+    "hog-2": _with(oriented_gradients, 2, 1),
+    "hog-4": _with(oriented_gradients, 4, 1),
+    "hog-8": _with(oriented_gradients, 8, 1),
+    "hog-8-blocks": _with(oriented_gradients, 8, 2),
+    "gabor-2-4": _with(gabor_energies, 2, 4),
+    "gabor-3-6": _with(gabor_energies, 3, 6),
+    "gabor-4-8": _with(gabor_energies, 4, 8),
+    "texton-1": _with(textons, 1),
+    "texton-2": _with(textons, 2),
+    "texton-3": _with(textons, 3),
+    "daisy-1": _with(daisy_grid, 8, 1, 4),
+    "daisy-2": _with(daisy_grid, 12, 2, 6),
+    "daisy-3": _with(daisy_grid, 15, 3, 8),
+}
+"""From cheap to dear within each family; the figures are their settings, in the order above."""
