@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_plugins.linear import L1
-from bench_plugins.linear.l1 import charged
 from bench_plugins.linear.loops import descend
 from bench_plugins.linear.model import LinearPath
 from bench_plugins.linear.standard import Standard
+from bench_plugins.linear.tab import Tab
 from boosted_cases import examples, fit, mean_cost, path, prices
 from fakes import FakeContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_cases import letters
 
-from bench_core import Examples, Features, Prices, Queries, Task, price_list
+from bench_core import DiscountGroup, Examples, Features, Prices, Queries, Task, price_list
 from bench_core.conformance import check_learner
 
 EXACT = L1(points=12, refit=False, least=0.02, steps=20000, tolerance=1e-9)
@@ -153,8 +153,8 @@ def test_free_features_are_used_without_penalty_from_the_first_point() -> None:
 
 
 def test_where_everything_is_free_all_are_charged_alike() -> None:
-    assert charged(price_list(np.zeros(4))).tolist() == [0.25] * 4
-    assert charged(price_list(np.array([1.0, 3.0]))).tolist() == [0.25, 0.75]
+    assert Tab.of(price_list(np.zeros(4))).charges().tolist() == [0.25] * 4
+    assert Tab.of(price_list(np.array([1.0, 3.0]))).charges().tolist() == [0.25, 0.75]
     train = complete(Task.REGRESSION)
     points = path(fit(L1(), train, Task.REGRESSION, price_list(np.zeros(4))), train)
     assert points[-1].point["features"] == 4
@@ -246,6 +246,61 @@ def test_sensors_are_billed_and_not_features() -> None:
     last = path(fit(L1(), train, Task.REGRESSION, at), train)[-1]
     assert last.point["features"] == 4
     assert mean_cost(last, at) == 6
+
+
+def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sensors() -> None:
+    group = DiscountGroup(members=(0, 1), later=(3.0, 1.0))
+    at = price_list(
+        np.array([5.0, 3.0, 4.0, 0.0]), discounted=[group], derived={3: [1, 2]}
+    )  # in all 2 + 3 + 1 + 4 = 10
+    tab = Tab.of(at)
+    assert tab.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])
+    assert not tab.buy(np.array([[0.0, -2.0, 0.0, 0.0]]))
+    assert tab.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])  # 3 still wants for 2
+    assert tab.buy(np.array([[0.0, 1.0, 0.5, 0.1]]))
+    assert tab.charges() == pytest.approx([0.5, 0.3, 0.4, 0.0])
+    assert not tab.buy(np.array([[0.0, 0.0, 0.0, 9.0]]))  # who paid first pays on
+
+
+def test_where_a_derived_feature_comes_first_its_parents_are_free() -> None:
+    tab = Tab.of(price_list(np.array([2.0, 8.0, 0.0]), derived={2: [0, 1]}))
+    assert tab.buy(np.array([[0.0, 0.5, 1.0]]))
+    assert tab.charges().tolist() == [0.0, 0.0, 1.0]
+
+
+ORTHOGONAL = np.array([[1, 1, 1], [-1, 1, -1], [1, -1, -1], [-1, -1, 1]], dtype=np.float32)
+
+
+def soft(of: float, by: float) -> float:
+    return float(np.sign(of) * max(abs(of) - by, 0))
+
+
+@pytest.mark.parametrize(
+    ("at", "second"),
+    [
+        (price_list(np.array([4.0, 4.0, 6.0]), shared=[[0, 1]]), 0.0),
+        (
+            price_list(
+                np.array([4.0, 5.0, 4.0]),
+                discounted=[DiscountGroup(members=(0, 1), later=(1.0, 2.0))],
+            ),
+            0.5,
+        ),
+        (price_list(np.array([4.0, 0.0, 6.0]), derived={1: [0]}), 0.0),
+    ],
+    ids=["shared", "discounted", "derived"],
+)
+def test_what_costs_nothing_more_is_not_charged(at: Prices, second: float) -> None:
+    assert at.everything == 10
+    train = Examples(ORTHOGONAL, ORTHOGONAL.astype(float) @ np.array([0.8, 0.1, 0.5]))
+    size = np.sqrt(0.8**2 + 0.1**2 + 0.5**2)
+    prices_now = (0.4, second, float(at.feature_price()[2]) / 10)
+    model = fit(EXACT, train, Task.REGRESSION, at)
+    assert len(model.points) == EXACT.points + 1
+    for point, weights in list(zip(model.points, model.weights, strict=True))[1:]:
+        half = point["tradeoff"] * size / 2
+        wanted = [soft(b, half * c) for b, c in zip((0.8, 0.1, 0.5), prices_now, strict=True)]
+        assert weights[0] == pytest.approx(wanted, abs=1e-5)
 
 
 def test_rescaling_all_costs_changes_no_prediction() -> None:

@@ -18,9 +18,11 @@ deviation, so that a weight is a number without dimension, as the price of havin
 Departures
 - ``refit``: at each point the weights of the chosen features are fitted anew without penalty, so
   that they are not shrunk. Points that chose the same features are then one.
-- A feature is charged its full price bought alone, and that in proportion to its weight: the
-  relaxation knows neither that the second feature of a shared sensor is free, nor that a large
-  weight costs no more than a small one. What is billed are the sensors.
+- c_j is the price of feature j bought alone, and 0 from where features bought earlier on the path
+  have paid for all of its sensors (shared ones, the parents of a derived feature); the points
+  then do not minimise one convex function. A discount that leaves a price is not seen: a small
+  price in proportion to |b| lets in early what gains only b^2.
+- The charge is in proportion to the weight, though a large weight costs no more than a small one.
 - Free features have no penalty but a ridge of 1e-6, as has the refit. Where everything is free
   all features are charged alike.
 - Missing cells count as the training mean. With K classes a feature has K weights, charged each.
@@ -45,6 +47,7 @@ from bench_plugins.linear.lasso import (
 )
 from bench_plugins.linear.model import LinearPath
 from bench_plugins.linear.standard import Floats, Standard
+from bench_plugins.linear.tab import Tab
 from bench_plugins.staged import MOST_POINTS
 
 
@@ -96,8 +99,9 @@ class L1:
             loss, gram, start = _begin(train, standard, context, spread)
             # one label only: nothing to explain
             usable = (standard.scale > 0) & (constant > 1e-12)
-            unit = charged(prices) * constant / spread**2
-            path = self._path(loss, gram, start, unit, usable, context)
+            path = self._path(
+                loss, gram, start, Tab.of(prices), constant / spread**2, usable, context
+            )
         points = [
             {"tradeoff": float(f"{t:.6g}"), "features": sum(chosen(found))} for t, found in path
         ]
@@ -115,11 +119,14 @@ class L1:
         loss: LinearLoss,
         gram: Floats,
         start: Fitted,
-        unit: Floats,
+        tab: Tab,
+        worth: float,
         usable: np.ndarray[tuple[int], np.dtype[np.bool_]],
         context: FitContext,
     ) -> list[tuple[float, Fitted]]:
-        """The points, from the largest trade-off down; ``unit`` (d,) is the penalty at 1."""
+        """The points, from the largest trade-off down; ``worth`` is the penalty of everything at a
+        trade-off of 1."""
+        unit = tab.charges() * worth
         out = np.where(usable, 0.0, np.inf)
         free = np.where(unit > 0, np.inf, out)
         now = minimise(loss, gram, free, start, self.steps, self.tolerance)
@@ -131,7 +138,11 @@ class L1:
         found = [(largest, now)]
         grid = np.geomspace(largest, largest * self.least, self.points + 1)[1:]
         for k, t in enumerate(grid.tolist()):
-            now = minimise(loss, gram, t * unit + out, now, self.steps, self.tolerance)
+            cheaper = True
+            while cheaper:
+                penalty = t * tab.charges() * worth + out
+                now = minimise(loss, gram, penalty, now, self.steps, self.tolerance)
+                cheaper = tab.buy(now.weights)
             if not self.refit:
                 found.append((t, now))
             elif chosen(now) == chosen(found[-1][1]):
@@ -141,13 +152,6 @@ class L1:
                 found.append((t, minimise(loss, gram, only, now, self.steps, self.tolerance)))
             context.progress(k + 1, self.points)
         return found
-
-
-def charged(prices: Prices) -> Floats:
-    """What a weight of 1 on each feature is charged (d,), the price of all features being 1."""
-    if prices.everything == 0:
-        return np.full(prices.features, 1.0 / max(1, prices.features))
-    return np.asarray(prices.feature_price() / prices.everything, dtype=np.float64)
 
 
 def _begin(
