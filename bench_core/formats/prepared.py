@@ -47,7 +47,7 @@ class Preparable(Protocol):
 
     ``depends_on``, if there is one, names those of ``size``, ``fold`` and ``seed`` that change
     the arrays; by default all do. ``stamp(source)``, if there is one, is text that enters the key
-    because something beyond options and ``files`` decides too (what lies in a folder).
+    in place of the identity of ``files`` (what lies in a folder that an option names).
     """
 
     @property
@@ -132,6 +132,7 @@ def entry_name(dataset: Preparable, size: str, fold: int, seed: int, source: Sou
     asked = {"size": size, "fold": fold, "seed": seed}
     instance: Any = dataset
     own = fields(instance) if is_dataclass(instance) else ()
+    stamp = getattr(dataset, "stamp", None)
     facts = {
         "format": FORMAT,
         "name": dataset.name,
@@ -139,10 +140,9 @@ def entry_name(dataset: Preparable, size: str, fold: int, seed: int, source: Sou
         "code": [code_key(type(dataset)), module_digest(READERS)],
         "options": {f.name: repr(getattr(instance, f.name)) for f in own},
         "asked": {k: v for k, v in asked.items() if k in depends_on},
-        "files": list(_identities(dataset.files, source)),
+        "files": stamp(source) if stamp else list(_identities(dataset.files, source)),
     }
-    stamp = getattr(dataset, "stamp", None)
-    key = digest(facts | {"stamp": stamp(source)} if callable(stamp) else facts)
+    key = digest(facts)
     readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in dataset.name)[:60]
     return f"{readable}-{key}"
 

@@ -185,3 +185,9 @@ def test_prices_survive_json_exactly(cost: list[float], split: float, tree: floa
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
     assert (back.split, back.tree, back.unit) == (split, tree, "ms")
+
+
+def test_how_costs_were_measured_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text('{"costs": {"a": 1}, "measured": {"machine": "x", "anything": [1]}}')
+    assert read_costs(path, ("a",)).feature_price().tolist() == [1]

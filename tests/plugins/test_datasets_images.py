@@ -200,6 +200,15 @@ def test_pictures_of_all_forms_become_three_colours(tmp_path: Path) -> None:
         np.testing.assert_allclose(found * 255, wanted, atol=1e-3, err_msg=name)
 
 
+def test_printing_colours_become_red_green_and_blue(tmp_path: Path) -> None:
+    from PIL import Image
+
+    cyan = Image.fromarray(np.full((16, 16, 4), (255, 0, 0, 0), np.uint8))
+    Image.merge("CMYK", cyan.split()).save(tmp_path / "print.jpg", quality=95)
+    found = decoded((tmp_path / "print.jpg").read_bytes())
+    np.testing.assert_allclose(found.mean(axis=(0, 1)), [0, 1, 1], atol=0.05)
+
+
 def test_a_picture_is_squeezed_to_a_square() -> None:
     pixels = np.zeros((64, 128, 3), np.float32)
     pixels[:, 64:] = 1.0

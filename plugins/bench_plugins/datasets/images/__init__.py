@@ -23,6 +23,7 @@ Departures
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -233,8 +234,9 @@ class ImageFolder:
             MODULES,
             lambda: measured_costs(shelf.pictures(), machines, classes, source.say),
         )
+        where = json.loads(path.read_text(encoding="utf-8"))["measured"]["machine"]
         return read_costs(path, names), (
-            f"prices: CPU time measured on this machine, kept in {path}; a copy, given as --set "
+            f"prices: CPU time measured on {where}, kept in {path}; a copy, given as --set "
             f"{self.name}.costs=FILE, makes them the same elsewhere"
         )
 
@@ -243,8 +245,8 @@ class ImageFolder:
 class Scene15(ImageFolder):
     """Fifteen kinds of scenes, indoors and outdoors.
 
-    S. Lazebnik, C. Schmid, J. Ponce, "Beyond bags of features", CVPR 2006. Pictures under other
-    names (class folders 00 to 14) do as well: --set scene15.path=FOLDER.
+    S. Lazebnik, C. Schmid, J. Ponce, "Beyond bags of features", CVPR 2006. A folder of the pictures
+    does as well, whatever its class folders are called: --set scene15.path=FOLDER.
     """
 
     name: ClassVar[str] = "scene15"

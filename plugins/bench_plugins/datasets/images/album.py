@@ -160,7 +160,8 @@ def decoded(raw: bytes) -> NDArray[np.float32]:
 
     if len(raw) > LARGEST:
         raise ValueError(f"it has more than {LARGEST} bytes")
-    found = np.asarray(reader.imread(io.BytesIO(raw), index=0, plugin="pillow"))
+    mode = "RGB" if raw.startswith(b"\xff\xd8") else None  # a JPEG may hold printing colours
+    found = np.asarray(reader.imread(io.BytesIO(raw), index=0, plugin="pillow", mode=mode))
     pixels: NDArray[np.float32] = img_as_float32(found)
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
