@@ -9,7 +9,7 @@ row per pick: with r the residual and q a column's remainder, the gain is (q.r)^
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 
-_PANEL = 256
+_PANEL = 128
 _DEPENDENT = 1e-10
 """A column of which less than this share is left is a combination of those picked."""
 
@@ -109,9 +109,9 @@ def _split(
         return np.zeros(0), None
     used = np.flatnonzero(weights)
     scores = np.empty(len(rows))
-    for i in range(0, len(rows), BLOCK):
-        piece = problem.columns[np.ix_(used, rows[i : i + BLOCK])].astype(np.float64)
-        scores[i : i + BLOCK] = weights[used] @ piece
+    for part, some in _blocks(problem, rows):
+        of_used = used if isinstance(some, slice) else used[:, None]
+        scores[part] = weights[used] @ problem.columns[of_used, some].astype(np.float64)
     scores += bias
     return scores, splitting_threshold(scores, problem.share[rows], 0.5)
 
@@ -124,10 +124,9 @@ def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
     size = problem.trees + 2
     found = np.zeros((size, size))
     with workers(max(1, threads)) as crew:
-        for i in range(0, len(rows), BLOCK):
-            some = rows[i : i + BLOCK]
+        for _, some in _blocks(problem, rows):
             root = np.sqrt(problem.share[some])
-            piece = np.empty((size, len(some)))
+            piece = np.empty((size, len(root)))
             np.multiply(problem.columns[:, some], root, out=piece[:-2])
             piece[-2] = root
             piece[-1] = problem.y[some] * root
@@ -135,6 +134,14 @@ def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
     lower = np.tril(found)
     full: FloatArray = lower + np.tril(lower, -1).T
     return full
+
+
+def _blocks(problem: Problem, rows: IntArray) -> Iterator[tuple[slice, slice | IntArray]]:
+    """Parts of ``rows``, and where they are: a slice, which copies nothing, if all are meant."""
+    whole = len(rows) == len(problem.y)
+    for i in range(0, len(rows), BLOCK):
+        part = slice(i, min(i + BLOCK, len(rows)))
+        yield part, part if whole else rows[part]
 
 
 def _add_products(sums: FloatArray, piece: FloatArray, crew: Workers) -> None:
