@@ -1,4 +1,5 @@
-"""Level-by-level growth by hand: when leaves are reconsidered and in which order."""
+"""Level-by-level growth by hand: when leaves are reconsidered and in which order; and when leaves
+may be scored a level at a time."""
 
 from __future__ import annotations
 
@@ -6,9 +7,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
+from bench_trees.grower import Grower
+from bench_trees.leaves import GrownTree, best_first
 from bench_trees.penalties import Penalty
 from bench_trees.settings import Settings
 
@@ -49,3 +53,42 @@ def test_charged_at_every_node_the_purchase_next_door_saves_nothing() -> None:
 def test_with_few_leaves_the_first_in_order_are_split() -> None:
     e = grown(max_leaves=5)
     assert e.feature.tolist() == [0, 1, 1, -1, -1, 2, -1, -1, -1]
+
+
+@pytest.mark.parametrize("price", [{}, {"lazy": 0.01}, {"split": 0.01}, {"coupled": 0.5}])
+def test_a_tree_with_room_for_every_split_is_the_same_whenever_leaves_are_scored(
+    price: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 6)).astype(np.float32)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+    bins = find_bins(X)
+    penalty = Penalty.plain(6, **{name: np.full(6, each) for name, each in price.items()})
+    settings = Settings(trees=20, max_depth=4, max_leaves=16, min_rows=5)
+
+    def grow() -> Ensemble:
+        return boost(bins.codes(X), bins, y, settings=settings, penalty=penalty, threads=2)
+
+    found = grow()
+    monkeypatch.setattr(Grower, "_any_order", lambda self: False)
+    expected = grow()
+    assert len(found.feature) > 200
+    for name in ("start", "feature", "threshold", "left", "right", "missing_left", "value"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+def test_nodes_are_numbered_as_they_appear_when_the_highest_gain_goes_first() -> None:
+    """Grown left to right: 0 -> 1, 2; 1 -> 3, 4; 2 -> 5, 6; 5 -> 7, 8. Best first 2 comes before 1,
+    and 5, which ties with 1, after it."""
+    tree = GrownTree()
+    for _ in range(9):
+        tree.add_node()
+    for node, children in {0: (1, 2), 1: (3, 4), 2: (5, 6), 5: (7, 8)}.items():
+        tree.left[node], tree.right[node] = children
+        tree.feature[node] = node
+    order = best_first(tree, {0: 9.0, 1: 2.0, 2: 3.0, 5: 2.0})
+    assert order == [0, 1, 2, 5, 6, 3, 4, 7, 8]
+    tree.renumber(order)
+    assert tree.feature == [0, 1, 2, 5, -1, -1, -1, -1, -1]
+    assert tree.left == [1, 5, 3, 7, -1, -1, -1, -1, -1]
+    assert tree.right == [2, 6, 4, 8, -1, -1, -1, -1, -1]

@@ -1,0 +1,109 @@
+"""What compiling costs on a machine that has never run the benchmark.
+
+    pytest -m speed tests/speed/test_cold_start.py -s
+
+``bench run`` with every learner and ranking metric on a ranking file, large enough for the compiled
+reader, with an empty ``NUMBA_CACHE_DIR``; the same again; and every learner on a file of two
+classes. Writes results/speed/cold_start.json: processor seconds of the first two runs, and of each
+kernel that was compiled. Fails where a later run compiles anything, or a kernel is compiled for a
+second kind of arguments; never on a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.speed
+
+OUTPUT = Path(__file__).parents[2] / "results" / "speed" / "cold_start.json"
+ROWS = {"train": 240, "test": 120}
+METRICS = "ndcg@5,precision@5,ap@5,leading_run_precision@5,err@5,mrr@10"
+COMMENT = " # " + "-" * 40_000  # makes few rows a file that the compiled reader takes
+
+RUN = """
+import json, sys, time
+from numba.core import event
+
+class Compiled(event.Listener):
+    kernels, depth, start = [], 0, 0.0
+
+    def on_start(self, e):
+        if not self.depth:
+            self.start = time.process_time()
+        self.depth += 1
+
+    def on_end(self, e):
+        self.depth -= 1
+        if not self.depth:
+            kernel = e.data["dispatcher"].py_func
+            name = f"{kernel.__module__}.{kernel.__qualname__}"
+            self.kernels.append((name, time.process_time() - self.start))
+
+listener = Compiled()
+event.register("numba:compile", listener)
+from bench_core.cli import main
+try:
+    main(sys.argv[2:])
+except SystemExit:
+    pass  # 1 where a learner does not suit so small a file
+with open(sys.argv[1], "w") as out:
+    json.dump({"cpu": time.process_time(), "kernels": listener.kernels}, out)
+"""
+
+
+def write(path: Path, rows: int, grades: list[float]) -> None:
+    """Six features; ``grades`` are the borders between labels, queries where there are several."""
+    rng = np.random.default_rng(rows)
+    X = rng.normal(size=(rows, 6))
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2], grades)
+    query = (lambda i: f"qid:{i // 12} ") if len(grades) > 1 else lambda _: ""
+    with path.open("w") as file:
+        for i in range(rows):
+            cells = " ".join(f"{j + 1}:{x:.4f}" for j, x in enumerate(X[i]))
+            file.write(f"{y[i]} {query(i)}{cells}{COMMENT}\n")
+
+
+def run(folder: Path, name: str, *options: str) -> dict[str, Any]:
+    """Every learner, in one process."""
+    files = ["--data", f"{name}.train", "--test", f"{name}.test", "--learners", "all"]
+    how = ["--executor", "inline", "--store", f"{name}.db", "--fresh", "--quiet"]
+    subprocess.run(
+        [sys.executable, "-c", RUN, "out.json", "run", *files, *how, *options],
+        cwd=folder,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels")},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    found: dict[str, Any] = json.loads((folder / "out.json").read_text())
+    return found
+
+
+def test_kernels_are_compiled_once_and_for_one_kind_of_arguments(tmp_path: Path) -> None:
+    for split, rows in ROWS.items():
+        write(tmp_path / f"ranking.{split}", rows, [-1, 0, 1, 2])
+        write(tmp_path / f"classes.{split}", rows, [1])
+    first, again = (run(tmp_path, "ranking", "--metric", METRICS) for _ in range(2))
+    other = run(tmp_path, "classes")
+    kernels = dict(sorted(first["kernels"], key=lambda kernel: -kernel[1]))
+    figures = {
+        "cpu seconds, first run": first["cpu"],
+        "cpu seconds, second run": again["cpu"],
+        "cpu seconds, compiling": sum(seconds for _, seconds in first["kernels"]),
+        "kernels": kernels,
+        "cores": os.cpu_count(),
+    }
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    OUTPUT.write_text(json.dumps(figures, indent=1) + "\n")
+    print(json.dumps(figures, indent=1))
+    twice = [name for name, times in Counter(n for n, _ in first["kernels"]).items() if times > 1]
+    assert twice == []
+    assert again["kernels"] == other["kernels"] == []
