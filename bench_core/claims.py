@@ -307,6 +307,6 @@ def read_claims(tables: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
-    """``3 hold, 1 does not hold, 4 data absent``."""
+    """``holds: 3, does not hold: 1, data absent: 4``."""
     counts = [(word, sum(v.word == word for v in verdicts)) for word in WORDS]
-    return ", ".join(f"{n} {word}" for word, n in counts if n) or "no claims"
+    return ", ".join(f"{word}: {n}" for word, n in counts if n) or "no claims"

@@ -25,5 +25,5 @@ def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:
 
 
 def summary(found: Sequence[Verdict]) -> str:
-    """``3 holds, 1 does not hold``, or nothing where the suite makes no claims."""
+    """``holds: 3, does not hold: 1``, or nothing where the suite makes no claims."""
     return one_line(tally(found)) if found else ""

@@ -275,5 +275,5 @@ def test_a_tally_counts_every_word_that_came_up() -> None:
     unmeasured = Claim.of({**BASE, "measure": "none", "why": "y"})
     found = [settle(unmeasured, info(), frame(FULL))] * 2
     found.append(settle(Claim.of(QUALITY), info(use("letters")), frame(CHEAP)))
-    assert tally(found) == "1 holds, 2 not measured"
+    assert tally(found) == "holds: 1, not measured: 2"
     assert tally([]) == "no claims"

@@ -14,7 +14,7 @@ from bench_reports.console import show_boards, text_boards
 from bench_reports.html import page
 from rich.console import Console
 
-SUMMARY = "1 holds, 1 does not hold, 2 data absent"
+SUMMARY = "holds: 1, does not hold: 1, data absent: 2"
 
 
 def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in() -> None:
