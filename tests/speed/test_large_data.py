@@ -1,0 +1,114 @@
+"""Data of HEPMASS's shape in little memory: prepare, fit, predict, score and audit by one command.
+
+    pytest -m speed tests/speed/test_large_data.py -s     3.5, 1.4 and 5.6 million rows of 28
+    pytest -m slow tests/speed/test_large_data.py -s      a tenth of them
+
+The rows are generated (``hepmass_like``), written to the prepared-data cache and read as memory
+maps. ``resident`` says what is counted: all processes together, mapped pages of files included.
+A tenth tells less than the whole: paths of its size stay in memory. About 14 GB of disk in TMPDIR
+are used and given back. The figures go to results/speed/large_data.json; memory is held to the
+limit, nothing fails on a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hepmass_like import ROWS
+from resident import watched
+
+from bench_core.store import Store
+
+GIB = 1 << 30
+LEARNERS = ("gbrt", "miser")
+SETTINGS = ("gbrt.trees=100", "miser.trees=100", "miser.tradeoff=0.01")
+FREE = {"quick": 2 * GIB, "paper": 16 * GIB}
+OUTPUT = Path(__file__).parents[2] / "results" / "speed" / "large_data.json"
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="memory is read from Linux's /proc"
+)
+
+
+HOLDS = "b = bytearray(b'x') * (300 << 20); import time; time.sleep(1)"
+
+
+@pytest.mark.slow
+def test_memory_of_what_a_command_starts_is_seen(tmp_path: Path) -> None:
+    starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {HOLDS!r}])"
+    _, peaks = watched([sys.executable, "-c", starts], os.environ, tmp_path)
+    assert 300 << 20 < peaks.private < 400 << 20
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder that is gone afterwards: pytest's own would be kept for some runs."""
+    with tempfile.TemporaryDirectory(prefix="large-data-") as folder:
+        yield Path(folder)
+
+
+def benched(home: Path, size: str, limit: int) -> tuple[Any, dict[str, Any]]:
+    """The rows that a run exports, and its figures."""
+    if shutil.disk_usage(home).free < FREE[size]:
+        pytest.skip(f"{home} has less than {FREE[size] / GIB:.0f} GiB of free disk")
+    (home / "spilled").mkdir()
+    env = os.environ | {
+        "PYTHONPATH": str(Path(__file__).parent),
+        "BENCH_CACHE": str(home / "cache"),
+        "TMPDIR": str(home / "spilled"),
+    }
+    command = [sys.executable, "-m", "bench_core", "run", "-p", "hepmass_like"]
+    command += ["--data", "hepmass-like", "--profile", size, "--learners", ",".join(LEARNERS)]
+    command += [part for setting in SETTINGS for part in ("--set", setting)]
+    command += ["--memory", f"{limit / GIB:g}GiB", "--workers", "1", "--threads", "2"]
+    done, peaks = watched([*command, "--store", "own.db", "--no-progress"], env, home)
+    assert done.returncode == 0, done.stdout
+    frame = Store(home / "own.db").frame("last")
+    trials = frame.drop_duplicates("learner").set_index("learner")
+    return frame, {
+        "rows": ROWS[size],
+        "limit_gib": limit / GIB,
+        "cores": os.cpu_count(),
+        "seconds": peaks.seconds,
+        "peak_gib": {
+            name: getattr(peaks, name) / GIB for name in ("private", "mapped", "resident", "single")
+        },
+        "learners": {
+            name: {
+                column: float(trials.loc[name, column])
+                for column in ("fit_seconds", "predict_seconds", "peak_rss_mb")
+            }
+            | {"points": int(frame.loc[frame["learner"] == name, "point"].nunique())}
+            for name in LEARNERS
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("size", "limit"),
+    [
+        pytest.param("quick", 2 * GIB, marks=pytest.mark.slow),
+        pytest.param("paper", 8 * GIB, marks=pytest.mark.speed),
+    ],
+)
+def test_large_data_is_learnt_and_judged_in_limited_memory(
+    size: str, limit: int, home: Path
+) -> None:
+    frame, figures = benched(home, size, limit)
+    print(json.dumps(figures, indent=1))
+    assert set(frame["learner"]) == set(LEARNERS)
+    assert set(frame["status"]) == {"ok"}
+    assert set(frame["audit"]) == {"sampled"}
+    assert frame.groupby("learner")["accuracy"].max().min() > 0.7
+    assert figures["peak_gib"]["resident"] < limit / GIB
+    if size == "paper":
+        OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+        OUTPUT.write_text(json.dumps(figures, indent=1) + "\n")
