@@ -208,9 +208,11 @@ class _Probe:
         with _blamed(self.extractor.name, item):
             seconds, given = stopwatch.timed(self.extractor.extract, item.value, self.calls)
             self.spent.append(seconds)
-            found = _features(self.extractor, given)
+            found = self.features if self.calls_of else _features(self.extractor, given)
             for name, call in self.extractor.outputs.items():
-                self.spent_on[name].append(stopwatch.timed(call, given, self.calls_of[name])[0])
+                seconds, value = stopwatch.timed(call, given, self.calls_of[name])
+                self.spent_on[name].append(seconds)
+                _refuse_many(self.extractor.name, name, value)
         if found != self.features:
             raise InputError(
                 f"extractor {self.extractor.name!r} returned {len(self.features)} features for the "
@@ -237,8 +239,7 @@ def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
         raise InputError(f"extractor {name!r} returned nothing; return a number or a vector")
     if extractor.outputs:
         for output, call in extractor.outputs.items():
-            if _numbers(output, call(given)).size != 1:
-                raise InputError(f"output {output!r} of {name!r} is not one number; return one")
+            _refuse_many(name, output, call(given))
         return tuple(extractor.outputs)
     if isinstance(given, Mapping):
         _numbers(name, list(given.values()))
@@ -247,6 +248,11 @@ def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
     if vector.size == 1:
         return (name,)
     return tuple(f"{name}_{k}" for k in range(1, vector.size + 1))
+
+
+def _refuse_many(name: str, output: str, value: Any) -> None:
+    if _numbers(output, value).size != 1:
+        raise InputError(f"output {output!r} of {name!r} is not one number; return one")
 
 
 def _numbers(name: str, given: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -197,3 +197,9 @@ def test_progress_ends_at_all_timings_and_garbage_is_collected_again() -> None:
     assert [done for done, _ in heard] == list(range(1, 25))
     assert {total for _, total in heard} == {24}
     assert gc.isenabled()
+
+
+def test_an_output_must_be_one_number_for_every_item() -> None:
+    extractor = Extractor("e", lambda item: item, {"o": lambda raw: raw})
+    with pytest.raises(InputError, match="output 'o' of 'e' is not one number"):
+        measure([extractor], [[1], [1, 2]], repeats=1)

@@ -533,3 +533,8 @@ def test_a_folder_that_is_not_there_is_one_line(command: Any, capsys: Any) -> No
     assert status == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("error: no: no such folder")
+
+
+def test_without_a_path_it_asks_for_one(command: Any, capsys: Any) -> None:
+    assert command("run", "-d", "image-folder", "-l", "miser", "--data-dir", "data") == 2
+    assert "say which pictures by --set image-folder.path=FOLDER" in capsys.readouterr().err

@@ -69,7 +69,7 @@ LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}
 MODULES = tuple(
     f"bench_plugins.datasets.images.{m}" for m in ("album", "descriptors", "machines", "pricing")
 )
-ARCHIVE = "scene_categories.zip"
+DEFAULT, ARCHIVE = "images.zip", "scene_categories.zip"
 SCENES = {
     "bedroom": 216, "CALsuburb": 241, "industrial": 311, "kitchen": 210, "livingroom": 289,
     "MITcoast": 360, "MITforest": 328, "MIThighway": 260, "MITinsidecity": 308, "MITmountain": 374,
@@ -100,13 +100,13 @@ class ImageFolder:
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "Pictures in class folders, priced by CPU time measured on this machine"
     folds: ClassVar[int] = 10
-    files: ClassVar[tuple[str, ...]] = ("images.zip",)
+    files: ClassVar[tuple[str, ...]] = (DEFAULT,)
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
     code: ClassVar[tuple[str, ...]] = MODULES
     counts: ClassVar[Mapping[str, int]] = {}
 
-    path: str = param("images.zip", "a folder of class folders (absolute, here or in the data "
+    path: str = param(DEFAULT, "a folder of class folders (absolute, here or in the data "
                       "folder), or a zip of it")  # fmt: skip
     train: int = param(100, "pictures of each class for training; 30% of them build the SVMs")
     valid: int = param(20, "pictures of each class for validation; the rest tests")
@@ -144,7 +144,7 @@ class ImageFolder:
     def stamp(self, source: Source) -> str:
         """What lies in the folder or zip, the cost file, and who computes the descriptors."""
         need_skimage()
-        album = open_album(self.path, source)
+        album = self._album(source)
         return repr((album.state, _content(_cost_file(self.costs, source)), _versions()))
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
@@ -152,7 +152,7 @@ class ImageFolder:
         from threadpoolctl import threadpool_limits
 
         need_skimage()
-        album = open_album(self.path, source)
+        album = self._album(source)
         self._refuse_other(album)
         used, draw = self._draw(album, size, fold + self.folds * seed)
         shelf = _Shelf(self.name, album, used, self.side, source)
@@ -185,6 +185,14 @@ class ImageFolder:
             feature_names=_names(machines, album.classes),
             notes=(note,) if len(used) == len(album) else (limit, note),
         )  # fmt: skip
+
+    def _album(self, source: Source) -> Album:
+        if self.path == DEFAULT and not self.complete(source):
+            raise InputError(
+                f"{self.name}: say which pictures by --set {self.name}.path=FOLDER, a folder "
+                "with a sub-folder for each class (or a zip of it)"
+            )
+        return open_album(self.path, source)
 
     def _refuse_other(self, album: Album) -> None:
         found = Counter(album.label.tolist())
@@ -234,10 +242,15 @@ class ImageFolder:
             MODULES,
             lambda: measured_costs(shelf.pictures(), machines, classes, source.say),
         )
-        where = json.loads(path.read_text(encoding="utf-8"))["measured"]["machine"]
+        how = json.loads(path.read_text(encoding="utf-8"))["measured"]
+        apart = [
+            (t["quartiles"][1] - t["quartiles"][0]) / t["median"]
+            for t in how["extractors"].values()
+        ]
         return read_costs(path, names), (
-            f"prices: CPU time measured on {where}, kept in {path}; a copy, given as --set "
-            f"{self.name}.costs=FILE, makes them the same elsewhere"
+            f"prices: CPU time measured on {how['machine']} (quartiles {np.median(apart):.0%} of "
+            f"the price apart), kept in {path}; a copy, given as --set {self.name}.costs=FILE, "
+            "makes them the same elsewhere"
         )
 
 
