@@ -377,6 +377,14 @@ def test_a_file_that_is_no_image_is_named(tmp_path: Path) -> None:
         own(home)
 
 
+def test_several_frames_in_one_file_are_refused(tmp_path: Path) -> None:
+    home = folder(tmp_path, suffix=".tif")
+    page = pytest.importorskip("PIL.Image").fromarray(draw(40, 1).grey)
+    page.save(home / "frames" / "shot0.tif", save_all=True, append_images=[page])
+    with pytest.raises(InputError, match=r"shot0\.tif: .*2 pictures in one file"):
+        own(home)
+
+
 def test_without_pillow_the_line_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,8 @@ def _pixels(path: Path) -> Any:
             "pip install 'budget-bench[images]', or save the frames as .npy"
         ) from None
     with Image.open(path) as image:
+        if (pages := getattr(image, "n_frames", 1)) > 1:
+            raise ValueError(f"{pages} pictures in one file")
         return np.asarray(image.convert("RGB") if image.mode == "P" else image)
 
 
