@@ -15,7 +15,7 @@ from bench_plugins.datasets.physics import Hepmass1000, HepmassNot1000, MiniBooN
 from bench_core import Acquired, Splits, Task
 from bench_core.errors import InputError
 from bench_core.formats import svmlight
-from bench_core.formats.archives import unpack
+from bench_core.formats.publisher import import_dataset
 from bench_core.formats.source import DataFolder
 
 
@@ -105,16 +105,17 @@ def test_mslr_has_no_such_value(tmp_path: Path) -> None:
         prepared(Mslr10k(), tmp_path)
 
 
-def test_istellas_archive_holds_the_three_files(tmp_path: Path) -> None:
+def test_istellas_archive_is_imported_if_it_is_the_publishers(tmp_path: Path) -> None:
     istella(tmp_path / "istella-s-letor", third="5")
-    archive = tmp_path / IstellaS.downloads[0].file
+    archive = tmp_path / "istella-s-letor.tar.gz"
     with tarfile.open(archive, "w:gz") as packed:
         packed.add(tmp_path / "istella-s-letor", "istella-s-letor")
-    home = tmp_path / "data" / "istella-s"
-    unpack(archive, IstellaS.downloads[0].members, home)
-    splits = prepared(IstellaS(), tmp_path / "data")
-    assert sizes(splits) == [6, 9, 12]
-    assert (splits.train.X[:, 2] == 5).all()
+    with pytest.raises(InputError, match="sha256"):
+        import_dataset(IstellaS(), archive, DataFolder(tmp_path / "data"), print)
+    archive.rename(tmp_path / "mine.tar.gz")  # of any other name, only its content decides
+    with pytest.raises(InputError, match=str(IstellaS.facts.rows[0])):
+        import_dataset(IstellaS(), tmp_path / "mine.tar.gz", DataFolder(tmp_path / "data"), print)
+    assert not (tmp_path / "data" / "istella-s").exists()
 
 
 def miniboone(path: Path, signal: int, background: int) -> np.ndarray:

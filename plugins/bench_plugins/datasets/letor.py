@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from bench_core import (
     Dataset,
-    Download,
     Facts,
     InputError,
     Prices,
@@ -105,16 +104,10 @@ class IstellaS:
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
-    downloads: ClassVar[tuple[Download, ...]] = (
-        Download(
-            "http://library.istella.it/dataset/istella-s-letor.tar.gz",
-            "istella-s-letor.tar.gz",
-            sha256="41b21116a3650cc043dbe16f02ee39f4467f9405b37fdbcc9a6a05e230a38981",
-            members={f"sample/{part}": f"sample/{part}" for part in PARTS},
-        ),
-    )
     homepage: ClassVar[str] = "https://istella.ai/datasets/letor-dataset (a licence)"
-    sums: ClassVar[Mapping[str, str]] = {d.file: d.sha256 for d in downloads}
+    sums: ClassVar[Mapping[str, str]] = {
+        "istella-s-letor.tar.gz": "41b21116a3650cc043dbe16f02ee39f4467f9405b37fdbcc9a6a05e230a38981"
+    }
     facts: ClassVar[Facts] = Facts(rows=(2043304, 684076, 681250), features=220)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:

@@ -35,7 +35,6 @@ from bench_core import (
     hookimpl,
     param,
 )
-from bench_core.data import IntArray
 from bench_core.formats.costfiles import read_costs
 from bench_core.formats.download import fetch
 from bench_core.formats.svmlight import first_queries, read_svmlight, some_queries
@@ -118,7 +117,9 @@ class Yahoo:
             notes=tuple(notes),
         )  # fmt: skip
 
-    def _parts(self, paths: Sequence[Path], used: IntArray) -> Iterator[tuple[Examples, str]]:
+    def _parts(
+        self, paths: Sequence[Path], used: NDArray[np.int64]
+    ) -> Iterator[tuple[Examples, str]]:
         """Train, valid and test as they are published, and what to call them."""
         return ((_examples(path, used), path.name) for path in paths)
 
@@ -138,7 +139,9 @@ class YahooSubset(Yahoo):
         splits = super().prepare(source, size, fold, seed)
         return replace(splits, notes=(RECIPE, *splits.notes))
 
-    def _parts(self, paths: Sequence[Path], used: IntArray) -> Iterator[tuple[Examples, str]]:
+    def _parts(
+        self, paths: Sequence[Path], used: NDArray[np.int64]
+    ) -> Iterator[tuple[Examples, str]]:
         path, whole = paths[0], _examples(paths[0], used)
         if len(whole) != sum(SUBSET):
             raise InputError(
@@ -151,7 +154,7 @@ class YahooSubset(Yahoo):
             yield some_queries(whole, first, last), f"the {part} part of {path.name}"
 
 
-def _examples(path: Path, used: IntArray) -> Examples:
+def _examples(path: Path, used: NDArray[np.int64]) -> Examples:
     rows = read_svmlight(path, features=COLUMNS, columns=used)
     if rows.queries is None:
         raise InputError(f"{path}, line 1: no qid; get the publisher's file")
