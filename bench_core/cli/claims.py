@@ -58,7 +58,7 @@ def command(
     from bench_core.claims import FAILS, tally
     from bench_core.cli.tables import deliver
 
-    registry = options.registry(plugins)
+    registry = options.registry(plugins, data_dir)
     names = suites or tuple(sorted(registry.suites()))
     verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
     every = [v for found in verdicts.values() for v in found]
