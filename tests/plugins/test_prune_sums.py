@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bench_plugins.boosted import LossPrices
 from bench_plugins.budget_forest import BudgetPrune
+from bench_plugins.budget_forest.additive import with_means
 from bench_plugins.budget_forest.adopt import prunable
 from bench_plugins.budget_forest.cut import cut
 from bench_plugins.budget_forest.problem import Problem, build, inner_nodes
@@ -17,15 +19,27 @@ from bench_plugins.cegb import CEGB
 from bench_plugins.cronus import Cronus
 from bench_plugins.gbrt import GBRT
 from bench_plugins.linear import L1
+from bench_plugins.peers.catboost import CatBoost
 from bench_plugins.peers.lightgbm import LightGBM
 from bench_plugins.peers.linked import LinkedTrees
 from bench_plugins.peers.scikit import RandomForest
+from bench_trees import Ensemble
 from bench_trees.threads import workers
 from boosted_cases import CLASSES, examples, mean_cost, path
 from fakes import FakeContext
 from pruning_cases import all_prunings, moved, program_value, value_of, way
+from real_cases import letters
 
-from bench_core import DiscountGroup, Examples, Prices, Queries, Task, UsageError, price_list
+from bench_core import (
+    DiscountGroup,
+    Examples,
+    Prediction,
+    Prices,
+    Queries,
+    Task,
+    UsageError,
+    price_list,
+)
 from bench_core.conformance import check_learner
 
 TRADEOFFS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 2.0, 50.0)
@@ -75,6 +89,31 @@ def problem_of(whole: Any, valid: Examples, at: Prices, tradeoff: float) -> tupl
 def objective(problem: Problem, kept: Any) -> float:
     with workers(1) as crew:
         return problem.objective(kept, crew) / problem.unit
+
+
+def test_two_stumps_by_hand() -> None:
+    """-1 three times, 1 once: mean -1/2, loss 3/2. 0 never (counted once), 4 four times: mean
+    16/5, loss 32/5. Together 79/10 for four rows."""
+    stump: dict[str, Any] = {
+        "start": np.array([0, 3, 6], np.int32),
+        "feature": np.array([0, -1, -1, 1, -1, -1], np.int32),
+        "threshold": np.zeros(6, np.float32),
+        "left": np.array([1, -1, -1, 4, -1, -1], np.int32),
+        "right": np.array([2, -1, -1, 5, -1, -1], np.int32),
+        "missing_left": np.zeros(6, dtype=bool),
+        "value": np.array([0, -1.0, 1, 0, 0, 4]),
+        "output": np.zeros(2, np.int32),
+        "base": np.zeros(1),
+        "features": 2,
+    }
+    trees = Ensemble(**stump)
+    X = np.array([[-1, 1], [1, 1]], np.float32)
+    rows = Examples(X, np.zeros(2), None, np.array([3, 1]))
+    with workers(1) as crew:
+        value, loss = with_means(trees, trees.value[trees.feature < 0, None], rows, crew)
+    assert value[:, 0].tolist() == pytest.approx([-0.5, -1, 1, 3.2, 0, 4])
+    assert loss.rows == 4
+    assert loss.node.tolist() == pytest.approx([60 / 79, 0, 0, 256 / 79, 0, 0])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -140,6 +179,7 @@ SERVED: dict[str, tuple[Any, Task]] = {
     "cost-aware": (CEGB(trees=8), Task.BINARY),
     "lightgbm": (LightGBM(trees=8), Task.BINARY),
     "averaged": (RandomForest(trees=8, depth=4), Task.RANKING),
+    "vectors": (CatBoost(trees=6, depth=3), Task.MULTICLASS),
 }
 
 
@@ -254,11 +294,17 @@ def test_every_promise_of_a_learner_is_kept(kind: str) -> None:
     check_learner(BudgetPrune(base=base, tradeoff=0.3), [task])
 
 
-# Real data
+def test_on_letters_a_pruned_model_beats_a_shorter_one_of_its_cost(real_data: Path) -> None:
+    train, test = letters(real_data)
+    at, base = Prices.additive(np.ones(16)), GBRT(trees=100)
+    context = fitted(base, Task.BINARY, train, at)
+    pruner = BudgetPrune(base=base, tradeoff=1.0, solver="streamed")
+    model = pruner.fit(train, train, at, context)
+    shorter = [accuracy_and_cost(p, test, at) for p in path(context.models[base], test)]
+    accuracy, cost = accuracy_and_cost(path(model, test)[-1], test, at)
+    assert cost < shorter[-1][1] - 2
+    assert accuracy > max(right for right, price in shorter if price <= cost) + 0.01
 
 
-def ends(model: Any, rows: Examples, at: Prices) -> tuple[float, float]:
-    """Accuracy and cost of the full model."""
-    last = path(model, rows)[-1]
-    right = last.scores > 0 if last.scores.ndim == 1 else last.scores.argmax(axis=1)
-    return float(np.mean(right == rows.y)), mean_cost(last, at)
+def accuracy_and_cost(prediction: Prediction, rows: Examples, at: Prices) -> tuple[float, float]:
+    return float(np.mean((prediction.scores > 0) == rows.y)), mean_cost(prediction, at)
