@@ -55,6 +55,16 @@ def test_importing_the_package_loads_neither_numba_nor_numpy() -> None:
     assert run(code).strip() == "[]"
 
 
+def test_listing_what_there_is_loads_no_compiler() -> None:
+    code = (
+        "import sys\nfrom bench_core.cli import main\n"
+        "for kind in ('learners', 'datasets', 'suites', 'metrics', 'plugins'):\n"
+        "    try:\n        main(['list', kind])\n    except SystemExit:\n        pass\n"
+        "print('LOADED', sorted({'numba', 'llvmlite'} & set(sys.modules)))"
+    )
+    assert run(code).endswith("LOADED []\n")
+
+
 def test_kernels_are_compiled_for_one_signature_whatever_the_mode() -> None:
     run(EVERYTHING)
 
