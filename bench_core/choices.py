@@ -102,7 +102,9 @@ def choose_datasets(
     from bench_core.formats.publisher import is_there
 
     _refuse_file_options(request, "with a suite")
-    chosen, absent = [], {}
+    _known_data(request, suite, registry)
+    chosen: list[ChosenDataset] = []
+    absent: dict[str, tuple[str, ...]] = {}
     for entry in suite.datasets:
         with blaming(f"{suite.place}, key 'datasets'"):
             cls = registry.dataset(entry.name)
@@ -133,20 +135,32 @@ def choose_datasets(
             absent[entry.name] = dataset.files
         else:
             chosen.append(ChosenDataset(label, dataset, replaces))
-    known_names = [e.name for e in suite.datasets]
-    known_names += [n for e in suite.datasets for n in _replacements(e.name, registry)]
-    for name in request.data:
-        if name not in known_names:
-            what = unknown("data set", name, known_names)
-            raise UsageError(f"--data with suite {suite.name} restricts it: {what}")
     if absent:
-        line = f"their files are not in {getattr(source, 'folder', 'the data folder')}: "
-        line += ", ".join(f"{name} ({_first(files)})" for name, files in absent.items())
-        line += "; put them there, 'bench show NAME' and 'bench data fetch NAME' help"
+        line = _missing(absent, source)
         if not chosen:
             raise InputError(f"suite {suite.name} has no data to run on, {line}")
         tell(f"skipped data sets, as {line}", True)
     return chosen, tuple(absent)
+
+
+def _known_data(request: RunRequest, suite: Suite, registry: Registry) -> None:
+    """Refuse a restriction to what is not in the suite."""
+    known = [e.name for e in suite.datasets]
+    known += [n for e in suite.datasets for n in _replacements(e.name, registry)]
+    for name in request.data:
+        if name not in known:
+            what = unknown("data set", name, known)
+            raise UsageError(f"--data with suite {suite.name} restricts it: {what}")
+
+
+def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
+    """Which files of which data sets are to be put where."""
+    files = ", ".join(f"{name} ({_first(names)})" for name, names in absent.items())
+    folder = getattr(source, "folder", "the data folder")
+    return (
+        f"their files are not in {folder}: {files}; put them there, 'bench show NAME' and "
+        "'bench data fetch NAME' help"
+    )
 
 
 def _first(files: Sequence[str]) -> str:
