@@ -40,7 +40,7 @@ def dictionary(
     The price of evaluating a tree is ``prices.tree`` plus ``prices.split`` times the mean over
     rows of the multipliers of the splits on their path: 1 for a tree of depth 4 at 0.25 a split.
     """
-    cost = np.full(ensemble.trees, prices.tree)
+    cost = np.full(ensemble.trees, float(prices.tree))
     if prices.split > 0:
         cost += prices.split * mean_splits(ensemble, X, share, prices, threads)
     return Dictionary(

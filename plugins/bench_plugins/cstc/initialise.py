@@ -130,7 +130,7 @@ def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> f
     """The middle between the two neighbouring scores (n,) that leave most nearly the ``share`` of
     the ``mass`` (n,) below; None where all scores are the same."""
     rows = np.flatnonzero(mass > NEGLIGIBLE * mass.max())
-    order = rows[np.argsort(scores[rows])]
+    order = rows[np.argsort(scores[rows])]  # equal scores in any order: only gaps are cut
     z, below = scores[order], np.cumsum(mass[order])
     gaps = np.flatnonzero(np.diff(z) > _SAME * max(abs(z[0]), abs(z[-1])))
     if len(gaps) == 0:
