@@ -48,6 +48,11 @@ WORDS = (HOLDS, FAILS, ABSENT, UNRUN, UNMEASURED)
 OF_POINT = "point."
 """Begins a ``cost`` that is a number of the operating point: ``point.sent``."""
 
+_TIMES = ("minutes", "time-ratio")
+"""Measures that no metric enters."""
+
+_KINDS: Mapping[Any, tuple[Any, str]] = {"str": (str, "text"), "float": ((int, float), "a number")}
+
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -158,11 +163,14 @@ class Claim:
         """From a suite's ``[[claims]]`` table."""
         known = {f.name: f for f in fields(cls)}
         at = table.get("id", "?")
-        for key in table:
+        for key, value in table.items():
             if key not in known:
                 from bench_core.registry import unknown
 
                 raise UsageError(f"claim {at}: {unknown('key', key, known)}")
+            kind, wanted = _KINDS.get(known[key].type, (list, "a list"))
+            if not isinstance(value, kind):
+                raise UsageError(f"claim {at}: key {key!r}: {wanted} is wanted, not {value!r}")
         for name, f in known.items():
             if f.default is MISSING and name not in table:
                 raise UsageError(f"claim {at}: key {name!r} is missing")
@@ -198,6 +206,8 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame) -> Verdict:
         return Verdict(claim, ABSENT, how=f"{stood_in[0]} stood in, which never counts")
     if not uses:
         return Verdict(claim, UNRUN, how=f"{claim.dataset} is not in this run")
+    if info.request.get("metrics") and not claim.metric and claim.measure not in (*_TIMES, "sizes"):
+        return Verdict(claim, UNRUN, how="the run was judged by metrics of its own: --metric")
     found = (
         _sizes(claim, uses)
         if claim.measure == "sizes"
@@ -217,6 +227,9 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Metric) -> Verdict:
         missing = [label for label, ok in zip(claim.labels, usable, strict=True) if not ok]
         return Verdict(claim, UNRUN, how=f"no results of {', '.join(missing)}")
     rows = _with_cost(pd.concat(parts, ignore_index=True), claim.cost)
+    for column in (claim.cost,) if claim.measure in _TIMES else (metric.name, claim.cost):
+        if column not in rows.columns or rows[column].isna().all():
+            return Verdict(claim, UNRUN, how=f"the run did not measure {column}")
     measure = MEASURES[claim.measure]
     measured = measure.figure(claim, rows, metric)
     how = _how(claim, rows, metric)
@@ -228,7 +241,7 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Metric) -> Verdict:
 
 def compared(rule: str, measured: float, at: str = "") -> bool:
     """Whether a figure satisfies a rule such as ``">= 0.31"``."""
-    match = re.fullmatch(r"\s*(>=|<=|>|<)\s*([-+0-9.e]+)\s*", rule)
+    match = re.fullmatch(r"\s*(>=|<=|>|<)\s*([-+]?\d*\.?\d+(?:e[-+]?\d+)?)\s*", rule)
     if match is None:
         raise UsageError(f'claim {at}: holds = {rule!r}: write a comparison such as ">= 0.31"')
     return bool(_COMPARE[match[1]](measured, float(match[2])))
@@ -268,7 +281,7 @@ def _with_cost(frame: pd.DataFrame, cost: str) -> pd.DataFrame:
 
 def _how(claim: Claim, frame: pd.DataFrame, metric: Metric) -> str:
     said = f"{claim.measure} of {' against '.join(claim.labels)}"
-    if claim.measure not in ("minutes", "time-ratio"):
+    if claim.measure not in _TIMES:
         said += f", {metric.name}"
     if claim.measure in ("saving", "cost"):
         said += f", keeping {share_of(1.0, claim.keeps, True):.0%} on validation"

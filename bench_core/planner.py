@@ -117,8 +117,8 @@ class _Planner:
     def folds(self, profile: Profile | None, dataset: Any) -> tuple[int, ...]:
         """Those asked for, or those of the suite's that the data set has."""
         count = getattr(dataset, "folds", 1)
-        of_suite = tuple(f for f in (profile.folds if profile else (0,)) if f < count)
-        return self.request.folds or of_suite
+        wanted = profile.folds if profile else (0,)
+        return self.request.folds or tuple(f for f in wanted if f < count) or wanted
 
     def dataset(
         self,

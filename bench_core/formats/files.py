@@ -92,7 +92,7 @@ class FileData:
         first = parts["train"]
         notes = list(first.notes)
         parts = _same_columns(parts)
-        if first.split is not None:
+        if first.split is not None and not self.shares:
             parts = _by_column(parts, self.split or "split")
         else:
             parts = _by_hash(parts, notes, self.shares, fold / self.folds)

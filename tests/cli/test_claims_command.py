@@ -81,6 +81,22 @@ def test_a_claim_that_does_not_hold_ends_with_status_one(bench: Run, suite: Path
     assert "does not hold" in row(ended, "good")
 
 
+def test_a_run_by_other_metrics_settles_nothing_and_is_reported(bench: Run, suite: Path) -> None:
+    run(bench, "--metric", "auc")
+    ended = bench("claims", "mine.toml", "--data-dir", ".")
+    assert ended.status == 0
+    assert "not run" in row(ended, "good")
+    assert bench("report").status == 0
+
+
+def test_a_claim_on_a_metric_that_was_not_judged_leaves_the_report(bench: Run, suite: Path) -> None:
+    suite.write_text(suite.read_text() + claim("loss", "<= 9", metric="log_loss"))
+    run(bench)
+    assert bench("report").status == 0
+    ended = bench("claims", "mine.toml", "--data-dir", ".")
+    assert "did not measure log_loss" in row(ended, "loss")
+
+
 def test_skipped_data_are_said_by_the_run_and_the_report_sums_up(bench: Run, suite: Path) -> None:
     words = ("run", "--suite", "mine.toml", "--data-dir", ".", "--executor", "inline")
     ended = bench(*words, "--no-progress")

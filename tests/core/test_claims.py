@@ -238,6 +238,19 @@ def test_a_number_of_the_operating_point_may_be_the_cost() -> None:
     assert "up to 0.6, by point.sent" in found.how
 
 
+def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it() -> None:
+    run = info(use("letters"))
+    for changes, said in (({"metric": "auc"}, "auc"), ({"cost": "test_seconds"}, "test_seconds")):
+        found = settle(Claim.of({**QUALITY, **changes}), run, frame(CHEAP))
+        assert found.word == UNRUN
+        assert f"the run did not measure {said}" in found.how
+    own = info(use("letters"), request={"metrics": ["accuracy"]})
+    assert settle(Claim.of(QUALITY), own, frame(CHEAP)).word == UNRUN
+    assert settle(Claim.of({**QUALITY, "metric": "accuracy"}), own, frame(CHEAP)).word == HOLDS
+    fast = Claim.of({**QUALITY, "measure": "minutes", "holds": "<= 1"})
+    assert settle(fast, own, frame(CHEAP)).word == HOLDS
+
+
 def test_a_claim_may_be_about_another_metric_of_the_run() -> None:
     made = frame(rows("cheap", [(1, 0.5, 0.5), (2, 0.9, 0.9)], log_loss=0.3))
     claim = Claim.of({**QUALITY, "metric": "log_loss", "holds": "<= 0.3"})
@@ -255,6 +268,12 @@ def test_a_claim_may_be_about_another_metric_of_the_run() -> None:
         ({"learners": [{"trees": 1}, "b"]}, "a learner is a name or a table"),
         ({"measure": "sizes"}, "sizes = "),
         ({"measure": "none"}, "needs a reason"),
+        ({"holds": ">= e"}, "write a comparison"),
+        ({"holds": ">= 1..2"}, "write a comparison"),
+        ({"holds": 3}, "key 'holds': text is wanted, not 3"),
+        ({"keeps": "0.9"}, "key 'keeps': a number is wanted"),
+        ({"learners": "cheap"}, "key 'learners': a list is wanted"),
+        ({"measure": "sizes", "sizes": 3}, "key 'sizes': a list is wanted"),
     ],
 )
 def test_a_claim_that_cannot_be_understood_is_refused(change: dict[str, Any], why: str) -> None:

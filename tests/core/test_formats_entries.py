@@ -60,6 +60,16 @@ def test_folds_test_every_row_once(folder: Path) -> None:
         np.testing.assert_allclose(len(train) / ROWS, 0.5, atol=0.1)
 
 
+def test_shares_and_folds_do_not_heed_a_column_called_split(folder: Path) -> None:
+    lines = ["number,rest,split,bought"]
+    lines += [f"{i},{i % 5},{('train', 'valid', 'test')[i % 3]},{i % 2}" for i in range(ROWS)]
+    (folder / "all.txt").write_text("\n".join(lines) + "\n")
+    folds = [entry(folder, TABLE + "folds = 4", fold) for fold in range(4)]
+    assert folds[0].feature_names == ("number", "rest")
+    tests = [numbers(splits)[2] for splits in folds]
+    assert sum(map(len, tests)) == len(set().union(*tests)) == ROWS
+
+
 def test_a_column_says_which_split(folder: Path) -> None:
     lines = ["number,bought,part"]
     lines += [f"{i},{i // 3 % 2},{('train', 'valid', 'test')[i % 3]}" for i in range(90)]

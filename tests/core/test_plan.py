@@ -396,6 +396,13 @@ def test_folds_of_a_suite_are_those_that_the_data_set_has(suite: Path) -> None:
         made(suite="toys", folds=1)
 
 
+def test_a_suite_whose_folds_a_data_set_has_not_is_refused(suite: Path) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
+    suite.write_text("folds = [1]\n" + text)
+    with pytest.raises(UsageError, match="toy-binary has only fold 0, not 1"):
+        made(suite="toys")
+
+
 def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite: Path) -> None:
     text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
     suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))

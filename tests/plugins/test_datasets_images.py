@@ -209,6 +209,23 @@ def test_printing_colours_become_red_green_and_blue(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.mean(axis=(0, 1)), [0, 1, 1], atol=0.05)
 
 
+def test_other_colours_and_depths_that_formats_have_are_read_too(tmp_path: Path) -> None:
+    from PIL import Image
+
+    tones = np.repeat(np.arange(0, 240, 16, dtype=np.uint8)[:, None], 20, axis=1)
+    deep = b"P5\n20 15\n65535\n" + (tones.astype(">u2") * 257).tobytes()
+    np.testing.assert_allclose(decoded(deep) * 255, tones[..., None].repeat(3, 2), atol=1e-3)
+    red = Image.new("RGB", (9, 9), (254, 0, 0))
+    for mode in ("CMYK", "YCbCr"):
+        red.convert(mode).save(tmp_path / "red.tif")
+        found = decoded((tmp_path / "red.tif").read_bytes())
+        np.testing.assert_allclose(found.mean(axis=(0, 1)), [254 / 255, 0, 0], atol=0.01)
+    wide = Image.fromarray(np.full((9, 9), 1 << 20, np.int32))
+    wide.save(tmp_path / "wide.tif")
+    with pytest.raises(ValueError, match="more than 16 bits"):
+        decoded((tmp_path / "wide.tif").read_bytes())
+
+
 def test_a_picture_is_squeezed_to_a_square() -> None:
     pixels = np.zeros((64, 128, 3), np.float32)
     pixels[:, 64:] = 1.0

@@ -91,6 +91,12 @@ def test_scores_are_those_found_by_hand(called: np.ndarray, scores: list[float])
     assert judge(called, TRUTH).mean == pytest.approx(np.mean(scores))
 
 
+def test_a_score_that_is_no_number_is_refused() -> None:
+    frames = Frames(np.array([0, 4]), np.array([2]))
+    with pytest.raises(InputError, match="seg: the score of row 1"):
+        Seg().values(np.array([1.0, np.nan, -1.0, -1.0]), np.array([1.0, 1.0, 0.0, 0.0]), frames)
+
+
 def test_corners_join_pixels_to_one_object() -> None:
     slanting = picture("""
         #..

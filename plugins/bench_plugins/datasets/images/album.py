@@ -156,12 +156,18 @@ def _all(read: Callable[[int], bytes], album: Album, chosen: Sequence[int], side
 def decoded(raw: bytes) -> NDArray[np.float32]:
     """The first frame of a picture as red, green and blue in 0..1 (height, width, 3)."""
     import imageio.v3 as reader
+    from PIL import Image
     from skimage.util import img_as_float32
 
     if len(raw) > LARGEST:
         raise ValueError(f"it has more than {LARGEST} bytes")
-    mode = "RGB" if raw.startswith(b"\xff\xd8") else None  # a JPEG may hold printing colours
+    with Image.open(io.BytesIO(raw)) as picture:  # may hold printing or television colours
+        mode = "RGB" if picture.mode in ("CMYK", "YCbCr", "LAB") else None
     found = np.asarray(reader.imread(io.BytesIO(raw), index=0, plugin="pillow", mode=mode))
+    if found.dtype == np.int32:  # what Pillow makes of 16 bits in some formats
+        if found.min() < 0 or found.max() > 65535:
+            raise ValueError("its pixels have more than 16 bits")
+        found = found.astype(np.uint16)
     pixels: NDArray[np.float32] = img_as_float32(found)
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
