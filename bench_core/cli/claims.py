@@ -26,7 +26,7 @@ SOME_FAIL = 1
 Examples:
   bench run --suite adapt && bench claims adapt
   bench claims                      every claim of every suite
-  bench claims -o claims.txt""",
+  bench claims -o claims.csv        (as CSV; any other name: as on the screen)""",
 )
 @click.argument("suites", nargs=-1, metavar="[SUITE]...")
 @click.option(

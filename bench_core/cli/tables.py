@@ -6,10 +6,12 @@ Without a terminal a row is one line, never cut, its columns two or more blanks 
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,17 +144,30 @@ def _show_records(table: Table, to: Console) -> None:
         to.print(Text(_one_line(first[1]), style=style or "bold"))
         for column, cell in rest:
             if cell:
-                to.print(Text(f"  {column.title}: {_one_line(cell)}"), overflow="fold")
+                said = Text(f"{column.title}: {_one_line(cell)}")
+                for part in said.wrap(to, to.width - GAP, overflow="fold"):
+                    part.rstrip()
+                    to.print(Text(" " * GAP) + part)
     for line in table.footer:
         to.print(Text(line, style="dim"))
 
 
 def deliver(table: Table, output: Path | None) -> None:
-    """To the file if one is named, else to stdout."""
+    """To the file if one is named (``.csv``: headings and rows as CSV), else to stdout."""
     if output is None:
         show(table, console())
+    elif output.suffix.lower() == ".csv":
+        write_text(output, _csv(table))
     else:
         write_text(output, "\n".join(plain_lines(table)) + "\n")
+
+
+def _csv(table: Table) -> str:
+    lines = StringIO()
+    csv.writer(lines, lineterminator="\n").writerows(
+        [[c.title for c in table.columns], *([_one_line(c) for c in row] for row in table.rows)]
+    )
+    return lines.getvalue()
 
 
 def check_output(output: Path | None) -> None:

@@ -54,7 +54,8 @@ def _trace(board: Board, row: Row, index: int) -> dict[str, Any]:
         "colour": index % COLOURS,
         "dash": _DASHES[index // COLOURS % len(_DASHES)],
         "rung": row.rung,  # drawn thin and grey
-        "symbol": _SYMBOLS[index % len(_SYMBOLS)],  # colour is never the only difference
+        # colour is never the only difference, and the ninth is not the first in a legend
+        "symbol": _SYMBOLS[(index + index // COLOURS) % len(_SYMBOLS)],
     }
 
 

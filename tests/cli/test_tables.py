@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import os
 import stat
 from io import StringIO
@@ -8,7 +9,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench_core.cli.tables import Column, Table, check_output, plain_lines, show, write_text
+from bench_core.cli.tables import (
+    Column,
+    Table,
+    check_output,
+    deliver,
+    plain_lines,
+    show,
+    write_text,
+)
 from bench_core.errors import UsageError
 
 LONG = "a remark of many words that goes on well beyond the width of any usual terminal, " * 3
@@ -53,6 +62,24 @@ def test_on_a_terminal_no_line_is_wider_than_it(width: int) -> None:
 def test_a_terminal_too_narrow_for_columns_gets_records() -> None:
     lines = shown(table(), width=18).splitlines()
     assert lines[:3] == ["one", "  mean cost: 1.5", "  remark: short"]
+
+
+def test_a_broken_line_of_a_record_stays_under_its_row() -> None:
+    lines = shown(table("several words that need a second line"), width=18).splitlines()
+    assert [line for line in lines if line.strip() and not line.startswith("  ")] == [
+        "one",
+        "twelve",
+    ]
+
+
+def test_a_csv_file_gets_headings_and_rows_that_a_reader_of_csv_finds(tmp_path: Path) -> None:
+    deliver(table('one, "two"\nthree'), tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["name", "mean cost", "remark"],
+            ["one", "1.5", 'one, "two" three'],
+            ["twelve", "120.25", ""],
+        ]
 
 
 def test_nothing_is_lost_on_a_narrow_terminal() -> None:

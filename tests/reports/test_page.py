@@ -91,6 +91,14 @@ def test_a_learner_looks_the_same_on_all_data_sets(html: str) -> None:
     assert len(set.union(*looks.values())) == 3
 
 
+def test_no_two_of_forty_learners_share_colour_and_symbol() -> None:
+    info = example.info(datasets=(example.use("d"),))
+    made = [r for k in range(40) for r in example.rows("d", f"l{k}", {}, [({"t": 1}, 0.8, 9.0)])]
+    (board,) = boards(info, pd.DataFrame(made))
+    drawn = figure(board, "chart0", sorted(r.learner for r in board.rows))
+    assert len({(trace["colour"], trace["symbol"]) for trace in drawn["traces"]}) == 40
+
+
 def test_stand_ins_and_samples_are_marked_on_board_and_chart(html: str, parsed: Elements) -> None:
     assert "yahoo is not here: these results are on the generator yahoo-sim" in parsed.text
     assert '"watermark":"stand-in data"' in html
