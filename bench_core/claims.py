@@ -48,6 +48,8 @@ WORDS = (HOLDS, FAILS, ABSENT, UNRUN, UNMEASURED)
 OF_POINT = "point."
 """Begins a ``cost`` that is a number of the operating point: ``point.sent``."""
 
+_REPEAT = ["fold", "seed"]
+
 _TIMES = ("minutes", "time-ratio")
 """Measures that no metric enters."""
 
@@ -222,21 +224,41 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Metric) -> Verdict:
 
     part = frame[(frame["dataset"] == claim.dataset) & ~frame["stand_in"]]
     parts = [contender.rows(part) for contender in claim.learners]
-    usable = [bool((own["status"] == "ok").any()) for own in parts]
-    if not all(usable):
-        missing = [label for label, ok in zip(claim.labels, usable, strict=True) if not ok]
+    usable = [own[(own["status"] == "ok") & (own["audit"] != "failed")] for own in parts]
+    missing = [at for at, own in zip(claim.labels, usable, strict=True) if own.empty]
+    if missing:
         return Verdict(claim, UNRUN, how=f"no results of {', '.join(missing)}")
-    rows = _with_cost(pd.concat(parts, ignore_index=True), claim.cost)
+    rows = _with_cost(_shared_repeats(pd.concat(usable, ignore_index=True), parts), claim.cost)
+    if rows.empty:
+        return Verdict(claim, UNRUN, how=f"no repeat with results of {', '.join(claim.labels)}")
     for column in (claim.cost,) if claim.measure in _TIMES else (metric.name, claim.cost):
         if column not in rows.columns or rows[column].isna().all():
             return Verdict(claim, UNRUN, how=f"the run did not measure {column}")
     measure = MEASURES[claim.measure]
     measured = measure.figure(claim, rows, metric)
-    how = _how(claim, rows, metric)
+    how = _how(claim, rows, metric) + _lacking(rows, parts)
     if np.isnan(measured):
         return Verdict(claim, FAILS, how=f"{how}; the quality asked for was not reached")
     word = HOLDS if compared(claim.holds, measured) else FAILS
     return Verdict(claim, word, measured, measure.form.format(measured), how)
+
+
+def _shared_repeats(rows: pd.DataFrame, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The rows of those repeats in which every contender has some."""
+    every = len({label for own in parts for label in own["learner"].unique()})
+    return rows[rows.groupby(_REPEAT)["learner"].transform("nunique") == every]
+
+
+def _lacking(rows: pd.DataFrame, parts: Sequence[pd.DataFrame]) -> str:
+    """What is not in the figure: repeats, and trials of the others that gave no result."""
+    repeats = {repeat for own in parts for repeat, _ in own.groupby(_REPEAT)}
+    lost = len(repeats) - rows.groupby(_REPEAT).ngroups
+    bad = [
+        own[~own["status"].isin(["ok", "skipped"]) | (own["audit"] == "failed")] for own in parts
+    ]
+    trials = sum(len(own.drop_duplicates([*_REPEAT, "params"])) for own in bad)
+    said = f"; {lost} more without results of all" if lost else ""
+    return f"{said}; failed trials: {trials}" if trials else said
 
 
 def compared(rule: str, measured: float, at: str = "") -> bool:
@@ -294,7 +316,7 @@ def _how(claim: Claim, frame: pd.DataFrame, metric: Metric) -> str:
 
 def _by_repeat(claim: Claim, frame: pd.DataFrame, metric: Metric) -> str:
     """The figure of each repeat, so that a mean near the border is seen to be one."""
-    repeats = [part for _, part in frame.groupby(["fold", "seed"], sort=True)]
+    repeats = [part for _, part in frame.groupby(_REPEAT, sort=True)]
     if len(repeats) == 1:
         return "; 1 repeat"
     measure = MEASURES[claim.measure]
@@ -306,7 +328,10 @@ def _by_repeat(claim: Claim, frame: pd.DataFrame, metric: Metric) -> str:
 def _told(found: Verdict, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -> str:
     """How it was measured, with what must be known of run and data."""
     notes = [str(note) for note in uses[0].get("notes", ()) if str(note).startswith("sample")]
-    return "; ".join([found.how, f"profile {info.profile}", *notes])
+    asked = [f"--set {setting}" for setting in info.request.get("settings", ())]
+    asked += [f"--costs {costs}"] if (costs := info.request.get("costs")) else []
+    state = [] if info.state == "finished" else [f"{info.state} run"]
+    return "; ".join([found.how, f"profile {info.profile}", *asked, *state, *notes])
 
 
 def read_claims(tables: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:

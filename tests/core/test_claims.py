@@ -179,6 +179,44 @@ def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample() -> 
     assert found.how == told
 
 
+def test_a_verdict_says_what_the_run_had_of_its_own_and_what_it_lacks() -> None:
+    run = info(
+        use("letters"),
+        request={"settings": ["cheap.trees=3"], "costs": "mine.json"},
+        state="interrupted",
+    )
+    told = settle(Claim.of(QUALITY), run, frame(CHEAP)).how
+    own = "profile paper; --set cheap.trees=3; --costs mine.json"
+    assert told.endswith(f"{own}; interrupted run")
+
+
+@pytest.mark.parametrize("lost", [{"status": "timeout"}, {"audit": "failed"}])
+@pytest.mark.parametrize("who", ["cheap", "poor"])
+@pytest.mark.parametrize(
+    ("measure", "figure"),
+    [("saving", 2 / 3), ("quality-kept", 0.99 / 0.85), ("least-margin", 0.1), ("time-ratio", 1)],
+)
+def test_repeats_that_one_learner_did_not_finish_are_left_out_and_said(
+    measure: str, figure: float, who: str, lost: dict[str, str]
+) -> None:
+    """In the second repeat one of both has no results."""
+    again = [
+        rows(name, [(4, 0.5, 0.5)], seed=1, **(lost if name == who else {}))
+        for name in ("cheap", "poor")
+    ]
+    two = {"measure": measure, "learners": ["cheap", "poor"], "holds": "> 0"}
+    found = judge(Claim.of({**BASE, **two}), frame(CHEAP, POOR, *again), ACCURACY)
+    assert (found.word, found.measured) == (HOLDS, pytest.approx(figure))
+    assert found.how.endswith("1 repeat; 1 more without results of all; failed trials: 1")
+
+
+def test_without_a_repeat_that_both_finished_nothing_is_settled() -> None:
+    apart = frame(rows("cheap", [(4, 1, 1)]), rows("poor", [(4, 1, 1)], seed=1))
+    claim = Claim.of({**BASE, "measure": "margin", "learners": ["cheap", "poor"], "holds": "> 0"})
+    found = judge(claim, apart, ACCURACY)
+    assert (found.word, found.how) == (UNRUN, "no repeat with results of cheap, poor")
+
+
 def test_every_repeat_shows_its_own_figure() -> None:
     two = frame(CHEAP, rows("cheap", [(4, 1.0, 0.5)], seed=1))
     found = judge(Claim.of(QUALITY), two, ACCURACY)
