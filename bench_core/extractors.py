@@ -33,7 +33,7 @@ def load_extractors(target: str) -> tuple[Extractor, ...]:
     if callable(found) and _takes_nothing(found):
         try:
             found = found()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             what = f"{type(error).__name__}: {error}"
             raise UsageError(f"{target}: calling it failed ({what}); mend it") from error
         if not isinstance(found, Mapping):
@@ -85,10 +85,13 @@ def load_object(target: str) -> Any:
         )
     try:
         found: Any = import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        lost = isinstance(error, ModuleNotFoundError) and error.name == module_name
+        remedy = (
+            "give the command in the folder where it lies, or install it" if lost else "mend it"
+        )
         raise UsageError(
-            f"{target}: cannot import {module_name} ({type(error).__name__}: {error}); give the "
-            "command in the folder where it lies, or install it"
+            f"{target}: cannot import {module_name} ({type(error).__name__}: {error}); {remedy}"
         ) from error
     for part in path.split("."):
         if not hasattr(found, part):

@@ -146,14 +146,14 @@ class _Item:
             self.value = load(item)
         except InputError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(
                 f"{self.name}: loading it failed ({_what(error)}); remove it from the input, "
                 "or mend the function that loads"
             ) from error
 
 
-def _what(error: Exception) -> str:
+def _what(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
@@ -226,7 +226,7 @@ def _blamed(name: str, item: _Item) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends itself
         raise InputError(
             f"extractor {name!r} failed on {item.name} ({_what(error)}); mend it"
         ) from error

@@ -112,9 +112,11 @@ def answer(
     notice = stand_in_notice(info, name)
     after = [f"notice: {notice}"] if notice else []
     if not found:
-        least = cost(least_cost(frame, judge))
-        said = f"{name}: nothing is affordable at {cost(budget)}; the cheapest point costs {least}"
-        return None, [*after, said, ""]
+        least = least_cost(frame, judge)
+        said = f"nothing is affordable at {cost(budget)}; the cheapest point costs {cost(least)}"
+        if math.isnan(least):
+            said = "no learner has a result; 'bench report' says why"
+        return None, [*after, f"{name}: {said}", ""]
     top = found[0]
     after += [f"{top.learner}: best at {setting.short}" for setting in top.pick.settings]
     after += ["train it with:", *_commands(info, name, top, plugins, store)]

@@ -155,6 +155,8 @@ def measure_command(
 
 
 def _table(measured: Measured) -> Table:
+    from bench_reports.words import count
+
     from bench_core.cli.tables import Column, Table
     from bench_core.measuring import UNITS, machine
 
@@ -174,8 +176,8 @@ def _table(measured: Measured) -> Table:
         Column(f"median {unit}", right=True),
         Column("quartiles", right=True),
     )
-    count = f"{measured.items} items x {measured.repeats} repeats"
-    return Table("", columns, rows, footer=(f"per item, {count}, on {machine()}",))
+    taken = f"{count(measured.items, 'item')} x {count(measured.repeats, 'repeat')}"
+    return Table("", columns, rows, footer=(f"per item, {taken}, on {machine()}",))
 
 
 def _figures(timing: Timing) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from bench_core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from bench_core.formats.source import DataFolder
+    from bench_core.protocols import Dataset
     from bench_core.registry import Registry
 
 
@@ -124,7 +125,21 @@ def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
     source = DataFolder(data_dir)
     lines += ["", f"Files, looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too:"]
     lines += [f"  {_found(source, file)}  {file}" for file in dataset.files]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_way_to(dataset(), source)])
+
+
+def _way_to(dataset: Dataset, source: DataFolder) -> list[str]:
+    """How to get the files, where they are not there and somebody publishes them."""
+    from bench_core.formats.publisher import Publisher, is_there
+
+    publisher = Publisher.of(dataset)
+    try:
+        absent = not is_there(dataset, source)
+    except InputError:  # twice there, as their lines say
+        absent = False
+    if absent and publisher.downloads:
+        return [f"'bench data fetch {publisher.name}' gets what is missing, or {publisher.by_hand}"]
+    return [publisher.by_hand] if absent and publisher.homepage else []
 
 
 def _found(source: DataFolder, file: str) -> str:

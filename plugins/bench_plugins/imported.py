@@ -81,7 +81,8 @@ class ImportedModel:
         if not self.file:
             raise UsageError(
                 "imported: which model? say so by --set imported.file=model.txt (LightGBM's text, "
-                "XGBoost's JSON or UBJ, CatBoost's JSON)"
+                "XGBoost's JSON or UBJ, CatBoost's JSON), and under a learner by --set "
+                "LEARNER.base.file=model.txt"
             )
         path = Path(self.file).expanduser()
         try:

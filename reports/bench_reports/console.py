@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bench_core.cli.tables import Column, Table, plain_lines, show
-from bench_reports.board import SHARE, Board, Row, notice, remarks
+from bench_reports.board import SHARE, Board, Failure, Row, notice, remarks
 from bench_reports.words import cost, count, one_line, quality, times
 
 if TYPE_CHECKING:
@@ -110,12 +110,13 @@ def _numbers(row: Row) -> list[str]:
 def failure_lines(board: Board) -> list[str]:
     """What has no place in the ranking, and why."""
     nothing = [] if board.rows else [f"{board.dataset}: no learner has a result"]
-    return nothing + [
-        one_line(
-            f"failed: {f.learner}: {f.status} ({count(f.trials, 'trial')}; {f.params}): {f.error}"
-        )
-        for f in board.failures
-    ]
+    return nothing + [_failure(f) for f in board.failures]
+
+
+def _failure(f: Failure) -> str:
+    """A trial that its data do not suit was skipped and did not fail."""
+    what = f"skipped: {f.learner}" if f.status == "skipped" else f"failed: {f.learner}: {f.status}"
+    return one_line(f"{what} ({count(f.trials, 'trial')}; {f.params}): {f.error}")
 
 
 def setting_lines(board: Board) -> list[str]:

@@ -40,6 +40,9 @@ def nothing(path):
 def failing(path):
     raise ValueError("bad\\nluck")
 
+def leaving(path):
+    raise SystemExit(3)
+
 def no_mapping():
     return 3
 
@@ -144,7 +147,10 @@ def test_at_most_so_many_items_are_taken_from_all_over(bench: Run, kit: Path) ->
         ("my_kit", "write module:name"),
         ("my_kit.py:cheap", "my_kit:cheap"),
         ("absent_kit:cheap", "cannot import absent_kit (ModuleNotFoundError"),
+        ("absent_kit:cheap", "give the command in the folder where it lies"),
         ("broken_kit:cheap", "cannot import broken_kit (SyntaxError"),
+        ("broken_kit:cheap", "line 1)); mend it"),
+        ("my_kit:leaving", "'leaving' failed on texts/a.txt (SystemExit: 3)"),
         ("my_kit:chap", "did you mean 'cheap'?"),
         ("my_kit:number", "int is neither a function"),
         ("my_kit:empty", "an empty mapping"),

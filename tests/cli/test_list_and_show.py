@@ -87,6 +87,13 @@ def test_show_tells_which_files_of_a_data_set_are_there(bench: Run, tmp_path: Pa
     assert "  found    letter-recognition.data" in shown
     missing = bench("show", "letters", "--data-dir", str(tmp_path / "no"), "--kind", "dataset").out
     assert "  missing  letter-recognition.data" in missing
+    assert ("bench data fetch letters" in shown, "bench data fetch letters" in missing) == (0, 1)
+
+
+def test_show_says_how_to_get_files_that_only_a_person_can_get(bench: Run, tmp_path: Path) -> None:
+    shown = bench("show", "yahoo", "--data-dir", str(tmp_path), "--kind", "dataset").out
+    assert "fetch" not in shown
+    assert shown.rstrip().endswith("and say 'bench data import yahoo FOLDER'")
 
 
 def test_show_prints_a_suites_file(bench: Run) -> None:

@@ -125,11 +125,19 @@ def test_best_repeats_parameters_that_are_not_the_default(bench: Run, material: 
 def test_a_budget_that_buys_nothing_says_what_the_cheapest_costs(
     bench: Run, material: Path
 ) -> None:
-    ended = bench("run", *QUICK, "--learners", "broken")
-    assert ended.status == 1
+    one_tree = ("--set", "gbrt.trees=1", "--set", "gbrt.min_rows=1")
+    assert bench("run", *QUICK, "--learners", "gbrt", *one_tree).status == 0
+    nothing = bench("best", "--budget", "0")
+    assert nothing.status == 1
+    assert re.search(r"nothing is affordable at 0\.00; the cheapest point costs \d", nothing.out)
+
+
+def test_where_everything_failed_no_budget_helps(bench: Run, material: Path) -> None:
+    assert bench("run", *QUICK, "--learners", "broken").status == 1
     nothing = bench("best", "--budget", "3")
     assert nothing.status == 1
-    assert "nothing is affordable at 3.00" in nothing.out
+    assert "no learner has a result; 'bench report' says why" in nothing.out
+    assert "affordable" not in nothing.out
 
 
 def test_audit_replays_everything_and_says_so_on_the_board(done: Ended, bench: Run) -> None:

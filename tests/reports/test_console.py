@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from io import StringIO
 
 import example
 import pytest
 from bench_reports.assembly import boards
-from bench_reports.console import legend, show_boards, text_boards
+from bench_reports.board import Failure
+from bench_reports.console import failure_lines, legend, show_boards, text_boards
 from bench_reports.words import cost, quality, settings, times
 from rich.console import Console
 
@@ -41,6 +43,14 @@ def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_te
     (line,) = [line for line in text() if line.startswith(f"failed: {example.HOSTILE}")]
     assert "second line" in line
     assert "\x1b" not in "".join(text())
+
+
+def test_a_skipped_trial_did_not_fail() -> None:
+    failure = Failure("mine", "skipped", "mine does binary, d is multiclass", "scale=1", 1)
+    (line,) = failure_lines(
+        replace(boards(example.info(), example.frame())[0], failures=(failure,))
+    )
+    assert line == "skipped: mine (1 trial; scale=1): mine does binary, d is multiclass"
 
 
 def test_the_legend_names_accounting_unit_and_reference() -> None:
