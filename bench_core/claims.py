@@ -16,7 +16,7 @@ A suite names the quantitative sentences of its paper::
 The first learner is the one that the claim is about, the second what it is compared with; a table
 takes only the settings that have these values. ``sizes`` compares rows and features of the data
 set itself. Points are chosen on validation, figures are those of the test split, means over
-repeats. Results on stand-ins never count.
+the repeats in which every contender has results. Results on stand-ins never count.
 """
 
 from __future__ import annotations

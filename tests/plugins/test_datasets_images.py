@@ -300,6 +300,7 @@ def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
+        ({"path": ""}, "path is empty"),
         ({"train": 1}, "train must be at least 2"),
         ({"side": 20}, "side is 20"),
         ({"descriptors": ("sift",)}, "no descriptor 'sift'"),

@@ -116,6 +116,8 @@ class ImageFolder:
     costs: str = param("", "a cost file of these features, to take in place of measuring")
 
     def __post_init__(self) -> None:
+        if not self.path:
+            raise ValueError("path is empty: name a folder of class folders, or a zip of it")
         if self.train < 2 or self.valid < 1:
             raise ValueError("train must be at least 2 and valid at least 1 picture of each class")
         if not 64 <= self.side <= 1024:
