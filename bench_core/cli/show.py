@@ -137,9 +137,12 @@ def _way_to(dataset: Dataset, source: DataFolder) -> list[str]:
         absent = not is_there(dataset, source)
     except InputError:  # twice there, as their lines say
         absent = False
-    if absent and publisher.downloads:
-        return [f"'bench data fetch {publisher.name}' gets what is missing, or {publisher.by_hand}"]
-    return [publisher.by_hand] if absent and publisher.homepage else []
+    if not absent or not (publisher.downloads or publisher.homepage):
+        return []
+    where = f" from {publisher.homepage}" if publisher.homepage else ""
+    fetch = f"'bench data fetch {publisher.name}', or " if publisher.downloads else ""
+    by_hand = f"get them{where} and say 'bench data import {publisher.name} FOLDER'"
+    return ["", f"What is missing: {fetch}{by_hand}"]
 
 
 def _found(source: DataFolder, file: str) -> str:

@@ -280,6 +280,10 @@ def _numbered(
         raise InputError(
             f"{path}: {len(values)} different labels, a binary task has two; say --task multiclass"
         )
+    if task is Task.MULTICLASS and len(values) == 2:
+        raise InputError(
+            f"{path}: two different labels, a multiclass task has more; say --task binary"
+        )
     if labels.dtype.kind != "f" or not np.array_equal(values, np.arange(len(values))):
         shown = ", ".join(f"{_short(v)} is {k}" for k, v in enumerate(values[:6]))
         notes.append(f"classes: {shown}{', ...' if len(values) > 6 else ''}")

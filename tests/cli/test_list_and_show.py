@@ -93,7 +93,7 @@ def test_show_tells_which_files_of_a_data_set_are_there(bench: Run, tmp_path: Pa
 def test_show_says_how_to_get_files_that_only_a_person_can_get(bench: Run, tmp_path: Path) -> None:
     shown = bench("show", "yahoo", "--data-dir", str(tmp_path), "--kind", "dataset").out
     assert "fetch" not in shown
-    assert shown.rstrip().endswith("and say 'bench data import yahoo FOLDER'")
+    assert shown.rstrip().endswith("(a licence) and say 'bench data import yahoo FOLDER'")
 
 
 def test_show_prints_a_suites_file(bench: Run) -> None:

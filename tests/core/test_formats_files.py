@@ -184,6 +184,7 @@ def test_a_given_task_wins(tmp_path: Path) -> None:
     ("label", "task", "message"),
     [
         ("i % 5", "binary", "5 different labels"),
+        ("i % 2", "multiclass", "two different labels, .* say --task binary"),
         ("i % 2", "ranking", "ranking needs queries"),
         ("i % 2", "sorting", "no such task"),
         ("'ab'[i % 2]", "regression", "line 2: label 'a' is text"),

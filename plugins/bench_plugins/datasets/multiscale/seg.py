@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Frames, InputError, MetricValues, Queries, Task
-from bench_core.metrics.labels import checked_scores
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -49,7 +48,11 @@ class Seg:
             raise InputError("seg judges pictures: it needs data whose rows are pixels of frames")
         if multiplicity is not None:
             raise InputError("seg: pixels of a frame have no copies; leave the multiplicity out")
-        scores = checked_scores(scores, len(y), self.name)
+        if (unknown := np.isnan(scores)).any():
+            raise InputError(
+                f"seg: the score of row {int(unknown.argmax())} (counted from 0) is NaN: a model "
+                "must give every row a number"
+            )
         count, total = np.zeros(len(queries)), np.zeros(len(queries))
         if queries.widths is not None:
             pictures = zip(queries.pictures(scores > 0), queries.pictures(y > 0), strict=True)
