@@ -26,7 +26,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from bench_core.data import Splits, Task
 from bench_core.errors import InputError
@@ -49,10 +49,14 @@ class Entry:
     """A data set of ``datasets.toml``: what its table says is in ``own``."""
 
     own: FileData = field(init=False)
+    place: ClassVar[str] = ""  # file and table, for messages
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the files; ``source``, ``size`` and ``seed`` mean nothing here."""
-        return self.own.prepare(source, size, fold, seed)
+        try:
+            return self.own.prepare(source, size, fold, seed)
+        except InputError as error:  # it may be the table that is wrong, as in a column's name
+            raise InputError(f"{self.place}: {error}") from error
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -96,6 +100,7 @@ class _Table:
             "files": own.files,
             "stand_in_for": "",
             "version": 1,
+            "place": f"{self.path}, [{self.name}]",
             "__module__": __name__,
             "__doc__": f"From {self.path}.",
         }

@@ -109,6 +109,8 @@ def test_a_registered_table_is_a_data_set_like_any_other(folder: Path) -> None:
         (TABLE + "index_base = 2", "key 'index_base': a whole number 0 to 1"),
         (TABLE.replace("csv", "xls"), "key 'format': one of svmlight, csv, parquet"),
         ("file = 3", "key 'file': text is wanted, not 3"),
+        (TABLE.replace("bought", "sold"), "all.txt, line 1: --label: unknown column 'sold'"),
+        (TABLE.replace("all", "some"), "some.txt: no such file"),
     ],
 )
 def test_a_wrong_table_is_refused_in_one_line(folder: Path, text: str, said: str) -> None:
