@@ -9,13 +9,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench_core.errors import InputError
 from bench_core.formats.prepared import cache_folder
 from bench_core.keys import digest, module_digest
 from bench_core.protocols import Array
 from bench_core.shared import locked, shared_arrays
+
+Made = TypeVar("Made")
 
 
 def kept_arrays(
@@ -30,7 +32,7 @@ def kept_arrays(
     """
     folder = cache_folder() / "kept" / f"{name}-{_key(depends, modules)}"
     with _writable(folder):
-        return shared_arrays(folder, build)
+        return shared_arrays(folder, lambda: _built(name, build))
 
 
 def kept_text(name: str, depends: Any, modules: Sequence[str], build: Callable[[], str]) -> Path:
@@ -43,13 +45,20 @@ def kept_text(name: str, depends: Any, modules: Sequence[str], build: Callable[[
             with locked(path.with_name(f".{path.name}.lock")):
                 if not path.is_file():
                     beside = path.with_name(f".{path.name}.new")
-                    beside.write_text(build(), encoding="utf-8")
+                    beside.write_text(_built(name, build), encoding="utf-8")
                     beside.replace(path)
     return path
 
 
 def _key(depends: Any, modules: Sequence[str]) -> str:
     return digest([depends, [module_digest(name) for name in modules]])
+
+
+def _built(name: str, build: Callable[[], Made]) -> Made:
+    try:
+        return build()
+    except OSError as error:  # not the cache's fault
+        raise InputError(f"{name}: a file that it is made from fails ({error})") from error
 
 
 @contextmanager

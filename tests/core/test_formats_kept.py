@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +53,16 @@ def test_a_build_that_fails_leaves_nothing_to_be_taken_for_whole(cache: Path) ->
     with pytest.raises(InputError, match="no"):
         kept_text("costs.json", 1, (), fail)
     assert kept_text("costs.json", 1, (), lambda: "yes").read_text() == "yes"
+
+
+@pytest.mark.parametrize("kept", [kept_arrays, kept_text])
+def test_a_file_that_is_gone_while_building_is_not_blamed_on_the_cache(kept: Any) -> None:
+    def read() -> str:
+        return Path("/nowhere/photo.png").read_text()
+
+    with pytest.raises(InputError, match=r"things: .*photo\.png") as caught:
+        kept("things", 1, (), read)
+    assert "BENCH_CACHE" not in str(caught.value)
 
 
 def test_a_cache_that_cannot_be_written_is_one_line(
