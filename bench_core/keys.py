@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bench_core.costs import Prices
     from bench_core.protocols import Metric
 
-SCORING = 3
+SCORING = 4
 """Rises when scoring, metering or the audit would give other rows for the same model."""
 
 

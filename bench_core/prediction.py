@@ -56,14 +56,16 @@ class Acquired:
     def cost(self, price: FloatArray) -> FloatArray:
         """Sum of the prices (s,) of the bought sensors, shape (n,) or (1,).
 
-        Works byte by byte from a table of 256 sums, in a fixed order, so that a row's cost
-        does not depend on the block it stands in.
+        Works byte by byte from a table of 256 sums, word by word, in a fixed order, so that a
+        row's cost does not depend on the block it stands in.
         """
         raw = np.ascontiguousarray(self.bits).astype("<u8", copy=False).view(np.uint8)
         total = np.zeros(len(raw))
-        prices = np.ascontiguousarray(price, dtype=np.float64)
-        for byte, sums in enumerate(_byte_sums(prices[: self.sensors].tobytes())):
-            total += sums[raw[:, byte]]
+        for w, tables in enumerate(byte_sums(price)):
+            word = np.zeros(len(raw))
+            for k, sums in enumerate(tables):
+                word += sums[raw[:, 8 * w + k]]
+            total += word
         return total
 
     def union(self) -> NDArray[np.uint64]:
@@ -76,19 +78,22 @@ def words(sensors: int) -> int:
     return max(1, -(-sensors // 64))
 
 
+def byte_sums(price: FloatArray) -> FloatArray:
+    """For each byte of a row's words the price of each of its values, read-only (w, 8, 256)."""
+    return _byte_sums(np.ascontiguousarray(price, dtype=np.float64).tobytes())
+
+
 @lru_cache(maxsize=16)
-def _byte_sums(price: bytes) -> tuple[FloatArray, ...]:
-    """For each byte of a row's bits the price of each of its 256 values."""
+def _byte_sums(price: bytes) -> FloatArray:
     each = np.frombuffer(price)
-    padded = np.zeros(-(-len(each) // 8) * 8)  # bits beyond the last sensor cost nothing
+    padded = np.zeros(64 * words(len(each)))  # bits beyond the last sensor cost nothing
     padded[: len(each)] = each
-    tables = []
-    for eight in padded.reshape(-1, 8):
-        sums = np.zeros(256)
-        for bit, value in enumerate(eight):
-            sums[1 << bit : 2 << bit] = sums[: 1 << bit] + value
-        tables.append(sums)
-    return tuple(tables)
+    sums = np.zeros((len(padded) // 8, 256))
+    for bit, value in enumerate(padded.reshape(-1, 8).T):
+        sums[:, 1 << bit : 2 << bit] = sums[:, : 1 << bit] + value[:, None]
+    tables = sums.reshape(-1, 8, 256)
+    tables.flags.writeable = False
+    return tables
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +114,8 @@ class Bill:
 
     def evaluation_cost(self, prices: Prices, rows: int) -> FloatArray:
         """Price of the splits and trees evaluated for each row, shape (rows,)."""
+        if not prices.split and not prices.tree:
+            return np.zeros(rows)
         cost = prices.split * np.asarray(self.splits, float)
         return _spread(cost + prices.tree * np.asarray(self.trees, float), rows)
 

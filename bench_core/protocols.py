@@ -106,7 +106,10 @@ class FitContext(Protocol):
 
 @runtime_checkable
 class BudgetedModel(Protocol):
-    """A fitted model. Called in a worker process, on blocks of whole queries."""
+    """A fitted model. Called in a worker process, on blocks of whole queries.
+
+    One that says ``concurrent = True`` is called on several blocks at once, in threads.
+    """
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per operating point: at most 100, the same sequence for every block,

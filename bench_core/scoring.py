@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +16,22 @@ from bench_core.costs import Prices
 from bench_core.data import Examples, Features, FloatArray, IntArray, Queries
 from bench_core.metrics import Labels, evaluate, summarise_cost
 from bench_core.prediction import Acquired, Bill, Prediction, words
-from bench_core.protocols import Metric
+from bench_core.protocols import Metric, MetricValues
 from bench_core.spilled import forget, zeros
+
+if TYPE_CHECKING:
+    from bench_core.metrics import CostSummary
+    from bench_core.pricing import Meter
 
 BLOCK_ROWS = 8000
 MAX_POINTS = 100
 VALUE_POINTS = 20
 VALUE_UNITS = 100_000
+METER_ROWS = 1000
 FORGET_ROWS = 250_000  # of large splits, after which their pages are given back
 
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 Points = tuple[dict[str, int | float], ...]
 
 
@@ -67,7 +76,7 @@ def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
 class Path:
     """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
     per row, the ``scale`` (p, 2) of both (their largest size), mean feature and evaluation costs
-    (p,), sensors bought by any row (p, w)."""
+    (p,), sensors bought by any row (p, w). While it is being filled p is 100."""
 
     points: Points
     scores: FloatArray
@@ -77,6 +86,12 @@ class Path:
     evaluation_cost: FloatArray
     bought: NDArray[np.uint64]
     seconds: float
+
+    def cut_to_points(self) -> Path:
+        """Without the room for points that there are not."""
+        p = len(self.points)
+        numbers = ("scores", "cost", "scale", "feature_cost", "evaluation_cost", "bought")
+        return replace(self, **{name: getattr(self, name)[:p] for name in numbers})
 
     def forget(self) -> None:
         """Large paths lie in files: keep no page of them in memory."""
@@ -91,80 +106,126 @@ def predict_split(
     classes: int,
     accounting: str = "path",
     progress: Callable[[int], None] = lambda rows: None,
+    threads: int = 1,
 ) -> Path:
     """Every operating point on a whole split. ``classes`` > 2 asks for scores (n, K).
 
+    A model with ``concurrent = True`` may be asked about several blocks at the same time.
     Raises ContractError where the model breaks its contract.
     """
-    n, copies = len(examples), examples.weights
-    path: Path | None = None
-    seconds = 0.0
-    for block in blocks(examples.features):
-        rows = len(block.features)
-        metered = []
-        for prediction, spent in _timed(predictions(model, block.features, prices, classes)):
-            seconds += spent
-            metered.append(_Metered.of(prediction, prices, accounting, rows))
-        points = tuple(m.point for m in metered)
-        if path is None:
+    copies = examples.weights
+    path = _empty(len(examples), classes, prices.sensors)
+
+    def followed(block: Block) -> tuple[Block, list[_Seen], float]:
+        return block, *_follow(model, block, prices, classes, accounting, copies, path)
+
+    crew = threads if getattr(model, "concurrent", False) else 1
+    for block, seen, seconds in in_order(followed, blocks(examples.features), crew):
+        points = tuple(s.point for s in seen)
+        if not path.points:
             _refuse_same_names(points)
-            path = _empty(points, n, classes, prices.sensors)
+            path.points = points
         elif points != path.points:
             raise ContractError(_other_points(path.points, points))
-        for p, found in enumerate(metered):
-            _add(path, p, found, block.rows, copies)
+        path.seconds += seconds
+        for p, found in enumerate(seen):
+            _add(path, p, found)
         if block.rows.stop // FORGET_ROWS > block.rows.start // FORGET_ROWS:
             path.forget()
         progress(block.rows.stop)
-    if path is None:
+    if not path.points:
         raise ContractError("there are no rows to predict")
     path.feature_cost /= copies.sum()
     path.evaluation_cost /= copies.sum()
-    path.seconds = seconds
-    return path
+    return path.cut_to_points()
 
 
-def _empty(points: Points, n: int, classes: int, sensors: int) -> Path:
-    p = len(points)
+def in_order(
+    work: Callable[[_In], _Out], items: Iterator[_In] | Sequence[_In], threads: int
+) -> Iterator[_Out]:
+    """The results of ``work`` in the order of the items, few of which are under way at once."""
+    if threads < 2:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="bench-scoring") as pool:
+        waiting: deque[Future[_Out]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _empty(n: int, classes: int, sensors: int) -> Path:
+    p = MAX_POINTS  # how many there are is known after the first block; pages unused cost nothing
     scores = zeros((p, n, classes) if classes > 2 else (p, n))
     bought = np.zeros((p, words(sensors)), dtype=np.uint64)
     cost, scale = zeros((p, n)), np.zeros((p, 2))
-    return Path(points, scores, cost, scale, np.zeros(p), np.zeros(p), bought, 0.0)
+    return Path((), scores, cost, scale, np.zeros(p), np.zeros(p), bought, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Metered:
-    """What is kept of a prediction, taken before the model goes on: it may write to its arrays."""
+class _Seen:
+    """One point on one block: the largest score and cost, sums of costs, sensors bought (w,)."""
 
     point: dict[str, int | float]
-    scores: FloatArray
-    feature: FloatArray
-    evaluation: FloatArray
+    scale: tuple[float, float]
+    feature_cost: float
+    evaluation_cost: float
     bought: NDArray[np.uint64]
 
-    @classmethod
-    def of(cls, prediction: Prediction, prices: Prices, accounting: str, rows: int) -> _Metered:
+
+def _follow(
+    model: Any,
+    block: Block,
+    prices: Prices,
+    classes: int,
+    accounting: str,
+    copies: FloatArray,
+    path: Path,
+) -> tuple[list[_Seen], float]:
+    """Write a block's scores and costs into ``path``; the rest, and the model's seconds.
+
+    All of a prediction is taken before the model goes on: it may write to its arrays.
+    """
+    rows, n, seconds = block.rows, len(block.features), 0.0
+    seen: list[_Seen] = []
+    meter, copies = _meter(prices, n), copies[rows]
+    for prediction, spent in _timed(predictions(model, block.features, prices, classes)):
+        seconds += spent
         bill = prediction.bills.get(accounting)
         if bill is None:
             has = ", ".join(sorted(prediction.bills))
             raise ContractError(f"no bill {accounting!r} (its accountings: {has})")
-        return cls(
-            dict(prediction.point),
-            np.array(prediction.scores, dtype=np.float64),
-            bill.feature_cost(prices, rows),
-            bill.evaluation_cost(prices, rows),
-            bill.acquired.union(),
-        )
+        if meter is not None and len(bill.acquired.bits) == n:
+            feature, bought = meter.cost(bill.acquired)
+        else:
+            feature, bought = bill.feature_cost(prices, n), bill.acquired.union()
+        evaluation = bill.evaluation_cost(prices, n)
+        scores, cost = path.scores[len(seen), rows], path.cost[len(seen), rows]
+        scores[:] = prediction.scores
+        np.add(feature, evaluation, out=cost)
+        largest = max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
+        scale = (largest, float(cost.max(initial=0.0)))
+        sums = (float((feature * copies).sum()), float((evaluation * copies).sum()))
+        seen.append(_Seen(dict(prediction.point), scale, *sums, bought))
+    return seen, seconds
 
 
-def _add(path: Path, p: int, found: _Metered, rows: slice, copies: FloatArray) -> None:
-    cost = found.feature + found.evaluation
-    path.scores[p, rows] = found.scores
-    path.cost[p, rows] = cost
-    largest = (np.abs(found.scores).max(initial=0.0), cost.max(initial=0.0))
-    path.scale[p] = np.maximum(path.scale[p], largest)
-    path.feature_cost[p] += (found.feature * copies[rows]).sum()
-    path.evaluation_cost[p] += (found.evaluation * copies[rows]).sum()
+def _meter(prices: Prices, rows: int) -> Meter | None:
+    """The compiled meter, where there are rows enough to be worth loading a compiler."""
+    if rows < METER_ROWS:
+        return None
+    from bench_core.pricing import Meter
+
+    return Meter(prices.sensor, rows)
+
+
+def _add(path: Path, p: int, found: _Seen) -> None:
+    path.scale[p] = np.maximum(path.scale[p], found.scale)
+    path.feature_cost[p] += found.feature_cost
+    path.evaluation_cost[p] += found.evaluation_cost
     path.bought[p] |= found.bought
 
 
@@ -222,11 +283,12 @@ def _check_bill(bill: Bill, n: int, prices: Prices, at: str) -> None:
     if len(bits) not in (1, n) or bits.dtype != np.uint64:
         raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
     spare = words(sensors) * 64 - sensors
-    if spare and bool(np.any(bits[:, -1] >> np.uint64(64 - spare))):
+    if spare and len(bits) and int(bits[:, -1].max()) >> (64 - spare):
         raise ContractError(f"{at}: bits beyond the last sensor are set")
     for name, counts in (("splits", bill.splits), ("trees", bill.trees)):
         values = np.asarray(counts, dtype=float)
-        if values.shape not in ((), (n,)) or not bool(np.all((values >= 0) & np.isfinite(values))):
+        least, most = values.min(initial=0.0), values.max(initial=0.0)  # NaN where there is one
+        if values.shape not in ((), (n,)) or not (least >= 0 and most < np.inf):
             raise ContractError(f"{at}: {name} must be finite, >= 0 and one number or ({n},)")
 
 
@@ -272,16 +334,25 @@ class SplitScore:
 
 
 def score_split(
-    path: Path, examples: Examples, prices: Prices, metrics: Sequence[Metric], split: str
+    path: Path,
+    examples: Examples,
+    prices: Prices,
+    metrics: Sequence[Metric],
+    split: str,
+    threads: int = 1,
 ) -> SplitScore:
     """Metrics and costs of every point of a path."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
     usable = _readable(path.bought, prices)
     rows, primary = [], []
     weights, units = np.zeros(0), 0
-    for p, point in enumerate(path.points):
+
+    def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
         values = evaluate(metrics, path.scores[p], labels)
-        cost = summarise_cost(path.cost[p], examples.multiplicity)
+        return values, summarise_cost(path.cost[p], examples.multiplicity)
+
+    found = in_order(judged, range(len(path.points)), threads)
+    for (p, point), (values, cost) in zip(enumerate(path.points), found, strict=True):
         first = values[metrics[0].name]
         path.forget()
         units = len(first.values)

@@ -25,6 +25,8 @@ def zeros(shape: tuple[int, ...]) -> FloatArray:
 
 def forget(array: FloatArray) -> None:
     """Take the pages of a spilled array out of this process; its file keeps the content."""
-    file: object = array.base
+    file: object = array
+    while isinstance(file, np.ndarray):  # a part of it
+        file = file.base
     if isinstance(file, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         file.madvise(mmap.MADV_DONTNEED)

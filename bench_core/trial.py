@@ -223,9 +223,10 @@ def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
             splits.classes,
             spec.accounting,
             lambda rows, before=done: progress(before + rows, total),  # type: ignore[misc]
+            spec.threads,
         )
         done += len(part)
-        scores[name] = score_split(paths[name], part, splits.prices, metrics, name)
+        scores[name] = score_split(paths[name], part, splits.prices, metrics, name, spec.threads)
     same_points(paths)
     verdict = replay(
         model,

@@ -1,4 +1,4 @@
-"""Compiling the ranking kernels ahead, once and announced, not in every worker."""
+"""Compiling the meter and the ranking kernels ahead, once, not in every worker."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from bench_core.data import Queries
 from bench_core.metrics.evaluation import evaluate
 from bench_core.metrics.labels import Labels
 from bench_core.metrics.ranking import RankingMetric
+from bench_core.prediction import Acquired
 from bench_core.protocols import Metric
 
 
 def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
     """Judge three rows by the ranking metrics, so that their kernels are in numba's cache."""
+    _price_a_row()
     ranking = [m for m in metrics if isinstance(m, RankingMetric)]
     if not ranking:
         return
@@ -25,3 +27,10 @@ def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
         say("compiling the ranking metrics, once per machine, a few seconds")
     labels = Labels(np.array([0.0, 1.0, 2.0]), Queries(np.array([0, 3])))
     evaluate(ranking, np.array([0.0, 0.0, 1.0]), labels)
+
+
+def _price_a_row() -> None:
+    from bench_core.pricing import Meter
+
+    for price in (1.0, 0.1):  # sums that are exact, and sums that are not
+        Meter(np.array([price, 2.0]), 1).cost(Acquired.nothing(2))

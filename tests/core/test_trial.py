@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,6 +106,58 @@ def test_a_path_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -
     parts = predict_split(model, examples, PRICES, 0)
     assert np.array_equal(whole.scores, parts.scores)
     assert np.array_equal(whole.cost, parts.cost)
+
+
+class AtOnce(models.Scripted):
+    """Counts the threads that ask it."""
+
+    def __init__(self, concurrent: bool) -> None:
+        super().__init__(models.ranks_in_query)
+        self.concurrent, self.inside, self.most = concurrent, 0, 0
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.002 * (len(features) % 3))  # blocks end in another order than they began
+        yield from super().predict_path(features)
+        self.inside -= 1
+
+
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_only_a_model_that_allows_it_is_asked_by_several_threads(
+    concurrent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_core import scoring
+
+    monkeypatch.setattr(scoring, "blocks", lambda f: blocks(f, 5))
+    examples, model = ranked([3, 1, 7, 2, 9, 4] * 5), AtOnce(concurrent)
+    alone = predict_split(models.Scripted(models.ranks_in_query), examples, PRICES, 0)
+    path = predict_split(model, examples, PRICES, 0, threads=3)
+    assert (model.most > 1) == concurrent
+    for name in ("scores", "cost", "feature_cost", "evaluation_cost", "scale", "bought"):
+        assert getattr(path, name).tobytes() == getattr(alone, name).tobytes()
+    judged = [
+        score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test", t) for t in (1, 3)
+    ]
+    assert judged[0].rows == judged[1].rows
+
+
+def test_what_is_wrong_on_one_of_many_blocks_ends_the_prediction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from bench_core import scoring
+
+    class Late(AtOnce):
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            if (features.X[:, 0] == 1).any():
+                raise ZeroDivisionError("in the fourth block")
+            yield from super().predict_path(features)
+
+    monkeypatch.setattr(scoring, "blocks", lambda f: blocks(f, 5))
+    X = np.zeros((40, models.D), dtype=np.float32)
+    X[17, 0] = 1
+    with pytest.raises(ZeroDivisionError, match="in the fourth block"):
+        predict_split(Late(True), Examples(X, np.zeros(40)), PRICES, 0, threads=2)
 
 
 def test_features_that_can_be_read_are_those_whose_sensors_are_all_bought() -> None:
@@ -446,7 +499,7 @@ def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.Mon
         path = predict_split(model, examples, PRICES, 0)
         found.append((path, score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test")))
     (kept, score), (filed, other) = found
-    assert isinstance(filed.scores.base, mmap.mmap)
+    assert isinstance(filed.scores.base.base, mmap.mmap)
     np.testing.assert_array_equal(kept.scores, filed.scores)
     np.testing.assert_array_equal(kept.cost, filed.cost)
     assert score.rows == other.rows

@@ -100,8 +100,8 @@ def test_a_metered_path_against_bare_prediction(kind: str, figures: dict[str, An
             last.append(final.scores)
 
     def judged(threads: int) -> None:
-        path = predict_split(replace(model, threads=threads), test, prices, 2)
-        score_split(path, test, prices, [ndcg], "test")
+        path = predict_split(model, test, prices, 2, threads=threads)
+        score_split(path, test, prices, [ndcg], "test", threads)
 
     def theirs(threads: int) -> Any:
         return booster.predict(X, num_threads=threads)

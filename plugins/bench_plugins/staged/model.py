@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ class StagedModel:
     and the splits of its dearest path. Raw columns cost their sensors in both. A tree without
     a split is a constant and costs nothing.
     """
+
+    concurrent: ClassVar[bool] = True
 
     stages: Sequence[Stage]
     points: Sequence[Point]
