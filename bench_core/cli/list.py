@@ -124,7 +124,8 @@ def _suites(registry: Registry) -> Table:
     for name, path in sorted(registry.suites().items()):
         try:
             suite = read_suite(path)
-            rows.append((name, ", ".join(d.name for d in suite.datasets), suite.title))
+            datasets = dict.fromkeys(d.name for d in suite.datasets)  # one may have two settings
+            rows.append((name, ", ".join(datasets), suite.title))
         except InputError as fault:
             rows.append((name, "", f"unusable: {fault}"))
     columns = (Column("suite", style="bold"), Column("data sets", fold=True))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from bench_core.errors import BenchError
 from bench_core.protocols import Array
 from bench_core.trial import (
     FitResult,
@@ -78,6 +79,8 @@ def failure(error: BaseException) -> tuple[Status, str, str]:
         return Status.OUT_OF_MEMORY, one_line(f"out of memory: {error}".rstrip(": ")), trace
     if isinstance(error, ContractError):
         return Status.FAILED, one_line(f"breaks the contract: {error}"), trace
+    if isinstance(error, BenchError):  # says itself what, where and what to do
+        return Status.FAILED, one_line(str(error)), trace
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
     return Status.FAILED, one_line(f"{type(error).__name__}: {error}{place}"), trace

@@ -31,6 +31,11 @@ def test_plugins_show_where_they_come_from_and_their_version(bench: Run) -> None
     assert row == ["metrics", "budget-bench", "0.1.0", "bench_core.metrics.plugin", "loaded"]
 
 
+def test_a_suite_names_a_data_set_once(bench: Run) -> None:
+    (row,) = [li for li in bench("list", "suites").out.splitlines() if li.startswith("cegb ")]
+    assert row.count("yahoo") == 1
+
+
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     info = PluginInfo("theirs", "their-package", "2.3", "theirs.bench", "ImportError: no gpu")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +16,10 @@ from hypothesis.extra import numpy as hnp
 from toys import Prefix, fits
 
 import bench_core
+from bench_core.errors import InputError
 from bench_core.execution import wire
 from bench_core.execution.graph import run_jobs
-from bench_core.execution.jobs import Job, Outcome
+from bench_core.execution.jobs import Job, Outcome, failure
 from bench_core.trial import FitSpec, Status
 
 FIT = FitSpec(
@@ -297,3 +299,16 @@ def test_threads_are_pinned_in_workers(home: Path) -> None:
     finally:
         executor.close()
     assert not os.path.exists(f"/proc/{worker.process.pid}/cmdline")  # noqa: PTH110
+
+
+def test_a_message_for_users_stands_alone_and_a_fault_names_its_place() -> None:
+    def said(error: Exception) -> str:
+        try:
+            raise error
+        except Exception as caught:
+            return failure(caught)[1]
+
+    assert said(InputError("model.txt: no model; give another")) == (
+        "model.txt: no model; give another"
+    )
+    assert re.fullmatch(r"KeyError: 'x' \(test_execution\.py:\d+\)", said(KeyError("x")))
