@@ -172,12 +172,14 @@ def carry_out_audit(
 ) -> RunResult:
     """Replay every query and point of a run's finished trials."""
     from bench_core.execution.jobs import Job, spec_from_json
+    from bench_core.store import states_folder
     from bench_core.trial import Status, TrialSpec
 
     started = time.perf_counter()
     specs: list[TrialSpec] = [spec_from_json(TrialSpec, spec) for spec in store.specs(run)]
     workers, threads = cores_for(request, len(specs))
-    jobs = [Job("audit", replace(spec, threads=threads)) for spec in specs]
+    states = str(states_folder(store.path).absolute())  # the store may have been moved
+    jobs = [Job("audit", replace(spec, threads=threads, states=states)) for spec in specs]
     counts: Counter[str] = Counter()
     failures: list[tuple[str, str, str]] = []
     refused: list[str] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +28,9 @@ def shared_arrays(folder: Path, build: Callable[[], Mapping[str, Array]]) -> Map
 
 
 def _write(folder: Path, arrays: Mapping[str, Array]) -> None:
-    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
+    temporary = folder.with_name(f".building-{folder.name}")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
+    temporary.mkdir()
     try:
         for name, array in arrays.items():
             np.save(temporary / f"{name}.npy", np.asarray(array), allow_pickle=False)

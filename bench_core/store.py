@@ -213,6 +213,7 @@ class Store:
             except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
                 connection = _connect(f"{uri}?mode=ro&immutable=1")
             with closing(connection):
+                connection.execute("BEGIN")  # all that is read is of one moment
                 yield connection
         except sqlite3.DatabaseError as error:
             raise InputError(

@@ -19,7 +19,7 @@ import numpy as np
 from bench_core.errors import InputError
 from bench_core.execution.jobs import Outcome
 from bench_core.keys import canonical
-from bench_core.shared import locked
+from bench_core.shared import is_locked, locked
 from bench_core.store import APPLICATION, SCHEMA, check_store, lock_path
 from bench_core.trial import StoredValues, TrialResult, TrialSpec
 
@@ -82,8 +82,11 @@ def open_writer(path: Path) -> Iterator[Writer]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a store that cannot be written or is none, without touching anything."""
+    """Refuse a store that cannot be written, is none or is being written by another run, without
+    touching anything."""
     check_store(path)
+    if is_locked(lock_path(path)):
+        raise InputError(_being_written(path))
     place = path
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -101,10 +104,7 @@ def _alone(path: Path) -> Iterator[None]:
             break
         except BlockingIOError:
             if time.monotonic() > until:
-                raise InputError(
-                    f"{path}: another run is writing to this store; wait for it, or name another "
-                    "with --store"
-                ) from None
+                raise InputError(_being_written(path)) from None
             time.sleep(0.05)
         except OSError as error:
             raise InputError(_unwritable(path, error)) from error
@@ -114,12 +114,23 @@ def _alone(path: Path) -> Iterator[None]:
         lock.__exit__(None, None, None)
 
 
+def _being_written(path: Path) -> str:
+    return (
+        f"{path}: another run is writing to this store; wait for it, or name another with --store"
+    )
+
+
 def _unwritable(path: Path, error: OSError) -> str:
     return f"{path}: cannot write there ({error.strerror}); name another store with --store"
 
 
 def _create(path: Path) -> None:
-    """Make an empty store under a temporary name and rename it."""
+    """Make an empty store under a temporary name and rename it.
+
+    What a killed run left beside a store that was deleted since would be read into the new one.
+    """
+    for left_over in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + left_over).unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     try:

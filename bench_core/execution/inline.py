@@ -35,7 +35,7 @@ class InlineExecutor:
 
         try:
             result = perform(job, progress)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             status, line, trace = failure(error)
             return Outcome(job, status, line, trace, seconds=time.perf_counter() - started)
         return Outcome(job, Status.OK, result=result, seconds=time.perf_counter() - started)

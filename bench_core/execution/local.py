@@ -109,8 +109,7 @@ class LocalExecutor:
 
     def submit(self, job: Job) -> None:
         """Give a job to an idle worker, or to a new one."""
-        idle = [w for w in self._workers.values() if w.job is None]
-        worker = idle[0] if idle else self._start()
+        worker = self._idle() or self._start()
         worker.tell(job, self._timeout)
 
     def outcome(self) -> Outcome:
@@ -130,6 +129,15 @@ class LocalExecutor:
         for worker in self._workers.values():
             worker.kill()
         self._workers.clear()
+
+    def _idle(self) -> Worker | None:
+        """A worker without a job. One that died since its last is no fault of the next."""
+        for worker in list(self._workers.values()):
+            if worker.job is None:
+                if worker.process.poll() is None:
+                    return worker
+                self._drop(worker)
+        return None
 
     def _start(self) -> Worker:
         number = next(n for n in range(1, self.slots + 1) if n not in self._workers)

@@ -102,6 +102,13 @@ def test_the_audit_of_a_run_verifies_every_trial(home: Path) -> None:
     assert {e.activity for e in seen if e.kind == "finish"} == {"audit"}
 
 
+def test_a_store_that_was_moved_can_be_audited(home: Path) -> None:
+    run(**SMALL)
+    (home / "results").rename(home / "kept")
+    result = audit(store="kept/bench.db", plugins=("toys",), executor="inline")
+    assert (result.counts, result.failures) == ({"ok": 2}, ())
+
+
 def peeker(home: Path, name: str) -> str:
     """A plugin module whose model adds an unpaid feature to the score of its first point."""
     (home / f"{name}.py").write_text(

@@ -217,6 +217,18 @@ def test_a_learner_that_no_other_process_can_import_runs_inline(home: Path) -> N
     assert len(fits(home)) == 2
 
 
+def test_a_learner_that_ends_the_program_is_a_failed_trial_inline_too(home: Path) -> None:
+    class Leaving(Prefix):
+        name: ClassVar[str] = "leaving"
+
+        def fit(self, *given: Any) -> Any:
+            raise SystemExit(3)
+
+    result = run(learners=[Leaving(0.5), Prefix(0.5)])
+    assert result.counts == {"failed": 1, "ok": 1}
+    assert "SystemExit: 3" in result.failures[0][2]
+
+
 def test_learner_objects_of_a_module_run_in_workers(home: Path) -> None:
     seen: list[Any] = []
     result = bench_core.run(data="toy-rank", plugins="toys", learners=[Prefix(0.25)])
@@ -280,6 +292,24 @@ def test_the_peak_of_memory_is_that_of_the_job_alone() -> None:
     del held
     reset_peak_rss()
     assert peak_rss_mb() < high - 100
+
+
+def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> None:
+    from bench_core.api import plan
+    from bench_core.execution.local import LocalExecutor
+
+    made = plan(data="toy-rank", learners="toy-prefix", plugins="toys")
+    executor = LocalExecutor(1, 1, lambda event: None)
+    try:
+        executor.submit(Job("fit", made.fits[0]))
+        assert executor.outcome().status == Status.OK
+        (worker,) = executor._workers.values()
+        worker.process.kill()
+        worker.process.wait()
+        executor.submit(Job("fit", made.fits[1]))
+        assert executor.outcome().status == Status.OK
+    finally:
+        executor.close()
 
 
 def test_threads_are_pinned_in_workers(home: Path) -> None:

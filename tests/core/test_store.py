@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,52 @@ def test_a_second_writer_is_refused_while_the_first_is_at_work(
             run()
         assert Store(path).runs() == []
     assert run().counts == {"ok": 7}
+
+
+def test_a_run_that_finds_another_at_work_says_so_before_it_prepares_anything(home: Path) -> None:
+    seen: list[Any] = []
+    with (
+        open_writer(home / "results" / "bench.db"),
+        pytest.raises(InputError, match="another run is writing"),
+    ):
+        run(on_event=seen.append)
+    assert seen == []
+
+
+def test_what_a_killed_run_left_of_a_deleted_store_stays_out_of_the_next(home: Path) -> None:
+    path = run(seeds=0).store
+    log = path.with_name("bench.db-wal")
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_autocheckpoint = 0")
+        database.execute("UPDATE run SET state = 'running'")
+        database.commit()
+        left = log.read_bytes()
+    path.unlink()
+    log.write_bytes(left)
+    second = run(seeds=1).run
+    assert [info.run for info in Store().runs()] == [second]
+
+
+def test_rows_are_of_one_moment_even_while_a_trial_is_done_anew(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_core import store
+
+    path = run().store
+    trials = store._trials
+
+    def overtaken(database: Any, name: str) -> Any:
+        found = trials(database, name)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("UPDATE trial SET status = 'timeout'")
+            other.execute("DELETE FROM point")
+            other.commit()
+        return found
+
+    monkeypatch.setattr(store, "_trials", overtaken)
+    frame = Store(path).frame()
+    assert set(frame["status"]) == {"ok"}
+    assert set(frame["split"]) == {"valid", "test"}
 
 
 def test_readers_do_not_disturb_the_writer(home: Path) -> None:

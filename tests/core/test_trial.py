@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import mmap
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -483,6 +485,34 @@ def test_a_failed_build_of_shared_arrays_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         shared_arrays(tmp_path / "codes", build)
     assert not [p for p in tmp_path.iterdir() if not p.name.endswith(".lock")]
+
+
+def test_what_a_killed_process_left_of_shared_arrays_goes_with_the_next_build(
+    tmp_path: Path,
+) -> None:
+    from bench_core.shared import shared_arrays
+
+    process = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import os, sys\n"
+            "from pathlib import Path\n"
+            "import numpy as np\n"
+            "from bench_core import shared\n"
+            "def killed(file, *rest, **more):\n"
+            "    Path(file).write_bytes(b'half')\n"
+            "    os._exit(9)\n"
+            "np.save = killed\n"
+            "shared.shared_arrays(Path(sys.argv[1]), lambda: {'x': np.arange(3)})\n",
+            str(tmp_path / "codes"),
+        ],
+        check=False,
+    )
+    assert process.returncode == 9
+    assert list(tmp_path.glob(".building-*"))
+    shared_arrays(tmp_path / "codes", lambda: {"x": np.arange(3)})
+    assert {p.name for p in tmp_path.iterdir()} == {"codes", ".codes.lock"}
 
 
 def test_the_place_of_a_state_is_spread_over_folders() -> None:
