@@ -193,7 +193,7 @@ def _own_data(
         _refuse_file_options(request, "with a registered data set")
     for name in files:
         if not Path(name).exists():
-            what = unknown("data set or file", name, registry.datasets)
+            what = registry.unknown("data set or file", name, registry.datasets)
             raise UsageError(f"--data: {what}")
     if len(files) > 1 or (files and chosen):
         raise UsageError(

@@ -57,11 +57,11 @@ class Registry:
 
     def learner(self, name: str) -> type[BudgetedLearner]:
         """The learner class of that name, or UsageError with the nearest names."""
-        return _look_up("learner", name, self.learners)
+        return self._look_up("learner", name, self.learners)
 
     def dataset(self, name: str) -> type[Dataset]:
         """The data-set class of that name, or UsageError with the nearest names."""
-        return _look_up("data set", name, self.datasets)
+        return self._look_up("data set", name, self.datasets)
 
     def metric(self, name: str) -> Metric:
         """The metric of that spelling: a registered one, or a built-in family at any cut-off."""
@@ -77,24 +77,30 @@ class Registry:
         for name in sorted(plugins & set(self.warm_ups)):
             self.warm_ups[name](say)
 
+    def unknown(self, kind: str, name: str, known: Iterable[str]) -> str:
+        """As the function ``unknown``, with what does not load and may have had the name."""
+        broken = (f"{p.name} does not load: {p.error}" for p in self.plugins if p.error)
+        return unknown(kind, name, known, "; ".join(broken))
+
+    def _look_up(self, kind: str, name: str, known: Mapping[str, _T]) -> _T:
+        if name in known:
+            return known[name]
+        raise UsageError(self.unknown(kind, name, known))
+
     def suites(self) -> dict[str, Path]:
         """Suite files by name (the file's stem)."""
         return {p.stem: p for folder in self.suite_folders for p in sorted(folder.glob("*.toml"))}
 
 
-def _look_up(kind: str, name: str, known: Mapping[str, _T]) -> _T:
-    if name in known:
-        return known[name]
-    raise UsageError(unknown(kind, name, known))
-
-
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """One line for a name nobody registered: the nearest names, or how to list all."""
+def unknown(kind: str, name: str, known: Iterable[str], why: str = "") -> str:
+    """One line for a name nobody registered: the nearest names, or why it is not there, or all."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(known), n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}"
-    return f"unknown {kind} {name!r}: {hint}"
+    hints = [f"did you mean {' or '.join(near)}?"] if near else []
+    hints += [why] if why else []
+    hints = hints or [f"known: {', '.join(sorted(known))}"]
+    return f"unknown {kind} {name!r}: {' '.join(hints)}"
 
 
 def load_registry(modules: Iterable[str] = ()) -> Registry:

@@ -29,14 +29,7 @@ Examples:
   bench claims -o claims.csv        (as CSV; any other name: as on the screen)""",
 )
 @click.argument("suites", nargs=-1, metavar="[SUITE]...")
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="BENCH_DATA",
-    show_envvar=True,
-    metavar="FOLDER",
-    help="Where to look for a publisher's files.",
-)
+@options.data_dir_option
 @options.store_option
 @options.output_option
 @options.common_options

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +11,7 @@ from bench_core.cli import options
 
 if TYPE_CHECKING:
     from bench_core.cli.tables import Table
-    from bench_core.measuring import Measured, Progress, Timing
-
-LINE_EVERY = 10.0
-"""Seconds between lines of progress where there is no terminal."""
+    from bench_core.measuring import Measured, Timing
 
 
 @click.group(
@@ -124,6 +118,7 @@ def measure_command(
     """
     import json
 
+    from bench_core.cli.counting import counting
     from bench_core.cli.tables import check_output, deliver, write_text
     from bench_core.extractors import find_items, load_extractors, load_object
     from bench_core.measuring import cost_document, measure
@@ -133,7 +128,7 @@ def measure_command(
     extractors = load_extractors(target)
     loader = load_object(load) if load else lambda path: path
     found = find_items(inputs, items)
-    with _shown(quiet) as progress:
+    with counting(quiet, "timings") as progress:
         measured = measure(
             extractors,
             found,
@@ -182,52 +177,3 @@ def _table(measured: Measured) -> Table:
 
 def _figures(timing: Timing) -> tuple[str, str]:
     return f"{timing.median:.4g}", f"{timing.low:.4g} .. {timing.high:.4g}"
-
-
-@contextmanager
-def _shown(quiet: bool) -> Iterator[Progress]:
-    """A bar on a terminal, lines elsewhere. Drawn between timings only: its own CPU time is none
-    of the extractors'."""
-    from bench_core.cli import tables
-
-    console = tables.console(stderr=True)
-    if quiet:
-        yield lambda done, total: None
-    elif not console.is_terminal:
-        yield _lines()
-    else:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True, auto_refresh=False) as bars:
-            bar, draw = bars.add_task("", total=None), _Moments(0.2)
-
-            def move(done: int, total: int) -> None:
-                if draw.due() or done == total:
-                    bars.update(bar, completed=done, total=total, refresh=True)
-
-            yield move
-
-
-def _lines() -> Callable[[int, int], None]:
-    said = _Moments(LINE_EVERY)
-
-    def progress(done: int, total: int) -> None:
-        if said.due():
-            options.note(f"{done} of {total} timings")
-
-    return progress
-
-
-class _Moments:
-    """Whether some seconds have gone since it was last so."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._last = time.monotonic()
-
-    def due(self) -> bool:
-        if time.monotonic() - self._last < self._seconds:
-            return False
-        self._last = time.monotonic()
-        return True

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bench_core.cli import options
+from bench_core.errors import BenchError
 
 if TYPE_CHECKING:
-    from bench_core.formats.download import Progress
     from bench_core.formats.source import DataFolder
 
 
@@ -33,20 +32,10 @@ def command() -> None:
     """
 
 
-data_dir_option = click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="BENCH_DATA",
-    show_envvar=True,
-    metavar="FOLDER",
-    help="Where the files of data sets are kept.",
-)
-
-
 @command.command("fetch", short_help="Download files from their publishers.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--again", is_flag=True, help="Also what is there already.")
-@data_dir_option
+@options.data_dir_option
 @options.common_options
 def fetch_command(
     names: tuple[str, ...],
@@ -56,27 +45,32 @@ def fetch_command(
     quiet: bool,
     verbose: bool,
     debug: bool,
-) -> None:
+) -> int:
     """Download, unpack and verify the files of data sets (NAME..., or all).
 
-    A transfer that is cut goes on where it stopped when the same command is given again.
+    A transfer that is cut goes on where it stopped when the same command is given again. Where one
+    data set fails the others are fetched; the exit status is then 2.
     """
+    from bench_core.cli.counting import counting
     from bench_core.formats.publisher import fetch_dataset, is_there
 
     folder, say = _folder(data_dir), _say(quiet)
-    for dataset in _chosen(plugins, data_dir, names, fetchable=True):
+
+    def fetch(dataset: Any) -> None:
         if dataset.files and is_there(dataset, folder) and not again:
             say(f"{dataset.name}: already there ('bench data verify {dataset.name}' checks it)")
-            continue
-        with _bar(quiet) as progress:
+            return
+        with counting(quiet, "bytes") as progress:
             fetch_dataset(dataset, folder, say, progress)
         say(f"{dataset.name}: fetched and verified, in {_home(folder, dataset)}")
+
+    return _each(_chosen(plugins, data_dir, names, fetchable=True), fetch, debug)
 
 
 @command.command("import", short_help="Take over files that you have.")
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
-@data_dir_option
+@options.data_dir_option
 @options.common_options
 def import_command(
     name: str,
@@ -98,7 +92,7 @@ def import_command(
 
 @command.command("verify", short_help="Compare files with what their publisher gave.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@data_dir_option
+@options.data_dir_option
 @options.output_option
 @options.common_options
 def verify_command(
@@ -109,21 +103,27 @@ def verify_command(
     quiet: bool,
     verbose: bool,
     debug: bool,
-) -> None:
+) -> int:
     """Check the files of data sets (NAME..., or all that are there).
 
     The sha256 is compared where the publisher's is known, and always that the files can be read and
-    have the right numbers of rows, labels and values.
+    have the right numbers of rows, labels and values. Each data set with a fault is an error in one
+    line; the exit status is then 2.
     """
     from bench_core.cli.tables import Column, Table, deliver
     from bench_core.formats.publisher import is_there, verify_dataset
 
     folder, say = _folder(data_dir), _say(quiet)
     rows: list[tuple[str, ...]] = []
-    for dataset in _chosen(plugins, data_dir, names):
+
+    def verify(dataset: Any) -> None:
         if names != ("all",) or is_there(dataset, folder):
             found = verify_dataset(dataset, folder, say)
-            rows += [(dataset.name, *facts, "as expected") for facts in found]
+            rows.extend((dataset.name, *facts, "as expected") for facts in found)
+
+    status = _each(_chosen(plugins, data_dir, names), verify, debug)
+    if not rows and not status:
+        say(f"nothing to verify in {folder.folder}: 'bench data fetch NAME' puts files there")
     columns = (
         Column("data set", style="bold"),
         Column("file", fold=True),
@@ -131,7 +131,9 @@ def verify_command(
         Column("sha256"),
         Column("content"),
     )
-    deliver(Table("", columns, rows), output)
+    if rows:
+        deliver(Table("", columns, rows), output)
+    return status
 
 
 def _folder(data_dir: Path | None) -> DataFolder:
@@ -160,18 +162,17 @@ def _chosen(
     return [registry.dataset(name)() for name in names]
 
 
-@contextmanager
-def _bar(quiet: bool) -> Iterator[Progress]:
-    """Bytes with time left on a terminal; nothing elsewhere, where the notes must do."""
-    from bench_core.cli import tables
+def _each(datasets: Sequence[Any], work: Callable[[Any], None], debug: bool) -> int:
+    """Work on all of them, whatever becomes of one; the exit status."""
+    from bench_core.cli.entry import ALL_WELL, UNUSABLE_INPUT
 
-    console = tables.console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda done, total: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-    columns = (BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
-        bar = bars.add_task("", total=None)
-        yield lambda done, total: bars.update(bar, completed=done, total=total or None)
+    status = ALL_WELL
+    for dataset in datasets:
+        try:
+            work(dataset)
+        except BenchError as error:
+            if debug:
+                raise
+            options.note(f"error: {' '.join(str(error).split())}")
+            status = UNUSABLE_INPUT
+    return status

@@ -13,8 +13,10 @@ from bench_core.errors import InputError
 
 if TYPE_CHECKING:
     from bench_core.cli.tables import Table
+    from bench_core.formats.source import DataFolder
     from bench_core.registry import Registry
 
+PRESENT, ABSENT = "present", "absent"
 KINDS = ("learners", "datasets", "suites", "metrics", "plugins", "runs")
 
 
@@ -40,20 +42,13 @@ class Kind(Choice):
     epilog="""\b
 Examples:
   bench list learners
-  bench list datasets | grep ranking
+  bench list datasets | grep ranking     with what is there and what is not
   bench list plugins                     shows those that failed to load, and why
   bench list learners -p my_module       with a module of the current folder
   bench list runs                        what the store holds, the last first""",
 )
 @click.argument("kind", type=Kind(KINDS), metavar="KIND")
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="BENCH_DATA",
-    show_envvar=True,
-    metavar="FOLDER",
-    help="Where datasets.toml lies, the list of one's own data sets.",
-)
+@options.data_dir_option
 @options.store_option
 @options.output_option
 @options.common_options
@@ -72,12 +67,16 @@ def command(
     'bench show NAME' tells more about one of them, 'bench report RUN' about a run.
     """
     from bench_core.cli.tables import deliver
+    from bench_core.formats.source import data_folder
 
     if kind == "runs":
         deliver(_runs(store), output)
         return
     registry = options.registry(plugins, data_dir)
-    deliver(_TABLES[kind](registry), output)
+    table = _datasets(registry, data_dir) if kind == "datasets" else _TABLES[kind](registry)
+    deliver(table, output)
+    if kind == "datasets" and not quiet:
+        options.note(f"absent: not in {data_folder(data_dir)}; 'bench show NAME' tells more")
     broken = [p.name for p in registry.plugins if p.error]
     if broken and kind != "plugins" and not quiet:
         options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")
@@ -94,26 +93,33 @@ def _learners(registry: Registry) -> Table:
     return Table("", (*columns, Column("what it is", fold=True)), rows)
 
 
-def _datasets(registry: Registry) -> Table:
+def _datasets(registry: Registry, data_dir: Path | None) -> Table:
     from bench_core.cli.tables import Column, Table
+    from bench_core.formats.source import DataFolder
 
+    source = DataFolder(data_dir)
     rows = [
-        (
-            name,
-            str(dataset.task),
-            str(dataset.folds),
-            f"generator for {dataset.stand_in_for}" if dataset.stand_in_for else _origin(dataset),
-            dataset.title,
-        )
+        (name, str(dataset.task), str(dataset.folds), _files(dataset, source), dataset.title)
         for name, dataset in sorted(registry.datasets.items())
     ]
+    styles = ["dim" if row[3] == ABSENT else "" for row in rows]
     columns = (Column("data set", style="bold"), Column("task"), Column("folds", right=True))
-    more = (Column("comes from", fold=True), Column("title", fold=True))
-    return Table("", (*columns, *more), rows)
+    more = (Column("files", fold=True), Column("title", fold=True))
+    return Table("", (*columns, *more), rows, styles)
 
 
-def _origin(dataset: Any) -> str:
-    return "your files" if dataset.files else "bundled or generated"
+def _files(dataset: Any, source: DataFolder) -> str:
+    """Whether it could be run now."""
+    from bench_core.formats.publisher import is_there
+
+    if dataset.stand_in_for:
+        return "generated"
+    if not dataset.files:
+        return "none needed"
+    try:
+        return PRESENT if is_there(dataset(), source) else ABSENT
+    except InputError:
+        return "twice there"
 
 
 def _suites(registry: Registry) -> Table:
@@ -197,7 +203,6 @@ def summary(thing: object) -> str:
 
 _TABLES: dict[str, Callable[[Registry], Table]] = {
     "learners": _learners,
-    "datasets": _datasets,
     "suites": _suites,
     "metrics": _metrics,
     "plugins": _plugins,

@@ -142,6 +142,15 @@ store_option = click.option(
     help="Where results are kept.",
 )
 
+data_dir_option = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="BENCH_DATA",
+    show_envvar=True,
+    metavar="FOLDER",
+    help="Where the files of data sets and datasets.toml lie.",
+)
+
 output_option = click.option(
     "-o",
     "--output",

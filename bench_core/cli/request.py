@@ -95,14 +95,7 @@ _OPTIONS = (
     click.option(
         "--strict-data", is_flag=True, help="Fail where real data is absent: run on no stand-in."
     ),
-    click.option(
-        "--data-dir",
-        type=click.Path(path_type=Path, file_okay=False),
-        envvar="BENCH_DATA",
-        show_envvar=True,
-        metavar="FOLDER",
-        help="Where publishers' files lie.",
-    ),
+    options.data_dir_option,
     options.store_option,
     click.option("--no-progress", is_flag=True, help="Show no progress bars or lines."),
 )

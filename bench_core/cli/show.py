@@ -33,14 +33,7 @@ Examples:
     type=click.Choice(["learner", "dataset", "suite", "metric"]),
     help="Which one is meant where several share the name.",
 )
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="BENCH_DATA",
-    show_envvar=True,
-    metavar="FOLDER",
-    help="Where to look for a publisher's files.",
-)
+@options.data_dir_option
 @options.output_option
 @options.common_options
 def command(
@@ -77,10 +70,9 @@ def _described(registry: Registry, name: str, kind: str | None, data_dir: Path |
     if not found and kind in (None, "metric") and "@" in name:
         found = [metric_text(registry, name)]
     if not found:
-        from bench_core.registry import unknown
-
         known = sorted({n for names, _ in asked.values() for n in names})
-        raise UsageError(unknown(kind or "name", name, known) + "; see 'bench list KIND'")
+        what = registry.unknown(kind or "name", name, known)
+        raise UsageError(f"{what}; see 'bench list KIND'")
     return found
 
 

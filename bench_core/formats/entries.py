@@ -41,6 +41,9 @@ _PATHS = ("file", "valid", "test", "costs")
 _TEXTS = ("title", *_PATHS, "format", "task", "label", "query")
 _KEYS = (*_TEXTS, "split", "folds", "index_base")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_OPTION = re.compile(
+    r"--(valid|test|label|query|split|task|index-base|costs)\b(?: (\d|COLUMN|binary|multiclass)\b)?"
+)
 MOST_FOLDS = 100
 
 
@@ -56,12 +59,22 @@ class Entry:
         try:
             return self.own.prepare(source, size, fold, seed)
         except InputError as error:  # it may be the table that is wrong, as in a column's name
-            raise InputError(f"{self.place}: {error}") from error
+            raise InputError(f"{self.place}: {_as_keys(str(error))}") from error
 
     @property
     def depends_on(self) -> tuple[str, ...]:
         """What changes the arrays."""
         return self.own.depends_on
+
+
+def _as_keys(message: str) -> str:
+    """What ``bench run`` calls options are keys here: ``--index-base 0`` is ``index_base = 0``."""
+
+    def key(option: re.Match[str]) -> str:
+        said = f"key '{option[1].replace('-', '_')}'"
+        return f"{said} = {option[2]}" if option[2] else said
+
+    return _OPTION.sub(key, message)
 
 
 def read_entries(path: Path) -> list[type[Any]]:

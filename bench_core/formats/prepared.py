@@ -98,7 +98,11 @@ def prepare(
     ``say`` is told in one line when work is done. Raises InputError for unusable files and for a
     cache folder that cannot be written.
     """
+    from bench_core.formats.publisher import remedy  # with all that downloads need
+
     source = source or DataFolder()
+    if isinstance(source, DataFolder):
+        source = DataFolder(source.folder, say, remedy(dataset))
     home = cache_folder(cache_dir) / "prepared"
     path = home / entry_name(dataset, size, fold, seed, source)
     if (splits := _whole(path)) is not None:
@@ -107,8 +111,7 @@ def prepare(
         if (splits := _whole(path)) is not None:  # another process made it meanwhile
             return Prepared(path, splits)
         say(f"preparing {dataset.name}")
-        heard = DataFolder(source.folder, say) if isinstance(source, DataFolder) else source
-        made = dataset.prepare(heard, size, fold, seed)
+        made = dataset.prepare(source, size, fold, seed)
         # preparing may have fetched a file, which changes the entry's name
         path = home / entry_name(dataset, size, fold, seed, source)
         _write(path, made)

@@ -10,18 +10,18 @@ A data set may say, as class variables,
     facts       what is known of the whole set (``Facts``); or a method ``faults(source)`` that
                 tells what is wrong with the files, where preparing them all takes long
 
-Files land in ``FOLDER/HOME``. They are put together in a temporary folder beside it, read by the
-data set's own loader, compared with its facts, and only then moved.
+Files land in ``FOLDER/HOME``. They are put together in a hidden folder beside it, by one process at
+a time, read by the data set's own loader, compared with its facts, and only then moved.
 """
 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench_core.errors import InputError, UsageError
 from bench_core.formats.archives import unpack
@@ -29,8 +29,11 @@ from bench_core.formats.download import Download, Progress, check_file, fetch
 from bench_core.formats.facts import Facts
 from bench_core.formats.source import DataFolder
 from bench_core.protocols import Dataset, Source
+from bench_core.shared import locked
 
 Say = Callable[[str], None]
+WORK = ".fetching"
+"""The hidden folder of what is not finished."""
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
@@ -70,6 +73,15 @@ class Publisher:
         return f"get {', '.join(self.files)}{where} and say 'bench data import {self.name} FOLDER'"
 
 
+def remedy(dataset: Any) -> str:
+    """What to do about a file that is not there, as a part of a message."""
+    if getattr(dataset, "downloads", ()):
+        return f"say 'bench data fetch {dataset.name}'"
+    if getattr(dataset, "homepage", ""):
+        return f"put it there ('bench show {dataset.name}' says where it comes from)"
+    return "put it there"
+
+
 def is_there(dataset: Dataset, source: Source) -> bool:
     """Whether the loader finds what it needs.
 
@@ -92,7 +104,7 @@ def fetch_dataset(
     publisher = Publisher.of(dataset)
     if not publisher.downloads:
         raise UsageError(_nothing_to_fetch(publisher))
-    transfers = source.folder / ".fetching" / publisher.home
+    transfers = source.folder / WORK / publisher.home
     with _staged(publisher, source) as stage:
         for download in publisher.downloads:
             say(f"fetching {download.url}")
@@ -207,18 +219,23 @@ def _staged(publisher: Publisher, source: DataFolder) -> Iterator[Path]:
                 f"{source.find(name)}: already there; remove it first, or say "
                 f"'bench data verify {publisher.name}'"
             )
-    try:
-        source.folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=f".{publisher.name}-", dir=source.folder))
-    except OSError as error:
-        raise InputError(
-            f"{source.folder}: cannot be written ({error.strerror}); name another with --data-dir"
-        ) from error
-    try:
-        yield stage
-        _land(stage / publisher.home, home)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+    stage = source.folder / WORK / f"{publisher.home}.new"
+    with ExitStack() as held:
+        try:
+            stage.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(stage.with_suffix(".lock")))
+            shutil.rmtree(stage, ignore_errors=True)  # of a process that was killed
+            stage.mkdir()
+        except OSError as error:
+            raise InputError(
+                f"{source.folder}: cannot be written ({error.strerror}); "
+                "name another with --data-dir"
+            ) from error
+        try:
+            yield stage
+            _land(stage / publisher.home, home)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
 
 
 def _land(stage: Path, home: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench_core.errors import InputError
 
-PREFIXES = ("", "*/", "*/*/")
+DEPTH = 2  # levels of subfolders that are looked into
 
 
 def data_folder(folder: str | Path | None = None) -> Path:
@@ -22,16 +22,21 @@ def data_folder(folder: str | Path | None = None) -> Path:
 
 
 class DataFolder:
-    """A ``Source``: looks in a folder and up to two levels of its subfolders.
+    """A ``Source``: looks in a folder and up to two levels of its subfolders, but hidden ones.
 
-    ``say`` is told how far long work on its files is.
+    ``say`` is told how far long work on its files is; ``remedy`` is what to do about a file that is
+    not there.
     """
 
     def __init__(
-        self, folder: str | Path | None = None, say: Callable[[str], None] = lambda message: None
+        self,
+        folder: str | Path | None = None,
+        say: Callable[[str], None] = lambda message: None,
+        remedy: str = "put it there",
     ) -> None:
         self.folder = data_folder(folder)
         self.say = say
+        self.remedy = remedy
 
     def find_folder(self, name: str) -> Path:
         """The one folder of this path: absolute, in the current folder, or else in this one.
@@ -41,9 +46,8 @@ class DataFolder:
         here = Path(name).expanduser()
         if here.is_dir():
             return here.resolve()
-        within = () if here.is_absolute() else PREFIXES
-        found = sorted({p.resolve() for x in within for p in self.folder.glob(x + name)})
-        folders = [p for p in found if p.is_dir()]
+        within = () if here.is_absolute() else self._folders()
+        folders = sorted({(p / name).resolve() for p in within if (p / name).is_dir()})
         if len(folders) > 1:
             raise InputError(
                 f"{folders[0]} and {folders[1]} both match {name}: keep one, or give its whole path"
@@ -68,7 +72,7 @@ class DataFolder:
             )
         if not found:
             raise InputError(
-                f"{self.folder}: no file {_either(names)}; put it there, "
+                f"{self.folder}: no file {_either(names)}; {self.remedy}, "
                 "or name the folder that has it with --data-dir or BENCH_DATA"
             )
         return found[0]
@@ -86,9 +90,27 @@ class DataFolder:
             yield from (p for p in [Path(name)] if p.is_file())
             return
         plain = name.removesuffix(".gz")
-        for spelling in (plain, f"{plain}.gz"):
-            for prefix in PREFIXES:
-                yield from (p for p in self.folder.glob(f"{prefix}{spelling}") if p.is_file())
+        for folder in self._folders():
+            for spelling in (plain, f"{plain}.gz"):
+                if (folder / spelling).is_file():
+                    yield folder / spelling
+
+    def _folders(self) -> list[Path]:
+        """Where to look. Hidden folders hold what is not finished."""
+        found = level = [self.folder]
+        for _ in range(DEPTH):
+            level = [inner for folder in level for inner in _subfolders(folder)]
+            found = [*found, *level]
+        return found
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            seen = [e for e in entries if not e.name.startswith(".") and e.is_dir()]
+    except OSError:  # not there, or not ours to read
+        return []
+    return sorted(Path(e) for e in seen if os.access(e, os.X_OK))
 
 
 def _either(names: tuple[str, ...]) -> str:

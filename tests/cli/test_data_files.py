@@ -191,3 +191,44 @@ def test_absent_files_say_how_to_get_them(data: Pairs) -> None:
     assert ended.status == 2
     assert "no file train.csv" in ended.err
     assert "https://pairs.example" in ended.err
+
+
+def test_what_fails_does_not_keep_the_others_from_being_fetched(data: Pairs) -> None:
+    ended = data("fetch", "licensed-pairs", "bundled-pairs", "pairs")
+    assert ended.status == 2
+    errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert [line.split(":")[1].strip() for line in errors] == ["licensed-pairs", "bundled-pairs"]
+    assert kept() == ["pairs/test.csv", "pairs/train.csv"]
+
+
+def test_verifying_goes_on_after_a_fault(data: Pairs) -> None:
+    data("fetch", "pairs")
+    ended = data("verify", "bundled-pairs", "pairs")
+    assert ended.status == 2
+    assert "error: bundled-pairs: needs no files" in ended.err
+    assert "as expected" in ended.out
+
+
+def test_verifying_nothing_says_so(data: Pairs, elsewhere: Path) -> None:
+    ended = data("verify", "all")
+    assert (ended.status, ended.out) == (0, "")
+    assert f"nothing to verify in {elsewhere / 'data'}" in ended.err
+
+
+def test_what_a_killed_process_left_is_no_data_and_goes_away(data: Pairs) -> None:
+    left = Path("data/.fetching/pairs.new/pairs")
+    left.mkdir(parents=True)
+    for name in ("train.csv", "test.csv", "more.csv"):
+        (left / name).write_bytes(TRAIN)
+    assert "no file train.csv" in data("verify", "pairs").err
+    assert data("fetch", "pairs").status == 0
+    assert kept() == ["pairs/test.csv", "pairs/train.csv"]
+
+
+def test_without_a_terminal_a_long_transfer_tells_how_far_it_is(
+    data: Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_core.cli.counting.LINE_EVERY", 0.0)
+    size = f"{len(archive()) / (1 << 20):.1f}"
+    assert f"{size} of {size} MiB" in data("fetch", "pairs").err
+    assert "MiB" not in data("fetch", "pairs", "--again", "-q").err

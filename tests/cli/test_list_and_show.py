@@ -95,6 +95,54 @@ def test_show_tells_which_files_of_a_data_set_are_there(bench: Run, tmp_path: Pa
     assert ("bench data fetch letters" in shown, "bench data fetch letters" in missing) == (0, 1)
 
 
+def test_data_sets_are_listed_with_whether_their_files_are_there(
+    bench: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "letter-recognition.data").write_text("")
+    (tmp_path / "covtype.data").write_text("")
+    (tmp_path / "again").mkdir()
+    (tmp_path / "again" / "covtype.data.gz").write_text("")
+    ended = bench("list", "datasets", "--data-dir", str(tmp_path))
+    lines = [re.split(r"  +", line) for line in ended.out.splitlines()]
+    found = {line[0]: line[3] for line in lines}
+    names = ("data set", "letters", "pima", "digits", "yahoo-sim", "forest")
+    assert [found[name] for name in names] == [
+        "files", "present", "absent", "none needed", "generated", "twice there",
+    ]  # fmt: skip
+    assert str(tmp_path) in ended.err
+    assert bench("list", "datasets", "--quiet").err == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--data", "clicks"),
+        ("show", "clicks"),
+        ("data", "verify", "clicks"),
+        ("data", "import", "clicks", "."),
+    ],
+)
+def test_an_unknown_data_set_names_the_file_that_could_not_be_read(
+    bench: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "datasets.toml").write_text("[clicks")
+    ended = bench(*words, "--data-dir", ".", "--quiet")
+    assert ended.status == 2
+    assert "unknown" in ended.err
+    assert "'clicks'" in ended.err
+    assert "datasets.toml: not a TOML file" in ended.err
+    assert "breast-cancer" not in ended.err  # no list of all names drowns it
+
+
+def test_absent_files_of_a_data_set_name_the_command_that_gets_them(
+    bench: Run, tmp_path: Path
+) -> None:
+    said = bench("run", "--data", "letters", "--data-dir", ".").err
+    assert "no file letter-recognition.data; say 'bench data fetch letters', or name" in said
+    assert "'bench show pima' says where" in bench("run", "--data", "pima", "--data-dir", ".").err
+    assert "bench data fetch letters" in bench("run", "--suite", "letters", "--data-dir", ".").err
+
+
 def test_show_says_how_to_get_files_that_only_a_person_can_get(bench: Run, tmp_path: Path) -> None:
     shown = bench("show", "yahoo", "--data-dir", str(tmp_path), "--kind", "dataset").out
     assert "fetch" not in shown

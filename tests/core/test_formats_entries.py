@@ -109,7 +109,10 @@ def test_a_registered_table_is_a_data_set_like_any_other(folder: Path) -> None:
         (TABLE + "index_base = 2", "key 'index_base': a whole number 0 to 1"),
         (TABLE.replace("csv", "xls"), "key 'format': one of svmlight, csv, parquet"),
         ("file = 3", "key 'file': text is wanted, not 3"),
-        (TABLE.replace("bought", "sold"), "all.txt, line 1: --label: unknown column 'sold'"),
+        (TABLE.replace("bought", "sold"), "all.txt, line 1: key 'label': unknown column 'sold'"),
+        (TABLE + 'query = "who"', "line 1: key 'query': unknown column 'who'"),
+        (TABLE.replace("binary", "ranking"), "all.txt.query, or key 'query' = COLUMN"),
+        (TABLE.replace('"csv"', '"svmlight"'), "all.txt: key 'label' bought names"),
         (TABLE.replace("all", "some"), "some.txt: no such file"),
     ],
 )
@@ -140,3 +143,12 @@ def test_an_unusable_file_is_a_warning_and_stops_no_other_data(folder: Path) -> 
         on_event=lambda event: said.append(event.message) if event.warning else None,
     )
     assert any("[letters] has the name of another data set" in line for line in said)
+
+
+def test_an_option_of_the_command_is_called_by_its_key(folder: Path) -> None:
+    (folder / "all.txt").write_text("0 0:1\n1 0:2\n" * 20)
+    with pytest.raises(InputError, match=r"say key 'index_base' = 0 if"):
+        entry(folder, 'file = "all.txt"\nformat = "svmlight"\ntask = "binary"')
+    (folder / "all.txt").write_text("a,label\n1,0\n2,1\n")
+    with pytest.raises(InputError, match=r"give key 'valid' and key 'test', or a key 'split' col"):
+        entry(folder, 'file = "all.txt"\nformat = "csv"\ntask = "binary"')

@@ -28,6 +28,37 @@ def test_a_file_is_found_packed_or_not_and_in_subfolders(place: str, tmp_path: P
     assert source.has("a.data")
 
 
+@pytest.mark.parametrize("name", ["a[1].data", "a*.data", "[b]/a?.data"])
+def test_a_name_is_taken_as_it_is(name: str, tmp_path: Path) -> None:
+    put(tmp_path, "set/a1.data", "set/ax.data", "b/ax.data")
+    source = DataFolder(tmp_path)
+    assert not source.has(name)
+    with pytest.raises(InputError, match="no such folder"):
+        source.find_folder("s*")
+    put(tmp_path, f"set/{name}")
+    assert source.find(name) == tmp_path / "set" / name
+
+
+def test_hidden_folders_hold_nothing_finished(tmp_path: Path) -> None:
+    put(tmp_path, ".fetching/a.data", "set/.new/a.data")
+    assert not DataFolder(tmp_path).has("a.data")
+    assert DataFolder(tmp_path / ".fetching").has("a.data")
+
+
+def test_a_folder_may_be_absolute_here_or_where_data_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "data/deep/er/photos/a", "here/others/b")
+    monkeypatch.chdir(tmp_path / "here")
+    source = DataFolder(tmp_path / "data")
+    assert source.find_folder("photos") == tmp_path / "data" / "deep" / "er" / "photos"
+    assert source.find_folder("others") == tmp_path / "here" / "others"
+    assert source.find_folder(str(tmp_path / "data")) == tmp_path / "data"
+    put(tmp_path, "data/photos/c")
+    with pytest.raises(InputError, match="both match photos"):
+        source.find_folder("photos")
+
+
 def test_a_relative_path_is_part_of_the_name(tmp_path: Path) -> None:
     put(tmp_path, "Fold1/train.txt", "Fold2/train.txt")
     assert DataFolder(tmp_path).find("Fold2/train.txt") == tmp_path / "Fold2" / "train.txt"

@@ -26,7 +26,7 @@ class Multiscale:
 
     name: ClassVar[str] = "multiscale"
     task: ClassVar[Task] = Task.BINARY
-    title: ClassVar[str] = "Pixels under an image pyramid, where a split costs what its scale costs"
+    title: ClassVar[str] = "Pixels under an image pyramid (generated frames, or your own)"
     folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = ()
     stand_in_for: ClassVar[str] = "fly frames (CEGB, section 5.2)"
