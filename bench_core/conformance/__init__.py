@@ -31,9 +31,15 @@ Check = Callable[[Any, Splits], None]
 
 
 def cases(learner: Any, tasks: Iterable[Task] | None = None) -> list[tuple[Check, Splits]]:
-    """Every promise on a small task of each kind that the learner does (or of ``tasks``)."""
-    chosen = sorted(learner.tasks) if tasks is None else list(tasks)
+    """Every promise on a small task of each kind that the learner, and all that it stands on, do
+    (or of ``tasks``)."""
+    chosen = sorted(_done(learner)) if tasks is None else list(tasks)
     return [(check, task_splits(Task(task))) for task in chosen for check in CHECKS]
+
+
+def _done(learner: Any) -> frozenset[Task]:
+    below: tuple[Any, ...] = getattr(learner, "needs", tuple)()
+    return frozenset(learner.tasks).intersection(*map(_done, below))
 
 
 def check_learner(learner: Any, tasks: Iterable[Task] | None = None) -> None:

@@ -21,6 +21,14 @@ def test_an_honest_learner_keeps_every_promise(check: Any, splits: Splits) -> No
     check(GOOD, splits)
 
 
+def test_tasks_are_those_that_all_it_stands_on_do_too() -> None:
+    @dataclass(frozen=True)
+    class Everything(toys.Stacked):
+        tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+
+    assert {splits.task for _, splits in cases(Everything())} == toys.Prefix.tasks
+
+
 @pytest.mark.parametrize("check", checks.CHECKS)
 def test_every_check_says_what_it_promises(check: Any) -> None:
     assert check.__doc__

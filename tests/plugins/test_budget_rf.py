@@ -16,7 +16,7 @@ from boosted_cases import COST, examples, fit, mean_cost, path, prices
 from fakes import FakeContext
 from real_cases import letters, thyroid
 
-from bench_core import Examples, Prices, Task, price_list
+from bench_core import Examples, InputError, Prices, Task, price_list
 from bench_core.conformance import check_learner
 
 TASKS = (Task.BINARY, Task.MULTICLASS, Task.RANKING)
@@ -204,6 +204,14 @@ def test_a_single_label_gives_the_constant(task: Task, label: float) -> None:
         assert np.all(last.scores.argmax(axis=1) == label)
     else:
         assert np.all((last.scores > 0) == bool(label))
+
+
+@pytest.mark.parametrize("label", [-1.0, 3.0])
+def test_labels_that_are_no_classes_are_one_clear_line(label: float) -> None:
+    train = examples(Task.MULTICLASS)
+    wrong = replace(train, y=np.where(np.arange(300) == 7, label, train.y))
+    with pytest.raises(InputError, match=r"budget-rf: training labels must be classes 0 to 2$"):
+        fit(BudgetRF(trees=2), wrong, Task.MULTICLASS)
 
 
 def test_for_ranking_grades_from_the_relevant_one_on_are_one_class() -> None:

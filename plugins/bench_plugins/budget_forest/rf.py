@@ -71,9 +71,12 @@ class BudgetRF:
         """Grow trees on bootstrap samples of ``train``; ``valid`` is read for ``budget`` only."""
         if len(train) == 0:
             raise InputError(f"{self.name}: there are no training rows")
+        classes = max(context.classes, 2)
         label = class_labels(train.y, context.task, self.relevant_grade)
+        if label.min() < 0 or label.max() >= classes:  # compiled code counts by label, unchecked
+            raise InputError(f"{self.name}: training labels must be classes 0 to {classes - 1}")
         bins, codes = binned(train, self.max_bins, context)
-        grower = _Grower(self, bins, codes, label, max(context.classes, 2), prices)
+        grower = _Grower(self, bins, codes, label, classes, prices)
         spending = _Spending(valid, prices, self.budget, context.threads)
         kept: list[Forest] = []
         for tree in _grown(grower, train, self.trees, context):

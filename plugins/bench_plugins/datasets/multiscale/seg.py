@@ -32,6 +32,7 @@ class Seg:
     name: ClassVar[str] = "seg"
     higher_is_better: ClassVar[bool] = True
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+    pictures: ClassVar[bool] = True
 
     def values(
         self,
