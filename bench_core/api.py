@@ -98,11 +98,16 @@ def _asked(request: RunRequest | None, options: Mapping[str, Any]) -> RunRequest
             raise UsageError(unknown("option", name, known))
         if name in _LISTS and value is not None:
             single = isinstance(value, str | int) or not isinstance(value, Iterable)
-            value = (value,) if single else tuple(value)
+            value = tuple(map(_plain, (value,) if single else value))
         elif isinstance(value, Path):
             value = str(value)
         given[name] = value
     return replace(request or RunRequest(), **given)
+
+
+def _plain(value: Any) -> Any:
+    """numpy's whole numbers as Python's, everything else as it is."""
+    return value.__index__() if hasattr(value, "__index__") else value
 
 
 def _registry(request: RunRequest, tell: OnEvent) -> Registry:

@@ -1,5 +1,10 @@
 """Errors that a user can mend: one line saying what, where and what to do."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class BenchError(Exception):
     """Base of every error the command line shows as one line, with exit status 2."""
@@ -11,3 +16,12 @@ class InputError(BenchError):
 
 class UsageError(BenchError):
     """An unknown name, a wrong parameter or a contradiction between options."""
+
+
+@contextmanager
+def blaming(place: str) -> Iterator[None]:
+    """Begin the messages of errors with a place."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from error

@@ -1,6 +1,6 @@
 """Hyper-parameters: the fields of a learner's (or data set's) frozen dataclass.
 
-Values come from suite tables and from ``--set miser.trees=300``. A list is a grid; for a tuple
+Values come from suite tables and from ``--set`` (``settings.py``). A list is a grid; for a tuple
 field a list of lists is. A field that holds another learner takes a registered name or a table
 (``{learner = "gbrt", trees = 40}``; without ``learner`` the table changes the field's default).
 Types are strict, except that whole numbers are accepted for floats.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import tomllib
 import typing
 from collections.abc import Mapping
 from enum import Enum
@@ -310,49 +309,6 @@ def _kind(annotation: Any) -> str:
     if _learner_type(annotation) is not None:
         return str(getattr(annotation, "name", "learner"))
     return str(getattr(annotation, "__name__", annotation))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Setting:
-    """``--set owner.path=value`` taken apart."""
-
-    owner: str
-    path: tuple[str, ...]
-    value: Any
-    text: str
-
-
-def parse_setting(text: str) -> Setting:
-    """Read ``miser.trees=300``: the value is a TOML literal, a bare word is a string."""
-    name, equals, value = text.partition("=")
-    owner, *path = [part.strip() for part in name.split(".")]
-    if not equals or not owner or not path or not all(path):
-        raise UsageError(f"--set {text}: write it as LEARNER.PARAMETER=VALUE, as miser.trees=300")
-    return Setting(owner, tuple(path), _literal(value.strip()), text)
-
-
-def _literal(text: str) -> Any:
-    try:
-        read = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
-    return read["value"] if set(read) == {"value"} else text
-
-
-def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """A copy of a table in which the value at a (nested) path is replaced."""
-    key, *rest = path
-    if not rest:
-        return {**table, key: value}
-    inner = table.get(key, {})
-    if isinstance(inner, str):
-        inner = {"learner": inner}
-    if isinstance(inner, list):  # a grid of learners: the setting holds for each
-        changed: Any = [with_setting({key: one}, path, value)[key] for one in inner]
-        return {**table, key: changed}
-    if not isinstance(inner, Mapping):
-        raise UsageError(f"parameter {key!r} holds no learner, so {'.'.join(rest)} means nothing")
-    return {**table, key: with_setting(inner, tuple(rest), value)}
 
 
 def as_json(instance: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,13 @@ from bench_core.data import Task
 from bench_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from bench_core.trial import FitSpec, TrialSpec
+    from bench_core.specs import FitSpec, TrialSpec
 
 MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
+
+Tell = Callable[[str, bool], None]
+"""Takes one line for the user, and whether it is a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,16 @@ class Plan:
     absent: tuple[str, ...] = ()  # data sets of the suite whose files are not there
 
 
+def without_repeats(request: RunRequest) -> RunRequest:
+    """The same request; what it names twice is meant once."""
+    distinct: dict[str, Any] = {
+        name: tuple(dict.fromkeys(given))
+        for name in ("data", "seeds", "folds")
+        if (given := getattr(request, name))
+    }
+    return replace(request, **distinct)
+
+
 def check_request(request: RunRequest) -> None:
     """Refuse values that no data is needed to refuse."""
     from bench_core.registry import unknown
@@ -129,12 +142,13 @@ def check_request(request: RunRequest) -> None:
         what = unknown("profile", request.profile, ("quick", "standard", "paper"))
         raise UsageError(f"--profile: {what}")
     for name in ("workers", "threads", "timeout", "memory"):
-        if getattr(request, name) < 0:
-            raise UsageError(f"--{name} must be >= 0")
+        value = getattr(request, name)
+        if not isinstance(value, int | float) or not value >= 0:
+            raise UsageError(f"--{name} must be a number >= 0, not {value!r}")
     for name in ("seeds", "folds"):
         for number in getattr(request, name) or ():
-            if not 0 <= number <= MOST_SEED:
-                raise UsageError(f"--{name}: {number} is not a number from 0 to {MOST_SEED}")
+            if not isinstance(number, int) or not 0 <= number <= MOST_SEED:
+                raise UsageError(f"--{name}: {number} is not a whole number from 0 to {MOST_SEED}")
     if request.index_base not in (0, 1):
         raise UsageError("--index-base is 0 or 1")
 

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from statistics import median
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from bench_core.data import Splits, Task
+from bench_core.choosing_datasets import ChosenDataset, check_fold, choose_datasets
+from bench_core.choosing_learners import ChosenLearner, choose_learners, lone_blind, role
+from bench_core.choosing_metrics import check_metrics, choose_metrics
+from bench_core.data import Splits
 from bench_core.errors import UsageError
-from bench_core.plan import DatasetUse, Plan, RunRequest, check_request, cores_for
+from bench_core.formats.costfiles import prices_to_json, with_costs
+from bench_core.formats.prepared import prepare
+from bench_core.formats.source import DataFolder
+from bench_core.keys import digest
+from bench_core.plan import (
+    DatasetUse,
+    Plan,
+    RunRequest,
+    Tell,
+    check_request,
+    cores_for,
+    without_repeats,
+)
+from bench_core.remaining import estimated_seconds, trials_left
+from bench_core.settings import check_owners, read_settings
+from bench_core.specifying import Ground, Specifications
+from bench_core.states import state_path
+from bench_core.store import Store, check_store, states_folder, store_path
+from bench_core.suites import find_suite
 
 if TYPE_CHECKING:
-    from bench_core.choices import ChosenDataset, ChosenLearner
-    from bench_core.protocols import Metric
+    from bench_core.protocols import Source
     from bench_core.registry import Registry
-    from bench_core.store import Store
     from bench_core.suites import Profile, Suite
-    from bench_core.trial import FitSpec, TrialSpec
-
-CHEAP_TRAINING_ROWS = 50_000
-"""Up to so many training rows the reference learner is scored on them too."""
-
-Tell = Callable[[str, bool], None]
-"""Takes one line for the user, and whether it is a warning."""
 
 
 def make_plan(
@@ -38,7 +49,7 @@ def make_plan(
     ``say`` hears what is being prepared. Raises InputError and UsageError; writes nothing to the
     store.
     """
-    return _Planner(request, registry, tell, say).plan()
+    return _Planner(without_repeats(request), registry, tell, say).plan()
 
 
 @dataclass(slots=True, eq=False)
@@ -47,61 +58,54 @@ class _Planner:
     registry: Registry
     tell: Tell
     say: Callable[[str, str], None]
+    suite: Suite | None = None
+    profile: Profile | None = None
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     uses: list[DatasetUse] = field(default_factory=list)
-    fits: dict[str, FitSpec] = field(default_factory=dict)
-    trials: dict[str, TrialSpec] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
-    suite: Suite | None = None
-    reference: str = ""
-    rungs: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
 
     def plan(self) -> Plan:
-        from bench_core.choices import (
-            check_owners,
-            choose_datasets,
-            choose_learners,
-            lone_blind,
-            read_settings,
-            role,
-        )
-        from bench_core.formats.source import DataFolder
-        from bench_core.store import check_store, store_path
-        from bench_core.suites import find_suite
-
-        request = self.request
+        request, registry = self.request, self.registry
         check_request(request)
         check_store(store_path(request.store))
-        self.suite = find_suite(request.suite, self.registry) if request.suite else None
-        profile = self.suite.profile(request.profile) if self.suite else None
-        settings = read_settings(request, self.registry)
-        learners = choose_learners(request, self.suite, profile, self.registry, settings, self.note)
-        self.reference = self.suite.reference if self.suite else lone_blind(learners)
-        self.rungs = tuple(c.name for c in learners if role(c.cls) == "rung")
+        if request.suite:
+            self.suite = find_suite(request.suite, registry)
+            self.profile = self.suite.profile(request.profile)
+        settings = read_settings(request, registry)
+
+        def learners_on(dataset: str = "") -> list[ChosenLearner]:
+            return choose_learners(
+                request, self.suite, self.profile, registry, settings, self.note, dataset
+            )
+
+        learners = learners_on()
         source = DataFolder(request.data_dir or None)
-        datasets, self.absent = choose_datasets(
-            request, self.suite, self.registry, source, settings, self.note
+        datasets, absent = choose_datasets(
+            request, self.suite, registry, source, settings, self.note
         )
-        check_owners(settings, learners, datasets)
-        self.known_metrics()
+        names = [name for d in datasets for name in (d.replaces, d.dataset.name)]
+        check_owners(settings, [learner.name for learner in learners], names)
+        check_metrics(request, self.suite, registry)
         if request.costs and len(datasets) > 1:
-            names = ", ".join(d.label for d in datasets)
-            raise UsageError(f"--costs holds for one data set, not for {names}: choose by --data")
+            labels = ", ".join(d.label for d in datasets)
+            raise UsageError(f"--costs holds for one data set, not for {labels}: choose by --data")
+        specs = Specifications(
+            request,
+            registry,
+            states=str(states_folder(store_path(request.store)).absolute()),
+            accounting=self.suite.accounting if self.suite else "path",
+            reference=self.suite.reference if self.suite else lone_blind(learners),
+        )
         for chosen in datasets:
-            here = learners
-            if self.suite and (name := chosen.replaces or chosen.dataset.name) in self.suite.on:
-                here = choose_learners(
-                    request, self.suite, profile, self.registry, settings, self.note, name
-                )
-            for fold in self.folds(profile, chosen.dataset):
-                for seed in self.seeds(profile):
-                    self.dataset(chosen, fold, seed, profile, source, here)
-        if len(self.skipped) == len(self.trials):
-            reasons = sorted(set(self.skipped.values())) or ["no learner suits the data"]
+            name = chosen.replaces or chosen.dataset.name
+            here = learners_on(name) if self.suite and name in self.suite.on else learners
+            for fold, seed in product(self.folds(chosen.dataset), self.seeds()):
+                self.dataset(chosen, fold, seed, source, here, specs)
+        if len(specs.skipped) == len(specs.trials):
+            reasons = sorted(set(specs.skipped.values())) or ["no learner suits the data"]
             raise UsageError(f"nothing to run: {'; '.join(reasons)}")
-        return self.finish(profile)
+        rungs = tuple(learner.name for learner in learners if role(learner.cls) == "rung")
+        return self.finish(specs, rungs, absent)
 
     def note(self, line: str, warning: bool = False) -> None:
         """Tell the user, once; remarks on what is sound wait until all of it is."""
@@ -111,13 +115,13 @@ class _Planner:
             if warning:
                 self.tell(line, True)
 
-    def seeds(self, profile: Profile | None) -> tuple[int, ...]:
-        return self.request.seeds or (profile.seeds if profile else (0,))
+    def seeds(self) -> tuple[int, ...]:
+        return self.request.seeds or (self.profile.seeds if self.profile else (0,))
 
-    def folds(self, profile: Profile | None, dataset: Any) -> tuple[int, ...]:
+    def folds(self, dataset: Any) -> tuple[int, ...]:
         """Those asked for, or those of the suite's that the data set has."""
         count = getattr(dataset, "folds", 1)
-        wanted = profile.folds if profile else (0,)
+        wanted = self.profile.folds if self.profile else (0,)
         return self.request.folds or tuple(f for f in wanted if f < count) or wanted
 
     def dataset(
@@ -125,18 +129,14 @@ class _Planner:
         chosen: ChosenDataset,
         fold: int,
         seed: int,
-        profile: Profile | None,
-        source: Any,
+        source: Source,
         learners: Sequence[ChosenLearner],
+        specs: Specifications,
     ) -> None:
-        """Prepare one fold of a data set and plan all learners on it."""
-        from bench_core.choices import check_folds
-        from bench_core.formats.costfiles import prices_to_json, with_costs
-        from bench_core.formats.prepared import prepare
-
+        """Prepare one fold of a data set and specify all learners on it."""
         request, label = self.request, chosen.label
-        check_folds(chosen.dataset, label, [fold])
-        size = profile.size if profile else request.profile or "quick"
+        check_fold(chosen.dataset, label, fold)
+        size = self.profile.size if self.profile else request.profile or "quick"
         prepared = prepare(
             chosen.dataset, size, fold, seed, source, say=lambda line: self.say(label, line)
         )
@@ -146,234 +146,74 @@ class _Planner:
             prices = prices_to_json(splits.prices)
         for line in splits.notes:
             self.note(f"{label}: {line}")
-        metrics = self.metrics(splits.task, label)
+        metrics = choose_metrics(request, self.suite, self.registry, splits, label, self.note)
         use = _use(chosen, splits, fold, seed, size, [m.name for m in metrics])
         self.uses.append(use)
-        on = _Ground(use, splits, str(prepared.path), prices)
+        first = self.uses[0]
+        same = (fold, seed) == (first.fold, first.seed)
+        suffix = "" if same else f", fold {fold}, seed {seed}"
         for learner in learners:
-            self.learner(learner, on)
-
-    def known_metrics(self) -> None:
-        """Refuse a misspelt metric before any data is read."""
-        from bench_core.choices import blaming
-
-        with blaming("--metric"):
-            for name in self.request.metrics:
-                self.registry.metric(name)
-        if self.suite:
-            with blaming(f"{self.suite.place}, key 'metrics'"):
-                for name in self.suite.metrics:
-                    self.registry.metric(name)
-
-    def metrics(self, task: Task, label: str) -> list[Metric]:
-        from bench_core.metrics import default_metric
-
-        asked = self.request.metrics
-        if asked:
-            found = [self.registry.metric(name) for name in asked]
-            for metric in found:
-                if task not in metric.tasks:
-                    raise UsageError(
-                        f"--metric: metric {metric.name} does not judge {task} ({label}): take for "
-                        f"example {' or '.join(_USUAL[task])}; 'bench list metrics' has all"
-                    )
-            return found
-        listed = self.suite.metrics if self.suite else _USUAL[task]
-        found = [self.registry.metric(name) for name in listed]
-        fitting = [m for m in found if task in m.tasks]
-        if not fitting:
-            fitting = [default_metric(task)]
-            self.note(f"{label}: no metric of the suite judges {task}, so {fitting[0].name} does")
-        return fitting
-
-    def learner(self, chosen: ChosenLearner, on: _Ground) -> None:
-        """Plan all instances of one learner on one data set."""
-        task = Task(on.use.task)
-        reason = ""
-        if task not in chosen.cls.tasks:
-            does = ", ".join(sorted(chosen.cls.tasks))
-            reason = f"{chosen.name} does {does}, {on.use.name} is {task}"
-            if not chosen.named:
+            ground = Ground(use, splits, str(prepared.path), prices)
+            for reason in specs.add(learner, ground, suffix):
                 self.note(f"skipped: {reason}")
-                return
-        for instance in chosen.instances:
-            self.trial(chosen, instance, on, reason)
 
-    def trial(self, chosen: ChosenLearner, instance: Any, on: _Ground, reason: str) -> None:
-        from bench_core.choices import describe
-        from bench_core.keys import metric_key, score_key
-        from bench_core.parameters import as_json
-        from bench_core.trial import TrialSpec
-
-        use, request = on.use, self.request
-        varied = describe(instance, chosen.instances)
-        title = f"{chosen.name} {varied} on {use.name}".replace("  ", " ")
-        if (use.fold, use.seed) != (self.uses[0].fold, self.uses[0].seed):
-            title += f", fold {use.fold}, seed {use.seed}"
-        fit = self.fit(instance, on, title) if not reason else ""
-        if reason:
-            fit = self.fit_key(instance, [], on)
-        splits: tuple[str, ...] = ("valid", "test")
-        if chosen.name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
-            splits = ("train", *splits)
-        accounting = self.suite.accounting if self.suite else "path"
-        metrics = [metric_key(self.registry.metric(name)) for name in use.metrics]
-        key = score_key(fit, use.name, metrics, accounting, request.audit, splits)
-        if reason:
-            self.skipped[key] = reason
-        self.trials.setdefault(
-            key,
-            TrialSpec(
-                key=key,
-                title=title,
-                fit=fit,
-                learner=chosen.name,
-                learner_version=self.version(chosen.cls),
-                params=as_json(instance),
-                dataset=use.name,
-                fold=use.fold,
-                seed=use.seed,
-                fingerprint=use.fingerprint,
-                stand_in=use.stand_in,
-                task=use.task,
-                data=on.data,
-                states=str(self.states()),
-                metrics=use.metrics,
-                unit=use.unit,
-                accounting=accounting,
-                audit=request.audit,
-                splits=splits,
-                prices=on.prices,
-                plugins=request.plugins,
-            ),
-        )
-
-    def fit(self, instance: Any, on: _Ground, title: str) -> str:
-        """Plan a fit after those it stands on; its key."""
-        from bench_core.keys import canonical
-        from bench_core.references import encode
-        from bench_core.trial import FitSpec
-
-        if Task(on.use.task) not in type(instance).tasks:
-            raise UsageError(f"{title}: stands on {instance.name}, which does no {on.use.task}")
-        needs = {}
-        for need in instance.needs():
-            name = f"{need.name} for {title}"
-            needs[canonical(encode(need))] = self.fit(need, on, name)
-        key = self.fit_key(instance, list(needs.values()), on)
-        if key not in self.fits:
-            self.fits[key] = FitSpec(
-                key=key,
-                title=title,
-                learner=encode(instance),
-                learner_name=instance.name,
-                dataset=on.use.name,
-                data=on.data,
-                metric=on.use.metrics[0],
-                seed=on.use.seed,
-                states=str(self.states()),
-                needs=needs,
-                prices=on.prices,
-                plugins=self.request.plugins,
-            )
-        return key
-
-    def fit_key(self, instance: Any, needs: list[str], on: _Ground) -> str:
-        from bench_core.keys import fit_key, learner_key, metric_key, prices_key
-
-        learner = learner_key(instance, self.version(type(instance)))
-        data = {
-            "fingerprint": on.use.fingerprint,
-            "task": on.use.task,
-            "classes": on.use.classes,
-            "fold": on.use.fold,
-            "prices": prices_key(on.splits.prices),
-        }
-        metric = metric_key(self.registry.metric(on.use.metrics[0]))
-        return fit_key(learner, needs, data, metric, on.use.seed)
-
-    def version(self, cls: Any) -> str:
-        """The version of the distribution that registered a learner, or its own."""
-        plugin = self.registry.origin.get(("learner", cls.name), "")
-        if self.registry.learners.get(cls.name) is cls:
-            for info in self.registry.plugins:
-                if info.name == plugin and info.version:
-                    return info.version
-        return str(getattr(cls, "version", ""))
-
-    def states(self) -> Path:
-        from bench_core.store import states_folder, store_path
-
-        return states_folder(store_path(self.request.store)).absolute()
-
-    def finish(self, profile: Profile | None) -> Plan:
+    def finish(
+        self, specs: Specifications, rungs: tuple[str, ...], absent: tuple[str, ...]
+    ) -> Plan:
         """Put the plan together, with what the store already has."""
-        from bench_core.keys import digest
-        from bench_core.store import Store, check_store, store_path
-
-        request, suite = self.request, self.suite
-        names = list(dict.fromkeys(m for use in self.uses for m in use.metrics))
-        wanted = [*request.metrics] or (list(suite.metrics) if suite else names)
-        spelt = [self.registry.metric(name).name for name in wanted]
-        metrics = tuple(dict.fromkeys([*(m for m in spelt if m in names), *names]))
+        request, suite, fits, trials = self.request, self.suite, specs.fits, specs.trials
+        metrics = self.all_metrics()
         path = store_path(request.store)
         store = Store(path) if check_store(path) and not request.fresh else None
         finished, fitted = store.finished() if store else (frozenset(), frozenset())
-        workers, threads = cores_for(request, len(self.trials))
+        kept = (k for k in fitted & fits.keys() if state_path(specs.states, k).is_file())
         about = suite.name if suite else "+".join(dict.fromkeys(u.name for u in self.uses))
         size = self.uses[0].size
-        key = digest([about, size, self.reference, metrics, sorted(self.trials)])
+        key = digest([about, size, specs.reference, metrics, sorted(trials)])
         plan = Plan(
             run=f"{_slug(about)}-{size}-{key[:8]}",
             suite=suite.name if suite else "",
             title=suite.title if suite else "",
             profile=(request.profile or "quick") if suite else size,
-            reference=self.reference,
-            rungs=self.rungs,
-            absent=self.absent,
-            accounting=suite.accounting if suite else "path",
+            reference=specs.reference,
+            rungs=rungs,
+            absent=absent,
+            accounting=specs.accounting,
             metrics=metrics,
             higher_is_better={m: self.registry.metric(m).higher_is_better for m in metrics},
             datasets=tuple(self.uses),
-            fits=tuple(replace(fit, threads=threads) for fit in self.fits.values()),
-            trials=tuple(replace(trial, threads=threads) for trial in self.trials.values()),
+            fits=tuple(fits.values()),
+            trials=tuple(trials.values()),
             notes=tuple(self.notes),
             warnings=tuple(self.warnings),
-            finished=finished & self.trials.keys(),
-            finished_fits=frozenset(k for k in fitted & self.fits.keys() if self._kept(k)),
+            finished=finished & trials.keys(),
+            finished_fits=frozenset(kept),
             claims=suite.claims if suite else (),
             paper=suite.paper if suite else "",
-            skipped=tuple(self.skipped.items()),
-            workers=workers,
-            threads=threads,
+            skipped=tuple(specs.skipped.items()),
             executor=request.executor,
         )
         for line in self.notes:
             self.tell(line, False)
-        return replace(plan, seconds=_estimate(plan, store))
+        plan = _with_cores(plan, *cores_for(request, len(trials_left(plan))))
+        return replace(plan, seconds=estimated_seconds(plan, store.timings() if store else ()))
 
-    def _kept(self, fit: str) -> bool:
-        from bench_core.states import state_path
-
-        return state_path(self.states(), fit).is_file()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ground:
-    """One prepared fold of a data set."""
-
-    use: DatasetUse
-    splits: Splits
-    data: str
-    prices: Mapping[str, Any] | None
+    def all_metrics(self) -> tuple[str, ...]:
+        """The names of all metrics of the run, in the order in which they were asked for."""
+        used = [name for use in self.uses for name in use.metrics]
+        wanted = self.request.metrics or (self.suite.metrics if self.suite else ())
+        spelt = [self.registry.metric(name).name for name in wanted]
+        return tuple(dict.fromkeys([*(name for name in spelt if name in used), *used]))
 
 
-_USUAL = {
-    Task.RANKING: ("ndcg@5", "precision@5"),
-    Task.REGRESSION: ("mse",),
-    Task.BINARY: ("accuracy", "auc"),
-    Task.MULTICLASS: ("accuracy",),
-}
+def _with_cores(plan: Plan, workers: int, threads: int) -> Plan:
+    return replace(
+        plan,
+        workers=workers,
+        threads=threads,
+        fits=tuple(replace(fit, threads=threads) for fit in plan.fits),
+        trials=tuple(replace(trial, threads=threads) for trial in plan.trials),
+    )
 
 
 def _use(
@@ -408,26 +248,3 @@ def _use(
 
 def _slug(text: str) -> str:
     return "".join(c if c.isalnum() or c in "-+." else "_" for c in text)[:40]
-
-
-def _estimate(plan: Plan, store: Store | None) -> float | None:
-    """Seconds for the work left: medians of what like fits and trials took, None if unknown."""
-    timings = store.timings() if store else []
-    fits: dict[tuple[str, str], list[float]] = {}
-    scores: dict[tuple[str, str], list[float]] = {}
-    for t in timings:
-        fits.setdefault((t.dataset, t.learner), []).append(t.fit_seconds)
-        scores.setdefault((t.dataset, t.learner), []).append(t.score_seconds)
-    skipped = {key for key, _ in plan.skipped}
-    left = [t for t in plan.trials if t.key not in plan.finished and t.key not in skipped]
-    to_fit = {f.key: f for f in plan.fits if f.key not in plan.finished_fits}
-    total = 0.0
-    for place in [(f.dataset, f.learner_name) for f in to_fit.values()]:
-        if place not in fits:
-            return None
-        total += median(fits[place])
-    for place in [(t.dataset, t.learner) for t in left]:
-        if place not in scores:
-            return None
-        total += median(scores[place])
-    return total / plan.workers

@@ -170,7 +170,10 @@ class MetricValues:
 
 @runtime_checkable
 class Metric(Protocol):
-    """A metric is a value; ``name`` is its identity, column and command-line spelling."""
+    """A metric is a value; ``name`` is its identity, column and command-line spelling.
+
+    One that says ``pictures = True`` is asked only about data whose rows are pixels of frames.
+    """
 
     @property
     def name(self) -> str:

@@ -81,8 +81,9 @@ def carry_out(
     ``warm_up`` is given the names of the learners to be fitted: what is compiled once and for all
     must neither be paid by each worker nor count in a fit's seconds.
     """
-    from bench_core.execution.jobs import Outcome
-    from bench_core.trial import FitSpec, Status
+    from bench_core.execution.jobs import Job, Outcome
+    from bench_core.remaining import trials_skipped
+    from bench_core.specs import FitSpec, Status
 
     started = time.perf_counter()
 
@@ -97,12 +98,12 @@ def carry_out(
             writer.trial(spec, outcome)
 
     writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
-    jobs, skipped = _unfinished(plan)
+    jobs = _jobs(plan)
     there = (len(plan.finished), len(plan.trials))
     tell(Event("plan", plan.run, done=there[0], total=there[1], jobs_total=len(jobs)))
     try:
-        for job, reason in skipped:
-            keep(Outcome(job, Status.SKIPPED, reason))
+        for trial, reason in trials_skipped(plan):
+            keep(Outcome(Job("score", trial), Status.SKIPPED, reason))
         request = replace(request, executor=_executor_for(request, tell))
         if jobs:
             warm_up(job.spec.learner_name for job in jobs if isinstance(job.spec, FitSpec))
@@ -137,34 +138,16 @@ def _result(plan: Plan, path: Path, seconds: float, interrupted: bool) -> RunRes
     )
 
 
-def _unfinished(plan: Plan) -> tuple[list[Job], list[tuple[Job, str]]]:
-    """Jobs that are to be done, and trials that cannot be, with the reason."""
+def _jobs(plan: Plan) -> list[Job]:
+    """What is to be done of a plan, each job after those it needs."""
     from bench_core.execution.jobs import Job
+    from bench_core.remaining import fits_left, trials_left
 
-    reasons = dict(plan.skipped)
-    wanted = [t for t in plan.trials if t.key not in plan.finished]
-    to_score = [t for t in wanted if t.key not in reasons]
-    needed = _needed_fits(plan, {t.fit for t in to_score})
-    jobs = [
+    fits = [
         Job("fit", fit, tuple(f"fit:{key}" for key in fit.needs.values()))
-        for fit in plan.fits
-        if fit.key in needed
+        for fit in fits_left(plan)
     ]
-    jobs += [Job("score", trial, (f"fit:{trial.fit}",)) for trial in to_score]
-    return jobs, [(Job("score", t), reasons[t.key]) for t in wanted if t.key in reasons]
-
-
-def _needed_fits(plan: Plan, wanted: set[str]) -> set[str]:
-    """The fits to be done so that these are there."""
-    by_key = {fit.key: fit for fit in plan.fits}
-    todo: set[str] = set()
-    stack = list(wanted)
-    while stack:
-        key = stack.pop()
-        if key not in todo and key not in plan.finished_fits:
-            todo.add(key)
-            stack.extend(by_key[key].needs.values())
-    return todo
+    return fits + [Job("score", trial, (f"fit:{trial.fit}",)) for trial in trials_left(plan)]
 
 
 def carry_out_audit(
@@ -172,8 +155,8 @@ def carry_out_audit(
 ) -> RunResult:
     """Replay every query and point of a run's finished trials."""
     from bench_core.execution.jobs import Job, spec_from_json
+    from bench_core.specs import Status, TrialSpec
     from bench_core.store import states_folder
-    from bench_core.trial import Status, TrialSpec
 
     started = time.perf_counter()
     specs: list[TrialSpec] = [spec_from_json(TrialSpec, spec) for spec in store.specs(run)]

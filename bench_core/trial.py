@@ -7,179 +7,25 @@ blocks, meters, scores and audits. Both run in a worker process or in the caller
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench_core.context import Context, Progress
 from bench_core.data import Examples, Splits
-from bench_core.keys import canonical, packages_digest
-from bench_core.protocols import Array, Metric
-from bench_core.references import decode, encode
-from bench_core.shared import shared_arrays
+from bench_core.keys import canonical
+from bench_core.protocols import Metric
+from bench_core.references import decode
+from bench_core.specs import FitResult, FitSpec, StoredValues, TrialResult, TrialSpec
 from bench_core.states import load_model, save_model, state_path
 
 if TYPE_CHECKING:
     from bench_core.audit import Verdict
     from bench_core.scoring import Path as ScoredPath
-    from bench_core.scoring import PointRow, SplitScore
-
-Progress = Callable[[int, int], None]
-
-
-class Status(StrEnum):
-    """How a fit or trial ended. Only ``ok`` is final: the others are tried again."""
-
-    OK = "ok"
-    FAILED = "failed"
-    TIMEOUT = "timeout"
-    OUT_OF_MEMORY = "out-of-memory"
-    CRASHED = "crashed"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class FitSpec:
-    """Everything ``run_fit`` needs, as JSON values.
-
-    ``learner`` from ``references.encode``; ``needs`` maps the canonical JSON of an encoded
-    learner to its FitKey; ``data`` is the folder of the prepared data; ``prices`` replaces the
-    prepared prices where a cost file was given; ``states`` is the folder of fitted models.
-    """
-
-    key: str
-    title: str
-    learner: Mapping[str, Any]
-    learner_name: str
-    dataset: str
-    data: str
-    metric: str
-    seed: int
-    states: str
-    threads: int = 1
-    needs: Mapping[str, str] = field(default_factory=dict)
-    prices: Mapping[str, Any] | None = None
-    plugins: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TrialSpec:
-    """Everything ``run_trial`` needs, and what the export says about it."""
-
-    key: str
-    title: str
-    fit: str
-    learner: str
-    learner_version: str
-    params: Mapping[str, Any]
-    dataset: str
-    fold: int
-    seed: int
-    fingerprint: str
-    stand_in: bool
-    task: str
-    data: str
-    states: str
-    metrics: tuple[str, ...]
-    unit: str
-    accounting: str = "path"
-    audit: str = "sample"
-    splits: tuple[str, ...] = ("valid", "test")
-    threads: int = 1
-    prices: Mapping[str, Any] | None = None
-    plugins: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FitResult:
-    """What a fit cost: wall-clock seconds of ``fit`` alone, and the peak of resident memory."""
-
-    seconds: float
-    peak_rss_mb: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredValues:
-    """Values per unit of a split: see ``store.PointValues``. ``metric`` and ``cost`` are float32
-    (p, m) for the points ``points`` (p,)."""
-
-    split: str
-    points: tuple[int, ...]
-    metric: Array
-    cost: Array
-    weights: Array
-    rows: Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrialResult:
-    """The rows of a trial, values per unit on its validation frontier, and the audit.
-
-    ``predict_seconds`` leaves training rows out, which only the reference is scored on.
-    """
-
-    rows: tuple[PointRow, ...]
-    values: tuple[StoredValues, ...]
-    audit: str
-    audit_error: str
-    predict_seconds: float
-    peak_rss_mb: float
-
-
-@dataclass(slots=True)
-class Context:
-    """The ``FitContext`` of one fit."""
-
-    spec: FitSpec
-    splits: Splits
-    metric: Metric
-    report: Progress
-
-    @property
-    def task(self) -> Any:
-        """What is predicted."""
-        return self.splits.task
-
-    @property
-    def classes(self) -> int:
-        """Number of classes, 0 where there are none."""
-        return self.splits.classes
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The features' names in column order, () where the data has none."""
-        return self.splits.feature_names
-
-    @property
-    def seed(self) -> int:
-        """The trial's seed."""
-        return self.spec.seed
-
-    @property
-    def threads(self) -> int:
-        """How many threads the fit may use."""
-        return self.spec.threads
-
-    def fitted(self, learner: Any) -> Any:
-        """The model of one of the learner's ``needs()``."""
-        key = self.spec.needs.get(canonical(encode(learner)))
-        if key is None:
-            raise KeyError(f"{learner} is not among needs() of {self.spec.learner_name}")
-        return load_model(state_path(self.spec.states, key))
-
-    def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-        """Arrays of the training data, kept beside it until the learner's packages change."""
-        learner = decode(self.spec.learner)
-        code = packages_digest([type(learner).__module__, *getattr(learner, "code", ())])
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-        return shared_arrays(Path(self.spec.data) / "shared" / f"{safe}-{code[:16]}", build)
-
-    def progress(self, done: int, total: int) -> None:
-        """Say how far the fit is."""
-        self.report(done, total)
+    from bench_core.scoring import SplitScore
 
 
 def _silent(done: int, total: int) -> None:
@@ -308,8 +154,6 @@ def _values(
 
 def open_splits(data: str, prices: Mapping[str, Any] | None) -> Splits:
     """Prepared data as memory maps, with the prices that the specification puts in place."""
-    from dataclasses import replace
-
     from bench_core.formats.costfiles import prices_from_json
     from bench_core.formats.prepared import open_prepared
 

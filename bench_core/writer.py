@@ -20,8 +20,8 @@ from bench_core.errors import InputError
 from bench_core.execution.jobs import Outcome
 from bench_core.keys import canonical
 from bench_core.shared import is_locked, locked
+from bench_core.specs import StoredValues, TrialResult, TrialSpec
 from bench_core.store import APPLICATION, SCHEMA, check_store, lock_path
-from bench_core.trial import StoredValues, TrialResult, TrialSpec
 
 _TABLES = f"""
 PRAGMA application_id = {APPLICATION};

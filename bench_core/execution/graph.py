@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from bench_core.execution.jobs import Job, Outcome
-from bench_core.trial import Status
+from bench_core.specs import Status
 
 
 class Executor(Protocol):

@@ -7,7 +7,7 @@ from collections import deque
 
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.jobs import Job, Outcome, failure, perform
-from bench_core.trial import Status
+from bench_core.specs import Status
 
 
 class InlineExecutor:

@@ -9,17 +9,15 @@ from typing import Any, Literal
 
 from bench_core.errors import BenchError
 from bench_core.protocols import Array
-from bench_core.trial import (
+from bench_core.specs import (
     FitResult,
     FitSpec,
     Status,
     StoredValues,
     TrialResult,
     TrialSpec,
-    run_audit,
-    run_fit,
-    run_trial,
 )
+from bench_core.trial import run_audit, run_fit, run_trial
 
 Kind = Literal["fit", "score", "audit"]
 Result = Any

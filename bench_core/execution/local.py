@@ -25,7 +25,7 @@ from bench_core.execution.events import OnEvent
 from bench_core.execution.inline import news
 from bench_core.execution.jobs import Job, Outcome, job_to_json, one_line, result_from_wire
 from bench_core.execution.memory import EXIT_OUT_OF_MEMORY
-from bench_core.trial import Status
+from bench_core.specs import Status
 
 START_SECONDS = 60.0
 """How long a worker may take to start before that counts against the job's time."""

@@ -93,7 +93,10 @@ def build(text: str, families: dict[str, type[Any]]) -> Any:
     if metric is None:
         from bench_core.registry import unknown
 
-        raise UsageError(unknown("metric", match["family"].lower(), families))
+        name = match["family"]
+        if name.lower() in families:
+            raise UsageError(f"unknown metric {name!r}: did you mean {name.lower()}?")
+        raise UsageError(unknown("metric", name, families))
     arguments: dict[str, Any] = {}
     options = {f.name: f for f in dataclasses.fields(metric)}
     if match["k"] is not None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from toys import Prefix, fits
 import bench_core
 from bench_core import InputError, UsageError
 from bench_core.api import RunRequest, RunResult, audit, plan, run
+from bench_core.plan import cores_for
 from bench_core.store import Store
 
 SMALL: dict[str, Any] = {
@@ -83,6 +85,19 @@ def test_the_time_is_estimated_from_what_like_trials_took(home: Path) -> None:
     assert 4 * 0.2 <= made.seconds < 4 * 0.2 + 4  # two seeds of two trials are left
     assert len(made.finished) == 2
     assert plan(**slow).seconds == 0.0
+
+
+def test_fits_that_no_unfinished_trial_needs_are_not_in_the_estimate(home: Path) -> None:
+    run(**SMALL)
+    shutil.rmtree("results/bench.fits")
+    assert plan(**SMALL).seconds == 0.0
+
+
+def test_a_single_trial_that_is_left_has_all_cores(home: Path) -> None:
+    more = {**SMALL, "settings": "toy-prefix.tradeoff=[0.1, 1.0, 2.0]", "executor": "local"}
+    assert plan(**more, threads=1).workers == min(3, cores_for(RunRequest(threads=1), 99)[0])
+    run(**SMALL)
+    assert plan(**more).workers == 1
 
 
 def test_a_plan_writes_nothing(home: Path) -> None:

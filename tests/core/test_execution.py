@@ -20,7 +20,7 @@ from bench_core.errors import InputError
 from bench_core.execution import wire
 from bench_core.execution.graph import run_jobs
 from bench_core.execution.jobs import Job, Outcome, failure
-from bench_core.trial import FitSpec, Status
+from bench_core.specs import FitSpec, Status
 
 FIT = FitSpec(
     key="", title="", learner={}, learner_name="x", dataset="d", data="", metric="", seed=0,

@@ -12,11 +12,10 @@ from bench_core.parameters import (
     build,
     expand,
     parameters,
-    parse_setting,
-    with_setting,
 )
 from bench_core.references import decode, encode
 from bench_core.registry import Registry
+from bench_core.settings import parse_setting, with_setting
 
 
 class Learner:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import toys
 
@@ -105,6 +106,42 @@ def test_seeds_and_folds_multiply_the_trials(home: Path) -> None:
     assert len({t.fingerprint for t in p.trials}) == 4
 
 
+def test_what_is_asked_for_twice_is_there_once(home: Path) -> None:
+    once = made(data="toy-rank", learners="toy-stacked", metrics="ndcg@5", seeds=3, folds=0)
+    twice = made(
+        data=["toy-rank", "toy-rank"],
+        learners=["toy-stacked", "toy-stacked"],
+        metrics=["ndcg@5", "ndcg@05"],
+        seeds=[3, 3],
+        folds=[0, 0],
+    )
+    assert twice.datasets == once.datasets
+    assert [t.key for t in twice.trials] == [t.key for t in once.trials]
+
+
+def test_seeds_of_numpy_are_those_of_python(home: Path) -> None:
+    one = made(data="toy-rank", learners="toy-stacked", seeds=np.arange(2))
+    two = made(data="toy-rank", learners="toy-stacked", seeds=[0, 1])
+    assert [t.key for t in one.trials] == [t.key for t in two.trials]
+
+
+def test_titles_name_what_differs_within_a_grid(home: Path) -> None:
+    p = made(
+        data="toy-rank",
+        learners=["toy-prefix", "toy-stacked"],
+        settings="toy-prefix.tradeoff=[0.5, 1]",
+        seeds=[0, 7],
+    )
+    assert [t.title for t in p.trials] == [
+        "toy-prefix tradeoff=0.5 on toy-rank",
+        "toy-prefix tradeoff=1 on toy-rank",
+        "toy-stacked on toy-rank",
+        "toy-prefix tradeoff=0.5 on toy-rank, fold 0, seed 7",
+        "toy-prefix tradeoff=1 on toy-rank, fold 0, seed 7",
+        "toy-stacked on toy-rank, fold 0, seed 7",
+    ]
+
+
 def test_a_fold_that_is_not_there_is_refused(home: Path) -> None:
     with pytest.raises(UsageError, match="toy-rank has folds 0 to 1, not 2"):
         made(data="toy-rank", learners="toy-prefix", folds=2)
@@ -129,8 +166,22 @@ def test_only_unsuitable_learners_is_an_error(home: Path) -> None:
         made(data="digits", learners="toy-prefix")
 
 
+def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(home: Path) -> None:
+    stand: dict[str, Any] = {"data": "digits", "settings": "toy-on-broken.base=toy-prefix"}
+    does = "toy-prefix, which does binary, ranking, regression"
+    line = f"toy-on-broken stands on {does}, digits is multiclass"
+    p = made(learners=["toy-broken", "toy-on-broken"], **stand)
+    assert [t.learner for t in p.trials if t.key not in dict(p.skipped)] == ["toy-broken"]
+    assert list(dict(p.skipped).values()) == [line]
+    with pytest.raises(UsageError, match=f"nothing to run: {line}"):
+        made(learners="toy-on-broken", **stand)
+    p = made(learners="all", **stand)
+    assert "toy-on-broken" not in {t.learner for t in p.trials}
+    assert f"skipped: {line}" in p.notes
+
+
 def test_a_learner_with_a_trade_off_gets_the_default_grid(home: Path) -> None:
-    from bench_core.choices import TRADEOFFS
+    from bench_core.choosing_learners import TRADEOFFS
 
     p = made(data="toy-rank", learners="toy-prefix")
     assert tuple(t.params["tradeoff"] for t in p.trials) == TRADEOFFS
@@ -158,7 +209,27 @@ def test_options_of_a_data_set_are_set_alike_and_show_in_its_name(home: Path) ->
         ({"data": "toy-rank", "settings": "nobody.x=1"}, "unknown learner or data set 'nobody'"),
         ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
         ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),
+        ({"data": "toy-binary", "metrics": "seg"}, "metric seg judges pictures, and the rows of"),
         ({"data": "toy-rank", "test": "x.svm"}, "--test means nothing with a registered"),
+        ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG': did you mean ndcg"),
+        ({"data": "toy-rank", "seeds": 1.5}, "--seeds: 1.5 is not a whole number from 0"),
+        ({"data": "toy-rank", "workers": "two"}, "--workers must be a number >= 0, not 'two'"),
+        (
+            {
+                "data": "toy-rank",
+                "learners": "toy-prefix",
+                "settings": ["toy-prefix.speed=1", "toy-prefix.tradeoff=1"],
+            },
+            "--set toy-prefix.speed=1 --set toy-prefix.tradeoff=1: unknown parameter 'speed'",
+        ),
+        (
+            {
+                "data": "toy-rank",
+                "learners": "toy-prefix",
+                "settings": ["toy-prefix.tradeoff=1", "toy-prefix.tradeoff.more=1"],
+            },
+            "--set toy-prefix.tradeoff.more=1: parameter 'tradeoff' holds no learner",
+        ),
         ({"data": "toy-rank", "audit": "some"}, "--audit: unknown value 'some'"),
         ({"data": "toy-rank", "executor": "dusk"}, "--executor: unknown value 'dusk'"),
         ({"data": "toy-rank", "profile": "huge"}, "unknown profile 'huge'"),

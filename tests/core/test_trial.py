@@ -450,7 +450,8 @@ def test_specifications_are_json(home: Path) -> None:
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
     from toys import Prefix
 
-    from bench_core.trial import Context, open_splits
+    from bench_core.context import Context
+    from bench_core.trial import open_splits
 
     p = prepared(home)
     splits = open_splits(p.fits[0].data, None)

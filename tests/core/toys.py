@@ -190,6 +190,7 @@ class OnBroken(Stacked):
     """Stands on a learner that fails."""
 
     name: ClassVar[str] = "toy-on-broken"
+    tasks: ClassVar[frozenset[Task]] = ALL_TASKS
     base: BudgetedLearner = param(Broken(), "what it stands on")  # noqa: RUF009
 
 

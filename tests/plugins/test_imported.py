@@ -310,7 +310,7 @@ def test_a_run_by_name_without_a_file_ends_at_once(run: Any) -> None:
 
 
 def test_all_learners_leave_it_out_with_a_note() -> None:
-    from bench_core.choices import choose_learners
+    from bench_core.choosing_learners import choose_learners
     from bench_core.plan import RunRequest
     from bench_core.registry import load_registry
 

@@ -12,7 +12,7 @@ import pytest
 from bench_plugins.datasets.yahoo_sim import YahooSim
 
 from bench_core.api import plan
-from bench_core.choices import choose_learners
+from bench_core.choosing_learners import choose_learners
 from bench_core.claims import Claim, Contender, read_claims
 from bench_core.errors import InputError
 from bench_core.formats.source import DataFolder
