@@ -125,6 +125,8 @@ class _Reader:
             raise self.refuse("learners", "at least one table [learners.NAME] is needed")
         entries = tuple(self.dataset(d, i) for i, d in enumerate(datasets))
         rungs = self.rungs(table.get("rungs", []))
+        names = {e.name for e in entries}
+        known = {*learners, *rungs}
         return Suite(
             name=self.path.stem,
             title=text["title"] or self.path.stem,
@@ -137,8 +139,8 @@ class _Reader:
             paper=text["paper"],
             description=text["description"],
             accounting=text["accounting"] or "path",
-            claims=tuple(self.claims(table.get("claims", []))),
-            on=self.on(table.get("on", {}), {e.name for e in entries}, {*learners, *rungs}),
+            claims=self.claims(table.get("claims", []), names, {*known, text["reference"]}),
+            on=self.on(table, names, known),
             stand_ins=self.flag(table.get("stand_ins", True), "stand_ins"),
             place=str(self.path),
         )
@@ -172,19 +174,43 @@ class _Reader:
             raise self.refuse("rungs", f"a list of learners is wanted, not {value!r}")
         return self.texts(value, "rungs")
 
-    def claims(self, value: Any) -> list[Mapping[str, Any]]:
+    def claims(
+        self, value: Any, datasets: set[str], learners: set[str]
+    ) -> tuple[Mapping[str, Any], ...]:
+        """The tables as they are; what could never be settled is refused."""
+        from bench_core.claims import read_claims
+        from bench_core.registry import unknown
+
         if not isinstance(value, list) or not all(isinstance(c, Mapping) for c in value):
             raise self.refuse("claims", "[[claims]] tables are wanted")
-        return value
+        try:
+            claims = read_claims(value)
+        except UsageError as error:
+            raise self.refuse("claims", str(error)) from error
+        for claim in claims:
+            name = claim.dataset.partition("(")[0]  # options stand behind it
+            if claim.measure != "none" and name not in datasets:
+                what = unknown("data set of this suite", name, datasets)
+                raise self.refuse("claims", f"claim {claim.id}: {what}")
+            for contender in claim.learners:
+                if contender.learner not in learners:
+                    what = unknown("learner of this suite", contender.learner, learners)
+                    raise self.refuse("claims", f"claim {claim.id}: {what}")
+        return tuple(value)
 
-    def on(self, value: Any, datasets: set[str], learners: set[str]) -> dict[str, dict[str, Any]]:
-        made = self.tables(value, "on")
+    def on(
+        self, suite: Mapping[str, Any], datasets: set[str], learners: set[str]
+    ) -> dict[str, dict[str, Any]]:
+        made = self.tables(suite.get("on", {}), "on")
         self.keys(made, datasets, "on")
         for name, inner in made.items():
             self.keys(inner, learners, f"on.{name}")
             for learner, table in inner.items():
                 if table is not False and not isinstance(table, Mapping):
                     raise self.refuse(f"on.{name}.{learner}", "a table or false is wanted")
+                if table is False and learner == suite.get("reference"):
+                    why = "it is the reference, which is on every board; leave this line out"
+                    raise self.refuse(f"on.{name}.{learner}", why)
         return made
 
     def flag(self, value: Any, key: str) -> bool:

@@ -56,7 +56,7 @@ def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: 
     if output is None:
         from bench_reports.console import show_boards
 
-        claims = summary(verdicts(info, frame))
+        claims = summary(info, verdicts(info, frame))
         show_boards(info, made, console(), verbose=verbose, claims=claims)
     elif output.suffix.lower() in PAGES:
         from bench_reports.html import page
@@ -65,6 +65,6 @@ def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: 
     else:
         from bench_reports.console import text_boards
 
-        claims = summary(verdicts(info, frame))
+        claims = summary(info, verdicts(info, frame))
         write_text(output, text_boards(info, made, verbose=verbose, claims=claims))
     return [f"notice: {notice(board)}" for board in made if board.stand_in]

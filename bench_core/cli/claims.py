@@ -45,8 +45,9 @@ def command(
 ) -> int:
     """Show each claim of SUITE (default: of all), the published and the measured figure.
 
-    Measured is the run of the suite that settles the claim: of the largest profile, and of those
-    the last. Results on stand-ins never count. The exit status is 1 where a claim does not hold.
+    Measured is the run of the suite that settles the claim: without --set and --costs if there is
+    one, finished, of the largest profile, and of those the last. Results on stand-ins never count.
+    The exit status is 1 where a claim does not hold.
     """
     from bench_core.claims import FAILS, tally
     from bench_core.cli.tables import deliver
@@ -76,16 +77,12 @@ def suite_verdicts(
 
 
 class _Runs:
-    """A suite's runs that have finished rows, the most thorough first, read when asked for."""
+    """A suite's runs that have finished rows, read when asked for. First come those that took
+    settings and prices as the suite has them, then finished ones, then the most thorough."""
 
     def __init__(self, store: Store, suite: str) -> None:
-        from bench_core.suites import PROFILES
-
-        thorough = [*reversed(PROFILES)]
         runs = [run for run in store.runs() if run.suite == suite and run.counts.get("ok")]
-        self.infos: list[RunInfo] = sorted(
-            runs, key=lambda r: thorough.index(r.profile) if r.profile in thorough else 9
-        )
+        self.infos: list[RunInfo] = sorted(runs, key=_place)
         self._store, self._frames = store, dict[str, Any]()
 
     def on(self, claim: Claim) -> list[RunInfo]:
@@ -101,6 +98,17 @@ class _Runs:
         if info.run not in self._frames:
             self._frames[info.run] = self._store.frame(info.run)
         return self._frames[info.run]
+
+
+def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
+    """What puts a run behind others."""
+    from bench_core.suites import PROFILES
+
+    def asked(*options: str) -> bool:
+        return any(run.request.get(option) for option in options)
+
+    size = PROFILES.index(run.profile) if run.profile in PROFILES else -1
+    return asked("settings", "costs"), run.state != "finished", -size, asked("seeds", "folds")
 
 
 def _verdict(
@@ -143,15 +151,15 @@ def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
     for suite, found in verdicts.items():
         for v in found:
             claim = v.claim
-            rows.append((suite, claim.says, claim.source, claim.published, v.shown, v.word, v.how))
+            rows.append((claim.says, claim.published, v.shown, v.word, v.how, claim.source, suite))
             row_styles.append(styles.get(v.word, "dim"))
     columns = (
-        Column("suite", style="bold"),
-        Column("claim", fold=True),
-        Column("source", fold=True),
+        Column("claim", style="bold", fold=True),
         Column("published", fold=True),
         Column("measured", right=True),
         Column("verdict", fold=True),
         Column("how", fold=True),
+        Column("source", fold=True),
+        Column("suite"),
     )
     return Table("", columns, rows, row_styles)

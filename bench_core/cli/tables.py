@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PLAIN_WIDTH = 1_000_000
 GAP = 2
+PROSE = 18
+"""Columns that may be broken have so many characters, or all that they hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,13 @@ def show(table: Table, to: Console) -> None:
     if not to.is_terminal:
         for line in plain_lines(table):
             to.out(line, highlight=False)
-    elif table.rows and _least_width(table) > to.width:
+        return
+    least = _least_widths(table) if table.rows else [0] * len(table.columns)
+    room = to.width - GAP * (len(least) - 1)
+    if sum(least) > room:
         _show_records(table, to)
     else:
-        _show_framed(table, to)
+        _show_framed(table, to, _widths(table, least, room) if table.rows else None)
 
 
 def plain_lines(table: Table) -> list[str]:
@@ -89,13 +94,24 @@ def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _least_width(table: Table) -> int:
-    """The width below which a framed table would have to cut a word."""
+def _least_widths(table: Table) -> list[int]:
+    """The widths below which columns would cut a word, or break prose into single words."""
     widths = []
     for column, cells in zip(table.columns, zip(*table.rows, strict=True), strict=True):
         pieces = [piece for c in cells for piece in (c.split() if column.fold else [c])]
-        widths.append(max(map(len, [*_heading(column).split("\n"), *pieces])))
-    return sum(widths) + GAP * (len(widths) - 1)
+        longest = max(map(len, [*_heading(column).split("\n"), *pieces]))
+        widths.append(max(longest, min(PROSE, max(map(len, cells)))) if column.fold else longest)
+    return widths
+
+
+def _widths(table: Table, least: Sequence[int], room: int) -> list[int]:
+    """The least widths, and what is left shared out to those that lack most of theirs."""
+    widths = list(least)
+    full = [max(map(len, cells)) for cells in zip(*table.rows, strict=True)]
+    for _ in range(room - sum(widths)):
+        j = min(range(len(full)), key=lambda j: widths[j] / max(1, full[j]))
+        widths[j] += widths[j] < full[j]
+    return widths
 
 
 def _heading(column: Column) -> str:
@@ -103,7 +119,7 @@ def _heading(column: Column) -> str:
     return column.title.replace(" ", "\n") if column.right else column.title
 
 
-def _show_framed(table: Table, to: Console) -> None:
+def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> None:
     from rich import box
     from rich.table import Table as Framed
     from rich.text import Text
@@ -117,13 +133,14 @@ def _show_framed(table: Table, to: Console) -> None:
         pad_edge=False,
         show_edge=False,
     )
-    for column in table.columns:
+    for j, column in enumerate(table.columns):
         framed.add_column(
             Text(_heading(column)),
             justify="right" if column.right else "left",
             style=column.style,
             no_wrap=not column.fold,
             overflow="fold",
+            width=widths[j] if widths else None,
         )
     styles = table.row_styles or [""] * len(table.rows)
     for row, style in zip(table.rows, styles, strict=True):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:
-    """The claims that the suite made when it was run; none that this version cannot read."""
+    """The claims that the suite made when it was run; none where this version cannot read one."""
     try:
         claims = read_claims(info.claims)
     except UsageError:
@@ -24,6 +24,8 @@ def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:
     return tuple(settle(claim, info, frame) for claim in claims)
 
 
-def summary(found: Sequence[Verdict]) -> str:
+def summary(info: RunInfo, found: Sequence[Verdict]) -> str:
     """``holds: 3, does not hold: 1``, or nothing where the suite makes no claims."""
+    if info.claims and not found:
+        return "written for another version of bench, not read"
     return one_line(tally(found)) if found else ""

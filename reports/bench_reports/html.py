@@ -55,7 +55,7 @@ def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
         ],
         share=f"{SHARE:.0%}",
         claims=claims,
-        summary=summary(claims),
+        summary=summary(info, claims),
         figures=script_json(figures),
         warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
         facts=facts(info, frame),

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from commands import Ended, Run
+from rich.console import Console
+
+from bench_core.claims import UNRUN, Verdict, read_claims
+from bench_core.cli.claims import ledger
+from bench_core.cli.tables import show
+from bench_core.registry import load_registry
+from bench_core.suites import find_suite
 
 SUITE = """
 title = "Mine"
@@ -71,6 +79,33 @@ def test_claims_are_settled_by_the_run_of_the_largest_profile(bench: Run, suite:
     assert ended.status == 0
     assert "holds" in row(ended, "good")
     assert "profile standard" in row(ended, "good")
+
+
+def test_a_run_with_settings_of_its_own_settles_only_what_no_other_does(
+    bench: Run, suite: Path
+) -> None:
+    run(bench, "--profile", "standard", "--set", "gbrt.trees=1")
+    assert "--set gbrt.trees=1" in row(bench("claims", "mine.toml", "--data-dir", "."), "good")
+    run(bench, "--seeds", "0,1")
+    run(bench)
+    run(bench, "--seeds", "0-2")
+    (line,) = [row(bench("claims", "mine.toml", "--data-dir", "."), "good")]
+    assert "--set" not in line
+    assert "1 repeat; profile quick" in line
+
+
+@pytest.mark.parametrize("suite", ["adapt", "cronus-yahoo"])
+def test_on_a_terminal_of_80_columns_each_claim_heads_its_record(suite: str) -> None:
+    claims = read_claims(find_suite(suite, load_registry()).claims)
+    made = ledger({suite: [Verdict(claim, UNRUN, how="bench run") for claim in claims]})
+    to = Console(file=StringIO(), width=80, force_terminal=True, color_system=None)
+    show(made, to)
+    assert isinstance(to.file, StringIO)
+    lines = to.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == claims[0].says[: len(lines[0])]
+    assert lines.count("  verdict: not run") == len(claims)
+    assert lines.count(f"  suite: {suite}") == len(claims)
 
 
 def test_a_claim_that_does_not_hold_ends_with_status_one(bench: Run, suite: Path) -> None:

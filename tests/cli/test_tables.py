@@ -64,6 +64,22 @@ def test_a_terminal_too_narrow_for_columns_gets_records() -> None:
     assert lines[:3] == ["one", "  mean cost: 1.5", "  remark: short"]
 
 
+def test_prose_is_not_broken_into_single_words() -> None:
+    remark = "one of a few words"
+    assert shown(table(remark), width=34).splitlines()[0].split() == ["mean"]  # of the heading
+    assert shown(table(remark), width=33).splitlines()[0] == "one"  # 6, 6 and 18 do not fit
+
+
+def test_no_word_is_cut_where_columns_have_room_for_it() -> None:
+    columns = (Column("a", fold=True), Column("b", fold=True), Column("c", fold=True))
+    path = "a/path/of/forty/characters/that/is/long"
+    made = Table("", columns, [(LONG, f"see {path}", LONG)])
+    for width in range(80, 200, 7):
+        text = shown(made, width)
+        assert path in text
+        assert max(map(len, text.splitlines())) <= width
+
+
 def test_a_broken_line_of_a_record_stays_under_its_row() -> None:
     lines = shown(table("several words that need a second line"), width=18).splitlines()
     assert [line for line in lines if line.strip() and not line.startswith("  ")] == [

@@ -24,8 +24,14 @@ size = "quick"
 [profiles.standard.learners.gbrt]
 trees = 300
 [[claims]]
-text = "one"
-ratio = 0.5
+id = "one"
+source = "nobody"
+says = "letters are easy"
+published = "1"
+dataset = "letters"
+measure = "quality"
+learners = ["gbrt"]
+holds = ">= 1"
 """
 
 
@@ -41,7 +47,7 @@ def test_a_suite_is_read_as_its_file_says_it(tmp_path: Path) -> None:
     assert suite.datasets == (DatasetEntry("letters"), DatasetEntry("letters", {"classes": 26}))
     assert suite.learners == {"gbrt": {"trees": [10, 20]}}
     assert suite.accounting == "path"
-    assert suite.claims == ({"text": "one", "ratio": 0.5},)
+    assert [(claim["id"], claim["holds"]) for claim in suite.claims] == [("one", ">= 1")]
 
 
 def test_quick_is_the_default_profile_and_profiles_inherit_seeds(tmp_path: Path) -> None:
@@ -77,6 +83,10 @@ def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
         (('size = "quick"', 'siz = "quick"'), "unknown key 'profiles.standard.siz'"),
         (("[learners.gbrt]\ntrees = [10, 20]", "learners = 3"), "key 'learners': a table"),
         (("[[claims]]", "[claims]"), "key 'claims': [[claims]] tables are wanted"),
+        (('holds = ">= 1"', 'holds = "1"'), "key 'claims': claim one: holds = '1': write a comp"),
+        (('dataset = "letters"', 'dataset = "leters(a=1)"'), "claim one: unknown data set of this"),
+        (('learners = ["gbrt"]', 'learners = ["gbtr"]'), "unknown learner of this suite"),
+        (('published = "1"', ""), "key 'claims': claim one: key 'published' is missing"),
         (("seeds = [0, 1]\n", "seeds = \n"), "not a TOML file"),
     ],
 )
@@ -157,13 +167,14 @@ def test_every_shipped_suite_shows_what_costs_nothing() -> None:
 
 
 ON = GOOD.replace(
-    "[[claims]]", "[on.letters]\ngbrt = false\n[on.forest.gbrt]\ntrees = 3\n[[claims]]"
+    "[[claims]]",
+    "[on.letters]\nmiser = false\n[on.forest.gbrt]\ntrees = 3\n[learners.miser]\n[[claims]]",
 ).replace('"letters", {', '"letters", "forest", {')
 
 
 def test_a_suite_may_say_something_of_a_learner_on_one_data_set(tmp_path: Path) -> None:
     suite = read_suite(written(tmp_path, ON))
-    assert suite.on == {"letters": {"gbrt": False}, "forest": {"gbrt": {"trees": 3}}}
+    assert suite.on == {"letters": {"miser": False}, "forest": {"gbrt": {"trees": 3}}}
     assert suite.stand_ins
     assert not read_suite(written(tmp_path, "stand_ins = false\n" + GOOD)).stand_ins
 
@@ -172,8 +183,9 @@ def test_a_suite_may_say_something_of_a_learner_on_one_data_set(tmp_path: Path) 
     ("change", "line"),
     [
         (("on.forest.gbrt", "on.forrest.gbrt"), "unknown key 'on.forrest': did you mean forest"),
-        (("gbrt = false", "gbtr = false"), "unknown key 'on.letters.gbtr': known: gbrt"),
-        (("gbrt = false", "gbrt = true"), "key 'on.letters.gbrt': a table or false is wanted"),
+        (("miser = false", "mser = false"), "unknown key 'on.letters.mser': known: gbrt, miser"),
+        (("miser = false", "miser = true"), "key 'on.letters.miser': a table or false is wanted"),
+        (("miser = false", "gbrt = false"), "key 'on.letters.gbrt': it is the reference, which"),
         (("title", "stand_ins = 1\ntitle"), "key 'stand_ins': true or false is wanted, not 1"),
     ],
 )

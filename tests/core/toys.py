@@ -285,7 +285,13 @@ shrink = [0.5, 0.25]
 [profiles.quick.learners.toy-prefix]
 seconds = 0.0
 [[claims]]
-text = "toys are cheap"
+id = "cheap"
+source = "nobody"
+says = "toys are cheap"
+published = "1"
+dataset = "toy-licensed"
+measure = "none"
+why = "nobody says so"
 """
 
 

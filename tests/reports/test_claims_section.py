@@ -26,13 +26,15 @@ def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in() -> Non
         ("absent", "data absent", "-"),
     ]
     assert found[2].how == "yahoo-sim stood in, which never counts"
-    assert summary(found) == SUMMARY
+    assert summary(example.info(), found) == SUMMARY
 
 
-def test_claims_of_another_version_are_left_out() -> None:
+def test_claims_of_another_version_are_left_out_and_it_is_said() -> None:
     info = example.info(claims=({"text": "of old"},))
     assert verdicts(info, example.frame()) == ()
-    assert summary(()) == ""
+    assert summary(info, ()) == "written for another version of bench, not read"
+    assert summary(info, ()) in page(info, boards(info, example.frame()), example.frame())
+    assert summary(example.info(claims=()), ()) == ""
 
 
 def test_the_terminal_sums_up_and_names_the_command_that_lists() -> None:
@@ -105,9 +107,18 @@ def test_a_hostile_source_is_text(tab: browser.Page) -> None:
     assert tab.complaints() == []
 
 
-@pytest.mark.parametrize("width", [380, 1400])
-def test_a_narrow_screen_scrolls_the_table_and_not_the_page(tab: browser.Page, width: int) -> None:
-    tab.js(f"document.body.style.width = '{width}px'")
-    section = "document.querySelector('section[aria-labelledby=claims]')"
-    assert tab.js(f"{section}.scrollWidth <= {section}.clientWidth + 1")
-    tab.js("document.body.style.width = ''")
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_claims_are_read_without_scrolling_sideways(tab: browser.Page, width: int) -> None:
+    """On a narrow screen each claim stands above its figures, which then bear their names."""
+    tab.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width, height=900, deviceScaleFactor=1, mobile=False,
+    )  # fmt: skip
+    area = "document.querySelector('section[aria-labelledby=claims] .scroll')"
+    assert tab.js(f"{area}.scrollWidth <= {area}.clientWidth + 1")
+    cell = "document.getElementById('claim-cheap-forest').cells[2]"
+    named = tab.js(f"getComputedStyle({cell}, '::before').content")
+    assert named == ('"measured: "' if width == 400 else "none")
+    below = tab.js(f"{cell}.offsetTop > {cell}.previousElementSibling.offsetTop")
+    assert below == (width == 400)
+    tab.call("Emulation.clearDeviceMetricsOverride")
