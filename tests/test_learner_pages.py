@@ -41,6 +41,17 @@ def test_the_page_of_its_family_names_a_learner_and_each_of_its_parameters(learn
     assert [name for name in names if f"`{name}`" not in text] == []
 
 
+CITED = sorted(set(index().values()) - {"rungs"})  # which are of no paper
+
+
+@pytest.mark.parametrize("family", CITED)
+def test_a_page_says_when_to_choose_what_departs_and_whose_it_is(family: str) -> None:
+    text = (DOCS / f"learners/{family}.md").read_text(encoding="utf-8")
+    assert re.search(r"\bchoose\b", text, re.I)
+    assert re.search(r"\bdepartures?\b|\bwhat is from where\b", text, re.I)
+    assert re.search(r"\b(19|20)\d\d\b", text)
+
+
 def test_every_page_belongs_to_a_family_of_the_index() -> None:
     assert {path.stem for path in (DOCS / "learners").glob("*.md")} == set(index().values())
 

@@ -75,6 +75,8 @@ def quick(name: str, task: Task, train: Examples, folder: Path, count: int = 5) 
     settings = dict(quick_settings(count)[name])
     if name == "imported":
         settings["file"] = str(_booster(task, train, folder, count))
+    if name == "budget-prune" and task is Task.REGRESSION:
+        settings["base"] = LEARNERS["gbrt"](trees=count, min_rows=4)  # type: ignore[call-arg]
     if name == "sklearn" and task in (Task.RANKING, Task.REGRESSION):
         settings["estimator"] = "sklearn.linear_model.Ridge"
     return LEARNERS[name](**settings)

@@ -85,6 +85,28 @@ def test_of_a_discounted_group_the_second_feature_costs_its_own_sensor_only() ->
     assert set(stump(lam(group), train, group, trees=3)) == {0, 1}
 
 
+def test_all_classes_share_what_is_bought_of_a_discounted_group() -> None:
+    """Class 0 is feature 0, the others differ by feature 1. Per row: feature 0 gains 1/8 in class
+    0's first tree; where it is 1, feature 1 then gains 1/16 in the other classes' trees."""
+    grid = np.array([(a, b) for a in (0, 1) for b in (0, 1)] * 50, dtype=np.float32)
+    train = Examples(grid, grid[:, 0] * (1 + grid[:, 1]).astype(float))
+    entropy = 0.5 * np.log(2) + 0.5 * np.log(4)
+
+    def used(at: Prices) -> tuple[dict[int, set[int]], float]:
+        learner = GreedyMiser(trees=3, tradeoff=0.009 * at.everything / entropy)  # tau 0.009
+        model = fit(learner, train, Task.MULTICLASS, at)
+        trees = model.ensemble
+        tested = {k: set[int]() for k in range(3)}
+        for t in range(trees.trees):
+            tested[int(trees.output[t])] |= {int(f) for f in trees.used_features(t)}
+        return tested, float(path(model, train)[-1].bills["model"].feature_cost(at, 200)[0])
+
+    ten = np.array([10.0, 10.0])
+    assert used(price_list(ten)) == ({0: {0}, 1: {0}, 2: {0}}, 10.0)
+    group = price_list(ten, discounted=[DiscountGroup((0, 1), (0.5, 0.5))])
+    assert used(group) == ({0: {0}, 1: {0, 1}, 2: {0, 1}}, 10.5)
+
+
 def test_without_a_price_it_is_plain_boosting() -> None:
     train = examples(Task.REGRESSION)
     free = path(fit(GreedyMiser(trees=20, tradeoff=0.0), train, Task.REGRESSION), train)

@@ -35,7 +35,7 @@ class BudgetPrune:
     """Trees pruned to the best trade-off between what each of them loses and the cost of rows."""
 
     name: ClassVar[str] = "budget-prune"
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.RANKING})
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
     code: ClassVar[tuple[str, ...]] = BudgetRF.code
 
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
