@@ -32,7 +32,7 @@ def run(
     """
     from bench_core.metrics.warmup import warm_up as warm_up_metrics
     from bench_core.running import carry_out
-    from bench_core.store import store_path
+    from bench_core.storefile import store_path
     from bench_core.writer import check_writable, open_writer
 
     asked, tell = _asked(request, options), on_event or silent
@@ -73,7 +73,8 @@ def audit(
     from bench_core.plan import check_request
     from bench_core.registry import load_registry
     from bench_core.running import carry_out_audit
-    from bench_core.store import Store, store_path
+    from bench_core.store import Store
+    from bench_core.storefile import store_path
     from bench_core.writer import open_writer
 
     asked = RunRequest(workers=workers, executor=executor, plugins=tuple(plugins), store=store)

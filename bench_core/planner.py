@@ -29,7 +29,8 @@ from bench_core.remaining import estimated_seconds, trials_left
 from bench_core.settings import check_owners, read_settings
 from bench_core.specifying import Ground, Specifications
 from bench_core.states import state_path
-from bench_core.store import Store, check_store, states_folder, store_path
+from bench_core.store import Store
+from bench_core.storefile import check_store, states_folder, store_path
 from bench_core.suites import find_suite
 
 if TYPE_CHECKING:

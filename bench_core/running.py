@@ -156,7 +156,7 @@ def carry_out_audit(
     """Replay every query and point of a run's finished trials."""
     from bench_core.execution.jobs import Job, spec_from_json
     from bench_core.specs import Status, TrialSpec
-    from bench_core.store import states_folder
+    from bench_core.storefile import states_folder
 
     started = time.perf_counter()
     specs: list[TrialSpec] = [spec_from_json(TrialSpec, spec) for spec in store.specs(run)]

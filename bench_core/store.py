@@ -11,7 +11,6 @@ fit        by FitKey: status and timings (the model's state is a file beside the
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -24,46 +23,13 @@ import numpy as np
 
 from bench_core.data import Float32Array, FloatArray
 from bench_core.errors import InputError, UsageError
+from bench_core.frame import export_frame
+from bench_core.storefile import being_written, check_store, store_path
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULT = "results/bench.db"
-APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 1
-
 SPLIT_ORDER = ("train", "valid", "test")
-_BEFORE = (
-    "run",
-    "suite",
-    "profile",
-    "dataset",
-    "fold",
-    "fingerprint",
-    "stand_in",
-    "learner",
-    "learner_version",
-    "params",
-    "seed",
-    "point",
-    "split",
-    "status",
-    "error",
-)
-_COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
-_AFTER = (
-    *_COSTS,
-    "features_used",
-    "accounting",
-    "unit",
-    "audit",
-    "fit_seconds",
-    "predict_seconds",
-    "peak_rss_mb",
-    "machine",
-    "created_at",
-)
-_SECONDS = ("fit_seconds", "predict_seconds", "peak_rss_mb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,52 +116,6 @@ class Timing:
     score_seconds: float
 
 
-def store_path(path: str | Path = "") -> Path:
-    """``path`` if given, else ``BENCH_STORE``, else ``results/bench.db``."""
-    return Path(path or os.environ.get("BENCH_STORE") or DEFAULT)
-
-
-def check_store(path: Path) -> bool:
-    """Whether there is a store; InputError for a file that is none or of a newer version.
-
-    Reads the head of the file alone, so that whatever it is stays as it was.
-    """
-    try:
-        with path.open("rb") as file:
-            head = file.read(100)
-    except FileNotFoundError:
-        return False
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder, not a results store; name a file") from None
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot read the store ({error.strerror}); name another with --store"
-        ) from error
-    if not head:
-        return False
-    if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
-        raise InputError(f"{path}: not a results store; name another file with --store")
-    if int.from_bytes(head[68:72], "big") != APPLICATION:
-        raise InputError(f"{path}: a database of another program; name another with --store")
-    schema = int.from_bytes(head[60:64], "big")
-    if schema > SCHEMA:
-        raise InputError(
-            f"{path}: written by a newer version (schema {schema}, this one knows {SCHEMA}); "
-            "update budget-bench or name another file with --store"
-        )
-    return True
-
-
-def lock_path(path: Path) -> Path:
-    """The file whose lock the one writer holds."""
-    return path.with_name(f"{path.name}.lock")
-
-
-def states_folder(path: Path) -> Path:
-    """Where the fitted models of a store lie."""
-    return path.with_name(f"{path.stem}.fits")
-
-
 class Store:
     """A results store opened for reading. Raises InputError where the file is not one."""
 
@@ -261,7 +181,7 @@ class Store:
         ).fetchall()
         planned = db.execute("SELECT count(*) FROM run_trial WHERE run = ?", [row["id"]])
         state = row["state"]
-        if state == "running" and not _being_written(self.path):
+        if state == "running" and not being_written(self.path):
             state = "interrupted"
         lists = ("metrics", "datasets", "notes", "warnings", "claims", "rungs", "absent")
         values: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in about.items()}
@@ -282,20 +202,10 @@ class Store:
         A trial that is not ``ok`` is one row whose point and split are empty. Where the replay
         audit refused a trial, ``error`` says why.
         """
-        import pandas as pd
-
         info = self.info(run)
         with self._read() as db:
-            rows = [
-                row
-                for trial in _trials(db, info.run)
-                for row in _trial_rows(trial, _points(db, trial), info)
-            ]
-        columns = [*_BEFORE, *info.metrics, *_AFTER]
-        frame = pd.DataFrame(rows, columns=columns)
-        numbers = (*info.metrics, *_COSTS, *_SECONDS)
-        kinds = dict.fromkeys(numbers, "float64") | dict.fromkeys(("fold", "seed"), "int64")
-        return frame.astype({**kinds, "stand_in": "bool", "features_used": "Int64"})
+            trials = [(trial, _points(db, trial)) for trial in _trials(db, info.run)]
+        return export_frame(info, trials)
 
     def values(
         self, run: str = "last", *, split: str = "test", dataset: str = "", learner: str = ""
@@ -370,12 +280,6 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _being_written(path: Path) -> bool:
-    from bench_core.shared import is_locked
-
-    return is_locked(lock_path(path))
-
-
 def _trials(db: sqlite3.Connection, run: str) -> list[sqlite3.Row]:
     return db.execute(
         "SELECT trial.* FROM run_trial JOIN trial ON trial.key = run_trial.trial "
@@ -389,31 +293,6 @@ def _points(db: sqlite3.Connection, trial: sqlite3.Row) -> list[sqlite3.Row]:
         return []
     rows = db.execute("SELECT * FROM point WHERE trial = ? ORDER BY position", [trial["key"]])
     return sorted(rows.fetchall(), key=lambda row: SPLIT_ORDER.index(row["split"]))
-
-
-def _trial_rows(
-    trial: sqlite3.Row, points: list[sqlite3.Row], info: RunInfo
-) -> Iterator[dict[str, Any]]:
-    spec = json.loads(trial["spec"])
-    same = {
-        "run": info.run,
-        "suite": info.suite,
-        "profile": info.profile,
-        "params": json.dumps(spec["params"], sort_keys=True),
-        "status": trial["status"],
-        "error": trial["error"] or trial["audit_error"],
-        **{k: spec[k] for k in _BEFORE if k in spec and k != "params"},
-        **{k: spec[k] for k in ("accounting", "unit")},
-        **{k: trial[k] for k in ("audit", "machine", "created_at", *_SECONDS)},
-    }
-    if not points:
-        yield {**same, "point": "", "split": ""}
-    for point in points:
-        yield {
-            **same,
-            **json.loads(point["metrics"]),
-            **{k: point[k] for k in ("point", "split", *_COSTS, "features_used")},
-        }
 
 
 def _values(

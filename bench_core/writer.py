@@ -19,9 +19,9 @@ import numpy as np
 from bench_core.errors import InputError
 from bench_core.execution.jobs import Outcome
 from bench_core.keys import canonical
-from bench_core.shared import is_locked, locked
+from bench_core.shared import locked
 from bench_core.specs import StoredValues, TrialResult, TrialSpec
-from bench_core.store import APPLICATION, SCHEMA, check_store, lock_path
+from bench_core.storefile import APPLICATION, SCHEMA, being_written, check_store, lock_path
 
 _TABLES = f"""
 PRAGMA application_id = {APPLICATION};
@@ -85,8 +85,8 @@ def check_writable(path: Path) -> None:
     """Refuse a store that cannot be written, is none or is being written by another run, without
     touching anything."""
     check_store(path)
-    if is_locked(lock_path(path)):
-        raise InputError(_being_written(path))
+    if being_written(path):
+        raise InputError(_occupied(path))
     place = path
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -104,7 +104,7 @@ def _alone(path: Path) -> Iterator[None]:
             break
         except BlockingIOError:
             if time.monotonic() > until:
-                raise InputError(_being_written(path)) from None
+                raise InputError(_occupied(path)) from None
             time.sleep(0.05)
         except OSError as error:
             raise InputError(_unwritable(path, error)) from error
@@ -114,7 +114,7 @@ def _alone(path: Path) -> Iterator[None]:
         lock.__exit__(None, None, None)
 
 
-def _being_written(path: Path) -> str:
+def _occupied(path: Path) -> str:
     return (
         f"{path}: another run is writing to this store; wait for it, or name another with --store"
     )

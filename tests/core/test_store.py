@@ -13,7 +13,8 @@ import toys
 
 import bench_core
 from bench_core import InputError, UsageError
-from bench_core.store import Store, check_store, lock_path
+from bench_core.store import Store
+from bench_core.storefile import check_store, lock_path
 from bench_core.writer import open_writer
 
 COLUMNS = [
