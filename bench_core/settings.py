@@ -78,8 +78,12 @@ def check_owners(
     """Refuse a ``--set`` that none of a run's learners and data sets would heed."""
     used = {*learners, *datasets}
     for setting in settings:
-        if setting.owner not in used:
-            raise UsageError(
-                f"--set {setting.text}: {setting.owner} takes no part in this run "
-                f"({', '.join(learners)}): add it to --learners, or leave this out"
-            )
+        if setting.owner in used:
+            continue
+        what = f"--set {setting.text}: {setting.owner} takes no part in this run"
+        for other in settings:
+            if other.value == setting.owner:  # early-exit.base=imported: set what stands there
+                place = other.text.partition("=")[0].strip().removesuffix(".learner")
+                rest = setting.text.partition(".")[2]
+                raise UsageError(f"{what} by itself: write --set {place}.{rest}")
+        raise UsageError(f"{what} ({', '.join(learners)}): add it to --learners, or leave this out")

@@ -199,6 +199,9 @@ def test_options_of_a_data_set_are_set_alike_and_show_in_its_name(home: Path) ->
     assert p.datasets[0].queries["train"] == 7
 
 
+BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [
@@ -207,6 +210,11 @@ def test_options_of_a_data_set_are_set_alike_and_show_in_its_name(home: Path) ->
         ({"data": "toy-rank", "learners": "toy-prefx"}, "did you mean toy-prefix"),
         ({"data": "toy-rank", "settings": "toy-prefix.x=1"}, "unknown parameter 'x'"),
         ({"data": "toy-rank", "settings": "nobody.x=1"}, "unknown learner or data set 'nobody'"),
+        ({"data": "toy-rank", "settings": "toy-stacked.x=1"}, "takes no part in this run (toy-pre"),
+        (
+            {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
+            "takes no part in this run by itself: write --set toy-stacked.base.tradeoff=1",
+        ),
         ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
         ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),
         ({"data": "toy-binary", "metrics": "seg"}, "metric seg judges pictures, and the rows of"),
