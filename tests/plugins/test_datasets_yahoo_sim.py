@@ -9,13 +9,12 @@ import pytest
 from bench_plugins.datasets.yahoo_sim import (
     PATTERNS,
     ROWS,
-    SIZES,
     YahooSim,
     YahooSimB,
     features,
     generate,
-    query_sizes,
 )
+from bench_plugins.datasets.yahoo_sim.rows import SIZES, query_sizes
 from yahoo_sim_definition import Definition
 
 from bench_core.data import Examples, Task
