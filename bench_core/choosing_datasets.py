@@ -59,7 +59,8 @@ def choose_datasets(
             cls = registry.dataset(wanted[0])
         elif suite.stand_ins and replacements and not _is_there(listed, source):
             if request.strict_data:
-                source.find(*listed.files[:1])  # says which file is missing
+                missing = _missing({entry.name: listed.files}, source)
+                raise InputError(f"--strict-data: no stand-in for {entry.name}, {missing}")
             cls = registry.dataset(replacements[0])
             tell(
                 f"STAND-IN: {listed.files[0]} of {entry.name} is not there, so {cls.name} takes "
@@ -98,9 +99,11 @@ def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
     """Which files of which data sets are to be put where."""
     files = ", ".join(f"{name} ({_first(names)})" for name, names in absent.items())
     folder = getattr(source, "folder", "the data folder")
+    name = next(iter(absent)) if len(absent) == 1 else "NAME"
+    whose = "its" if len(absent) == 1 else "their"
     return (
-        f"their files are not in {folder}: {files}; put them there, 'bench show NAME' and "
-        "'bench data fetch NAME' help"
+        f"{whose} files are not in {folder}: {files}; put them there, 'bench show {name}' and "
+        f"'bench data fetch {name}' help"
     )
 
 
@@ -173,7 +176,10 @@ def _instance(
     where: str,
     also_called: str = "",
 ) -> tuple[str, Any]:
-    """A data set with its options, and the label that tells it from others."""
+    """A data set with its options, and the label that tells it from others.
+
+    Options in ``places`` of the class say where its files lie, and do not make it another one.
+    """
     table = dict(options)
     for setting in settings:
         if setting.owner in (cls.name, also_called):
@@ -181,7 +187,8 @@ def _instance(
     made = expand(cls, table, registry, where)
     if len(made) != 1:
         raise UsageError(f"{where}: an option of a data set takes one value, not a grid")
-    inside = ",".join(f"{k}={v}" for k, v in sorted(table.items()))
+    places = getattr(cls, "places", ())
+    inside = ",".join(f"{k}={v}" for k, v in sorted(table.items()) if k not in places)
     return (f"{cls.name}({inside})" if inside else cls.name), made[0]
 
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from bench_plugins.datasets.images.descriptors import (
 from bench_plugins.datasets.images.machines import Machines, roots
 from sklearn.svm import SVC
 
+from bench_core.api import plan
 from bench_core.cli import main
 from bench_core.data import Splits, Task
 from bench_core.errors import InputError, UsageError
@@ -444,6 +446,18 @@ def test_the_cache_notices_pictures_and_pins_that_change(photos: Path, tmp_path:
     assert len(set(keys)) == 4
 
 
+@pytest.mark.parametrize("package", ["scikit-image", "scipy", "numpy", "pillow", "imageio"])
+def test_another_version_of_what_reads_and_computes_is_another_entry(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    def key() -> str:
+        return prepared.entry_name(few(photos), "paper", 0, 0, DataFolder(photos))
+
+    before, known = key(), metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "0" if name == package else known(name))
+    assert key() != before
+
+
 def test_what_is_prepared_holds_on_to_its_prices(photos: Path, cache: Path) -> None:
     first = prepared.prepare(few(photos), "paper", source=DataFolder(photos)).splits
     for kept in (cache / "kept").glob("*.json"):
@@ -481,6 +495,22 @@ def test_scene15_has_the_papers_sizes() -> None:
 def test_scene15_refuses_other_pictures(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="48 pictures of 3 classes, not the 4485 of 15"):
         splits_of(Scene15(path=str(photos)), tmp_path)
+
+
+def test_where_the_scenes_lie_does_not_make_them_other_data(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claims about ``scene15`` are settled by runs on a folder of its pictures too."""
+    monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 16))
+    settings = [f"path={json.dumps(str(photos))}", "train=8", "valid=2", 'descriptors=["tiny-4"]']
+    made = plan(
+        data="scene15",
+        learners="constant",
+        settings=[f"scene15.{setting}" for setting in settings],
+        store=str(tmp_path / "x.db"),
+    )
+    [use] = made.datasets
+    assert use.name == "scene15(descriptors=['tiny-4'],train=8,valid=2)"
 
 
 @pytest.fixture

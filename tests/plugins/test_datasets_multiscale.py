@@ -329,6 +329,21 @@ def test_a_changed_frame_is_prepared_anew(tmp_path: Path) -> None:
     assert Multiscale.files == ()
 
 
+def test_a_folder_is_found_where_data_lie_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data" / "mine").mkdir(parents=True)
+    (tmp_path / "here").mkdir()
+    folder(tmp_path / "data" / "mine")
+    monkeypatch.chdir(tmp_path / "here")
+    source = DataFolder(tmp_path / "data")
+    found = Multiscale(folder="mine").prepare(source, "quick", 0, 0)
+    there = Multiscale(folder=str(tmp_path / "data" / "mine")).prepare(source, "quick", 0, 0)
+    np.testing.assert_array_equal(found.train.X, there.train.X)
+    with pytest.raises(InputError, match=r"no-mine: no such folder, neither here nor in .*data;"):
+        Multiscale(folder="no-mine").prepare(source, "quick", 0, 0)
+
+
 def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path: Path) -> None:
     def spoilt(name: str, array: np.ndarray | None, path: str = "frames/shot1.npy") -> str:
         home = tmp_path / name

@@ -275,6 +275,7 @@ class Scene15(ImageFolder):
     )
     homepage: ClassVar[str] = "http://www-cvr.ai.uiuc.edu/ponce_grp/data"
     counts: ClassVar[Mapping[str, int]] = SCENES
+    places: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str = param(
         ARCHIVE, "the publisher's zip in the data folder, or a folder of its pictures"
@@ -329,7 +330,8 @@ def _names(machines: Mapping[View, Machines], classes: Sequence[str]) -> tuple[s
 def _versions() -> list[str]:
     from importlib.metadata import version
 
-    return [f"{name} {version(name)}" for name in ("scikit-image", "scipy", "numpy")]
+    readers = ("scikit-image", "scipy", "numpy", "pillow", "imageio")
+    return [f"{name} {version(name)}" for name in readers]
 
 
 def _cost_file(name: str, source: Source) -> Path | None:

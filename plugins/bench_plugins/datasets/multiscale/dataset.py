@@ -36,7 +36,10 @@ class Multiscale:
     )
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
 
-    folder: str = param("", "own frames: a folder with frames/ and labels/; empty: generated ones")
+    folder: str = param(
+        "", "own frames: a folder with frames/ and labels/ (absolute, in the current folder or in "
+        "the data folder); empty: generated ones"
+    )  # fmt: skip
     scales: tuple[int, ...] = param((1, 2, 4, 8), "sides of the blocks that are averaged")
     eps: Literal["shared", "printed"] = param(
         "shared", "a split on a value that m pixels share costs 1/m, or, as printed, m"
@@ -50,15 +53,16 @@ class Multiscale:
             raise ValueError(f"scales must be different whole numbers from 1 up: {self.scales}")
         if self.pixels is not None and self.pixels < 1:
             raise ValueError(f"pixels must be at least 1, got {self.pixels}")
-        if self.folder:  # what is in it enters the key of the prepared data
-            paths = tuple(str(path) for pair in own.pairs(self.folder) for path in pair)
-            object.__setattr__(self, "files", paths)
+
+    def stamp(self, source: Source) -> str:
+        """What lies in the folder."""
+        return repr([own.identity(p) for pair in self._pairs(source) for p in pair])
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw or read the frames and filter them; ``fold`` is ignored."""
         if size not in SIDE:
             raise UsageError(f"size {size!r}: multiscale has quick, standard and paper")
-        parts = self._own(size) if self.folder else _generated(size, seed)
+        parts = self._own(source, size) if self.folder else _generated(size, seed)
         for name, part in zip(("training", "validation", "test"), parts, strict=True):
             if not any(picture.truth.any() for picture in part):
                 raise InputError(f"{self.folder or self.name}: no object in the {name} frames")
@@ -75,9 +79,13 @@ class Multiscale:
             notes=self._notes(parts, train),
         )  # fmt: skip
 
-    def _own(self, size: str) -> list[list[Picture]]:
+    def _pairs(self, source: Source) -> tuple[own.Pair, ...]:
+        """The user's frames with their labels."""
+        return own.pairs(source.find_folder(self.folder)) if self.folder else ()
+
+    def _own(self, source: Source, size: str) -> list[list[Picture]]:
         """The user's frames; in the profiles quick and standard not more than are generated."""
-        parts = own.parted(own.pairs(self.folder))
+        parts = own.parted(self._pairs(source))
         most = FRAMES[size] if size != "paper" else (len(parts[0]), len(parts[1]), len(parts[2]))
         return [
             [own.read(pair) for pair in part[:limit]]

@@ -19,9 +19,8 @@ SUFFIXES = (".npy", ".png", ".tif", ".tiff", ".pgm", ".bmp", ".jpg", ".jpeg")
 Pair = tuple[Path, Path]
 
 
-def pairs(folder: str) -> tuple[Pair, ...]:
+def pairs(home: Path) -> tuple[Pair, ...]:
     """The frames of a folder in the order of their names, each with its labels."""
-    home = Path(folder).expanduser().absolute()
     frames, labels = (_by_name(home / part) for part in ("frames", "labels"))
     for one, other, lacking in ((frames, labels, "labels"), (labels, frames, "frames")):
         for name, path in one.items():
@@ -43,6 +42,12 @@ def _by_name(folder: Path) -> dict[str, Path]:
             raise InputError(f"{path}: {found[path.stem].name} has the same name; keep one")
         found[path.stem] = path
     return found
+
+
+def identity(path: Path) -> tuple[str, int, int]:
+    """Tells a file that was changed."""
+    facts = path.stat()
+    return str(path), facts.st_size, facts.st_mtime_ns
 
 
 def read(pair: Pair) -> Picture:
