@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,3 +171,29 @@ def _refuse_overlap(
     for j, parents in derived.items():
         if any(p in derived or not 0 <= p < d for p in parents):
             raise ValueError(f"derived feature {j} must have plain features as parents")
+
+
+def prices_to_json(prices: Prices) -> dict[str, Any]:
+    """Prices as a JSON document; numbers survive exactly."""
+    return {
+        "start": prices.start.tolist(),
+        "needed": prices.needed.tolist(),
+        "sensor": prices.sensor.tolist(),
+        "multiplier": prices.multiplier.tolist(),
+        "split": prices.split,
+        "tree": prices.tree,
+        "unit": prices.unit,
+    }
+
+
+def prices_from_json(document: Mapping[str, Any]) -> Prices:
+    """The inverse of ``prices_to_json``."""
+    return Prices(
+        start=np.array(document["start"], dtype=np.int32),
+        needed=np.array(document["needed"], dtype=np.int32),
+        sensor=np.array(document["sensor"], dtype=np.float64),
+        multiplier=np.array(document["multiplier"], dtype=np.float64),
+        split=document["split"],
+        tree=document["tree"],
+        unit=document["unit"],
+    )

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from bench_core.choosing_datasets import ChosenDataset, check_fold, choose_datasets
 from bench_core.choosing_learners import ChosenLearner, choose_learners, lone_blind, role
 from bench_core.choosing_metrics import check_metrics, choose_metrics
+from bench_core.costs import prices_to_json
 from bench_core.data import Splits
 from bench_core.errors import UsageError
-from bench_core.formats.costfiles import prices_to_json, with_costs
+from bench_core.formats.costfiles import with_costs
 from bench_core.formats.prepared import prepare
 from bench_core.formats.source import DataFolder
 from bench_core.keys import digest

@@ -154,7 +154,7 @@ def _values(
 
 def open_splits(data: str, prices: Mapping[str, Any] | None) -> Splits:
     """Prepared data as memory maps, with the prices that the specification puts in place."""
-    from bench_core.formats.costfiles import prices_from_json
+    from bench_core.costs import prices_from_json
     from bench_core.formats.prepared import open_prepared
 
     splits = open_prepared(Path(data))

@@ -22,11 +22,9 @@ Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines 
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,43 +33,19 @@ import numpy as np
 from bench_core.costs import DiscountGroup, Prices, price_list
 from bench_core.data import FloatArray, Splits
 from bench_core.errors import InputError
+from bench_core.formats.costentries import (
+    CostFile,
+    Entry,
+    document_of,
+    entries_of,
+    entry_of,
+    repeated,
+)
 from bench_core.formats.texts import read_text
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured")
 FEW_NAMES = 10
-LARGEST_COST = 1e100
-"""Sums over rows and features stay far below what float64 can hold."""
-HEADERS = ("name", "feature", "index")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One cost as written. Where the file has no names, ``name`` is the position from 1."""
-
-    name: str
-    cost: float
-    place: str  # "FILE, line 3"
-    positional: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: Path
-    text: str
-
-    def lines(self) -> Iterator[tuple[int, str]]:
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if line.strip() and not line.lstrip().startswith("#"):
-                yield number, line.strip()
-
-    def at(self, line: int) -> str:
-        return f"{self.path}, line {line}"
-
-    def near(self, name: str) -> str:
-        """The place of a JSON key."""
-        before, found, _ = self.text.partition(json.dumps(name))
-        return self.at(before.count("\n") + 1) if found else str(self.path)
 
 
 def read_costs(
@@ -83,26 +57,15 @@ def read_costs(
     are. Raises InputError naming file, line and feature for entries that are negative, missing,
     surplus, repeated, infinite or not numbers, and for groups that contradict the costs.
     """
-    file = _File(Path(path), read_text(path))
+    file = CostFile(Path(path), read_text(path))
     names = tuple(feature_names) or tuple(str(j) for j in range(1, (features or 0) + 1))
     if not names:
         raise ValueError("read_costs needs the features' names or their number")
     columns = _Columns(file.path, names)
-    document = _document(file)
+    document = document_of(file)
     if isinstance(document, Mapping) and isinstance(document.get("costs"), Mapping | list):
         return _full_form(file, document, columns)
-    return Prices.additive(columns.arrange(_entries(file, document)))
-
-
-def read_entries(path: str | Path) -> dict[str, float]:
-    """The costs in a file by name as written, without asking which features there are."""
-    file = _File(Path(path), read_text(path))
-    found: dict[str, float] = {}
-    for entry in _entries(file, _document(file)):
-        if entry.name in found:
-            raise InputError(_repeated(entry))
-        found[entry.name] = entry.cost
-    return found
+    return Prices.additive(columns.arrange(entries_of(file, document)))
 
 
 def with_costs(splits: Splits, path: str | Path) -> Splits:
@@ -155,7 +118,7 @@ class _Columns:
         for entry in entries:
             j = self._column(entry)
             if not math.isnan(cost[j]):
-                raise InputError(_repeated(entry))
+                raise InputError(repeated(entry))
             cost[j] = entry.cost
         cost[[j for j in optional if math.isnan(cost[j])]] = 0
         missing = np.flatnonzero(np.isnan(cost))
@@ -168,116 +131,12 @@ class _Columns:
         return cost
 
 
-def _repeated(entry: Entry) -> str:
-    return f"{entry.place}: feature {entry.name!r} has a second cost; keep one line"
-
-
-def _document(file: _File) -> Any:
-    """The parsed JSON, or None where the file is no JSON."""
-    if file.path.suffix.lower() != ".json" and file.text.lstrip()[:1] not in ("{", "["):
-        return None
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in seen:
-                raise InputError(_repeated(Entry(key, 0, file.near(key))))
-            seen[key] = value
-        return seen
-
-    try:
-        return json.loads(file.text, object_pairs_hook=once)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{file.at(error.lineno)}: not JSON ({error.msg}); correct it") from error
-    except RecursionError as error:
-        raise InputError(f"{file.path}: not costs (brackets in brackets); correct it") from error
-
-
-def _entries(file: _File, document: Any) -> list[Entry]:
-    entries = list(_parse(file, document))
-    if not entries:
-        raise InputError(
-            f"{file.path}: no costs in this file; write one line name,cost per feature"
-        )
-    return entries
-
-
-def _parse(file: _File, document: Any) -> Iterator[Entry]:
-    if isinstance(document, Mapping):
-        for name, value in document.items():
-            yield _entry(name, value, file.near(name))
-    elif isinstance(document, list):
-        for position, value in enumerate(document, start=1):
-            yield _entry(str(position), value, f"{file.path}, entry {position}", True)
-    elif document is not None:
-        raise InputError(f"{file.path}: a mapping or a list of costs is wanted; see --help")
-    else:
-        yield from _parser_for(file)(file)
-
-
-def _parser_for(file: _File) -> Callable[[_File], Iterator[Entry]]:
-    first = next((line for _, line in file.lines()), "")
-    if file.path.suffix.lower() in (".csv", ".tsv") or "," in first or "\t" in first:
-        return _csv_lines
-    return _named_lines if ":" in first else _bare_lines
-
-
-def _csv_lines(file: _File) -> Iterator[Entry]:
-    for order, (number, line) in enumerate(file.lines()):
-        cells = next(csv.reader([line], delimiter="\t" if "\t" in line else ","))
-        if len(cells) != 2:
-            raise InputError(
-                f"{file.at(number)}: {len(cells)} cells instead of name,cost; correct the line"
-            )
-        name, cost = (cell.strip() for cell in cells)
-        if not (order == 0 and name.lower() in HEADERS and _number(cost) is None):
-            yield _entry(name, cost, file.at(number))
-
-
-def _named_lines(file: _File) -> Iterator[Entry]:
-    for number, line in file.lines():
-        name, colon, cost = line.rpartition(":")
-        if not colon:
-            raise InputError(f"{file.at(number)}: {line!r} is not name:cost; correct the line")
-        yield _entry(name.strip(), cost.strip(), file.at(number))
-
-
-def _bare_lines(file: _File) -> Iterator[Entry]:
-    for position, (number, line) in enumerate(file.lines(), start=1):
-        yield _entry(str(position), line, file.at(number), True)
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _entry(name: str, value: Any, place: str, positional: bool = False) -> Entry:
-    cost = _number(value)
-    if cost is None:
-        raise InputError(f"{place}: feature {name!r} costs {value!r}, not a number; correct it")
-    if not 0 <= cost < math.inf:
-        raise InputError(
-            f"{place}: feature {name!r} costs {value}; costs are finite and >= 0, correct it"
-        )
-    if cost > LARGEST_COST:
-        raise InputError(
-            f"{place}: feature {name!r} costs {value}, more than can be added up; give all costs "
-            "in a larger unit"
-        )
-    return Entry(name, cost, place, positional)
-
-
-def _full_form(file: _File, document: Mapping[str, Any], columns: _Columns) -> Prices:
+def _full_form(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> Prices:
     for key in document:
         if key not in KEYS:
             raise InputError(f"{file.near(key)}: unknown key {key!r}; known: {', '.join(KEYS)}")
     derived = _derived(file, document.get("derived", {}), columns)
-    entries = _entries(file, document["costs"])
+    entries = entries_of(file, document["costs"])
     cost = columns.arrange(entries, optional=frozenset(derived))
     shared = [_members(file, group, columns, "shared") for group in _list(file, document, "shared")]
     discounted = [_discount(file, rule, columns) for rule in _list(file, document, "discounted")]
@@ -291,28 +150,28 @@ def _full_form(file: _File, document: Mapping[str, Any], columns: _Columns) -> P
             shared=shared,
             discounted=discounted,
             derived=derived,
-            split=_entry("split", document.get("split", 0), file.near("split")).cost,
-            tree=_entry("tree", document.get("tree", 0), file.near("tree")).cost,
+            split=entry_of("split", document.get("split", 0), file.near("split")).cost,
+            tree=entry_of("tree", document.get("tree", 0), file.near("tree")).cost,
             unit=unit,
         )
     except ValueError as error:
         raise InputError(f"{file.path}: {error}; correct the groups") from error
 
 
-def _list(file: _File, document: Mapping[str, Any], key: str) -> list[Any]:
+def _list(file: CostFile, document: Mapping[str, Any], key: str) -> list[Any]:
     value = document.get(key, [])
     if not isinstance(value, list):
         raise InputError(f"{file.near(key)}: {key} must be a list of groups; put it in [ ]")
     return value
 
 
-def _members(file: _File, group: Any, columns: _Columns, key: str) -> tuple[int, ...]:
+def _members(file: CostFile, group: Any, columns: _Columns, key: str) -> tuple[int, ...]:
     if not isinstance(group, list) or not group:
         raise InputError(f"{file.near(key)}: {key} holds {group!r}; give a list of features")
     return tuple(columns.find(str(name), file.near(str(name))) for name in group)
 
 
-def _discount(file: _File, rule: Any, columns: _Columns) -> DiscountGroup:
+def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
     if not isinstance(rule, Mapping) or set(rule) != {"members", "later"}:
         raise InputError(
             f"{file.near('discounted')}: a discounted group has exactly the keys members and later"
@@ -324,13 +183,13 @@ def _discount(file: _File, rule: Any, columns: _Columns) -> DiscountGroup:
             f"{file.near('later')}: give one later price for each of the {len(members)} members"
         )
     prices = (
-        _entry(columns.names[j], value, file.near("later")).cost
+        entry_of(columns.names[j], value, file.near("later")).cost
         for j, value in zip(members, later, strict=True)
     )
     return DiscountGroup(members, tuple(prices))
 
 
-def _derived(file: _File, rules: Any, columns: _Columns) -> dict[int, tuple[int, ...]]:
+def _derived(file: CostFile, rules: Any, columns: _Columns) -> dict[int, tuple[int, ...]]:
     if not isinstance(rules, Mapping):
         raise InputError(f"{file.near('derived')}: derived maps a feature to its parents, in {{ }}")
     return {
@@ -340,7 +199,7 @@ def _derived(file: _File, rules: Any, columns: _Columns) -> dict[int, tuple[int,
 
 
 def _refuse_contradictions(
-    file: _File,
+    file: CostFile,
     names: Sequence[str],
     cost: FloatArray,
     shared: Sequence[Sequence[int]],
@@ -378,29 +237,3 @@ def _refuse_contradictions(
                     f"{file.near(names[j])}: feature {names[j]!r} is derived from "
                     f"{names[parent]!r}, itself derived; name what that one is derived from"
                 )
-
-
-def prices_to_json(prices: Prices) -> dict[str, Any]:
-    """Prices as a JSON document; numbers survive exactly."""
-    return {
-        "start": prices.start.tolist(),
-        "needed": prices.needed.tolist(),
-        "sensor": prices.sensor.tolist(),
-        "multiplier": prices.multiplier.tolist(),
-        "split": prices.split,
-        "tree": prices.tree,
-        "unit": prices.unit,
-    }
-
-
-def prices_from_json(document: Mapping[str, Any]) -> Prices:
-    """The inverse of ``prices_to_json``."""
-    return Prices(
-        start=np.array(document["start"], dtype=np.int32),
-        needed=np.array(document["needed"], dtype=np.int32),
-        sensor=np.array(document["sensor"], dtype=np.float64),
-        multiplier=np.array(document["multiplier"], dtype=np.float64),
-        split=document["split"],
-        tree=document["tree"],
-        unit=document["unit"],
-    )

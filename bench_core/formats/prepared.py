@@ -20,15 +20,15 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from bench_core.costs import prices_from_json, prices_to_json
 from bench_core.data import Examples, Frames, Queries, Splits, Task
 from bench_core.errors import InputError
-from bench_core.formats.costfiles import prices_from_json, prices_to_json
 from bench_core.formats.source import DataFolder
 from bench_core.keys import code_key, digest, module_digest
 from bench_core.protocols import Array, Source
@@ -243,11 +243,6 @@ def fingerprint(splits: Splits) -> str:
         h.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
         h.update(little.reshape(-1).view(np.uint8).data if little.size else b"")
     return h.hexdigest()
-
-
-def with_fingerprint(splits: Splits) -> Splits:
-    """The same splits with ``fingerprint`` filled in."""
-    return replace(splits, fingerprint=fingerprint(splits))
 
 
 def _write(path: Path, splits: Splits) -> None:

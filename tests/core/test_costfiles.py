@@ -10,15 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_core.costs import DiscountGroup, Prices, price_list
+from bench_core.costs import DiscountGroup, Prices, price_list, prices_from_json, prices_to_json
 from bench_core.data import Examples, Splits, Task
 from bench_core.errors import InputError
 from bench_core.formats.costfiles import (
     ASSUMED_COSTS,
-    prices_from_json,
-    prices_to_json,
     read_costs,
-    read_entries,
     with_costs,
 )
 from bench_core.prediction import Acquired
@@ -134,10 +131,6 @@ def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
     names = ("age", "TSH", "T3", "TT4", "T4U", "FTI", "left", "right")
     prices = read_costs(write(tmp_path, example), names)
     assert prices.everything == pytest.approx(1 + 2.10 + 20.68 + 9.31 + 12.41 + 9.31 + 5)
-
-
-def test_entries_can_be_read_without_knowing_the_features(tmp_path: Path) -> None:
-    assert read_entries(write(tmp_path, "a:1\nb:2.5\n")) == {"a": 1, "b": 2.5}
 
 
 def test_published_cost_files_are_read(real_data: Path) -> None:

@@ -25,7 +25,6 @@ from bench_core.formats.prepared import (
     fingerprint,
     open_prepared,
     prepare,
-    with_fingerprint,
 )
 from bench_core.formats.source import DataFolder
 from bench_core.protocols import Source
@@ -327,7 +326,6 @@ def test_the_fingerprint_leaves_prices_out_and_holds_every_array() -> None:
     base = made(1.0)
     assert fingerprint(base) == fingerprint(made(1.0))
     assert fingerprint(replace(base, prices=Prices.additive(np.ones(3)))) == fingerprint(base)
-    assert with_fingerprint(base).fingerprint == fingerprint(base)
     others = {fingerprint(base)}
     for split in ("train", "valid", "test"):
         part: Examples = getattr(base, split)

@@ -30,10 +30,10 @@ from sklearn.svm import SVC
 
 from bench_core.api import plan
 from bench_core.cli import main
+from bench_core.costs import prices_to_json
 from bench_core.data import Splits, Task
 from bench_core.errors import InputError, UsageError
 from bench_core.formats import prepared
-from bench_core.formats.costfiles import prices_to_json
 from bench_core.formats.source import DataFolder
 
 FEW = ("tiny-4", "lbp-8-1")

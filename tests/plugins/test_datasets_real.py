@@ -17,7 +17,6 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from bench_core.data import Examples, Splits, Task
 from bench_core.errors import InputError
-from bench_core.formats.costfiles import read_entries
 from bench_core.formats.source import DataFolder
 from bench_core.prediction import Acquired
 
@@ -167,7 +166,8 @@ def test_thyroid_validates_on_30_percent_of_each_class(real_data: Path) -> None:
 
 
 def test_thyroid_prices_are_those_of_the_publishers_cost_file(real_data: Path) -> None:
-    published = read_entries(real_data / "ann-thyroid" / "ann-thyroid.cost")
+    lines = (real_data / "ann-thyroid" / "ann-thyroid.cost").read_text().split()
+    published = {name: float(cost) for name, cost in (line.split(":") for line in lines)}
     prices = thyroid_prices(discount=False).feature_price()
     assert set(THYROID_NAMES) - set(published) == {"FTI"}
     for name, price in zip(THYROID_NAMES, prices, strict=True):
