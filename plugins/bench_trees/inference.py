@@ -141,9 +141,11 @@ def _frozen(X: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _shape(layout: Layout) -> tuple[Any, ...]:
-    nodes = (layout.column, layout.threshold, layout.missing_left, layout.right, layout.after)
-    return (layout.columns, layout.start, layout.needed, layout.root, *nodes)
+    tests = (layout.column, layout.threshold, layout.missing_left)
+    ways = (layout.left, layout.right, layout.after, layout.turn)
+    trees = (layout.root, layout.coded)
+    return (layout.columns, layout.start, layout.needed, *trees, *tests, *ways)
 
 
 def _paying(layout: Layout) -> tuple[Any, ...]:
-    return (layout.value, layout.splits, layout.output)
+    return (layout.table, layout.value, layout.splits, layout.output)

@@ -19,14 +19,24 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 LANES = 64
+PLANES = 8  # bits of a leaf's code
+_ONE, _WIDE = np.uint64(1), np.uint64(LANES)  # places without a sign need no look for negatives
 _intrinsic: Any = intrinsic
 
 
 @_intrinsic
-def above(typingctx: Any, tile: Any, at: Any, threshold: Any, missing_left: Any) -> Any:
-    """The rows r whose ``tile[at + r]`` goes right: above the threshold, or missing if so told."""
-    signature = types.uint64(tile, types.int64, types.float32, types.boolean)
+def above(typingctx: Any, tile: Any, at: Any, threshold: Any) -> Any:
+    """The rows r whose ``tile[at + r]`` is above the threshold."""
+    return types.uint64(tile, types.int64, types.float32), _comparing(False)
 
+
+@_intrinsic
+def above_or_missing(typingctx: Any, tile: Any, at: Any, threshold: Any) -> Any:
+    """The rows r whose ``tile[at + r]`` is above the threshold or missing."""
+    return types.uint64(tile, types.int64, types.float32), _comparing(True)
+
+
+def _comparing(missing: bool) -> Any:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data = context.make_array(sig.args[0])(context, builder, args[0]).data
         vector = ir.VectorType(ir.FloatType(), LANES)
@@ -39,46 +49,119 @@ def above(typingctx: Any, tile: Any, at: Any, threshold: Any, missing_left: Any)
         spread = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
         limit = builder.shuffle_vector(single, unset, spread)
         word = ir.IntType(LANES)
-        ordered = builder.bitcast(builder.fcmp_ordered(">", column, limit), word)
-        unordered = builder.bitcast(builder.fcmp_unordered(">", column, limit), word)
-        return builder.select(args[3], ordered, unordered)
+        compare = builder.fcmp_unordered if missing else builder.fcmp_ordered
+        return builder.bitcast(compare(">", column, limit), word)
+
+    return generate
+
+
+@_intrinsic
+def mark(typingctx: Any, lanes: Any, rows: Any, value: Any) -> Any:
+    """Set ``lanes[r]`` to ``value`` for every row r of the set; ``lanes`` int32 (64,)."""
+    signature = types.void(lanes, types.uint64, types.int32)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        index = ir.IntType(32)
+        vector = ir.VectorType(index, LANES)
+        place = builder.bitcast(data, ir.PointerType(vector))
+        before = builder.load(place)
+        before.align = 4
+        unset = ir.Constant(vector, ir.Undefined)
+        single = builder.insert_element(unset, args[2], ir.Constant(index, 0))
+        spread = builder.shuffle_vector(single, unset, ir.Constant(vector, [0] * LANES))
+        chosen = builder.bitcast(args[1], ir.VectorType(ir.IntType(1), LANES))
+        builder.store(builder.select(chosen, spread, before), place).align = 4
+        return context.get_dummy_value()
 
     return signature, generate
 
 
 @_intrinsic
-def lowest(typingctx: Any, rows: Any) -> Any:
-    """The smallest member of a set of rows that is not empty."""
-    signature = types.int64(types.uint64)
+def spell(typingctx: Any, lanes: Any, planes: Any) -> Any:
+    """Set ``lanes[r]`` to the number whose bit b is bit r of ``planes[b]``: int32 (64,) from
+    uint64 (8,)."""
+    signature = types.void(lanes, planes)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        code, flags = ir.VectorType(ir.IntType(8), LANES), ir.VectorType(ir.IntType(1), LANES)
+        into = context.make_array(sig.args[0])(context, builder, args[0]).data
+        source = context.make_array(sig.args[1])(context, builder, args[1]).data
+        zero = number = ir.Constant(code, [0] * LANES)
+        for b in range(PLANES):
+            plane = builder.load(builder.gep(source, [ir.Constant(ir.IntType(32), b)]))
+            bit = ir.Constant(code, [1 << b] * LANES)
+            chosen = builder.select(builder.bitcast(plane, flags), bit, zero)
+            number = builder.or_(number, chosen)
+        wide = ir.VectorType(ir.IntType(32), LANES)
+        place = builder.bitcast(into, ir.PointerType(wide))
+        builder.store(builder.zext(number, wide), place).align = 4
+        return context.get_dummy_value()
 
     return signature, generate
 
 
-@njit(cache=True, nogil=True)
-def transpose(square: Any) -> None:
-    """Turn uint64 (64,), a square of bits, about its diagonal: bit j of word i to bit i of word j.
+@_intrinsic
+def transpose(typingctx: Any, squares: Any, at: Any) -> Any:
+    """Turn ``squares[at : at + 64]``, a square of bits, about its diagonal: bit j of word i to
+    bit i of word j.
 
-    Swaps ever smaller off-diagonal blocks; sizes are constants so that each round is unrolled.
+    Ever smaller off-diagonal blocks change places: those of 32, 16 and 8 rows between vectors of
+    eight words; the eight by eight bits of each last block are brought into one word and back.
     """
-    _swap(square, 32, np.uint64(0x00000000FFFFFFFF))
-    _swap(square, 16, np.uint64(0x0000FFFF0000FFFF))
-    _swap(square, 8, np.uint64(0x00FF00FF00FF00FF))
-    _swap(square, 4, np.uint64(0x0F0F0F0F0F0F0F0F))
-    _swap(square, 2, np.uint64(0x3333333333333333))
-    _swap(square, 1, np.uint64(0x5555555555555555))
+    signature = types.void(squares, types.int64)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        eight = ir.VectorType(ir.IntType(64), 8)
+        number = ir.IntType(32)
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        first = builder.bitcast(builder.gep(data, [args[1]]), ir.PointerType(eight))
+        places = [builder.gep(first, [ir.Constant(number, k)]) for k in range(8)]
+        parts = [builder.load(place) for place in places]
+        for part in parts:
+            part.align = 8
+        for apart, shift, low in ((4, 32, 0xFFFFFFFF), (2, 16, 0xFFFF0000FFFF), (1, 8, _BYTES)):
+            for k in range(8):
+                if not k & apart:
+                    pair = parts[k], parts[k + apart]
+                    parts[k], parts[k + apart] = _swapped(builder, *pair, shift, low)
+        for place, part in zip(places, parts, strict=True):
+            builder.store(_turned_blocks(builder, part), place).align = 8
+        return context.get_dummy_value()
+
+    return signature, generate
 
 
-@njit(cache=True, nogil=True)
-def _swap(square: Any, size: int, low: Any) -> None:
-    shift = np.uint64(size)
-    for start in range(0, LANES, 2 * size):
-        for i in range(start, start + size):
-            swap = ((square[i] >> shift) ^ square[i + size]) & low
-            square[i] ^= swap << shift
-            square[i + size] ^= swap
+_BYTES = 0x00FF00FF00FF00FF
+
+
+def _all_eight(value: int) -> Any:
+    return ir.Constant(ir.VectorType(ir.IntType(64), 8), [value] * 8)
+
+
+def _swapped(builder: Any, one: Any, other: Any, shift: int, low: int) -> tuple[Any, Any]:
+    """The high bits of ``one`` change places with the ``low`` bits of ``other``."""
+    moved = builder.xor(builder.lshr(one, _all_eight(shift)), other)
+    moved = builder.and_(moved, _all_eight(low))
+    return builder.xor(one, builder.shl(moved, _all_eight(shift))), builder.xor(other, moved)
+
+
+def _turned_blocks(builder: Any, words: Any) -> Any:
+    """Eight words by eight bytes are eight blocks of eight by eight bits; each is turned."""
+    words = _turned_bytes(builder, words)
+    for shift, low in ((28, 0xF0F0F0F0), (14, 0xCCCC0000CCCC), (7, 0x00AA00AA00AA00AA)):
+        moved = builder.xor(words, builder.lshr(words, _all_eight(shift)))
+        moved = builder.and_(moved, _all_eight(low))
+        words = builder.xor(builder.xor(words, moved), builder.shl(moved, _all_eight(shift)))
+    return _turned_bytes(builder, words)
+
+
+def _turned_bytes(builder: Any, words: Any) -> Any:
+    """Byte j of word i to byte i of word j."""
+    order = [8 * (b % 8) + b // 8 for b in range(64)]
+    flat = builder.bitcast(words, ir.VectorType(ir.IntType(8), 64))
+    flat = builder.shuffle_vector(flat, flat, ir.Constant(ir.VectorType(ir.IntType(32), 64), order))
+    return builder.bitcast(flat, words.type)
 
 
 @njit(cache=True, nogil=True)
@@ -97,41 +180,71 @@ def _first(count: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def _fill(tile: Any, source: Any, columns: Any, begin: int, count: int) -> None:
-    """Gather the used columns of up to 64 rows, one column after the other."""
+    """Gather the used columns of up to 64 rows, one column after the other.
+
+    Eight rows at a time, so that what is written lies side by side; beyond the last row it is
+    repeated.
+    """
     X, picked = source
-    for r in range(count):
-        row = X[picked[begin + r]]
-        for c in range(len(columns)):
-            tile[c * LANES + r] = row[columns[c]]
+    last = begin + count - 1
+    for r in range(0, LANES, 8):
+        i = begin + r
+        a, b = X[picked[min(i, last)]], X[picked[min(i + 1, last)]]
+        c, d = X[picked[min(i + 2, last)]], X[picked[min(i + 3, last)]]
+        e, f = X[picked[min(i + 4, last)]], X[picked[min(i + 5, last)]]
+        g, h = X[picked[min(i + 6, last)]], X[picked[min(i + 7, last)]]
+        at = np.uint64(r)
+        for k in range(len(columns)):
+            j = np.uint64(columns[k])
+            tile[at] = a[j]
+            tile[at + np.uint64(1)] = b[j]
+            tile[at + np.uint64(2)] = c[j]
+            tile[at + np.uint64(3)] = d[j]
+            tile[at + np.uint64(4)] = e[j]
+            tile[at + np.uint64(5)] = f[j]
+            tile[at + np.uint64(6)] = g[j]
+            tile[at + np.uint64(7)] = h[j]
+            at += _WIDE
 
 
 @njit(cache=True, nogil=True)
-def _descend(shape: Any, t: int, tile: Any, live: Any, reached: Any, got: Any, leaf: Any) -> None:
+def _descend(shape: Any, t: int, tile: Any, live: Any, scratch: Any, got: Any, leaf: Any) -> None:
     """Send the ``live`` rows of a tile down tree t: their ``leaf`` (64,), sensors ``got`` (s,).
 
-    ``reached`` (nodes of the tree,) is scratch: which rows arrive at each node.
+    ``scratch``: which rows arrive at each split, and the planes of their codes.
     """
-    _, start, needed, root, column, threshold, missing_left, right, after = shape
-    origin = root[t]
+    start, needed, root, coded = shape[1:5]
+    column, threshold, missing_left, left, right, after, turns = shape[5:]
+    reached, planes = scratch
+    origin, end = np.uint64(root[t]), np.uint64(root[t + 1])
+    by_code = coded[t]
     reached[0] = live
+    leaf[:] = 0
+    planes[:] = 0
     i = origin
-    while i < root[t + 1]:
+    while i < end:
         here = reached[i - origin]
         if here == 0:
-            i = np.int64(after[i])
+            i = np.uint64(after[i])
             continue
-        c = column[i]
-        if c >= 0:
-            turn = above(tile, np.int64(c) * LANES, threshold[i], missing_left[i])
-            reached[i + 1 - origin] = here & ~turn
-            reached[right[i] - origin] = here & turn
-            for k in range(start[c], start[c + 1]):
-                got[needed[k]] |= here
+        c = np.uint64(column[i])
+        if missing_left[i]:
+            turn = here & above(tile, c * _WIDE, threshold[i])
         else:
-            while here != 0:
-                leaf[lowest(here)] = i
-                here &= here - np.uint64(1)
-        i += 1
+            turn = here & above_or_missing(tile, c * _WIDE, threshold[i])
+        if by_code:
+            planes[np.uint64(turns[i])] |= turn
+        else:
+            mark(leaf, turn, turns[i])
+        reached[np.uint64(right[i])] = turn
+        reached[np.uint64(left[i])] = here & ~turn
+        k, stop = np.uint64(start[c]), np.uint64(start[c + _ONE])
+        while k < stop:
+            got[np.uint64(needed[k])] |= here
+            k += _ONE
+        i += _ONE
+    if by_code:
+        spell(leaf, planes)
 
 
 @njit(cache=True, nogil=True)
@@ -144,15 +257,16 @@ def walk_tiles(
     the same before the first step.
     """
     columns, root = shape[0], shape[3]
-    value, cost, output = paying
+    table, value, cost, output = paying
     ends, bias, carry = plan
     scores_since, bits_since, splits_since = since
     scores, bits, splits = into
     rows, outputs, words = len(source[1]), bias.shape[1], bits.shape[2]
     tile = np.zeros(len(columns) * LANES, dtype=np.float32)
-    reached = np.zeros(_widest(root), dtype=np.uint64)
+    scratch = np.zeros(_widest(root) + 1, dtype=np.uint64), np.zeros(PLANES, dtype=np.uint64)
     got = np.zeros(words * LANES, dtype=np.uint64)
-    leaf = np.zeros(LANES, dtype=np.int64)
+    turned = np.zeros(words * LANES, dtype=np.uint64)
+    leaf = np.zeros(LANES, dtype=np.int32)
     total = np.zeros((outputs, LANES))
     spent = np.zeros(LANES)
     for place in range(start, stop):
@@ -164,6 +278,10 @@ def walk_tiles(
             spent[r] = splits_since[begin + r]
             for k in range(outputs):
                 total[k, r] = scores_since[begin + r, k]
+            for w in range(words):
+                got[w * LANES + r] = bits_since[begin + r, w]
+        for w in range(words):
+            transpose(got, w * LANES)
         t = 0
         for p in range(len(ends)):
             for k in range(outputs):
@@ -171,28 +289,30 @@ def walk_tiles(
                     total[k] = 0.0
                 total[k] += bias[p, k]
             while t < ends[p]:
-                _descend(shape, t, tile, _first(count), reached, got, leaf)
-                line = total[output[t]]
-                for r in range(count):
-                    line[r] += value[leaf[r]]
-                    spent[r] += cost[leaf[r]]
+                _descend(shape, t, tile, _first(count), scratch, got, leaf)
+                line, first = total[output[t]], np.uint64(table[t])
+                for r in range(LANES):
+                    at = first + np.uint64(leaf[r])
+                    line[r] += value[at]
+                    spent[r] += cost[at]
                 t += 1
             for r in range(count):
                 splits[p, begin + r] = spent[r]
                 for k in range(outputs):
                     scores[p, begin + r, k] = total[k, r]
-            _report_bits(bits[p], bits_since, got, begin, count)
+            _report_bits(bits[p], got, turned, begin, count)
 
 
 @njit(cache=True, nogil=True)
-def _report_bits(bits: Any, since: Any, got: Any, begin: int, count: int) -> None:
-    """Turn a word of rows per sensor into words of sensors per row, and add ``since``."""
-    square = np.empty(LANES, dtype=np.uint64)
-    for w in range(bits.shape[1]):
-        square[:] = got[w * LANES : (w + 1) * LANES]
-        transpose(square)
-        for r in range(count):
-            bits[begin + r, w] = since[begin + r, w] | square[r]
+def _report_bits(bits: Any, got: Any, turned: Any, begin: int, count: int) -> None:
+    """Turn words of rows per sensor into words of sensors per row."""
+    words = bits.shape[1]
+    turned[:] = got
+    for w in range(words):
+        transpose(turned, w * LANES)
+    for r in range(count):
+        for w in range(words):
+            bits[begin + r, w] = turned[w * LANES + r]
 
 
 @njit(cache=True, nogil=True)

@@ -1,33 +1,40 @@
 """Trees laid out for walking 64 rows at once.
 
-The nodes of each tree stand in preorder, left child first, so that a walk goes through them
-once from front to back and jumps over a subtree that no row has reached::
+Only splits are walked. Those of a tree stand in preorder, left child first, so that a walk goes
+through them once from front to back and jumps over a subtree that no row has reached::
 
-    node   0      1      2     3     4            column     compact feature, -1 at a leaf
-           root   left   leaf  leaf  leaf         right      first node of the right subtree
-           |------+------------------|  after     after      first node beyond this subtree
-                  |------------|  after
+    split  0      1      2            left, right   where the rows that turn so are noted: at the
+           root   left   right                      next split, or at a place nobody looks at
+           |------+------|    after   after         first split beyond this subtree
+                  |      |    after
 
-Leaves know what their path costs in splits; sensors are noted at the split itself, where one
-word says which of the 64 rows pay.
+A row's turns to the right say which leaf it ends in. In a tree of at most eight levels a turn at
+depth d sets bit d of a code; the ``table`` of leaves has an entry for every code, so that a leaf
+above the last level has several. In deeper trees, and in those whose table would be mostly such
+copies, leaves are numbered from left to right and each turn names the first one of the right
+subtree: the last turn of a row holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bench_trees.ensemble import LEAF, Ensemble
+from bench_trees.ensemble import Ensemble
+from bench_trees.lanes import PLANES
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Float32s = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+
+_ROOM = 8  # entries of a table of codes per leaf, at most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,19 +60,25 @@ class Needs:
 class Layout:
     """Chosen trees of an ensemble in walking order, weights included.
 
-    ``root`` (T+1,) bounds the nodes of each tree. Node arrays: ``column`` position in
-    ``columns`` (-1 at a leaf), ``threshold``, ``missing_left``, ``right``, ``after``, ``value``
-    (leaf output times the tree's weight), ``splits`` (at a leaf the sum of the multipliers on
-    its path, 0 where the tree is not billed). ``output`` (T,). ``columns`` (u,) are the features
-    used; compact column c needs the sensors ``needed[start[c]:start[c + 1]]`` of ``sensors``.
+    ``root`` (T+1,) bounds the splits of each tree, ``table`` (T+1,) its leaves; ``coded`` (T,)
+    says of which trees leaves are found by code. Per split: ``column`` position in ``columns``,
+    ``threshold``, ``missing_left``, ``left``, ``right`` (counted from the tree's first split),
+    ``after``, ``turn`` (depth, or number of a leaf). Per leaf: ``value`` (output times the tree's
+    weight), ``splits`` (the sum of the multipliers on its path, 0 where the tree is not billed).
+    ``output`` (T,). ``columns`` (u,) are the features used; compact column c needs the sensors
+    ``needed[start[c]:start[c + 1]]`` of ``sensors``.
     """
 
     root: Longs
+    table: Longs
+    coded: Bools
     column: Ints
     threshold: Float32s
     missing_left: Bools
+    left: Ints
     right: Ints
     after: Ints
+    turn: Ints
     value: Floats
     splits: Floats
     output: Ints
@@ -98,85 +111,115 @@ def lay_out(
     picked = picked.astype(np.int64)
     weight = np.ones(len(picked)) if weights is None else np.asarray(weights, dtype=np.float64)
     pays = np.ones(len(picked), dtype=bool) if billed is None else np.asarray(billed, dtype=bool)
-    sizes = np.diff(ensemble.start)[picked].astype(np.int64)
-    root = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    node = np.zeros(root[-1], dtype=np.int64)
-    right = np.full(root[-1], -1, dtype=np.int32)
-    path = np.zeros(root[-1])
     nodes = (ensemble.start, ensemble.feature, ensemble.left, ensemble.right)
+    depth = _depths(nodes, picked)
+    inner = (np.diff(ensemble.start)[picked].astype(np.int64) - 1) // 2
+    codes = 1 << np.minimum(depth, PLANES)
+    coded = (depth <= PLANES) & (codes <= _ROOM * (inner + 1))
+    leaves = np.where(coded, codes, inner + 1)
+    root, table = _bounds(inner), _bounds(leaves)
+    split, leaf = np.zeros(root[-1], np.int64), np.zeros(table[-1], np.int64)
+    path = np.zeros(table[-1])
+    left, right, after, turn = (np.zeros(root[-1], np.int32) for _ in range(4))
     multiplier = np.asarray(needs.multiplier, dtype=np.float64)
-    _preorder(nodes, multiplier, picked, root, node, right, path)
-    columns, column = _compact(ensemble.feature[node])
-    starts, needed = _rows(needs, columns)
+    found = (split, left, right, after, turn, leaf, path)
+    _preorder(nodes, multiplier, picked, root, table, coded, found)
+    columns, column = np.unique(ensemble.feature[split], return_inverse=True)
+    starts, needed = _rows(needs, columns.astype(np.int32))
     return Layout(
         root=root,
-        column=column,
-        threshold=ensemble.threshold[node].astype(np.float32),
-        missing_left=ensemble.missing_left[node].astype(np.bool_),
+        table=table,
+        coded=coded,
+        column=column.astype(np.int32),
+        threshold=ensemble.threshold[split].astype(np.float32),
+        missing_left=ensemble.missing_left[split].astype(np.bool_),
+        left=left,
         right=right,
-        after=_after(right),
-        value=ensemble.value[node] * np.repeat(weight, sizes),
-        splits=path * np.repeat(pays, sizes),
+        after=after,
+        turn=turn,
+        value=ensemble.value[leaf] * np.repeat(weight, leaves),
+        splits=path * np.repeat(pays, leaves),
         output=ensemble.output[picked].astype(np.int32),
-        columns=columns,
+        columns=columns.astype(np.int32),
         start=starts,
         needed=needed,
         sensors=needs.sensors,
     )
 
 
+def _bounds(sizes: Longs) -> Longs:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _depths(nodes: tuple[Ints, Ints, Ints, Ints], picked: Longs) -> Longs:
+    """The most splits on a path of each tree."""
+    start, feature, left, right = nodes
+    deepest = np.zeros(len(picked), dtype=np.int64)
+    for t in range(len(picked)):
+        first, end = start[picked[t]], start[picked[t] + 1]
+        level = np.zeros(end - first, dtype=np.int64)
+        for i in range(end - first):
+            if feature[first + i] >= 0:
+                level[left[first + i] - first] = level[i] + 1
+                level[right[first + i] - first] = level[i] + 1
+            deepest[t] = max(deepest[t], level[i])
+    return deepest
+
+
 @njit(cache=True, nogil=True)
 def _preorder(
-    nodes: tuple[Ints, Ints, Ints, Ints],
+    nodes: Any,
     multiplier: Floats,
     picked: Longs,
     root: Longs,
-    node: Longs,
-    right_place: Ints,
-    path: Floats,
+    table: Longs,
+    coded: Bools,
+    found: Any,
 ) -> None:
-    """Fill for each place: its source ``node``, its right child's place, its path's splits."""
+    """Fill what ``Layout`` holds per split and, per leaf, its node and its path's splits."""
     start, feature, left, right = nodes
+    split, lefts, rights, after, turn, leaf, path = found
     for t in range(len(picked)):
-        room = root[t + 1] - root[t]
-        source = np.empty(room, dtype=np.int64)
-        parent = np.empty(room, dtype=np.int64)
-        source[0] = start[picked[t]]
-        parent[0] = -1
-        path[root[t]] = 0.0
-        waiting = 1
-        place = root[t]
-        while waiting > 0:
-            waiting -= 1
-            here = source[waiting]
-            if parent[waiting] >= 0:
-                right_place[parent[waiting]] = place
-                path[place] = path[parent[waiting]]
-            node[place] = here
-            if feature[here] >= 0:
-                path[place] += multiplier[feature[here]]
-                path[place + 1] = path[place]
-                source[waiting], parent[waiting] = right[here], place
-                source[waiting + 1], parent[waiting + 1] = left[here], -1
-                waiting += 2
-            place += 1
-
-
-@njit(cache=True, nogil=True)
-def _after(right: Ints) -> Ints:
-    """The first place beyond each node's subtree."""
-    after = np.empty(len(right), dtype=np.int32)
-    for place in range(len(right) - 1, -1, -1):
-        after[place] = place + 1 if right[place] < 0 else after[right[place]]
-    return after
-
-
-def _compact(feature: Ints) -> tuple[Ints, Ints]:
-    """The features in use, and each node's place among them (-1 stays -1)."""
-    columns = np.unique(feature[feature != LEAF]).astype(np.int32)
-    column = np.searchsorted(columns, feature).astype(np.int32)
-    column[feature == LEAF] = -1
-    return columns, column
+        nowhere = root[t + 1] - root[t]
+        first, entries = table[t], table[t + 1] - table[t]
+        waiting = np.empty((nowhere + 2, 3), dtype=np.int64)  # node, code, levels above it
+        spent = np.empty(nowhere + 2)
+        parent = np.empty(nowhere + 2, dtype=np.int64)  # of a right child
+        waiting[0], spent[0], parent[0] = 0, 0.0, -1
+        waiting[0, 0] = start[picked[t]]
+        height, place, leaves = 1, root[t], 0
+        while height > 0:
+            height -= 1
+            node, code, level = waiting[height]
+            above, cost = parent[height], spent[height]
+            inner = feature[node] >= 0
+            if above >= 0:
+                rights[above] = place - root[t] if inner else nowhere
+                turn[above] = level - 1 if coded[t] else leaves
+            if inner:
+                split[place] = node
+                lefts[place] = place + 1 - root[t] if feature[left[node]] >= 0 else nowhere
+                spent[height : height + 2] = cost + multiplier[feature[node]]
+                parent[height], parent[height + 1] = place, -1
+                for side in range(2):  # the left child is on top
+                    waiting[height + side, 0] = left[node] if side else right[node]
+                    waiting[height + side, 1] = code | ((1 - side) << level) if coded[t] else 0
+                    waiting[height + side, 2] = level + 1
+                height += 2
+                place += 1
+            elif coded[t]:
+                for entry in range(first + code, first + entries, 1 << level):
+                    leaf[entry], path[entry] = node, cost
+            else:
+                leaf[first + leaves], path[first + leaves] = node, cost
+            leaves += not inner
+        for i in range(root[t + 1] - 1, root[t] - 1, -1):
+            after[i] = i + 1
+            if lefts[i] < nowhere:
+                after[i] = after[i + 1]
+            if rights[i] < nowhere:
+                after[i] = after[root[t] + rights[i]]
 
 
 def _rows(needs: Needs, columns: Ints) -> tuple[Ints, Ints]:

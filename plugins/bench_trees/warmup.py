@@ -43,7 +43,7 @@ def _kernels() -> list[Any]:
         histogram.add_counts,
         lanes.add_cells,
         lanes.walk_tiles,
-        layout._after,
+        layout._depths,
         layout._preorder,
         losses.lambdas,
         payments.count_unpaid,

@@ -10,16 +10,27 @@ from numpy.typing import NDArray
 
 
 def random_ensemble(
-    rng: np.random.Generator, *, trees: int, features: int, leaves: int = 8, outputs: int = 1
+    rng: np.random.Generator,
+    *,
+    trees: int,
+    features: int,
+    leaves: int = 8,
+    outputs: int = 1,
+    shape: str = "any",
 ) -> Ensemble:
-    """Trees of 1 to ``leaves`` leaves of any shape, thresholds and values on a coarse grid."""
+    """Trees of 1 to ``leaves`` leaves of any shape, thresholds and values on a coarse grid.
+
+    Of the shapes ``even`` (filled level by level) and ``comb`` (one leaf a level) all have as
+    many leaves as they may.
+    """
     start, rows = [0], []
     for _ in range(trees):
         first = len(rows)
         rows.append([-1, 0.0, -1, -1, False, 0.0])
-        for _ in range(int(rng.integers(0, leaves))):
+        for _ in range(int(rng.integers(0, leaves)) if shape == "any" else leaves - 1):
             open_leaves = [i for i in range(first, len(rows)) if rows[i][0] == -1]
-            i, j = int(rng.choice(open_leaves)), len(rows)
+            which = {"any": int(rng.choice(open_leaves)), "even": open_leaves[0]}
+            i, j = which.get(shape, open_leaves[-1]), len(rows)
             threshold = rng.choice([-1.5, -0.5, 0.0, 0.5, np.inf])
             rows[i] = [rng.integers(0, features), threshold, j, j + 1, rng.random() < 0.5, 0.0]
             rows += [[-1, 0.0, -1, -1, False, 0.0], [-1, 0.0, -1, -1, False, 0.0]]

@@ -79,13 +79,26 @@ def test_scores_sensors_and_splits_of_every_prefix_are_those_of_the_plain_walk(
             assert got.splits[p, i] == splits
 
 
-@pytest.mark.parametrize("leaves", [2, 200])
-def test_deep_and_shallow_trees_give_the_outputs_of_the_plain_walk(leaves: int) -> None:
+@pytest.mark.parametrize(
+    ("shape", "leaves"),
+    [
+        ("any", 2),
+        ("any", 200),
+        ("even", 256),
+        ("even", 257),
+        ("comb", 6),
+        ("comb", 9),
+        ("comb", 60),
+    ],
+)
+def test_trees_of_all_shapes_give_the_outputs_of_the_plain_walk(shape: str, leaves: int) -> None:
     rng = np.random.default_rng(leaves)
-    ensemble = random_ensemble(rng, trees=5, features=D, leaves=leaves)
+    ensemble = random_ensemble(rng, trees=5, features=D, leaves=leaves, shape=shape)
     X = random_rows(rng, 70, D)
-    expected = [[path(ensemble, t, row).value for t in range(5)] for row in X]
-    assert tree_outputs(ensemble, X).tolist() == expected
+    ways = [[path(ensemble, t, row) for t in range(5)] for row in X]
+    assert tree_outputs(ensemble, X).tolist() == [[w.value for w in way] for way in ways]
+    spent = [sum(len(w.features) for w in way) for way in ways]
+    assert whole(ensemble, X, [5], Needs.plain(D)).splits[0].tolist() == spent
 
 
 def test_chosen_trees_come_in_the_order_asked_for_times_their_weights() -> None:

@@ -68,9 +68,8 @@ def mean_splits(
     if ensemble.trees == 0:
         return np.zeros(0)
     layout = _laid_out(ensemble, prices.multiplier)
-    leaf = layout.column < 0
-    most = np.maximum.reduceat(np.where(leaf, layout.splits, -np.inf), layout.root[:-1])
-    least = np.minimum.reduceat(np.where(leaf, layout.splits, np.inf), layout.root[:-1])
+    most = np.maximum.reduceat(layout.splits, layout.table[:-1])
+    least = np.minimum.reduceat(layout.splits, layout.table[:-1])
     uneven = np.flatnonzero(least < most)  # in all other trees every path costs the same
     layout = _laid_out(ensemble, prices.multiplier, uneven)
     parts: dict[int, FloatArray] = {}

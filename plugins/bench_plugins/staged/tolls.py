@@ -108,5 +108,5 @@ def _dearest_paths(ensemble: Ensemble, multiplier: Floats) -> Floats:
 
     plain = Needs.plain(ensemble.features)
     layout = lay_out(ensemble, Needs(plain.start, plain.needed, multiplier, plain.sensors))
-    dearest: Floats = np.maximum.reduceat(layout.splits, layout.root[:-1])
+    dearest: Floats = np.maximum.reduceat(layout.splits, layout.table[:-1])
     return dearest
