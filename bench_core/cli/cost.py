@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from bench_core.cli.tables import Table
     from bench_core.measuring import Measured, Timing
 
+COARSE = 1e-3
+"""Seconds; a clock that moves by more is slow to measure with."""
+
 
 @click.group(
     "cost",
@@ -153,7 +156,7 @@ def _table(measured: Measured) -> Table:
     from bench_reports.words import count
 
     from bench_core.cli.tables import Column, Table
-    from bench_core.measuring import UNITS, machine
+    from bench_core.measuring import STEPS, UNITS, machine
 
     unit = UNITS[measured.clock]
     rows = []
@@ -172,7 +175,11 @@ def _table(measured: Measured) -> Table:
         Column("quartiles", right=True),
     )
     taken = f"{count(measured.items, 'item')} x {count(measured.repeats, 'repeat')}"
-    return Table("", columns, rows, footer=(f"per item, {taken}, on {machine()}",))
+    footer = [f"per item, {taken}, on {machine()}"]
+    if measured.step >= COARSE:
+        said = f"the clock moves by {1e3 * measured.step:.3g} ms, so prices are right to "
+        footer.append(f"{said}{1 / STEPS:.0%}; --clock wall is finer")
+    return Table("", columns, rows, footer=footer)
 
 
 def _figures(timing: Timing) -> tuple[str, str]:
