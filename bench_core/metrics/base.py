@@ -12,8 +12,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from bench_core.data import Task
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.data import FloatArray, Queries, Task
 from bench_core.errors import UsageError
+from bench_core.metrics.labels import Labels
+from bench_core.protocols import MetricValues
 
 _SPELLING = re.compile(
     r"(?P<family>[A-Za-z_][A-Za-z0-9_]*)(?:@(?P<k>[^()\s]+))?(?:\((?P<options>[^()]*)\))?"
@@ -44,6 +49,26 @@ class Spelled:
         ]
         cut_off = "" if k is None else f"@{k}"
         return f"{self.family}{cut_off}" + (f"({','.join(options)})" if options else "")
+
+
+class BuiltIn(Spelled):
+    """What the built-in metrics share: they judge by labels that are prepared once."""
+
+    __slots__ = ()
+
+    def values(
+        self,
+        scores: FloatArray,
+        y: FloatArray,
+        queries: Queries | None = None,
+        multiplicity: NDArray[np.int64] | None = None,
+    ) -> MetricValues:
+        """As ``Metric.values``."""
+        return self.judge(scores, Labels(y, queries, multiplicity))
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """As ``values``, with labels prepared once."""
+        raise NotImplementedError
 
 
 def _show(value: Any) -> str:

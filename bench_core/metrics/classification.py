@@ -14,31 +14,21 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.data import FloatArray, IntArray, Queries, Task
+from bench_core.data import FloatArray, IntArray, Task
 from bench_core.errors import InputError
-from bench_core.metrics.base import Spelled
+from bench_core.metrics.base import BuiltIn
 from bench_core.metrics.labels import Labels, checked_scores
 from bench_core.protocols import MetricValues
 
 _TASKS = frozenset({Task.BINARY, Task.MULTICLASS})
 
 
-class _RowMetric(Spelled):
+class _RowMetric(BuiltIn):
     __slots__ = ()
     tasks: ClassVar[frozenset[Task]] = _TASKS
 
-    def values(
-        self,
-        scores: FloatArray,
-        y: FloatArray,
-        queries: Queries | None = None,
-        multiplicity: NDArray[np.int64] | None = None,
-    ) -> MetricValues:
-        """Value and weight per row; binary scores (n,) or multi-class scores (n, K)."""
-        return self.judge(scores, Labels(y, queries, multiplicity))
-
     def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
-        """As ``values``, with labels prepared once."""
+        """Value and weight per row; binary scores (n,) or multi-class scores (n, K)."""
         scores = checked_scores(scores, len(labels), self.name)
         classes = scores.shape[1] if scores.ndim == 2 else 2
         number = labels.once(("classes", classes), lambda: _class_numbers(labels.y, classes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bench_core.data import FloatArray
+from bench_core.metrics.base import BuiltIn
 from bench_core.metrics.labels import Labels, checked_scores
 from bench_core.metrics.ranked import Ranked, rank
 from bench_core.metrics.ranking import RankingMetric
@@ -37,8 +38,6 @@ def _judge(
 ) -> MetricValues:
     if isinstance(metric, RankingMetric):
         return metric.judge(scores, labels, ranked)
-    judge = getattr(metric, "judge", None)
-    if judge is not None and type(metric).__module__.startswith("bench_core."):
-        found: MetricValues = judge(scores, labels)
-        return found
+    if isinstance(metric, BuiltIn) and type(metric).values is BuiltIn.values:
+        return metric.judge(scores, labels)
     return metric.values(scores, labels.y, labels.queries, labels.multiplicity)

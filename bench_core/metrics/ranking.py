@@ -21,11 +21,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench_core.data import FloatArray, IntArray, Queries, Task
+from bench_core.data import FloatArray, IntArray, Task
 from bench_core.errors import InputError
-from bench_core.metrics.base import Spelled, choice, number
+from bench_core.metrics.base import BuiltIn, choice, number
 from bench_core.metrics.labels import Labels, checked_scores
 from bench_core.metrics.ranked import BoolArray, Ranked, bounds, rank
 from bench_core.protocols import MetricValues
@@ -46,7 +45,7 @@ def _relevant() -> float:
     return number(1.0, "lowest grade that counts as relevant")  # type: ignore[no-any-return]
 
 
-class RankingMetric(Spelled):
+class RankingMetric(BuiltIn):
     """What ranking metrics share; they differ in ``per_query``."""
 
     __slots__ = ()
@@ -55,20 +54,11 @@ class RankingMetric(Spelled):
     ties: str
     empty: str
 
-    def values(
-        self,
-        scores: FloatArray,
-        y: FloatArray,
-        queries: Queries | None = None,
-        multiplicity: NDArray[np.int64] | None = None,
-    ) -> MetricValues:
-        """Value per query, weight 1 (0 for a skipped one). Needs ``queries``."""
-        return self.judge(scores, Labels(y, queries, multiplicity))
-
     def judge(
         self, scores: FloatArray, labels: Labels, ranked: Ranked | None = None
     ) -> MetricValues:
-        """As ``values``, with labels prepared once; ``ranked`` to at least ``depth(labels)``."""
+        """Value per query, weight 1 (0 for a skipped one); ``labels`` must have queries, ``ranked``
+        goes to at least ``depth(labels)``."""
         if labels.queries is None:
             raise InputError(f"{self.name} needs queries: name the column of query numbers")
         if ranked is None:
