@@ -6,7 +6,7 @@ from nothing. ``bench_core.conformance`` checks a class against these contracts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
@@ -19,7 +19,6 @@ from bench_core.data import Examples, Features, FloatArray, Queries, Splits, Tas
 from bench_core.prediction import Prediction
 
 Array = NDArray[Any]
-Json = Any
 State = Mapping[str, Any]
 """A model's state: numpy arrays (no object dtype) and JSON values, by name."""
 
@@ -198,6 +197,3 @@ class Metric(Protocol):
 
         Where rows are pixels, ``queries`` are the ``Frames`` they make up.
         """
-
-
-Names = Sequence[str]

@@ -29,7 +29,6 @@ PADDING = b"\n" * 32
 DONE, FULL, FAULT = 0, 1, 2
 NO_EXPONENT = 1 << 40
 
-U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
 
 

@@ -95,9 +95,7 @@ def _resampled_means(
 ) -> FloatArray:
     units = len(difference)
     kinds, count = np.unique(np.stack([difference, weight]), axis=1, return_counts=True)
-    if len(kinds) <= min(
-        _FEW, units // 8
-    ):  # few distinct values: draw how often each comes, not which unit
+    if len(count) <= min(_FEW, units // 8):  # draw how often each value comes, not which unit
         drawn = rng.multinomial(units, count / units, size=samples)
         return np.asarray(drawn @ (kinds[0] * kinds[1]) / (drawn @ kinds[1]), dtype=np.float64)
     means = np.empty(samples)

@@ -63,36 +63,6 @@ def share_of(best: float, share: float, higher_is_better: bool = True) -> float:
     return best + (1 / share - 1) * abs(best)
 
 
-def frontier_area(
-    cost: FloatArray,
-    quality: FloatArray,
-    low: float,
-    high: float,
-    higher_is_better: bool = True,
-    floor: float | None = None,
-) -> float:
-    """Mean over all budgets from ``low`` to ``high`` of the best quality they can buy.
-
-    That is the area under the step frontier over its width, in quality units: it equals the
-    quality of a model that costs nothing more than ``low``. ``floor`` is the quality where no
-    point is affordable (a constant predictor's); without it the area is NaN if ``low`` buys
-    nothing.
-    """
-    if not low < high < np.inf:
-        raise ValueError(f"budgets must rise and be finite, got {low:g} to {high:g}")
-    cost = np.asarray(cost, dtype=np.float64)
-    steps = frontier(cost, quality, higher_is_better)
-    start = np.nan if floor is None else floor
-    if (first := best_under(cost, quality, low, higher_is_better)) is not None:
-        start = float(np.asarray(quality)[first])
-    inside = steps[(cost[steps] > low) & (cost[steps] < high)]
-    edges = np.concatenate([[low], cost[inside], [high]])
-    heights = np.concatenate([[start], np.asarray(quality, dtype=np.float64)[inside]])
-    if floor is not None:  # a point may be worse than buying nothing
-        heights = np.maximum(heights, floor) if higher_is_better else np.minimum(heights, floor)
-    return float((heights * np.diff(edges)).sum() / (high - low))
-
-
 def _oriented(
     cost: FloatArray, quality: FloatArray, higher_is_better: bool
 ) -> tuple[FloatArray, FloatArray]:

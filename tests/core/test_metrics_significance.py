@@ -1,3 +1,4 @@
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -44,6 +45,17 @@ def test_about_95_percent_of_intervals_hold_the_true_difference():
         found = paired_bootstrap(first, second, samples=400, seed=seed)
         hits += found.low <= 0.03 <= found.high
     assert 0.90 <= hits / 300 <= 0.98
+
+
+def test_many_units_of_all_kinds_of_values_take_little_memory():
+    first, second = pair(3, 20_000)
+    tracemalloc.start()
+    try:
+        paired_bootstrap(first, second, samples=1000)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 100e6  # a count of each value in each sample would be 160 MB
 
 
 def test_rows_of_weight_0_do_not_count():

@@ -9,7 +9,6 @@ from bench_core.metrics.tradeoff import (
     best_under,
     cheapest_reaching,
     frontier,
-    frontier_area,
     share_of,
 )
 
@@ -77,33 +76,6 @@ def test_no_points_give_nothing():
 
 def test_a_point_of_infinite_loss_is_worse_than_any_other():
     assert frontier(np.array([1.0, 2]), np.array([np.inf, 5]), False).tolist() == [0, 1]
-
-
-@given(points, st.booleans())
-def test_the_area_is_the_mean_of_the_best_over_a_fine_grid_of_budgets(rows, higher):
-    cost, quality = columns(rows)
-    worst = 0.0 if higher else 5.0
-    budgets = np.arange(1, 4, 0.5) + 0.25  # steps stand at whole numbers
-    best = [best_under(cost, quality, b, higher) for b in budgets]
-    by_hand = np.mean([worst if i is None else quality[i] for i in best])
-    assert frontier_area(cost, quality, 1, 4, higher, floor=worst) == pytest.approx(by_hand)
-
-
-def test_the_area_without_a_floor_is_nan_where_the_lowest_budget_buys_nothing():
-    cost, quality = np.array([2.0, 3.0]), np.array([0.5, 0.6])
-    assert np.isnan(frontier_area(cost, quality, 1, 4))
-    assert frontier_area(cost, quality, 2, 4) == pytest.approx((0.5 + 0.6) / 2)
-
-
-def test_a_point_worse_than_buying_nothing_does_not_lower_the_area():
-    cost, quality = np.array([1.0, 2.0]), np.array([0.2, 0.8])
-    assert frontier_area(cost, quality, 0, 4, floor=0.5) == pytest.approx((2 * 0.5 + 2 * 0.8) / 4)
-
-
-@pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 1), (1, np.inf), (np.nan, 1)])
-def test_budgets_that_do_not_rise_are_refused(low, high):
-    with pytest.raises(ValueError, match="must rise"):
-        frontier_area(np.ones(1), np.ones(1), low, high)
 
 
 def test_arrays_that_do_not_pair_up_are_refused():
