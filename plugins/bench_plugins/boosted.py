@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Examples, FitContext, Prices, Task, UsageError, hookimpl
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    Prices,
+    Task,
+    UsageError,
+    hookimpl,
+)
 from bench_plugins.staged import END, MOST_POINTS, Point, Stage, StagedModel
 
 if TYPE_CHECKING:
@@ -59,6 +67,15 @@ def check(learner: Any) -> None:
         raise ValueError(f"max_bins must be at most 255, got {learner.max_bins}")
     if not 0 < learner.learning_rate < np.inf:
         raise ValueError(f"learning_rate must be above 0, got {learner.learning_rate}")
+
+
+def check_base(base: BudgetedLearner | None) -> None:
+    """Raise ValueError where a learner says, by ``adds_up = False``, that its scores are no sum of
+    trees. Of the others only a fitted model tells."""
+    if base is not None and not getattr(base, "adds_up", True):
+        raise ValueError(
+            f"base {base.name!r} has no trees that add up to its scores; choose gbrt, miser or cegb"
+        )
 
 
 def loss_of(task: Task, name: LossName, classes: int) -> tuple[str, Loss]:

@@ -43,6 +43,7 @@ class SubsetGBRT:
     name: ClassVar[str] = "gbrt-subset"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = (*CODE, "bench_plugins.nested")
+    adds_up: ClassVar[bool] = False
 
     costs: tuple[float, ...] | None = param(
         None,

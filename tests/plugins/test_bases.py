@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
 from bench_plugins.boosted import chain
 from bench_plugins.cronus import Cronus
-from bench_plugins.early_exit import EarlyExit
 from bench_plugins.gbrt import GBRT
 from bench_plugins.staged import Gate, Stage, StagedModel
+from bench_plugins.staged.bases import ensemble_of
 from boosted_cases import examples, prices
+from every_learner_cases import LEARNERS, quick
 from fakes import FakeContext
 from trees.random_trees import path, random_ensemble, random_rows
 
 from bench_core import Features, Task, UsageError
+from bench_core.conformance import task_splits
+from bench_core.conformance import tasks as conformance
 
 CHANGES: dict[str, Callable[[Stage], Stage]] = {
     "a weight": lambda s: replace(s, weights=s.weights * 2),
@@ -58,12 +61,47 @@ def test_a_chain_with_one_stage_changed_does_not(change: str) -> None:
     assert not replace(model, stages=[*model.stages[:-1], last]).adds_up
 
 
-@pytest.mark.parametrize("learner", [EarlyExit, Cronus])
-def test_trees_that_were_weighted_anew_are_not_taken_for_the_base(learner: Any) -> None:
+def test_trees_that_were_weighted_anew_are_not_taken_for_the_base() -> None:
     rows, base = examples(Task.BINARY), GBRT(trees=4)
     context = FakeContext(Task.BINARY, 2)
     context.models = {base: base.fit(rows, rows, prices(), context)}
     weighted = Cronus(base=base, stages=2, cycles=1)
     context.models = {weighted: weighted.fit(rows, rows, prices(), context)}
     with pytest.raises(UsageError, match="base 'cronus' has no trees that add up"):
-        learner(base=weighted).fit(rows, rows, prices(), context)
+        ensemble_of("early-exit", weighted, context)
+
+
+STANDING = ("astc", "budget-prune", "cronus", "cstc", "early-exit", "lear", "soft-cascade")
+NO_SUM = sorted(name for name, cls in LEARNERS.items() if not getattr(cls, "adds_up", True))
+
+
+@pytest.mark.parametrize("base", NO_SUM)
+@pytest.mark.parametrize("learner", STANDING)
+def test_what_never_adds_up_is_refused_before_anything_is_trained(learner: str, base: str) -> None:
+    with pytest.raises(ValueError, match=f"base '{base}' has no trees that add up") as error:
+        LEARNERS[learner](base=LEARNERS[base]())  # type: ignore[call-arg]
+    assert "\n" not in str(error.value)
+
+
+MAY = [
+    (name, task)
+    for name in sorted(LEARNERS.keys() - NO_SUM)
+    for task in sorted(LEARNERS[name].tasks)
+]
+
+
+@pytest.mark.parametrize(("name", "task"), MAY, ids=str)
+def test_what_is_taken_for_a_base_adds_up_to_its_scores(
+    name: str, task: Task, tmp_path: Path
+) -> None:
+    splits = task_splits(task, 80)
+    learner = quick(name, task, splits.train, tmp_path)
+    model = conformance.fit(learner, splits)
+    context = FakeContext(task, splits.classes, models={learner: model})
+    try:
+        trees = ensemble_of("early-exit", learner, context, single=False)
+    except UsageError:
+        return
+    rows, whole = splits.test.features, chain(trees, splits.prices, {})
+    summed, own = (list(m.predict_path(rows))[-1] for m in (whole, model))
+    assert np.allclose(summed.scores, own.scores, rtol=1e-14, atol=0)

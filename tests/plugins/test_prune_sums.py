@@ -16,13 +16,12 @@ from bench_plugins.budget_forest.adopt import prunable
 from bench_plugins.budget_forest.cut import cut
 from bench_plugins.budget_forest.problem import Problem, build, inner_nodes
 from bench_plugins.cegb import CEGB
-from bench_plugins.cronus import Cronus
+from bench_plugins.early_exit import EarlyExit
 from bench_plugins.gbrt import GBRT
-from bench_plugins.linear import L1
 from bench_plugins.peers.catboost import CatBoost
 from bench_plugins.peers.lightgbm import LightGBM
 from bench_plugins.peers.linked import LinkedTrees
-from bench_plugins.peers.scikit import RandomForest
+from bench_plugins.peers.scikit import RandomForest, ScikitLearn
 from bench_trees import Ensemble
 from bench_trees.threads import workers
 from boosted_cases import CLASSES, examples, mean_cost, path
@@ -278,7 +277,7 @@ def test_of_trees_that_say_nothing_no_split_is_paid_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "unsuitable", [L1(points=3, steps=20), Cronus(base=GBRT(trees=4), stages=2)]
+    "unsuitable", [EarlyExit(base=GBRT(trees=4)), ScikitLearn("sklearn.naive_bayes.GaussianNB")]
 )
 def test_a_base_whose_trees_are_not_simply_added_is_refused_in_one_line(unsuitable: Any) -> None:
     rows, at = examples(Task.BINARY), price_list(np.ones(4))

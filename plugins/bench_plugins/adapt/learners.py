@@ -50,6 +50,7 @@ class AdaptGBRT:
     name: ClassVar[str] = "adapt-gbrt"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
+    adds_up: ClassVar[bool] = False
 
     f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
     tradeoff: float = param(0.03, TRADEOFF)
@@ -125,6 +126,7 @@ class AdaptLin:
     name: ClassVar[str] = "adapt-lin"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
+    adds_up: ClassVar[bool] = False
 
     f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
     tradeoff: float = param(0.01, TRADEOFF + "; it orders the features")
@@ -215,6 +217,7 @@ class AdaptL1:
     name: ClassVar[str] = "adapt-l1"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
+    adds_up: ClassVar[bool] = False
 
     f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
     supports: int = param(24, "most sets of features taken from the L1 path")

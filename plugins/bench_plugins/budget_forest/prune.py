@@ -16,7 +16,7 @@ from bench_core import (
     Task,
     param,
 )
-from bench_plugins.boosted import LossPrices
+from bench_plugins.boosted import LossPrices, check_base
 from bench_plugins.budget_forest.adopt import Model, prunable
 from bench_plugins.budget_forest.problem import Bools, Problem, build
 from bench_plugins.budget_forest.rf import BudgetRF
@@ -51,6 +51,7 @@ class BudgetPrune:
     iterations: int = param(100, "subgradient: steps; streamed: passes over the rows at most")
 
     def __post_init__(self) -> None:
+        check_base(self.base)
         least = {"tradeoff": 0, "tolerance": 0, "iterations": 1}
         for name, low in least.items():
             if not low <= getattr(self, name) < np.inf:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_plugins.boosted import check_base
 from bench_plugins.cascades.descent import Descent, Design, Fitted, descend
 from bench_plugins.cascades.losses import Hinges, Loss, Soft
 from bench_plugins.cascades.stages import stage_costs, stage_trees
@@ -39,6 +40,7 @@ class _Cascade:
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     code: ClassVar[tuple[str, ...]] = _CODE
+    adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
         GBRT(), "learner whose boosted trees are put into stages"
@@ -54,6 +56,7 @@ class _Cascade:
     tolerance: float = param(1e-3, "a pass that gains less than this share is the last")
 
     def __post_init__(self) -> None:
+        check_base(self.base)
         least = {"stages": 1, "relevant_grade": 1, "cycles": 0, "steps": 1, "tolerance": 0}
         for name, low in least.items():
             if not low <= getattr(self, name) < np.inf:

@@ -20,6 +20,7 @@ from bench_core import (
     Task,
     param,
 )
+from bench_plugins.boosted import check_base
 from bench_plugins.cronus.dictionary import dictionary
 from bench_plugins.cronus.initialise import initialise
 from bench_plugins.cronus.objective import Cascade, Penalty, Problem
@@ -43,6 +44,7 @@ class CronusSingle:
         "bench_plugins.staged",
         "bench_trees",
     )
+    adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
         GBRT(), "learner whose boosted trees are the dictionary"
@@ -57,6 +59,7 @@ class CronusSingle:
     iterations: int = param(200, "re-weighted least-squares solutions per stage, at most")
 
     def __post_init__(self) -> None:
+        check_base(self.base)
         _at_least(self, 0.0, "tradeoff", "rho_last", "cut_off")
         _at_least(self, 1, "iterations", "relevant_grade")
         if not (0 < self._weight(Task.RANKING) < np.inf and self.cut_off > 0):

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_plugins.boosted import check_base
 from bench_plugins.cronus.learner import one_blas_thread, price_of_cost
 from bench_plugins.cstc.finish import finished, pruned
 from bench_plugins.cstc.greedy import Rule, greedy_tree, moments
@@ -50,6 +51,7 @@ class ASTC:
     name: ClassVar[str] = "astc"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
+    adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(  # noqa: RUF009 - a frozen dataclass
         GBRT(), "learner whose boosted trees are the inputs; none: the raw features"
@@ -65,6 +67,7 @@ class ASTC:
     prune: bool = param(True, "remove classifiers that do not help on validation")
 
     def __post_init__(self) -> None:
+        check_base(self.base)
         at_least(self, 0.0, "tradeoff", "tolerance")
         if self.budget is not None:
             at_least(self, 0.0, "budget")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_plugins.boosted import check_base
 from bench_plugins.cronus.learner import one_blas_thread, price_of_cost
 from bench_plugins.cronus.objective import Problem
 from bench_plugins.cstc.finish import finished, pruned
@@ -36,6 +37,7 @@ class CSTCSingle:
     name: ClassVar[str] = "cstc-single"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
+    adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(  # noqa: RUF009 - a frozen dataclass
         GBRT(), "learner whose boosted trees are the inputs; none: the raw features"
@@ -49,6 +51,7 @@ class CSTCSingle:
     iterations: int = param(200, "re-weighted least-squares solutions per classifier, at most")
 
     def __post_init__(self) -> None:
+        check_base(self.base)
         at_least(self, 0.0, "tradeoff", "rho", "cut_off")
         at_least(self, 1, "iterations")
         if self.cut_off == 0:

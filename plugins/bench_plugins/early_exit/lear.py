@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bench_core import Bill, BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_plugins.boosted import check_base
 from bench_plugins.gbrt import GBRT
 from bench_plugins.staged import MOST_POINTS, StagedModel
 from bench_plugins.staged.bases import ensemble_of, partial_scores, prefix_chain
@@ -53,6 +54,7 @@ class Lear:
     leaves: int = param(8, "most leaves of a classifier's tree")
 
     def __post_init__(self) -> None:
+        check_base(self.base)
         rising = list(self.sentinels) == sorted(set(self.sentinels))
         if not (self.sentinels and rising and self.sentinels[0] >= 1):
             raise ValueError("sentinels must be at least 1 and rise")

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
+from bench_plugins.boosted import check_base
 from bench_plugins.gbrt import GBRT
 from bench_plugins.staged import MOST_POINTS, StagedModel
 from bench_plugins.staged.bases import ensemble_of, partial_scores, prefix_chain
@@ -62,6 +63,7 @@ class EarlyExit:
     k: int = param(5, "proximity: the document that others must stay close to; rank: the last rank")
 
     def __post_init__(self) -> None:
+        check_base(self.base)
         if self.every < 1 or self.k < 1:
             raise ValueError("every and k must be at least 1")
         some = self.thresholds

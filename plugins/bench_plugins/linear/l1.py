@@ -63,6 +63,7 @@ class L1:
         "bench_plugins.staged",
         "bench_trees",
     )
+    adds_up: ClassVar[bool] = False
 
     points: int = param(60, "values of the trade-off on the path, at most 99")
     least: float = param(1e-4, "the smallest trade-off in units of the largest that buys anything")

@@ -46,6 +46,7 @@ class RBFSVM:
     name: ClassVar[str] = "rbf-svm"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     code: ClassVar[tuple[str, ...]] = ("bench_plugins.linear", "bench_plugins.staged")
+    adds_up: ClassVar[bool] = False
 
     C: float = param(10.0, "price of a training row on the wrong side of its margin")
     gamma: float | None = param(

@@ -24,6 +24,7 @@ class Constant:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
     role: ClassVar[str] = "rung"
+    adds_up: ClassVar[bool] = False
 
     loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
         "auto", "loss it is the best constant for; auto: squared, for classes logistic or softmax"

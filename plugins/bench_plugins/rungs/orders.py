@@ -50,6 +50,7 @@ class _Ordered:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = (*CODE, "bench_plugins.nested", "bench_plugins.rungs")
     role: ClassVar[str] = "rung"
+    adds_up: ClassVar[bool] = False
 
     steps: int = param(8, "operating points: numbers of features, growing by the same factor")
     trees: int = param(50, "boosting iterations of each model (for K classes K trees each)")
