@@ -119,6 +119,6 @@ MEASURES: Mapping[str, Measure] = {
     "cost": Measure(cost, 1, "{:.4g}"),
     "margin": Measure(margin, 2, "{:+.4f}"),
     "least-margin": Measure(least_margin, 2, "{:+.4f}"),
-    "time-ratio": Measure(time_ratio, 2, "{:.2f}x"),
+    "time-ratio": Measure(time_ratio, 2, "{:.3g}x"),
     "minutes": Measure(minutes, 1, "{:.2g} min"),
 }

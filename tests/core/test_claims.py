@@ -112,6 +112,13 @@ def test_a_ratio_of_times_is_that_of_the_fits() -> None:
     assert verdict("time-ratio", ["cheap", "full"], "<= 1.5") == (FAILS, 2.0)
 
 
+def test_small_and_large_ratios_of_times_keep_three_digits() -> None:
+    fast = rows("fast", [(1, 1, 1)], fit_seconds=0.0451)
+    for learners, shown in ((["fast", "full"], "0.0226x"), (["full", "fast"], "44.3x")):
+        claim = Claim.of({**BASE, "measure": "time-ratio", "learners": learners, "holds": "> 0"})
+        assert judge(claim, frame(FULL, fast), ACCURACY).shown == shown
+
+
 QUALITY = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0.98"}
 
 
