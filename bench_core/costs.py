@@ -42,6 +42,8 @@ class Prices:
     def __post_init__(self) -> None:
         if self.start[-1] != len(self.needed) or len(self.multiplier) != self.features:
             raise ValueError("prices: start, needed and multiplier do not fit together")
+        if not bool(np.all((self.needed >= 0) & (self.needed < self.sensors))):
+            raise ValueError(f"prices: needed names a sensor outside 0..{self.sensors - 1}")
         for name, values in (("sensor", self.sensor), ("multiplier", self.multiplier)):
             if not bool(np.all(np.isfinite(values) & (values >= 0))):
                 raise ValueError(f"prices: {name} holds a negative or non-finite value")
@@ -90,6 +92,13 @@ class DiscountGroup:
     members: tuple[int, ...]
     later: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        if not self.members or len(self.members) != len(self.later):
+            raise ValueError(
+                f"a discounted group needs members and one later price for each, not "
+                f"{list(self.members)} and {list(self.later)}"
+            )
+
 
 def price_list(
     cost: FloatArray,
@@ -126,6 +135,8 @@ def price_list(
         if j not in in_group and j not in derived:
             new(float(cost[j]), [j])
     for group in shared:
+        if not group:
+            raise ValueError("a group of features that share one sensor is empty")
         if len({float(cost[j]) for j in group}) != 1:
             raise ValueError(f"features {list(group)} share one sensor but differ in cost")
         new(float(cost[group[0]]), group)

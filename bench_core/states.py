@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bench_core.errors import InputError
 from bench_core.protocols import State
 from bench_core.references import find_class, remember_class
 
@@ -17,7 +18,7 @@ _ARRAY = "array."
 
 
 class StateError(Exception):
-    """A state that cannot be saved, or a file that cannot be read."""
+    """A state that cannot be saved."""
 
 
 def state_path(folder: str | Path, key: str) -> Path:
@@ -47,15 +48,20 @@ def save_model(path: Path, model: Any) -> None:
 
 
 def load_model(path: Path) -> Any:
-    """The model whose state a file holds, rebuilt by its class's ``from_state``."""
+    """The model whose state a file holds, rebuilt by its class's ``from_state``.
+
+    Raises InputError where the file is gone or is none.
+    """
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(file[_JSON].tobytes())
             arrays = {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
     except FileNotFoundError:
-        raise StateError(f"the fitted model is gone: {path}") from None
+        raise InputError(f"{path}: the fitted model is gone; run again --fresh") from None
+    except MemoryError:
+        raise  # says nothing about the file
     except Exception as error:
-        raise StateError(f"{path}: not a model's state ({error}); run again --fresh") from error
+        raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
     model: Any = find_class(header["model"])
     return model.from_state({**header["values"], **arrays})
 

@@ -17,7 +17,7 @@ import numpy as np
 from bench_core.audit import gather, replay
 from bench_core.conformance.tasks import fit, with_copies
 from bench_core.costs import Prices
-from bench_core.data import Examples, Features, Splits
+from bench_core.data import Examples, Features, IntArray, Splits
 from bench_core.prediction import Prediction
 from bench_core.scoring import ContractError, predict_block, predict_split
 from bench_core.scoring import Path as ScoredPath
@@ -91,7 +91,7 @@ def check_blocks(learner: Any, splits: Splits) -> None:
     for chosen in [[u] for u in range(min(units, 20))] + [rng.permutation(units)[: units // 2]]:
         block, rows, _ = gather(features, np.asarray(chosen))
         part = _predict(model, block, splits)
-        _same_answers(whole, part, rows, splits.prices)
+        _same_answers(whole, part, rows)
 
 
 def check_own_arrays(learner: Any, splits: Splits) -> None:
@@ -188,9 +188,7 @@ def _same(one: ScoredPath, two: ScoredPath, tolerance: float, how: str) -> None:
             raise ConformanceError(f"{how}: its {name} differ by up to {far:.3g}")
 
 
-def _same_answers(
-    whole: list[Prediction], part: list[Prediction], rows: Any, prices: Prices
-) -> None:
+def _same_answers(whole: list[Prediction], part: list[Prediction], rows: IntArray) -> None:
     if [dict(p.point) for p in whole] != [dict(p.point) for p in part]:
         raise ConformanceError("its path depends on the block")
     n = len(rows)
@@ -200,8 +198,7 @@ def _same_answers(
         far = float(np.abs(np.asarray(a.scores)[rows] - b.scores).max(initial=0.0))
         if far > TOLERANCE * scale:
             raise ConformanceError(f"{at} its scores differ by {far:.3g}")
-        everything = int(max(rows)) + 1
-        total = max(everything, len(np.asarray(a.scores)))
+        total = len(a.scores)
         if not np.array_equal(_bits(a, total)[rows], _bits(b, n)):
             raise ConformanceError(f"{at} it buys other sensors")
         for name in ("splits", "trees"):

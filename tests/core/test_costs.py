@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -62,6 +64,21 @@ def test_a_discount_above_the_price_is_refused() -> None:
     group = DiscountGroup(members=(0, 1), later=(13.0, 16.0))
     with pytest.raises(ValueError, match="negative"):
         price_list(np.array([12.0, 15.0]), discounted=[group])
+
+
+def test_groups_that_are_empty_or_miss_a_price_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"one later price for each, not \[0, 1\] and \[3\]"):
+        DiscountGroup(members=(0, 1), later=(3,))
+    with pytest.raises(ValueError, match="needs members"):
+        DiscountGroup(members=(), later=())
+    with pytest.raises(ValueError, match="share one sensor is empty"):
+        price_list(np.ones(2), shared=[[]])
+
+
+def test_a_sensor_that_is_not_there_is_refused() -> None:
+    whole = price_list(np.ones(2))
+    with pytest.raises(ValueError, match=r"needed names a sensor outside 0\.\.1"):
+        replace(whole, needed=np.array([0, 2], dtype=np.int32))
 
 
 def test_features_sharing_a_sensor_at_different_costs_are_refused() -> None:

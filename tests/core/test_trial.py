@@ -22,6 +22,7 @@ from bench_core import (
     Examples,
     Features,
     Frames,
+    InputError,
     MetricValues,
     Prediction,
     Prices,
@@ -355,7 +356,20 @@ def test_a_state_of_python_objects_is_refused(tmp_path: Path, value: Any) -> Non
 def test_a_damaged_state_is_named(tmp_path: Path) -> None:
     path = tmp_path / "m.npz"
     path.write_bytes(b"PK\x03\x04 cut short")
-    with pytest.raises(StateError, match=r"m\.npz: not a model's state"):
+    with pytest.raises(InputError, match=r"m\.npz: not a model's state"):
+        load_model(path)
+
+
+def test_a_state_that_does_not_fit_into_memory_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: Any, **options: Any) -> Any:
+        raise MemoryError("no room")
+
+    path = tmp_path / "m.npz"
+    path.write_bytes(b"PK")
+    monkeypatch.setattr(np, "load", full)
+    with pytest.raises(MemoryError, match="no room"):
         load_model(path)
 
 
