@@ -113,3 +113,14 @@ def test_another_task_is_refused_in_one_line(
     assert end.value.code == 2
     assert said.out == ""
     assert said.err == f"error: nothing to run: {name} does {does}, own.csv is {task}\n"
+
+
+BINARY = sorted(name for name, cls in LEARNERS.items() if Task.BINARY in cls.tasks)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_every_binary_learner_may_be_the_large_model(name: str, folder: Path) -> None:
+    splits = ordinary(Task.BINARY)
+    settings = {**quick_settings()["adapt-lin"], "iterations": 2}
+    settings["f0"] = quick(name, Task.BINARY, splits.train, folder)
+    pays_what_it_reads(LEARNERS["adapt-lin"](**settings), splits)
