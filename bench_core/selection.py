@@ -3,8 +3,8 @@
 Everything works on the export frame (one row per trial x point x split). A *repeat* is one seed
 on one fold; each repeat chooses for itself, by its validation rows, and ``over_repeats`` then
 gives mean and standard deviation of the test values. Rows of different suites, profiles, data
-sets or accountings are never mixed. Trials that are not ``ok`` and, unless asked for, those that
-failed the replay audit take no part.
+sets or accountings are never mixed. Trials that are not ``ok`` or failed the replay audit take no
+part.
 
 Quality is the metric's column, cost the ``cost`` column (default ``total_cost``).
 """
@@ -45,11 +45,7 @@ _AVERAGED = (
 
 
 def operating_points(
-    frame: pd.DataFrame,
-    metric: str | Metric,
-    cost: str = "total_cost",
-    *,
-    failed_audit: bool = False,
+    frame: pd.DataFrame, metric: str | Metric, cost: str = "total_cost"
 ) -> pd.DataFrame:
     """One row per operating point: its test row, with ``valid_quality``, ``valid_cost``,
     ``test_quality`` and ``test_cost`` added.
@@ -61,7 +57,7 @@ def operating_points(
         if column not in frame.columns:
             raise UsageError(_missing(column, frame))
     usable = frame[frame["status"] == "ok"]
-    if not failed_audit and "audit" in frame.columns:
+    if "audit" in frame.columns:
         usable = usable[usable["audit"] != "failed"]
     keys = [key for key in _POINT if key in frame.columns]
     valid = usable.loc[usable["split"] == "valid", [*keys, name, cost]]

@@ -124,6 +124,9 @@ class _Reader:
         if not learners:
             raise self.refuse("learners", "at least one table [learners.NAME] is needed")
         entries = tuple(self.dataset(d, i) for i, d in enumerate(datasets))
+        for i, entry in enumerate(entries):
+            if entry in entries[:i]:
+                raise self.refuse(f"datasets[{i}]", f"{entry.name} stands there twice; keep one")
         rungs = self.rungs(table.get("rungs", []))
         names = {e.name for e in entries}
         known = {*learners, *rungs}

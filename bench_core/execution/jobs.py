@@ -26,6 +26,9 @@ Result = Any
 Progress = Callable[[int, int], None]
 Arrays = dict[str, Array]
 
+LONGEST = 500
+"""Characters of an error's one line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -84,10 +87,10 @@ def failure(error: BaseException) -> tuple[Status, str, str]:
     return Status.FAILED, one_line(f"{type(error).__name__}: {error}{place}"), trace
 
 
-def one_line(text: str, longest: int = 500) -> str:
+def one_line(text: str) -> str:
     """Text without line breaks, cut where it is too long."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= longest else flat[: longest - 1] + "…"
+    return flat if len(flat) <= LONGEST else flat[: LONGEST - 1] + "…"
 
 
 def job_to_json(job: Job) -> dict[str, Any]:

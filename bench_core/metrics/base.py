@@ -88,16 +88,16 @@ def choice(default: str, values: tuple[str, ...], doc: str) -> Any:
     return _option(default, read, doc)
 
 
-def number(default: float, doc: str, *, above: float = 0.0) -> Any:
-    """An option that is a finite number > ``above``."""
+def number(default: float, doc: str) -> Any:
+    """An option that is a finite number > 0."""
 
     def read(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
             value = float("nan")
-        if not above < value < float("inf"):
-            raise ValueError(f"must be a number above {above:g}")
+        if not 0 < value < float("inf"):
+            raise ValueError("must be a number above 0")
         return value
 
     return _option(default, read, doc)

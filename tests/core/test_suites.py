@@ -75,6 +75,7 @@ def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
         (('title = "T"', "title = 3"), "key 'title': text is wanted, not 3"),
         (('datasets = ["letters", {name = "letters", classes = 26}]', ""), "'datasets': is mis"),
         (('{name = "letters", classes = 26}', "3"), "key 'datasets[1]': a name or a table"),
+        (('{name = "letters", classes = 26}', '"letters"'), "[1]': letters stands there twice"),
         (('["accuracy"]', "[]"), "key 'metrics': a list with at least one"),
         (('["accuracy"]', "[5]"), "key 'metrics[0]': text is wanted, not 5"),
         (("[0, 1]", "[0, 1.5]"), "key 'seeds': a list of whole numbers is wanted"),
