@@ -13,6 +13,7 @@ from bench_core.errors import BenchError
 
 if TYPE_CHECKING:
     from bench_core.formats.source import DataFolder
+    from bench_core.registry import Registry
 
 
 @click.group(
@@ -64,7 +65,8 @@ def fetch_command(
             fetch_dataset(dataset, folder, say, progress)
         say(f"{dataset.name}: fetched and verified, in {_home(folder, dataset)}")
 
-    return _each(_chosen(plugins, data_dir, names, fetchable=True), fetch, debug)
+    registry = options.registry(plugins, data_dir)
+    return _each(_chosen(registry, names, "downloads"), fetch, debug)
 
 
 @command.command("import", short_help="Take over files that you have.")
@@ -85,7 +87,7 @@ def import_command(
     from bench_core.formats.publisher import import_dataset
 
     folder, say = _folder(data_dir), _say(quiet)
-    [dataset] = _chosen(plugins, data_dir, (name,))
+    [dataset] = _chosen(options.registry(plugins, data_dir), (name,))
     import_dataset(dataset, path, folder, say)
     say(f"{name}: imported and verified, in {_home(folder, dataset)}")
 
@@ -110,7 +112,9 @@ def verify_command(
     have the right numbers of rows, labels and values. Each data set with a fault is an error in one
     line; the exit status is then 2.
     """
+    from bench_core.cli.entry import UNUSABLE_INPUT
     from bench_core.cli.tables import Column, Table, deliver
+    from bench_core.formats.entries import FILE
     from bench_core.formats.publisher import is_there, verify_dataset
 
     folder, say = _folder(data_dir), _say(quiet)
@@ -121,7 +125,12 @@ def verify_command(
             found = verify_dataset(dataset, folder, say)
             rows.extend((dataset.name, *facts, "as expected") for facts in found)
 
-    status = _each(_chosen(plugins, data_dir, names), verify, debug)
+    registry = options.registry(plugins, data_dir)
+    status = _each(_chosen(registry, names), verify, debug)
+    for plugin in registry.plugins:
+        if names == ("all",) and plugin.name == FILE and plugin.error:
+            options.note(f"error: {plugin.error}")
+            status = UNUSABLE_INPUT
     if not rows and not status:
         say(f"nothing to verify in {folder.folder}: 'bench data fetch NAME' puts files there")
     columns = (
@@ -151,13 +160,9 @@ def _say(quiet: bool) -> Callable[[str], None]:
     return (lambda message: None) if quiet else options.note
 
 
-def _chosen(
-    plugins: Sequence[str], data_dir: Path | None, names: tuple[str, ...], fetchable: bool = False
-) -> list[Any]:
-    """Instances of the named data sets; ``all`` means those with files (to download)."""
-    registry = options.registry(plugins, data_dir)
+def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> list[Any]:
+    """Instances of the named data sets; ``all`` means those with ``files`` or ``downloads``."""
     if names == ("all",):
-        what = "downloads" if fetchable else "files"
         names = tuple(n for n, d in sorted(registry.datasets.items()) if getattr(d, what, ()))
     return [registry.dataset(name)() for name in names]
 

@@ -48,6 +48,7 @@ class Publisher:
     home: str
     sums: Mapping[str, str]
     facts: Facts
+    place: str  # the table that names a user's own files, "" for a publisher's
 
     @classmethod
     def of(cls, dataset: Dataset) -> Publisher:
@@ -60,6 +61,7 @@ class Publisher:
             home=getattr(dataset, "home", dataset.name),
             sums=getattr(dataset, "sums", {}),
             facts=getattr(dataset, "facts", Facts()),
+            place=getattr(dataset, "place", ""),
         )
 
     def inside(self, name: str) -> str:
@@ -69,6 +71,8 @@ class Publisher:
     @property
     def by_hand(self) -> str:
         """How a person gets the files, as the end of a message."""
+        if self.place:
+            return f"put it there, or correct {self.place}"
         where = f" from {self.homepage}" if self.homepage else ""
         return f"get {', '.join(self.files)}{where} and say 'bench data import {self.name} FOLDER'"
 
@@ -128,7 +132,7 @@ def fetch_dataset(
 def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) -> None:
     """Copy the files from a folder, a file or an archive of the user's; verify; put in place."""
     publisher = Publisher.of(dataset)
-    if not publisher.files:
+    if not publisher.files or publisher.place:
         raise UsageError(_nothing_to_fetch(publisher))
     if not taken.exists():
         raise InputError(f"{taken}: no such file or folder; check the name")
@@ -176,6 +180,8 @@ def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple
 def _nothing_to_fetch(publisher: Publisher) -> str:
     if not publisher.files:
         return f"{publisher.name}: needs no files: it is bundled or generated"
+    if publisher.place:
+        return f"{publisher.name}: its files are your own and stay where {publisher.place} says"
     return f"{publisher.name}: its publisher allows no automatic download; {publisher.by_hand}"
 
 

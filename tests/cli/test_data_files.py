@@ -232,3 +232,36 @@ def test_without_a_terminal_a_long_transfer_tells_how_far_it_is(
     size = f"{len(archive()) / (1 << 20):.1f}"
     assert f"{size} of {size} MiB" in data("fetch", "pairs").err
     assert "MiB" not in data("fetch", "pairs", "--again", "-q").err
+
+
+OWN = """
+[mine]
+file = "all.csv"
+task = "binary"
+"""
+
+
+def test_ones_own_files_are_verified_where_they_are(data: Pairs) -> None:
+    Path("data").mkdir()
+    Path("data/datasets.toml").write_text(OWN)
+    Path("data/all.csv").write_text("a,label\n" + "1,0\n2,1\n" * 50)
+    assert "as expected" in data("verify", "all").out
+    assert "its files are your own and stay where" in data("import", "mine", "data").err
+    assert len(Path("data/all.csv").read_text()) > 300
+    Path("data/all.csv").unlink()
+    for verb in ("verify", "fetch"):
+        ended = data(verb, "mine")
+        assert ended.status == 2
+        assert "bench data import" not in ended.err
+    assert "put it there, or correct" in data("verify", "mine").err
+    assert "datasets.toml, [mine]" in data("verify", "mine").err
+
+
+def test_verifying_all_says_that_ones_own_table_cannot_be_read(data: Pairs) -> None:
+    data("fetch", "pairs")
+    Path("data/datasets.toml").write_text(OWN.replace("binary", "bin"))
+    ended = data("verify", "all")
+    assert ended.status == 2
+    assert "as expected" in ended.out
+    assert "error: " in ended.err
+    assert "key 'task': one of" in ended.err

@@ -167,12 +167,12 @@ class Pima:
 
 def turney_prices(cost: Mapping[str, float], blood: Sequence[str]) -> Prices:
     """Full prices, and the discount where ``blood`` names tests of one sample."""
-    names = list(cost)
-    group = DiscountGroup(
-        tuple(names.index(b) for b in blood), tuple(cost[b] - DRAWING_BLOOD for b in blood)
-    )
-    full = np.array(list(cost.values()))
-    return price_list(full, discounted=[group] if blood else [], unit="dollars")
+    names, full = list(cost), np.array(list(cost.values()))
+    if not blood:
+        return price_list(full, unit="dollars")
+    later = tuple(cost[b] - DRAWING_BLOOD for b in blood)
+    group = DiscountGroup(tuple(names.index(b) for b in blood), later)
+    return price_list(full, discounted=[group], unit="dollars")
 
 
 def _hepatitis(source: Source) -> tuple[Float32, Floats]:
