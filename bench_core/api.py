@@ -23,7 +23,8 @@ def run(
 ) -> RunResult:
     """Run a suite or a data set through learners and keep the results in the store.
 
-    ``options`` are the fields of ``RunRequest``; lists, and one word for a list, are accepted::
+    ``options`` are the fields of ``bench_core.plan.RunRequest``; lists, and one word for a list,
+    are accepted::
 
         bench_core.run(suite="yahoo", learners=["miser", MyLearner()])
 

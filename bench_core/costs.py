@@ -24,11 +24,11 @@ Int32Array = NDArray[np.int32]
 class Prices:
     """What a row is charged.
 
-    Feature ``j`` needs the sensors ``needed[start[j]:start[j + 1]]`` (a sparse boolean (d, s)
-    matrix in row-compressed form). ``sensor`` (s,) holds their prices, ``split`` the price of
-    evaluating one split (CEGB's alpha), ``multiplier`` (d,) what a split on each feature
-    multiplies it by (eps_m), ``tree`` the price of evaluating one tree. All are >= 0 and in
-    ``unit``.
+    Feature ``j`` needs the sensors ``needed[start[j]:start[j + 1]]``: a sparse boolean (d, s)
+    matrix in row-compressed form, ``start`` int32 (d + 1,), ``needed`` int32 (all needs,).
+    ``sensor`` (s,) holds their prices, ``split`` the price of evaluating one split (CEGB's alpha),
+    ``multiplier`` (d,) what a split on each feature multiplies it by (eps_m), ``tree`` the price of
+    evaluating one tree. Prices are in ``unit``; all are finite and >= 0, else ValueError.
     """
 
     start: Int32Array
@@ -86,7 +86,7 @@ class DiscountGroup:
     """Features bought together at a discount: the first pays in full, later ones ``later``.
 
     ``later`` is one discounted price per member; full price minus ``later`` must be equal for
-    all members (it is what they share).
+    all members (it is what they share). Raises ValueError unless each member has one.
     """
 
     members: tuple[int, ...]

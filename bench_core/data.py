@@ -35,7 +35,10 @@ class Task(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queries:
-    """Consecutive groups of rows: query ``j`` holds rows ``boundaries[j]:boundaries[j + 1]``."""
+    """Consecutive groups of rows: query ``j`` holds rows ``boundaries[j]:boundaries[j + 1]``.
+
+    ``boundaries`` int64 (q + 1,) begin at 0 and rise strictly, else ValueError.
+    """
 
     boundaries: IntArray
 
@@ -46,7 +49,7 @@ class Queries:
 
     @classmethod
     def from_sizes(cls, sizes: IntArray) -> Queries:
-        """Queries from the number of rows of each."""
+        """Queries from the number of rows of each (q,), all at least 1."""
         return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
     def __len__(self) -> int:
@@ -76,7 +79,8 @@ class Queries:
 class Frames(Queries):
     """Pictures whose pixels are rows, line by line: frame ``j`` has ``widths[j]`` pixels a line.
 
-    Without ``widths`` the rows are pixels drawn from the frames and make no picture.
+    ``widths`` int64 (q,); ValueError where they do not divide the frames' pixels. Without them the
+    rows are pixels drawn from the frames and make no picture.
     """
 
     widths: IntArray | None = None
@@ -91,7 +95,8 @@ class Frames(Queries):
             raise ValueError("a frame's pixels must fill its lines")
 
     def pictures(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """The values (n,) of its rows as one picture (height, width) per frame."""
+        """The values (n,) of its rows as one picture (height, width) per frame; ValueError
+        without ``widths``."""
         if self.widths is None:
             raise ValueError("drawn pixels make no picture")
         for start, stop, width in zip(
@@ -119,6 +124,7 @@ class Examples:
     ``multiplicity`` int64 (n,) or None: how many identical copies a row stands for.
     Metrics and mean cost give exactly what physical copies would give. ``frames``: the pictures
     that the rows are pixels of. Metrics alone see them; to a model the rows are independent.
+    Raises ValueError where the shapes do not fit together.
     """
 
     X: Float32Array

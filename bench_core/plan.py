@@ -25,9 +25,13 @@ class RunRequest:
     """The options of ``bench run``, all optional.
 
     Give ``suite`` or ``data`` (registered names or files; with a suite it restricts it).
-    ``learners`` holds registered names, ``"all"`` or learner instances. ``seeds`` and ``folds``
-    None: as the suite's profile says. ``workers`` and ``threads`` 0: chosen from the cores at
-    hand. ``timeout`` in seconds and ``memory`` in bytes hold for each job, 0 is no limit.
+    ``learners`` holds registered names, ``"all"`` or learner instances, ``settings`` texts as
+    ``"miser.trees=300"``, ``plugins`` modules. ``seeds`` and ``folds`` None: as the suite's profile
+    says. ``test`` to ``task`` and ``index_base`` belong to a file in ``data``. ``workers`` and
+    ``threads`` 0: chosen from the cores at hand. ``executor`` is ``"local"`` (processes that can
+    be killed) or ``"inline"``. ``timeout`` in seconds and ``memory`` in bytes hold for each job, 0
+    is no limit. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything anew,
+    ``strict_data`` refuses stand-ins. What is "" is as the command's default.
     """
 
     suite: str = ""

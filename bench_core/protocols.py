@@ -68,7 +68,7 @@ class Dataset(Protocol):
 
 
 class CostModel(Protocol):
-    """Turns a bill into money. ``Prices`` is the one implementation; accountings name bills."""
+    """What bills are charged by. ``Prices`` is the one implementation; accountings name bills."""
 
     unit: str
 

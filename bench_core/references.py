@@ -54,7 +54,7 @@ def importable(cls: type) -> bool:
 
 
 def find_class(spelling: str) -> type:
-    """The class that ``remember_class`` spelt."""
+    """The class that ``remember_class`` spelt. Raises ImportError or AttributeError."""
     if spelling in _local:
         return _local[spelling]
     module, _, qualname = spelling.partition(":")
