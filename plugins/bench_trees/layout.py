@@ -183,36 +183,35 @@ def _preorder(
     for t in range(len(picked)):
         nowhere = root[t + 1] - root[t]
         first, entries = table[t], table[t + 1] - table[t]
-        waiting = np.empty((nowhere + 2, 3), dtype=np.int64)  # node, code, levels above it
-        spent = np.empty(nowhere + 2)
-        parent = np.empty(nowhere + 2, dtype=np.int64)  # of a right child
-        waiting[0], spent[0], parent[0] = 0, 0.0, -1
-        waiting[0, 0] = start[picked[t]]
+        stack = np.zeros((4, nowhere + 2), dtype=np.int64)
+        node, code, level, parent = stack[0], stack[1], stack[2], stack[3]
+        spent = np.zeros(nowhere + 2)
+        node[0], parent[0] = start[picked[t]], -1
         height, place, leaves = 1, root[t], 0
         while height > 0:
             height -= 1
-            node, code, level = waiting[height]
-            above, cost = parent[height], spent[height]
-            inner = feature[node] >= 0
+            i, mine, depth, cost = node[height], code[height], level[height], spent[height]
+            above = parent[height]  # where this is a right child
+            inner = feature[i] >= 0
             if above >= 0:
                 rights[above] = place - root[t] if inner else nowhere
-                turn[above] = level - 1 if coded[t] else leaves
+                turn[above] = depth - 1 if coded[t] else leaves
             if inner:
-                split[place] = node
-                lefts[place] = place + 1 - root[t] if feature[left[node]] >= 0 else nowhere
-                spent[height : height + 2] = cost + multiplier[feature[node]]
-                parent[height], parent[height + 1] = place, -1
+                split[place] = i
+                lefts[place] = place + 1 - root[t] if feature[left[i]] >= 0 else nowhere
                 for side in range(2):  # the left child is on top
-                    waiting[height + side, 0] = left[node] if side else right[node]
-                    waiting[height + side, 1] = code | ((1 - side) << level) if coded[t] else 0
-                    waiting[height + side, 2] = level + 1
+                    at = height + side
+                    node[at] = left[i] if side else right[i]
+                    code[at] = mine | ((1 - side) << depth) if coded[t] else 0
+                    level[at], spent[at] = depth + 1, cost + multiplier[feature[i]]
+                    parent[at] = -1 if side else place
                 height += 2
                 place += 1
             elif coded[t]:
-                for entry in range(first + code, first + entries, 1 << level):
-                    leaf[entry], path[entry] = node, cost
+                for entry in range(first + mine, first + entries, 1 << depth):
+                    leaf[entry], path[entry] = i, cost
             else:
-                leaf[first + leaves], path[first + leaves] = node, cost
+                leaf[first + leaves], path[first + leaves] = i, cost
             leaves += not inner
         for i in range(root[t + 1] - 1, root[t] - 1, -1):
             after[i] = i + 1
