@@ -22,13 +22,15 @@ def check_store(path: Path) -> bool:
 
     Reads the head of the file alone, so that whatever it is stays as it was.
     """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, not a results store; name a file")
+    if path.exists() and not path.is_file():  # a store that is made would take a device's place
+        raise InputError(f"{path}: is a pipe or a device, not a results store; name a file")
     try:
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:
         return False
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder, not a results store; name a file") from None
     except OSError as error:
         raise InputError(
             f"{path}: cannot read the store ({error.strerror}); name another with --store"

@@ -201,6 +201,15 @@ def test_a_folder_in_the_stores_place_is_refused(home: Path) -> None:
         run(store="folder.db")
 
 
+def test_a_device_is_refused_and_never_replaced(home: Path) -> None:
+    link = home / "null.db"
+    link.symlink_to(os.devnull)
+    with pytest.raises(InputError, match="is a pipe or a device"):
+        run(store=link)
+    assert link.is_symlink()
+    assert sorted(p.name for p in home.iterdir()) == ["data", "null.db"]
+
+
 def test_a_file_in_the_folders_place_is_refused(home: Path) -> None:
     (home / "results").write_text("mine")
     with pytest.raises(InputError, match="cannot"):
