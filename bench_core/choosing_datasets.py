@@ -60,7 +60,7 @@ def choose_datasets(
         elif suite.stand_ins and replacements and not _is_there(listed, source):
             if request.strict_data:
                 missing = _missing({entry.name: listed.files}, source)
-                raise InputError(f"--strict-data: no stand-in for {entry.name}, {missing}")
+                raise InputError(f"--strict-data: no stand-ins, and {missing}")
             cls = registry.dataset(replacements[0])
             tell(
                 f"STAND-IN: {listed.files[0]} of {entry.name} is not there, so {cls.name} takes "
@@ -100,9 +100,8 @@ def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
     files = ", ".join(f"{name} ({_first(names)})" for name, names in absent.items())
     folder = getattr(source, "folder", "the data folder")
     name = next(iter(absent)) if len(absent) == 1 else "NAME"
-    whose = "its" if len(absent) == 1 else "their"
     return (
-        f"{whose} files are not in {folder}: {files}; put them there, 'bench show {name}' and "
+        f"their files are not in {folder}: {files}; put them there, 'bench show {name}' and "
         f"'bench data fetch {name}' help"
     )
 

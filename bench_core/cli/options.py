@@ -189,5 +189,7 @@ def find_plugins_here(plugins: Sequence[str]) -> None:
 
 
 def note(message: str) -> None:
-    """A remark on stderr, so that stdout holds nothing but the result."""
-    click.echo(message, err=True)
+    """A remark on stderr, so that stdout holds nothing but the result; above a bar, if there is
+    one, which click would write past."""
+    if sys.stderr is not None:  # closed: print would take stdout
+        print(message, file=sys.stderr, flush=True)

@@ -13,6 +13,8 @@ import pytest
 from commands import Ended, Run
 from webserver import Offer, serving
 
+from bench_core.cli import options
+
 TRAIN = b"0,0\n1,1\n0,0\n1,1\n"
 TEST = b"0,0\n1,1\n"
 Pairs = Callable[..., Ended]
@@ -265,3 +267,20 @@ def test_verifying_all_says_that_ones_own_table_cannot_be_read(data: Pairs) -> N
     assert "as expected" in ended.out
     assert "error: " in ended.err
     assert "key 'task': one of" in ended.err
+
+
+def test_a_remark_is_left_to_the_bar_that_has_taken_stderr(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """rich puts what is written to sys.stderr above its bar; writing to what lies below breaks
+    the bar's line."""
+    below = io.BytesIO()
+    bar = io.TextIOWrapper(below)
+    above: list[str] = []
+    monkeypatch.setattr(bar, "write", above.append)
+    monkeypatch.setattr(sys, "stderr", bar)
+    options.note("reading pairs")
+    assert "".join(above) == "reading pairs\n"
+    assert below.getvalue() == b""
+    monkeypatch.setattr(sys, "stderr", None)
+    options.note("nobody reads this")

@@ -84,7 +84,7 @@ def test_real_data_is_used_where_it_is_there(suite: Path, home: Path) -> None:
 
 
 def test_strict_data_makes_an_absent_file_an_error(suite: Path) -> None:
-    with pytest.raises(InputError, match=r"its files are not in .*licensed\.txt.*show toy-lic"):
+    with pytest.raises(InputError, match=r"their files are not in .*licensed\.txt.*show toy-lic"):
         made(suite="toys", strict_data=True)
 
 
