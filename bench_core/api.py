@@ -101,14 +101,14 @@ def _asked(request: RunRequest | None, options: Mapping[str, Any]) -> RunRequest
         if name in _LISTS and value is not None:
             single = isinstance(value, str | int) or not isinstance(value, Iterable)
             value = tuple(map(_plain, (value,) if single else value))
-        elif isinstance(value, Path):
-            value = str(value)
-        given[name] = value
+        given[name] = str(value) if isinstance(value, Path) else value
     return replace(request or RunRequest(), **given)
 
 
 def _plain(value: Any) -> Any:
-    """numpy's whole numbers as Python's, everything else as it is."""
+    """numpy's whole numbers as Python's, paths as text, everything else as it is."""
+    if isinstance(value, Path):
+        return str(value)
     return value.__index__() if hasattr(value, "__index__") else value
 
 

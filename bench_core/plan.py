@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from bench_core.data import Task
@@ -131,10 +131,19 @@ def without_repeats(request: RunRequest) -> RunRequest:
     return replace(request, **distinct)
 
 
+_TEXTS = ("data", "metrics", "settings", "plugins")
+
+
 def check_request(request: RunRequest) -> None:
     """Refuse values that no data is needed to refuse."""
     from bench_core.registry import unknown
 
+    for f in fields(request):
+        value = getattr(request, f.name)
+        if isinstance(f.default, str) and not isinstance(value, str):
+            raise UsageError(f"{f.name} must be text, not {value!r}")
+        if f.name in _TEXTS and not all(isinstance(text, str) and text for text in value):
+            raise UsageError(f"{f.name} must be names or texts, not {list(value)}")
     for name, value, known in (
         ("--audit", request.audit, ("off", "sample", "full")),
         ("--executor", request.executor, ("local", "inline")),

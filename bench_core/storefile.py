@@ -22,11 +22,11 @@ def check_store(path: Path) -> bool:
 
     Reads the head of the file alone, so that whatever it is stays as it was.
     """
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, not a results store; name a file")
-    if path.exists() and not path.is_file():  # a store that is made would take a device's place
-        raise InputError(f"{path}: is a pipe or a device, not a results store; name a file")
     try:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder, not a results store; name a file")
+        if path.exists() and not path.is_file():  # a new store would take a device's place
+            raise InputError(f"{path}: is a pipe or a device, not a results store; name a file")
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:

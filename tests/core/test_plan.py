@@ -221,6 +221,9 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "test": "x.svm"}, "--test means nothing with a registered"),
         ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG': did you mean ndcg"),
         ({"data": "toy-rank", "seeds": 1.5}, "--seeds: 1.5 is not a whole number from 0"),
+        ({"data": Path("no.csv")}, "--data: unknown data set or file 'no.csv'"),
+        ({"data": ""}, "data must be names or texts, not ['']"),
+        ({"data": "toy-rank", "suite": 5}, "suite must be text, not 5"),
         ({"data": "toy-rank", "workers": "two"}, "--workers must be a number >= 0, not 'two'"),
         (
             {
