@@ -121,6 +121,24 @@ def test_the_full_forest_file_has_the_papers_sizes(
         assert {tuple(r) for r in np.column_stack([part.X, part.y])} <= known
 
 
+def test_the_full_forest_file_is_verified_by_its_cover_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_plugins.datasets.forest.FULL_ROWS", 60)
+    monkeypatch.setattr("bench_plugins.datasets.forest.PAPER", (30, 10, 20))
+    lines = [",".join(["1"] * 54 + [str(j % 3 + 1)]) for j in range(60)]
+    (tmp_path / "covtype.data").write_text("\n".join(lines) + "\n")
+    said = Forest().faults(DataFolder(tmp_path))
+    assert [fault.partition(" instead")[0] for fault in said] == [
+        "cover types {1.0: 20, 2.0: 20, 3.0: 20}"
+    ]
+    monkeypatch.setattr("bench_plugins.datasets.forest.COUNTS", {1: 20, 2: 20, 3: 20})
+    assert Forest().faults(DataFolder(tmp_path)) == []
+    lines[7] = ",".join(["1"] * 53 + ["9999", "2"])
+    (tmp_path / "covtype.data").write_text("\n".join(lines) + "\n")
+    assert Forest().faults(DataFolder(tmp_path)) == ["values 1 to 9999 outside -173 to 7173"]
+
+
 def test_a_short_full_forest_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "covtype.data").write_text(",".join(["1"] * 55) + "\n")
     with pytest.raises(InputError, match="1 rows where the publisher's file has 581012"):

@@ -31,7 +31,8 @@ from bench_core.formats.shuffle import shuffled
 from bench_core.formats.tables import Table, read_matrix, read_table
 
 FULL_FILE, SAMPLE_FILE = "covtype.data", "covtype-100k.csv"
-FULL_ROWS = 581012
+COUNTS = {1: 211840, 2: 283301, 3: 35754, 4: 2747, 5: 9493, 6: 17367, 7: 20510}  # by cover type
+FULL_ROWS = sum(COUNTS.values())  # 581012
 PAPER = (36603, 15688, 58101)
 QUICK = (12000, 4000, 8000)
 LABEL = "Cover_Type"
@@ -74,14 +75,19 @@ class Forest:
         """The whole file, or the sample."""
         return source.has(FULL_FILE, SAMPLE_FILE)
 
+    def faults(self, source: Source) -> list[str]:
+        """What of the facts is wrong, and whether the whole file has its rows of each type."""
+        faults = self.facts.faults(self.prepare(source, "paper", 0, 0))
+        table, _, label, sample = _read(source)
+        kinds, numbers = np.unique(table.numbers(label, missing=False), return_counts=True)
+        found = dict(zip(kinds.tolist(), numbers.tolist(), strict=True))
+        if not sample and found != COUNTS:
+            faults.append(f"cover types {found} instead of {COUNTS}")
+        return faults
+
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw the three splits by ``seed``; ``quick`` takes fewer rows."""
-        path = source.find(FULL_FILE, SAMPLE_FILE)
-        sample = path.name.removesuffix(".gz").endswith(".csv")
-        table = read_table(path) if sample else read_matrix(path, len(NAMES) + 1)
-        names = NAMES if sample else table.names[:-1]
-        label = LABEL if sample else table.names[-1]
-        _check(table, (*names, label), sample)
+        table, names, label, sample = _read(source)
         kind = table.numbers(label, missing=False)
         sizes, notes = _sizes(len(table), size, sample)
         X, y = table.matrix(names), (kind == self.positive).astype(np.float64)
@@ -94,6 +100,17 @@ class Forest:
             prices=Prices.additive(np.ones(len(NAMES))),
             task=Task.BINARY, classes=2, feature_names=NAMES, notes=notes,
         )  # fmt: skip
+
+
+def _read(source: Source) -> tuple[Table, tuple[str, ...], str, bool]:
+    """The rows, the columns of the features and of the label, and whether it is a sample."""
+    path = source.find(FULL_FILE, SAMPLE_FILE)
+    sample = path.name.removesuffix(".gz").endswith(".csv")
+    table = read_table(path) if sample else read_matrix(path, len(NAMES) + 1)
+    names = NAMES if sample else table.names[:-1]
+    label = LABEL if sample else table.names[-1]
+    _check(table, (*names, label), sample)
+    return table, names, label, sample
 
 
 def _check(table: Table, names: tuple[str, ...], sample: bool) -> None:
