@@ -169,10 +169,15 @@ def _show_records(table: Table, to: Console) -> None:
         to.print(Text(line, style="dim"))
 
 
+NO_TABLES = (".html", ".htm", ".json", ".parquet", ".tsv", ".xlsx")
+
+
 def deliver(table: Table, output: Path | None) -> None:
     """To the file if one is named (``.csv``: headings and rows as CSV), else to stdout."""
     if output is None:
         show(table, console())
+    elif output.suffix.lower() in NO_TABLES:
+        raise UsageError(f"{output}: this table is written as CSV (.csv) or plain text (.txt)")
     elif output.suffix.lower() == ".csv":
         write_text(output, _csv(table))
     else:

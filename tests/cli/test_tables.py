@@ -98,6 +98,13 @@ def test_a_csv_file_gets_headings_and_rows_that_a_reader_of_csv_finds(tmp_path: 
         ]
 
 
+@pytest.mark.parametrize("name", ["t.json", "t.HTML", "t.parquet"])
+def test_a_suffix_that_promises_something_else_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=rf"{name}: this table is written as CSV"):
+        deliver(table(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_is_lost_on_a_narrow_terminal() -> None:
     assert "".join(LONG.split()) in "".join(shown(table(LONG), width=40).split())
 
