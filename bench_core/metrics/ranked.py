@@ -44,7 +44,7 @@ def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
 
     ``scores`` (n,) float64, contiguous, without NaN.
     """
-    from bench_core.metrics import kernels
+    from bench_core.metrics import ordering
 
     b = bounds(labels)
     ranked = Ranked(
@@ -54,5 +54,5 @@ def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
         tied=np.empty(len(scores), dtype=np.bool_),
         copies=labels.copies,
     )
-    kernels.rank(ranked, scores, depth)
+    ordering.rank(ranked, unwritable(scores), depth)
     return ranked

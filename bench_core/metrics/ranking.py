@@ -110,13 +110,19 @@ class Ndcg(RankingMetric):
         table = _POWERS if self.gain == "exponential" else _POWERS[:0]
         top = self.depth(labels)
         terms, summed = _running(labels, "discount", top)
-        ideal = labels.once(
-            ("ideal", self.gain, top),
-            lambda: kernels.ideal_dcg(
-                ranked.bounds, labels.copies, labels.y, table, terms, summed, top
-            ),
-        )
-        return _ratio(kernels.dcg(ranked, labels.y, table, terms, summed, top), ideal)
+
+        def gained(order: Ranked) -> FloatArray:
+            found: FloatArray = kernels.dcg(order, labels.y, table, terms, summed, top)
+            return found
+
+        def best() -> FloatArray:
+            b = bounds(labels)
+            found, counted = kernels.ideal_dcg(
+                b, labels.copies, labels.y, table, terms, summed, top
+            )
+            return found if counted else gained(rank(labels.y, labels, top))
+
+        return _ratio(gained(ranked), labels.once(("ideal", self.gain, top), best))
 
 
 @dataclass(frozen=True, slots=True)

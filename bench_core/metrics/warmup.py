@@ -20,10 +20,11 @@ def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
     ranking = [m for m in metrics if isinstance(m, RankingMetric)]
     if not ranking:
         return
-    from bench_core.metrics import kernels
+    from bench_core.metrics import kernels, ordering
 
     # numba itself says whether what it stored is of this source; it has no public name for it
-    if not kernels.rank._cache._cache_file._load_index():
+    stored = (k._cache._cache_file._load_index() for k in (ordering.rank, kernels.survey))
+    if not all(stored):
         say("compiling the ranking metrics, once per machine, a few seconds")
     labels = Labels(np.array([0.0, 1.0, 2.0]), Queries(np.array([0, 3])))
     evaluate(ranking, np.array([0.0, 0.0, 1.0]), labels)
