@@ -50,12 +50,12 @@ def cost(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
 def margin(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
     """The least, over neighbours in the list, of the first's mean quality minus the second's, over
     all budgets that both can afford up to where both have their best."""
-    return min(float(np.mean(gap)) for gap in _gaps(claim, frame, metric))
+    return float(np.min([np.mean(gap) for gap in _gaps(claim, frame, metric)]))
 
 
 def least_margin(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
     """As ``margin``, at the budget where it is least: for "always above"."""
-    return min(float(np.min(gap)) for gap in _gaps(claim, frame, metric))
+    return float(np.min([np.min(gap) for gap in _gaps(claim, frame, metric)]))
 
 
 def quality_kept(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
@@ -83,7 +83,9 @@ def _gaps(claim: Claim, frame: pd.DataFrame, metric: Metric) -> list[FloatArray]
     for better, worse in pairwise(curves):
         low = max(float(c["budget"].iloc[0]) for c in (better, worse))
         most = max(float(c["budget"].iloc[-1]) for c in (better, worse))
-        budgets = np.linspace(low, max(low, min(claim.budget, most)), 101)
+        if claim.budget < low:  # one of both can afford nothing
+            return [np.array([np.nan])]
+        budgets = np.linspace(low, min(claim.budget, most), 101)
         a, b = (
             c["test_quality"].to_numpy()[np.searchsorted(c["budget"], budgets, "right") - 1]
             for c in (better, worse)
@@ -93,9 +95,11 @@ def _gaps(claim: Claim, frame: pd.DataFrame, metric: Metric) -> list[FloatArray]
 
 
 def _quality(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
-    chosen = under_budget(frame, metric, claim.budget, claim.cost)
-    own = chosen[chosen["learner"] == claim.labels[0]]
-    return float(own["test_quality"].mean()) if len(own) else float("nan")
+    """NaN unless every repeat affords something: a mean over the lucky ones would flatter."""
+    own = frame[frame["learner"] == claim.labels[0]]
+    chosen = under_budget(own, metric, claim.budget, claim.cost)
+    every = own.groupby(["fold", "seed"]).ngroups
+    return float(chosen["test_quality"].mean()) if len(chosen) == every else float("nan")
 
 
 def _seconds(frame: pd.DataFrame, label: str) -> float:

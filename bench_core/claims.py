@@ -232,13 +232,15 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Metric) -> Verdict:
     if rows.empty:
         return Verdict(claim, UNRUN, how=f"no repeat with results of {', '.join(claim.labels)}")
     for column in (claim.cost,) if claim.measure in _TIMES else (metric.name, claim.cost):
-        if column not in rows.columns or rows[column].isna().all():
+        known = rows[rows[column].notna()] if column in rows.columns else rows.iloc[:0]
+        if {*known["learner"]} != {*rows["learner"]}:
             return Verdict(claim, UNRUN, how=f"the run did not measure {column}")
     measure = MEASURES[claim.measure]
     measured = measure.figure(claim, rows, metric)
     how = _how(claim, rows, metric) + _lacking(rows, parts)
     if np.isnan(measured):
-        return Verdict(claim, FAILS, how=f"{how}; the quality asked for was not reached")
+        lack = "nothing to be had there" if claim.budget < float("inf") else "never reached that"
+        return Verdict(claim, FAILS, how=f"{how}; {lack} in some repeat")
     word = HOLDS if compared(claim.holds, measured) else FAILS
     return Verdict(claim, word, measured, measure.form.format(measured), how)
 

@@ -104,6 +104,33 @@ def test_the_least_margin_is_that_of_the_worst_budget() -> None:
     assert verdict("least-margin", ["full", "cheap"], ">= 0")[1] == pytest.approx(-0.01)
 
 
+def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
+    dear = rows("cheap", [(11, 1.0, 1.0)], seed=1)
+    claim = Claim.of({**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0"})
+    within = Claim.of({**BASE, **vars(claim), "learners": ["cheap"], "sizes": [], "budget": 10})
+    assert judge(claim, frame(CHEAP, dear), ACCURACY).measured == pytest.approx((0.99 + 1) / 2)
+    found = judge(within, frame(CHEAP, dear), ACCURACY)
+    assert (found.word, found.shown) == (FAILS, "-")
+    assert found.how.endswith("2 repeats: 0.97, -; nothing to be had there in some repeat")
+
+
+def test_a_margin_within_a_budget_reads_nothing_beyond_it() -> None:
+    """full costs 16: below that there is nothing to compare, whatever stands beside it."""
+    for learners in (["cheap", "full"], ["full", "cheap"], ["cheap", "poor", "full"]):
+        for measure in ("margin", "least-margin"):
+            word, measured = verdict(measure, learners, "> -9", budget=15)
+            assert word == FAILS
+            assert measured != measured
+    assert verdict("margin", ["cheap", "poor"], "> 0", budget=4) == (HOLDS, pytest.approx(0.1))
+
+
+def test_a_learner_without_the_metric_settles_nothing() -> None:
+    nothing = rows("cheap", [(4, float("nan"), float("nan"))])
+    claim = Claim.of({**BASE, "measure": "margin", "learners": ["cheap", "full"], "holds": "> 0"})
+    found = judge(claim, frame(FULL, nothing), ACCURACY)
+    assert (found.word, found.how) == (UNRUN, "the run did not measure accuracy")
+
+
 def test_minutes_are_those_of_the_median_fit() -> None:
     assert verdict("minutes", ["cheap"], "<= 0.05") == (FAILS, pytest.approx(4 / 60))
 
