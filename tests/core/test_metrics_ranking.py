@@ -60,6 +60,17 @@ def test_the_leading_run_counts_fully_only_when_it_holds_all_documents(grades, v
     assert judge("leading_run_precision@5", grades).mean == pytest.approx(value)
 
 
+@pytest.mark.parametrize("grades", [[0.5, 20, 2.5, 20, 0], [17, 3, 0, 16], [2, 0.25, 0.25, 1]])
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_the_best_order_of_fractions_and_large_grades_is_known(grades, k):
+    def gain(order):
+        return sum((2.0**g - 1) / np.log2(i + 2) for i, g in enumerate(order[:k]))
+
+    by_hand = gain(grades) / gain(sorted(grades, reverse=True))
+    several = judge(f"ndcg@{k}", [3, 1, *grades], sizes=[2, len(grades)])
+    assert several.values.tolist() == pytest.approx([1, by_hand])
+
+
 def test_precision_of_a_short_query_still_divides_by_the_cut_off():
     assert judge("precision@5", [1, 1]).mean == pytest.approx(2 / 5)
 
