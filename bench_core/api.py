@@ -36,7 +36,8 @@ def run(
     from bench_core.storefile import store_path
     from bench_core.writer import check_writable, open_writer
 
-    asked, tell = _asked(request, options), on_event or silent
+    tell = on_event or silent
+    asked = _reachable(_asked(request, options), tell)
     path = store_path(asked.store)
     check_writable(path)
     registry = _registry(asked, tell)
@@ -57,7 +58,8 @@ def plan(
     *, request: RunRequest | None = None, on_event: OnEvent | None = None, **options: Any
 ) -> Plan:
     """What ``run`` would do with the same options; prepares data, trains nothing."""
-    asked, tell = _asked(request, options), on_event or silent
+    tell = on_event or silent
+    asked = _reachable(_asked(request, options), tell)
     return _plan(asked, _registry(asked, tell), tell)
 
 
@@ -110,6 +112,23 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return value.__index__() if hasattr(value, "__index__") else value
+
+
+def _reachable(request: RunRequest, tell: OnEvent) -> RunRequest:
+    """The same request, inline where another process could not import a learner."""
+    from bench_core.parameters import is_learner
+    from bench_core.references import importable
+
+    given = [x for x in request.learners if is_learner(x)]
+    stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
+    if not stuck or request.executor == "inline":
+        return request
+    line = (
+        f"{', '.join(dict.fromkeys(stuck))} cannot be imported by another process, so everything "
+        "runs in this one, without limits on time and memory; put it in a module"
+    )
+    tell(Event("note", line, warning=True))
+    return replace(request, executor="inline")
 
 
 def _registry(request: RunRequest, tell: OnEvent) -> Registry:

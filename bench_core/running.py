@@ -104,7 +104,6 @@ def carry_out(
     try:
         for trial, reason in trials_skipped(plan):
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason))
-        request = replace(request, executor=_executor_for(request, tell))
         if jobs:
             warm_up(job.spec.learner_name for job in jobs if isinstance(job.spec, FitSpec))
         with closing(_perform(jobs, request, plan.workers, plan.threads, tell)) as outcomes:
@@ -197,23 +196,6 @@ def carry_out_audit(
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None
     return result()
-
-
-def _executor_for(request: RunRequest, tell: OnEvent) -> str:
-    """Inline where another process could not import a learner."""
-    from bench_core.parameters import is_learner
-    from bench_core.references import importable
-
-    given = [x for x in request.learners if is_learner(x)]
-    stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
-    if stuck and request.executor != "inline":
-        line = (
-            f"{', '.join(dict.fromkeys(stuck))} cannot be imported by another process, so "
-            "everything runs in this one, without limits on time and memory; put it in a module"
-        )
-        tell(Event("note", line, warning=True))
-        return "inline"
-    return request.executor
 
 
 @dataclass(slots=True)

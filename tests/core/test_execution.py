@@ -217,6 +217,17 @@ def test_a_learner_that_no_other_process_can_import_runs_inline(home: Path) -> N
     assert len(fits(home)) == 2
 
 
+def test_what_runs_inline_has_all_cores(home: Path) -> None:
+    from bench_core.api import plan
+    from bench_core.plan import RunRequest, cores_for
+
+    class Mine(Prefix):
+        name: ClassVar[str] = "mine"
+
+    p = plan(data="toy-rank", learners=[Mine(0.5), Mine(2.0)], plugins="toys")
+    assert (p.executor, p.workers, p.threads) == ("inline", *cores_for(RunRequest(), 1))
+
+
 def test_a_learner_that_ends_the_program_is_a_failed_trial_inline_too(home: Path) -> None:
     class Leaving(Prefix):
         name: ClassVar[str] = "leaving"
