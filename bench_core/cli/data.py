@@ -55,9 +55,10 @@ def fetch_command(
     from bench_core.cli.counting import counting
     from bench_core.formats.publisher import fetch_dataset, is_there
 
-    folder, say = _folder(data_dir), _say(quiet)
+    say = _say(quiet)
 
     def fetch(dataset: Any) -> None:
+        folder = _folder(data_dir)  # with what landed before
         if dataset.files and is_there(dataset, folder) and not again:
             say(f"{dataset.name}: already there ('bench data verify {dataset.name}' checks it)")
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from bench_core.errors import InputError
@@ -46,7 +47,7 @@ class DataFolder:
         here = Path(name).expanduser()
         if here.is_dir():
             return here.resolve()
-        within = () if here.is_absolute() else self._folders()
+        within = () if here.is_absolute() else self._folders
         folders = sorted({(p / name).resolve() for p in within if (p / name).is_dir()})
         if len(folders) > 1:
             raise InputError(
@@ -90,13 +91,14 @@ class DataFolder:
             yield from (p for p in [Path(name)] if p.is_file())
             return
         plain = name.removesuffix(".gz")
-        for folder in self._folders():
+        for folder in self._folders:
             for spelling in (plain, f"{plain}.gz"):
                 if (folder / spelling).is_file():
                     yield folder / spelling
 
+    @cached_property
     def _folders(self) -> list[Path]:
-        """Where to look. Hidden folders hold what is not finished."""
+        """Where to look, listed once. Hidden folders hold what is not finished."""
         found = level = [self.folder]
         for _ in range(DEPTH):
             level = [inner for folder in level for inner in _subfolders(folder)]

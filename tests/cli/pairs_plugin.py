@@ -46,6 +46,13 @@ class Bundled(Pairs):
     downloads: ClassVar[tuple[Download, ...]] = ()
 
 
+class Same(Pairs):
+    """Another view of the same files."""
+
+    name: ClassVar[str] = "same-pairs"
+    home: ClassVar[str] = "pairs"
+
+
 class Licensed(Pairs):
     """May not be downloaded."""
 
@@ -55,4 +62,4 @@ class Licensed(Pairs):
 
 @hookimpl
 def bench_datasets():  # type: ignore[no-untyped-def]
-    return [Pairs, Bundled, Licensed]
+    return [Pairs, Bundled, Licensed, Same]

@@ -203,6 +203,13 @@ def test_what_fails_does_not_keep_the_others_from_being_fetched(data: Pairs) -> 
     assert kept() == ["pairs/test.csv", "pairs/train.csv"]
 
 
+def test_two_sets_of_the_same_files_fetch_them_once(data: Pairs, offer: Offer) -> None:
+    ended = data("fetch", "pairs", "same-pairs")
+    assert ended.status == 0, ended.err
+    assert "same-pairs: already there" in ended.err
+    assert len(offer.asked) == 1
+
+
 def test_verifying_goes_on_after_a_fault(data: Pairs) -> None:
     data("fetch", "pairs")
     ended = data("verify", "bundled-pairs", "pairs")
