@@ -16,7 +16,7 @@ from bench_core.errors import UsageError
 from bench_core.formats.costfiles import with_costs
 from bench_core.formats.prepared import prepare
 from bench_core.formats.source import DataFolder
-from bench_core.keys import digest
+from bench_core.keys import digest, module_digest
 from bench_core.plan import (
     DatasetUse,
     Plan,
@@ -51,6 +51,7 @@ def make_plan(
     ``say`` hears what is being prepared. Raises InputError and UsageError; writes nothing to the
     store.
     """
+    module_digest.cache_clear()  # modules are rewritten between two runs of one session
     return _Planner(without_repeats(request), registry, tell, say).plan()
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ import toys
 
 from bench_core import InputError, UsageError
 from bench_core.api import plan
-from bench_core.keys import module_digest
 
 PLUGINS = ("toys",)
 
@@ -307,11 +307,29 @@ def test_a_metric_of_a_plugin_that_was_rewritten_is_reckoned_anew(
     found = []
     for value in ("0.25", "0.75"):
         (home / "constant_metric.py").write_text(METRIC.replace("VALUE", value))
-        module_digest.cache_clear()
         found.append(keys(metrics=metrics, plugins=("toys", "constant_metric")))
     assert found[0][1] != found[1][1]
     learners_see_it = metrics[0] == "constant"
     assert (found[0][0] != found[1][0]) == learners_see_it
+
+
+def test_a_learner_that_was_rewritten_within_a_session_is_fitted_anew(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(home)
+    monkeypatch.delitem(sys.modules, "rewritten", raising=False)
+    found = []
+    for note in ("first", "second"):
+        (home / "rewritten.py").write_text(
+            f"# {note}\n"
+            "import dataclasses, toys\n"
+            "@dataclasses.dataclass(frozen=True)\n"
+            "class Mine(toys.Prefix):\n"
+            "    name = 'mine'\n"
+        )
+        module = importlib.import_module("rewritten")
+        found.append(made(data="toy-rank", learners=[module.Mine()]).fits[0].key)
+    assert found[0] != found[1]
 
 
 def test_equal_rows_under_another_name_have_results_of_their_own(home: Path) -> None:
