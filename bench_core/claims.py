@@ -132,7 +132,7 @@ class Claim:
     budget: float = float("inf")
     metric: str = ""
     cost: str = "total_cost"
-    sizes: tuple[int, ...] = ()  # measure "sizes": rows to train, validate, test, and features
+    sizes: tuple[int, ...] = ()  # measure "sizes": rows of the splits, features; 0: not stated
     why: str = ""  # measure "none": what stands in the way
 
     def __post_init__(self) -> None:
@@ -276,7 +276,8 @@ def _sizes(claim: Claim, uses: Sequence[Mapping[str, Any]]) -> Verdict:
     use = uses[0]
     rows = [int(use["rows"][split]) for split in ("train", "valid", "test")]
     shown = f"{'/'.join(map(str, rows))} x {use['features']}"
-    word = HOLDS if (*rows, use["features"]) == claim.sizes else FAILS
+    found = zip((*rows, use["features"]), claim.sizes, strict=True)
+    word = HOLDS if all(size in (0, have) for have, size in found) else FAILS
     if word == FAILS and use["size"] != "paper":
         return Verdict(claim, UNRUN, shown=shown, how="the paper's rows are in profile paper")
     return Verdict(claim, word, shown=shown, how="rows to train/validate/test x features")

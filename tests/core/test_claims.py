@@ -269,6 +269,8 @@ def test_sizes_are_those_of_the_data_set_and_only_the_papers_profile_can_fail_th
     found = settle(right, info(use("letters")), frame(FULL))
     assert (found.word, found.shown) == (HOLDS, "12/4/5 x 16")
     assert settle(wrong, info(use("letters")), frame(FULL)).word == FAILS
+    unstated = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 0]})
+    assert settle(unstated, info(use("letters")), frame(FULL)).word == HOLDS
     assert settle(wrong, info(use("letters", size="quick")), frame(FULL)).word == UNRUN
 
 
