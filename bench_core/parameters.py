@@ -13,6 +13,7 @@ import json
 import typing
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
 from itertools import product
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -67,6 +68,7 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
     )
 
 
+@cache  # asked for at every step of planning, and resolving annotations is slow
 def _hints(cls: type) -> dict[str, Any]:
     try:
         return get_type_hints(cls, localns=_public_names())
