@@ -78,20 +78,24 @@ def _described(registry: Registry, name: str, kind: str | None, data_dir: Path |
 
 def learner_text(registry: Registry, name: str) -> str:
     """A learner's documentation and its parameters."""
-    from bench_core.parameters import parameters
-
     learner = registry.learner(name)
     lines = [f"{name}: learner, {_from(registry, 'learner', name)}"]
     lines += [f"  tasks: {', '.join(sorted(learner.tasks))}", *_doc(learner)]
-    known = parameters(learner)
-    if known:
-        lines += ["", f"Parameters (--set {name}.{known[0].name}=VALUE; a list is a grid):"]
+    return "\n".join([*lines, *_parameters("Parameters", learner, name, "; a list is a grid")])
+
+
+def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
+    """What ``--set`` can change, with defaults and meaning."""
+    from bench_core.parameters import parameters
+
+    known = parameters(cls)
+    lines = ["", f"{title} (--set {name}.{known[0].name}=VALUE{more}):"] if known else []
     for p in known:
         default = "no default" if p.required else f"default {_default(p.default)}"
         lines.append(f"  {p.name}: {p.kind}, {default}")
         if p.doc:
             lines += _wrapped(p.doc, "      ")
-    return "\n".join(lines)
+    return lines
 
 
 def _default(value: Any) -> str:
@@ -109,13 +113,14 @@ def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
     lines += [f"  task: {dataset.task}", f"  folds: {dataset.folds}"]
     if dataset.stand_in_for:
         lines.append(f"  stands in for {dataset.stand_in_for} where its files are absent")
-    lines += _doc(dataset)
+    lines += [*_doc(dataset), *_parameters("Options", dataset, name)]
     if not dataset.files:
         return "\n".join([*lines, "", "Needs no files: bundled or generated."])
     from bench_core.formats.source import DataFolder
 
     source = DataFolder(data_dir)
-    lines += ["", f"Files, looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too:"]
+    where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"
+    lines += ["", f"Files, {'your own' if getattr(dataset, 'place', '') else where}:"]
     lines += [f"  {_found(source, file)}  {file}" for file in dataset.files]
     return "\n".join([*lines, *_way_to(dataset(), source)])
 

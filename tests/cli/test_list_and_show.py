@@ -86,6 +86,13 @@ def test_show_tells_a_learners_parameters_with_type_default_and_meaning(
     assert "  columns: a whole number, default 2\n      how many columns to add up" in shown
 
 
+def test_show_tells_a_data_sets_options(bench: Run) -> None:
+    shown = bench("show", "multiscale").out
+    assert "Options (--set multiscale.folder=VALUE):" in shown
+    assert '  eps: one of shared, printed, default "shared"\n      a split on a value' in shown
+    assert "Options" not in bench("show", "digits").out
+
+
 def test_show_tells_which_files_of_a_data_set_are_there(bench: Run, tmp_path: Path) -> None:
     (tmp_path / "letter-recognition.data").write_text("")
     shown = bench("show", "letters", "--data-dir", str(tmp_path), "--kind", "dataset").out
