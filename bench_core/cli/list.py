@@ -120,6 +120,8 @@ def _files(dataset: Any, source: DataFolder) -> str:
         return PRESENT if is_there(dataset(), source) else ABSENT
     except InputError:
         return "twice there"
+    except Exception:  # of another's plugin, which must not hide the rest
+        return "cannot tell"
 
 
 def _suites(registry: Registry) -> Table:

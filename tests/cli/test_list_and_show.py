@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from bench_plugins.datasets.forest import Forest
 from commands import Run
 
 from bench_core.registry import PluginInfo, Registry
@@ -118,6 +119,19 @@ def test_data_sets_are_listed_with_whether_their_files_are_there(
     ]  # fmt: skip
     assert str(tmp_path) in ended.err
     assert bench("list", "datasets", "--quiet").err == ""
+
+
+def test_a_data_set_that_raises_does_not_hide_the_others(
+    bench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def complete(self: object, source: object) -> bool:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(Forest, "complete", complete)
+    ended = bench("list", "datasets", "--data-dir", ".")
+    assert ended.status == 0
+    assert re.search(r"^forest .*  cannot tell  ", ended.out, flags=re.M)
+    assert re.search(r"^letters .*  absent  ", ended.out, flags=re.M)
 
 
 @pytest.mark.parametrize(
