@@ -115,6 +115,7 @@ def fetch_dataset(
             fetched = fetch(download, transfers, progress, publisher.by_hand)
             try:
                 if download.members:
+                    say(f"unpacking {download.file}")
                     unpack(fetched, download.members, stage / publisher.home)
                 else:
                     _copy(fetched, stage / publisher.home / download.file)
@@ -142,6 +143,7 @@ def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) 
             _import_folder(dataset, publisher, DataFolder(taken), stage)
         elif taken.name.endswith(ARCHIVES) and taken.name not in publisher.files:
             _check(taken, publisher.sums.get(taken.name, ""))
+            say(f"unpacking {taken.name}")
             unpack(taken, _members(publisher, taken), home)
         else:
             _copy(taken, home / _file_called(publisher, taken))

@@ -57,6 +57,8 @@ def kept(folder: str = "data") -> list[str]:
 def test_fetched_files_are_there_whole_and_nothing_else_is(data: Pairs) -> None:
     ended = data("fetch", "pairs")
     assert ended.status == 0, ended.err
+    steps = ["fetching", "unpacking", "reading", "pairs:"]
+    assert [line.split()[0] for line in ended.err.splitlines()] == steps
     assert "fetched and verified" in ended.err
     assert kept() == ["pairs/test.csv", "pairs/train.csv"]
     assert Path("data/pairs/train.csv").read_bytes() == TRAIN
