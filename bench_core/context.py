@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,11 +62,19 @@ class Context:
         return load_model(state_path(self.spec.states, key))
 
     def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-        """Arrays of the training data, kept beside it until the learner's packages change."""
+        """Arrays of the training data, kept beside it until the learner's packages change.
+
+        Where somebody else's prepared data may be read and not written they are not kept.
+        """
         learner = decode(self.spec.learner)
         code = packages_digest([type(learner).__module__, *getattr(learner, "code", ())])
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-        return shared_arrays(Path(self.spec.data) / "shared" / f"{safe}-{code[:16]}", build)
+        folder = Path(self.spec.data) / "shared"
+        path = folder / f"{safe}-{code[:16]}"
+        place = folder if folder.is_dir() else folder.parent
+        if not path.is_dir() and not os.access(place, os.W_OK):
+            return build()
+        return shared_arrays(path, build)
 
     def progress(self, done: int, total: int) -> None:
         """Say how far the fit is."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import subprocess
 import sys
 import time
@@ -472,6 +473,21 @@ def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
     context = Context(p.fits[0], splits, parse_metric("accuracy"), lambda done, total: None)
     with pytest.raises(KeyError, match="is not among needs"):
         context.fitted(Prefix())
+
+
+def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_core.context import Context
+    from bench_core.trial import open_splits
+
+    spec = prepared(home).fits[0]
+    before = sorted(Path(spec.data).rglob("*"))
+    splits = open_splits(spec.data, None)
+    context = Context(spec, splits, parse_metric("accuracy"), lambda done, total: None)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    assert context.shared("some", lambda: {"codes": np.arange(3)})["codes"].tolist() == [0, 1, 2]
+    assert sorted(Path(spec.data).rglob("*")) == before
 
 
 def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path: Path) -> None:
