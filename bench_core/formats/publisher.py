@@ -69,6 +69,13 @@ class Publisher:
         return name.removeprefix(f"{self.home}/")
 
     @property
+    def again(self) -> str:
+        """How to replace files that are wrong, as the end of a message."""
+        if self.downloads:
+            return f"say 'bench data fetch {self.name} --again'"
+        return f"correct {self.place}" if self.place else "get it again"
+
+    @property
     def by_hand(self) -> str:
         """How a person gets the files, as the end of a message."""
         if self.place:
@@ -142,7 +149,7 @@ def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) 
         if taken.is_dir():
             _import_folder(dataset, publisher, DataFolder(taken), stage)
         elif taken.name.endswith(ARCHIVES) and taken.name not in publisher.files:
-            _check(taken, publisher.sums.get(taken.name, ""))
+            _check(publisher, taken, publisher.sums.get(taken.name, ""))
             say(f"unpacking {taken.name}")
             unpack(taken, _members(publisher, taken), home)
         else:
@@ -191,7 +198,7 @@ def _verify(dataset: Dataset, publisher: Publisher, source: DataFolder, say: Say
     for name in publisher.files:
         if source.has(name):
             path = source.find(name)
-            _check(path, _sum_of(publisher, name, path))
+            _check(publisher, path, _sum_of(publisher, name, path))
     say(f"reading {publisher.name}")
     look = getattr(dataset, "faults", None)  # cheaper than preparing all of it
     faults = (
@@ -200,15 +207,17 @@ def _verify(dataset: Dataset, publisher: Publisher, source: DataFolder, say: Say
     if faults:
         raise InputError(
             f"{source.folder}: not the publisher's {publisher.name}: {'; '.join(faults)}; "
-            "get the files again"
+            f"{publisher.again}"
         )
 
 
-def _check(path: Path, sha256: str) -> None:
+def _check(publisher: Publisher, path: Path, sha256: str) -> None:
     try:
         check_file(path, sha256)
     except ValueError as error:
-        raise InputError(f"{path}: not the publisher's file ({error}); get it again") from error
+        raise InputError(
+            f"{path}: not the publisher's file ({error}); {publisher.again}"
+        ) from error
 
 
 def _sum_of(publisher: Publisher, name: str, path: Path) -> str:

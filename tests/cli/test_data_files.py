@@ -180,6 +180,7 @@ def test_a_file_damaged_later_is_found(data: Pairs) -> None:
     ended = data("verify", "pairs")
     assert ended.status == 2
     assert "4/4/3 rows instead of 4/4/2" in ended.err
+    assert ended.err.rstrip().endswith("; say 'bench data fetch pairs --again'")
 
 
 def test_verifying_all_looks_at_what_is_there(data: Pairs) -> None:
