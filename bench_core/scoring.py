@@ -392,18 +392,11 @@ def readable(mask: NDArray[np.bool_], prices: Prices) -> NDArray[np.bool_]:
     return result
 
 
-def frontier(cost: FloatArray, quality: FloatArray, at_most: int = VALUE_POINTS) -> IntArray:
-    """Points (indices by rising cost) that no other point beats in cost and quality.
-
-    ``quality``: more is better. Where there are more than ``at_most``, evenly spaced ones with
-    both ends.
-    """
-    order = np.lexsort((-quality, cost))
-    best = np.maximum.accumulate(np.concatenate([[-np.inf], quality[order][:-1]]))
-    kept = order[quality[order] > best]
-    if len(kept) <= at_most:
-        return kept
-    return kept[np.unique(np.round(np.linspace(0, len(kept) - 1, at_most)).astype(np.int64))]
+def thinned(points: IntArray, at_most: int = VALUE_POINTS) -> IntArray:
+    """At most so many of the points, evenly spaced, with both ends."""
+    if len(points) <= at_most:
+        return points
+    return points[np.unique(np.round(np.linspace(0, len(points) - 1, at_most)).astype(np.int64))]
 
 
 def unit_costs(

@@ -127,27 +127,28 @@ def _values(
     scores: Mapping[str, SplitScore],
     primary: Metric,
 ) -> tuple[StoredValues, ...]:
-    from bench_core.scoring import condense, frontier, unit_costs
+    from bench_core.metrics.tradeoff import frontier
+    from bench_core.scoring import condense, thinned, unit_costs
 
-    sign = 1.0 if primary.higher_is_better else -1.0
     valid = scores["valid"].rows
-    quality = np.array([sign * row.metrics[primary.name] for row in valid])
-    kept = frontier(np.array([row.total_cost for row in valid]), quality)
+    quality = np.array([row.metrics[primary.name] for row in valid])
+    cost = np.array([row.total_cost for row in valid])
+    kept = thinned(frontier(cost, quality, primary.higher_is_better))
     stored = []
     for name in ("valid", "test"):
         part, path, score = parts[name], paths[name], scores[name]
-        metric, cost = [], []
+        metric, paid = [], []
         rows = np.zeros(0)
         for p in kept:
             means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
             means, rows = condense(means, rows)
             metric.append(score.primary[p].astype(np.float32))
-            cost.append(means.astype(np.float32))
+            paid.append(means.astype(np.float32))
             path.forget()
         points = tuple(int(p) for p in kept)
         if points:
             stored.append(
-                StoredValues(name, points, np.stack(metric), np.stack(cost), score.weights, rows)
+                StoredValues(name, points, np.stack(metric), np.stack(paid), score.weights, rows)
             )
     return tuple(stored)
 

@@ -39,10 +39,10 @@ from bench_core.scoring import (
     ContractError,
     blocks,
     condense,
-    frontier,
     predict_split,
     readable,
     score_split,
+    thinned,
     unit_costs,
 )
 from bench_core.states import StateError, load_model, save_model, state_path
@@ -248,33 +248,14 @@ def test_an_accounting_without_a_bill_is_named() -> None:
         predict_split(script(good()), examples, PRICES, 0, "model")
 
 
-def test_the_frontier_keeps_what_nothing_beats() -> None:
-    cost = np.array([1.0, 2, 2, 3, 4, 5])
-    quality = np.array([0.1, 0.3, 0.4, 0.4, 0.35, 0.6])
-    assert frontier(cost, quality).tolist() == [0, 2, 5]
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=60),
-    st.integers(2, 30),
-)
-def test_the_frontier_agrees_with_comparing_all_pairs(
-    points: list[tuple[int, int]], at_most: int
-) -> None:
-    cost, quality = np.array(points, dtype=float).T
-    kept = frontier(cost, quality, at_most)
-    undominated = {
-        (c, q)
-        for c, q in points
-        if not any((a <= c and b >= q and (a, b) != (c, q)) for a, b in points)
-    }
-    found = {(cost[i], quality[i]) for i in kept}
-    assert found <= undominated
-    if len(undominated) <= at_most:
-        assert found == undominated
-    else:
-        assert len(kept) <= at_most
-        assert {min(undominated), max(undominated)} <= found
+@given(st.integers(0, 100), st.integers(2, 30))
+def test_points_are_thinned_evenly_with_both_ends(count: int, at_most: int) -> None:
+    kept = thinned(np.arange(count), at_most)
+    assert len(kept) == min(count, at_most)
+    if count:
+        assert (kept[0], kept[-1]) == (0, count - 1)
+    gaps = np.diff(kept)
+    assert len(gaps) == 0 or gaps.max() - gaps.min() <= 1
 
 
 def test_values_per_query_carry_mean_cost_and_number_of_copies() -> None:
