@@ -165,11 +165,11 @@ def test_progress_ends_where_it_should(learner: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Ranker:
-    """A learner of rankings only."""
+class Regressor:
+    """A learner of numbers only."""
 
-    name: ClassVar[str] = "ranker"
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
+    name: ClassVar[str] = "regressor"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION})
 
     def needs(self) -> tuple[Any, ...]:
         return ()
@@ -184,7 +184,7 @@ class Ranker:
     [
         ({"gates": -1}, "gates"),
         ({"gates": 99}, "gates"),
-        ({"f0": Ranker()}, "f0 = ranker does no binary tasks"),
+        ({"f0": Regressor()}, "f0 = regressor does no binary or ranking tasks"),
     ],
 )
 def test_values_out_of_range_are_refused_by_name(

@@ -115,12 +115,14 @@ def test_another_task_is_refused_in_one_line(
     assert said.err == f"error: nothing to run: {name} does {does}, own.csv is {task}\n"
 
 
-BINARY = sorted(name for name, cls in LEARNERS.items() if Task.BINARY in cls.tasks)
+LARGE = [(name, task) for name, task in PAIRS if task in (Task.BINARY, Task.RANKING)]
 
 
-@pytest.mark.parametrize("name", BINARY)
-def test_every_binary_learner_may_be_the_large_model(name: str, folder: Path) -> None:
-    splits = ordinary(Task.BINARY)
+@pytest.mark.parametrize(("name", "task"), LARGE, ids=str)
+def test_every_learner_of_the_task_may_be_the_large_model(
+    name: str, task: Task, folder: Path
+) -> None:
+    splits = ordinary(task)
     settings = {**quick_settings()["adapt-lin"], "iterations": 2}
-    settings["f0"] = quick(name, Task.BINARY, splits.train, folder)
+    settings["f0"] = quick(name, task, splits.train, folder)
     pays_what_it_reads(LEARNERS["adapt-lin"](**settings), splits)

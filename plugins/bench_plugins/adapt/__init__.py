@@ -1,8 +1,9 @@
 """ADAPT: a cheap gate and a cheap classifier in front of a large model that hard rows are sent to.
 
 F. Nan and V. Saligrama, "Adaptive Classification for Prediction Under a Budget", NIPS 2017. The
-large model f0 is any registered learner of binary tasks. A gate g and a classifier f1 are learned
-together, by turns over q, the probability that a training row goes to f0, and over (g, f1):
+large model f0 is any registered learner of the task at hand, binary or ranking. A gate g and a
+classifier f1 are learned together, by turns over q, the probability that a training row goes to f0,
+and over (g, f1):
 
     min  mean[ (1 - q) l(f1) + q l(f0) + D(q, g) ] + gamma sum_a c_a [a used by g or f1]
     s.t. mean q <= P_full
@@ -25,6 +26,10 @@ Departures
   cost term says before the paper splits it in two.
 - f0 is asked about the rows that it was trained on, where it is surer than elsewhere. Its
   probabilities are kept within [1e-6, 1 - 1e-6].
+- Ranking data: a document counts as 1 where its grade is at least ``relevant_grade``, as the paper
+  binarises Yahoo's. f0 learns the grades themselves; a line fitted to its training scores makes
+  them log-odds of relevance (``relevance``), for q and for the rows that it answers, so that they
+  can be ranked together with f1's. Binary tasks have no such line.
 - adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff`` and then, for each number of
   them, restarts from g = 0 and the logistic f1 with these features free (as the released code
   does). From g = 0 the penalised problem alone stays close to a plain group lasso.

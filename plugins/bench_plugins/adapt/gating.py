@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Acquired, Examples, Features, Prices
+from bench_plugins.adapt.relevance import Platt
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -47,7 +48,8 @@ class Rows:
     """The n training rows as the alternation sees them.
 
     ``sign`` +1 or -1; ``share`` multiplicities over their sum; ``loss0`` -log p(y | f0); ``bits0``
-    (n, w) the sensors that f0 buys, ``evaluation0`` the price of its splits and trees.
+    (n, w) the sensors that f0 buys, ``evaluation0`` the price of its splits and trees. Where f0's
+    scores are no log-odds, ``calibration`` makes them such.
     """
 
     sign: Floats
@@ -55,10 +57,11 @@ class Rows:
     loss0: Floats
     bits0: Words
     evaluation0: Floats
+    calibration: Platt | None = None
 
     @classmethod
-    def of(cls, train: Examples, f0: Any, prices: Prices) -> Rows:
-        """Ask f0 about every training row, in blocks."""
+    def of(cls, train: Examples, f0: Any, prices: Prices, *, calibrated: bool = False) -> Rows:
+        """Ask f0 about every training row, in blocks; with ``calibrated`` fit a line to it."""
         n = len(train)
         scores, evaluation, bits = np.empty(n), np.empty(n), []
         for start in range(0, n, _BLOCK):
@@ -69,10 +72,11 @@ class Rows:
             scores[rows] = said.scores
             evaluation[rows] = bill.evaluation_cost(prices, count)
             bits.append(np.broadcast_to(bill.acquired.bits, (count, bill.acquired.bits.shape[1])))
-        sign = np.where(train.y > 0, 1.0, -1.0)
-        right = np.clip(sigmoid(sign * scores), CLIP, 1 - CLIP)
         mass = train.weights
-        return cls(sign, mass / mass.sum(), -np.log(right), np.concatenate(bits), evaluation)
+        line = Platt.of(scores, train.y > 0, mass) if calibrated else None
+        sign = np.where(train.y > 0, 1.0, -1.0)
+        right = np.clip(sigmoid(sign * (line(scores) if line else scores)), CLIP, 1 - CLIP)
+        return cls(sign, mass / mass.sum(), -np.log(right), np.concatenate(bits), evaluation, line)
 
     def excess(self, f1: Floats) -> Floats:
         """l1 - l0 for the scores of f1."""

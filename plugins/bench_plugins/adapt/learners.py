@@ -31,16 +31,18 @@ from bench_plugins.adapt.linear import (
     logistic,
 )
 from bench_plugins.adapt.model import AdaptModel, Answers, Served
+from bench_plugins.adapt.relevance import judged
 from bench_plugins.adapt.supports import l1_path, nested, spread
 from bench_plugins.boosted import LossPrices, binned, check, constant_loss
 from bench_plugins.peers.scikit import RandomForest
 from bench_plugins.staged import MOST_POINTS, Point, Stage, StagedModel
 
 CODE = ("bench_plugins.adapt", "bench_plugins.boosted", "bench_plugins.staged", "bench_trees")
-TASKS = frozenset({Task.BINARY})
+TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
 F0 = "the large model that hard rows are sent to"
+RELEVANT = "ranking: a document is relevant iff its grade is at least this"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class AdaptGBRT:
     iterations: int = param(10, "most steps over q")
     gates: int = param(19, "operating points beside the paper's: thresholds of the gate")
     min_rows: int = param(20, "least rows (copies counted) on each side of a split")
+    relevant_grade: int = param(1, RELEVANT)
     max_bins: int = param(255, "most bins per feature")
 
     def __post_init__(self) -> None:
@@ -80,8 +83,7 @@ class AdaptGBRT:
         from bench_plugins.adapt.boosted import Trees
         from bench_plugins.adapt.boosted import alternate as grow
 
-        f0 = context.fitted(self.f0)
-        rows = Rows.of(train, f0, prices)
+        train, f0, rows = _asked(self, train, prices, context)
         price = _loss_prices(train, prices, self.tradeoff)
         bins, codes = binned(train, self.max_bins, context)
         everybody = float(train.weights.sum())
@@ -116,7 +118,7 @@ class AdaptGBRT:
             "lambda": everybody * price.tau,
             "objective": grown.objective,
         }
-        return AdaptModel([pair], f0, prices, facts)
+        return AdaptModel([pair], f0, prices, facts, rows.calibration)
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class AdaptLin:
     supports: int = param(24, "most sets of features tried, each an operating point")
     iterations: int = param(30, "most steps over q")
     gates: int = param(3, "operating points beside the paper's per set: thresholds of the gate")
+    relevant_grade: int = param(1, RELEVANT)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -150,8 +153,7 @@ class AdaptLin:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
         """Order the features, then fit a pair on each set of the first k; ``valid`` is not used."""
-        f0 = context.fitted(self.f0)
-        rows = Rows.of(train, f0, prices)
+        train, f0, rows = _asked(self, train, prices, context)
         price = _loss_prices(train, prices, self.tradeoff)
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
@@ -187,7 +189,7 @@ class AdaptLin:
             "objective": first.objective,
             "order": order.tolist(),
         }
-        return AdaptModel(pairs, f0, prices, facts)
+        return AdaptModel(pairs, f0, prices, facts, rows.calibration)
 
     def _budget(self, rows: Rows, features: Ints, prices: Prices, tau: float) -> Budget:
         if self.p_full is not None:
@@ -222,6 +224,7 @@ class AdaptL1:
     f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
     supports: int = param(24, "most sets of features taken from the L1 path")
     gates: int = param(7, "operating points per set: thresholds of the gate")
+    relevant_grade: int = param(1, RELEVANT)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -234,8 +237,7 @@ class AdaptL1:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
         """Fit a pair on every set of features of the L1 path; ``valid`` is not used."""
-        f0 = context.fitted(self.f0)
-        rows = Rows.of(train, f0, prices)
+        train, f0, rows = _asked(self, train, prices, context)
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
             sets = _kept(l1_path(columns, rows, prices), self.supports, self.gates)
@@ -248,7 +250,7 @@ class AdaptL1:
                 g = logistic(some, replace(rows, sign=wrong), free)
                 pairs.append(_linear(Pair(g, f1), some, prices, train, rows, self.gates))
                 context.progress(k + 1, len(sets))
-        return AdaptModel(pairs, f0, prices, {})
+        return AdaptModel(pairs, f0, prices, {}, rows.calibration)
 
 
 def _check(learner: Any) -> None:
@@ -263,8 +265,20 @@ def _check(learner: Any) -> None:
     p_full = getattr(learner, "p_full", None)
     if p_full is not None and not 0 <= p_full <= 1:
         raise ValueError(f"p_full must be between 0 and 1, or none, got {p_full}")
-    if Task.BINARY not in learner.f0.tasks:
-        raise ValueError(f"f0 = {learner.f0.name} does no binary tasks; choose one that does")
+    if TASKS.isdisjoint(learner.f0.tasks):
+        raise ValueError(
+            f"f0 = {learner.f0.name} does no binary or ranking tasks; choose one that does"
+        )
+
+
+def _asked(
+    learner: Any, train: Examples, prices: Prices, context: FitContext
+) -> tuple[Examples, Any, Rows]:
+    """The training rows with labels 0 and 1, f0, and what it says about them."""
+    f0, ranking = context.fitted(learner.f0), context.task == Task.RANKING
+    if ranking:
+        train = judged(train, learner.relevant_grade)
+    return train, f0, Rows.of(train, f0, prices, calibrated=ranking)
 
 
 def _loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:

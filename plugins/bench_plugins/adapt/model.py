@@ -24,6 +24,7 @@ from bench_core import (
     remember_class,
 )
 from bench_plugins.adapt.gating import Floats, full_prediction
+from bench_plugins.adapt.relevance import Platt
 from bench_plugins.staged import StagedModel
 from bench_plugins.staged.state import prices_from, prices_state
 
@@ -99,10 +100,12 @@ class Answers:
 
 
 class Asked:
-    """f0's answers for the rows of a block that have been sent to it so far."""
+    """f0's answers for the rows of a block that have been sent to it so far, in log-odds."""
 
-    def __init__(self, f0: Any, X: NDArray[np.float32], words: int) -> None:
-        self.f0, self.X = f0, X
+    def __init__(
+        self, f0: Any, X: NDArray[np.float32], words: int, calibration: Platt | None
+    ) -> None:
+        self.f0, self.X, self.calibration = f0, X, calibration
         self.known = np.zeros(len(X), dtype=bool)
         self.scores = np.zeros(len(X))
         self.empty = Charges.nothing(len(X), words)
@@ -114,7 +117,8 @@ class Asked:
         if len(new):
             said = Answers.of(self.f0, Features(self.X[new]))
             self.known[new] = True
-            self.scores[new] = said.scores
+            line = self.calibration
+            self.scores[new] = said.scores if line is None else line(said.scores)
             for name, some in said.charges.items():
                 self.charges[name] = _put(self.charges.get(name, self.empty), new, some)
         return Answers(self.scores, self.charges)
@@ -134,17 +138,19 @@ class AdaptModel:
     ``{"features": 0, "sent": 1.0}``, everything to f0. Bills: ``path``; ``model`` where f0 has it;
     ``adapt-released``, in which a row that is sent pays for f0 alone, not for the gate. The
     bills of f0 are those of its last point. ``facts`` are JSON values that the learner wants kept.
+    On ranking data ``calibration`` turns f0's scores into log-odds of relevance, at every point.
     """
 
     pairs: Sequence[Served]
     f0: Any
     prices: Prices
     facts: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Platt | None = None
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then f0's own."""
         n, words = len(features), Acquired.nothing(self.prices.sensors).bits.shape[1]
-        asked = Asked(self.f0, features.X, words)
+        asked = Asked(self.f0, features.X, words, self.calibration)
         alone = Features(features.X)
         for pair in self.pairs:
             kept = Answers.of(pair.classifier, alone)
@@ -194,6 +200,8 @@ class AdaptModel:
             "f0.class": remember_class(type(self.f0)),
         }
         state |= _below("f0.state", self.f0.state())
+        if self.calibration is not None:
+            state["f0.line"] = [self.calibration.slope, self.calibration.intercept]
         pairs = []
         for k, pair in enumerate(self.pairs):
             state |= _below(f"pair{k}.f1", pair.classifier.state())
@@ -219,7 +227,11 @@ class AdaptModel:
         ]
         f0: Any = find_class(state["f0.class"])
         return cls(
-            pairs, f0.from_state(_under("f0.state", state)), prices_from(state), state["facts"]
+            pairs,
+            f0.from_state(_under("f0.state", state)),
+            prices_from(state),
+            state["facts"],
+            Platt(*map(float, state["f0.line"])) if "f0.line" in state else None,
         )
 
 
