@@ -39,7 +39,7 @@ def fit(kind: Any, train: Examples, task: Task, at: Prices | None = None, **how:
 
 def stage_scores(model: ExitPath, x: Any) -> list[float]:
     """What each stage scores one row, tree by tree."""
-    ensemble = model.ensemble
+    ensemble = model.chain.ensemble
     return [
         float(s.bias[0])
         + sum(w * walk(ensemble, t, x)[0] for t, w in zip(s.entries, s.weights, strict=True))
@@ -56,6 +56,6 @@ def bits_of(model: ExitPath, x: Any, stages: int) -> set[int]:
     found: set[int] = set()
     for stage in model.chain.stages[:stages]:
         for tree in stage.entries:
-            for feature in walk(model.ensemble, tree, x)[1]:
+            for feature in walk(model.chain.ensemble, tree, x)[1]:
                 found |= set(model.chain.prices.of(feature).tolist())
     return found

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from bench_plugins.boosted import chain
+from bench_plugins.cascades import AndOr, SoftCascade
 from bench_plugins.cronus import Cronus
 from bench_plugins.gbrt import GBRT
 from bench_plugins.staged import Gate, Stage, StagedModel
@@ -69,6 +71,14 @@ def test_trees_that_were_weighted_anew_are_not_taken_for_the_base() -> None:
     context.models = {weighted: weighted.fit(rows, rows, prices(), context)}
     with pytest.raises(UsageError, match="base 'cronus' has no trees that add up"):
         ensemble_of("early-exit", weighted, context)
+
+
+@pytest.mark.parametrize("cascade", [SoftCascade, AndOr])
+def test_a_cascade_whose_stages_do_not_add_up_offers_no_trees(cascade: Any) -> None:
+    rows, base = examples(Task.BINARY), GBRT(trees=4)
+    context = FakeContext(Task.BINARY, 2)
+    context.models = {base: base.fit(rows, rows, prices(), context)}
+    assert cascade(base=base, stages=2).fit(rows, rows, prices(), context).ensemble is None
 
 
 STANDING = ("astc", "budget-prune", "cronus", "cstc", "early-exit", "lear", "soft-cascade")

@@ -97,8 +97,8 @@ class ExitPath:
 
     @property
     def ensemble(self) -> Ensemble | None:
-        """The trees."""
-        return self.chain.ensemble
+        """The trees, where the full model adds them up."""
+        return self.chain.ensemble if self.combine == "last" and self.chain.adds_up else None
 
     @property
     def facts(self) -> Mapping[str, Any]:
