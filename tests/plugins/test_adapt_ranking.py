@@ -192,6 +192,20 @@ def test_rows_sent_to_f0_score_its_line_at_every_point(learner: Any) -> None:
     assert mixed
 
 
+@learners
+def test_the_line_is_fitted_where_f0_was_not_trained(learner: Any) -> None:
+    splits, unseen = ranking(), ranking(seed=9).train
+    weights = np.array([5.0, 2.0, 0.0, 0.0])
+    made = replace(learner, f0=Given(tuple(weights)))
+    apart = fitted(made, replace(splits, valid=unseen)).calibration
+    own = unseen.X.astype(float) @ weights
+    expected = by_scikit_learn(own, unseen.y >= 1, np.ones(len(own)))
+    assert (apart.slope, apart.intercept) == pytest.approx(expected, rel=1e-5)
+    none = Examples(unseen.X[:0], unseen.y[:0], Queries.from_sizes(np.zeros(0, dtype=np.int64)))
+    train = fitted(made, replace(splits, valid=none)).calibration
+    assert train == fitted(made, splits).calibration  # there both are the same rows
+
+
 def test_documents_of_one_query_are_ordered_on_one_scale() -> None:
     """f0 says 1000 times the log-odds, plus 7: without its line all that it answers would lead."""
     rng = np.random.default_rng(3)

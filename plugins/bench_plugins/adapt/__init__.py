@@ -27,9 +27,9 @@ Departures
 - f0 is asked about the rows that it was trained on, where it is surer than elsewhere. Its
   probabilities are kept within [1e-6, 1 - 1e-6].
 - Ranking data: a document counts as 1 where its grade is at least ``relevant_grade``, as the paper
-  binarises Yahoo's. f0 learns the grades themselves; a line fitted to its training scores makes
-  them log-odds of relevance (``relevance``), for q and for the rows that it answers, so that they
-  can be ranked together with f1's. Binary tasks have no such line.
+  binarises Yahoo's. f0 learns the grades themselves; a line fitted to its scores of validation
+  rows makes them log-odds of relevance (``relevance``), for q and for the rows that it answers, so
+  that they can be ranked together with f1's. Binary tasks have no such line.
 - adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff`` and then, for each number of
   them, restarts from g = 0 and the logistic f1 with these features free (as the released code
   does). From g = 0 the penalised problem alone stays close to a plain group lasso.

@@ -10,7 +10,7 @@ smallest one that keeps the mean of q within ``p_full``. q is the probability of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -60,22 +60,19 @@ class Rows:
     calibration: Platt | None = None
 
     @classmethod
-    def of(cls, train: Examples, f0: Any, prices: Prices, *, calibrated: bool = False) -> Rows:
-        """Ask f0 about every training row, in blocks; with ``calibrated`` fit a line to it."""
+    def of(cls, train: Examples, f0: Any, prices: Prices, line: Platt | None = None) -> Rows:
+        """Ask f0 about every training row."""
         n = len(train)
         scores, evaluation, bits = np.empty(n), np.empty(n), []
-        for start in range(0, n, _BLOCK):
-            rows = slice(start, min(start + _BLOCK, n))
-            count = rows.stop - start
-            said = full_prediction(f0, Features(train.X[rows]))
+        for rows, said in blocks(f0, train):
+            count = rows.stop - rows.start
             bill = said.bills["path"]
             scores[rows] = said.scores
             evaluation[rows] = bill.evaluation_cost(prices, count)
             bits.append(np.broadcast_to(bill.acquired.bits, (count, bill.acquired.bits.shape[1])))
-        mass = train.weights
-        line = Platt.of(scores, train.y > 0, mass) if calibrated else None
         sign = np.where(train.y > 0, 1.0, -1.0)
         right = np.clip(sigmoid(sign * (line(scores) if line else scores)), CLIP, 1 - CLIP)
+        mass = train.weights
         return cls(sign, mass / mass.sum(), -np.log(right), np.concatenate(bits), evaluation, line)
 
     def excess(self, f1: Floats) -> Floats:
@@ -97,6 +94,13 @@ class Rows:
         sent = Acquired(self.bits0 | gate, prices.sensors).cost(prices.sensor) + self.evaluation0
         stay = Acquired(kept, prices.sensors).cost(prices.sensor) + evaluation1
         return tau * (sent - stay)
+
+
+def blocks(f0: Any, part: Examples) -> Iterator[tuple[slice, Any]]:
+    """What f0 says about all rows, in blocks."""
+    for start in range(0, len(part), _BLOCK):
+        rows = slice(start, min(start + _BLOCK, len(part)))
+        yield rows, full_prediction(f0, Features(part.X[rows]))
 
 
 def full_prediction(model: Any, features: Features) -> Any:

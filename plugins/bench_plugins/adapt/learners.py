@@ -20,7 +20,7 @@ from bench_core import (
     param,
 )
 from bench_plugins.adapt.gates import thresholds
-from bench_plugins.adapt.gating import Budget, Divergence, Metric, Rows, SquaredLogOdds
+from bench_plugins.adapt.gating import Budget, Divergence, Metric, Rows, SquaredLogOdds, blocks
 from bench_plugins.adapt.linear import (
     Columns,
     GroupPrice,
@@ -31,7 +31,7 @@ from bench_plugins.adapt.linear import (
     logistic,
 )
 from bench_plugins.adapt.model import AdaptModel, Answers, Served
-from bench_plugins.adapt.relevance import judged
+from bench_plugins.adapt.relevance import Platt, judged
 from bench_plugins.adapt.supports import l1_path, nested, spread
 from bench_plugins.boosted import LossPrices, binned, check, constant_loss
 from bench_plugins.peers.scikit import RandomForest
@@ -77,13 +77,13 @@ class AdaptGBRT:
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
-        """Alternate on ``train``; ``valid`` is not used."""
+        """Alternate on ``train``; ``valid`` is used for rankings alone, to calibrate f0."""
         from bench_trees import Penalty, Settings
 
         from bench_plugins.adapt.boosted import Trees
         from bench_plugins.adapt.boosted import alternate as grow
 
-        train, f0, rows = _asked(self, train, prices, context)
+        train, f0, rows = _asked(self, train, valid, prices, context)
         price = _loss_prices(train, prices, self.tradeoff)
         bins, codes = binned(train, self.max_bins, context)
         everybody = float(train.weights.sum())
@@ -152,8 +152,11 @@ class AdaptLin:
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
-        """Order the features, then fit a pair on each set of the first k; ``valid`` is not used."""
-        train, f0, rows = _asked(self, train, prices, context)
+        """Order the features, then fit a pair on each set of the first k.
+
+        ``valid`` is used for rankings alone, to calibrate f0.
+        """
+        train, f0, rows = _asked(self, train, valid, prices, context)
         price = _loss_prices(train, prices, self.tradeoff)
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
@@ -236,8 +239,11 @@ class AdaptL1:
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
-        """Fit a pair on every set of features of the L1 path; ``valid`` is not used."""
-        train, f0, rows = _asked(self, train, prices, context)
+        """Fit a pair on every set of features of the L1 path.
+
+        ``valid`` is used for rankings alone, to calibrate f0.
+        """
+        train, f0, rows = _asked(self, train, valid, prices, context)
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
             sets = _kept(l1_path(columns, rows, prices), self.supports, self.gates)
@@ -272,13 +278,20 @@ def _check(learner: Any) -> None:
 
 
 def _asked(
-    learner: Any, train: Examples, prices: Prices, context: FitContext
+    learner: Any, train: Examples, valid: Examples, prices: Prices, context: FitContext
 ) -> tuple[Examples, Any, Rows]:
-    """The training rows with labels 0 and 1, f0, and what it says about them."""
-    f0, ranking = context.fitted(learner.f0), context.task == Task.RANKING
-    if ranking:
-        train = judged(train, learner.relevant_grade)
-    return train, f0, Rows.of(train, f0, prices, calibrated=ranking)
+    """The training rows with labels 0 and 1, f0, and what it says about them.
+
+    Without validation rows the training rows calibrate f0.
+    """
+    f0 = context.fitted(learner.f0)
+    if context.task != Task.RANKING:
+        return train, f0, Rows.of(train, f0, prices)
+    train = judged(train, learner.relevant_grade)
+    unseen = judged(valid, learner.relevant_grade) if len(valid) else train
+    scores = np.concatenate([said.scores for _, said in blocks(f0, unseen)])
+    line = Platt.of(scores, unseen.y > 0, unseen.weights)
+    return train, f0, Rows.of(train, f0, prices, line)
 
 
 def _loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:

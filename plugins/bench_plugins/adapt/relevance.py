@@ -6,7 +6,9 @@ f1's log-odds, must be log-odds of the same event, so a line is fitted to f0's s
 J. Platt, "Probabilistic Outputs for Support Vector Machines and Comparisons to Regularized
 Likelihood Methods", 1999 [M]: logistic regression of one slope and one intercept on the targets
 (P + 1) / (P + 2) of the P relevant rows and 1 / (N + 2) of the N others, so that it is finite
-where the scores separate the two. The slope is kept above 0: f0's own order never changes.
+where the scores separate the two. The slope is kept above 0: f0's own order never changes. The
+rows are those of validation: on rows that it was trained on f0 is far surer than on others, and a
+line fitted there ranks what f0 answers apart from what f1 does.
 """
 
 from __future__ import annotations
