@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 
 from bench_core.costs import Prices
 from bench_core.data import Examples, Features, Float32Array, FloatArray, IntArray, Queries
+from bench_core.predicting import Block, ContractError, blocks, predictions
 from bench_core.prediction import Acquired, Prediction
-from bench_core.scoring import Block, ContractError, blocks, predictions, readable
+from bench_core.scoring import readable
 
 if TYPE_CHECKING:
-    from bench_core.scoring import Path
+    from bench_core.predicting import Path
 
 SAMPLE_QUERIES = 100
 SAMPLE_ROWS = 256

@@ -24,7 +24,7 @@ from bench_core.states import load_model, save_model, state_path
 
 if TYPE_CHECKING:
     from bench_core.audit import Verdict
-    from bench_core.scoring import Path as ScoredPath
+    from bench_core.predicting import Path as ScoredPath
     from bench_core.scoring import SplitScore
 
 
@@ -51,7 +51,8 @@ def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
     """Predict, meter, score and audit one fitted model."""
     from bench_core.audit import replay
     from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
-    from bench_core.scoring import predict_split, score_split
+    from bench_core.predicting import predict_split
+    from bench_core.scoring import score_split
 
     reset_peak_rss()
     splits = open_splits(spec.data, spec.prices)
@@ -115,7 +116,7 @@ def run_audit(spec: TrialSpec, progress: Progress = _silent) -> Verdict:
 
 def same_points(paths: Mapping[str, ScoredPath]) -> None:
     """Raise ContractError where two splits have different paths."""
-    from bench_core.scoring import ContractError
+    from bench_core.predicting import ContractError
 
     if len({canonical([dict(p) for p in path.points]) for path in paths.values()}) > 1:
         raise ContractError(f"its path differs between the splits {', '.join(paths)}")

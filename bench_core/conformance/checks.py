@@ -18,9 +18,9 @@ from bench_core.audit import gather, replay
 from bench_core.conformance.tasks import fit, with_copies
 from bench_core.costs import Prices
 from bench_core.data import Examples, Features, IntArray, Splits
+from bench_core.predicting import ContractError, predict_block, predict_split
+from bench_core.predicting import Path as ScoredPath
 from bench_core.prediction import Prediction
-from bench_core.scoring import ContractError, predict_block, predict_split
-from bench_core.scoring import Path as ScoredPath
 
 TOLERANCE = 1e-9
 COPIES_TOLERANCE = 1e-6

@@ -73,7 +73,7 @@ def perform(job: Job, progress: Progress) -> Result:
 
 def failure(error: BaseException) -> tuple[Status, str, str]:
     """Status, one line and traceback of an exception that a job raised."""
-    from bench_core.scoring import ContractError
+    from bench_core.predicting import ContractError
 
     trace = "".join(traceback.format_exception(error))
     if isinstance(error, MemoryError):

@@ -8,7 +8,7 @@ import pytest
 
 from bench_core import Acquired, Bill, Examples, Prediction, Prices, Queries, price_list
 from bench_core.audit import replay
-from bench_core.scoring import predict_split
+from bench_core.predicting import predict_split
 
 PRICES = Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
 

@@ -29,22 +29,14 @@ from bench_core import (
     Prices,
     Queries,
     Task,
+    predicting,
     price_list,
-    scoring,
     spilled,
 )
 from bench_core.api import plan
 from bench_core.metrics import parse_metric
-from bench_core.scoring import (
-    ContractError,
-    blocks,
-    condense,
-    predict_split,
-    readable,
-    score_split,
-    thinned,
-    unit_costs,
-)
+from bench_core.predicting import ContractError, blocks, predict_split
+from bench_core.scoring import condense, readable, score_split, thinned, unit_costs
 from bench_core.states import StateError, load_model, save_model, state_path
 from bench_core.trial import run_fit, run_trial
 
@@ -101,12 +93,10 @@ def test_a_path_is_metered_by_hand_reckoned_costs() -> None:
 
 
 def test_a_path_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench_core import scoring
-
     examples = ranked([3, 1, 7, 2, 9, 4])
     model = models.Scripted(models.ranks_in_query)
     whole = predict_split(model, examples, PRICES, 0)
-    monkeypatch.setattr(scoring, "blocks", lambda f: blocks(f, 5))
+    monkeypatch.setattr(predicting, "blocks", lambda f: blocks(f, 5))
     parts = predict_split(model, examples, PRICES, 0)
     assert np.array_equal(whole.scores, parts.scores)
     assert np.array_equal(whole.cost, parts.cost)
@@ -131,9 +121,7 @@ class AtOnce(models.Scripted):
 def test_only_a_model_that_allows_it_is_asked_by_several_threads(
     concurrent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core import scoring
-
-    monkeypatch.setattr(scoring, "blocks", lambda f: blocks(f, 5))
+    monkeypatch.setattr(predicting, "blocks", lambda f: blocks(f, 5))
     examples, model = ranked([3, 1, 7, 2, 9, 4] * 5), AtOnce(concurrent)
     alone = predict_split(models.Scripted(models.ranks_in_query), examples, PRICES, 0)
     path = predict_split(model, examples, PRICES, 0, threads=3)
@@ -149,15 +137,13 @@ def test_only_a_model_that_allows_it_is_asked_by_several_threads(
 def test_what_is_wrong_on_one_of_many_blocks_ends_the_prediction(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from bench_core import scoring
-
     class Late(AtOnce):
         def predict_path(self, features: Features) -> Iterator[Prediction]:
             if (features.X[:, 0] == 1).any():
                 raise ZeroDivisionError("in the fourth block")
             yield from super().predict_path(features)
 
-    monkeypatch.setattr(scoring, "blocks", lambda f: blocks(f, 5))
+    monkeypatch.setattr(predicting, "blocks", lambda f: blocks(f, 5))
     X = np.zeros((40, models.D), dtype=np.float32)
     X[17, 0] = 1
     with pytest.raises(ZeroDivisionError, match="in the fourth block"):
@@ -223,14 +209,12 @@ def test_a_broken_contract_is_named(line: str) -> None:
 
 
 def test_another_path_on_another_block_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench_core import scoring
-
     class Moody:
         def predict_path(self, features: Features) -> Iterator[Prediction]:
             for k in range(len(features)):
                 yield good(len(features), point={"k": k})
 
-    monkeypatch.setattr(scoring, "blocks", lambda f: blocks(f, 3))
+    monkeypatch.setattr(predicting, "blocks", lambda f: blocks(f, 3))
     examples = Examples(np.zeros((5, models.D), dtype=np.float32), np.zeros(5))
     with pytest.raises(ContractError, match="3 points on one block and 2 on another"):
         predict_split(Moody(), examples, PRICES, 0)
@@ -383,7 +367,7 @@ def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(
 
     p = prepared(home, settings="toy-prefix.tradeoff=0.5")
     run_fit(p.fits[0])
-    monkeypatch.setattr(scoring, "predict_split", timed)
+    monkeypatch.setattr(predicting, "predict_split", timed)
     spec = replace(p.trials[0], splits=("train", "valid", "test"))
     rows = p.datasets[0].rows
     assert run_trial(spec).predict_seconds == rows["valid"] + rows["test"]
@@ -537,7 +521,7 @@ def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.Mon
     found = []
     for limit in (1 << 30, 0):
         monkeypatch.setattr(spilled, "IN_MEMORY", limit)
-        monkeypatch.setattr(scoring, "FORGET_ROWS", 8000)
+        monkeypatch.setattr(predicting, "FORGET_ROWS", 8000)
         path = predict_split(model, examples, PRICES, 0)
         found.append((path, score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test")))
     (kept, score), (filed, other) = found

@@ -15,7 +15,7 @@ from bench_core.audit import replay
 from bench_core.cli import main
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
-from bench_core.scoring import predict_split
+from bench_core.predicting import predict_split
 
 ROWS = 80
 NOTHING_TO_LEARN = (

@@ -28,7 +28,8 @@ from bench_trees.importers import from_lightgbm
 
 from bench_core import Examples, Features, Queries, price_list
 from bench_core.metrics import parse_metric
-from bench_core.scoring import predict_split, score_split
+from bench_core.predicting import predict_split
+from bench_core.scoring import score_split
 
 pytestmark = pytest.mark.speed
 

@@ -34,7 +34,7 @@ from bench_trees import Bins, Ensemble, Penalty, Settings, boost, find_bins, war
 from bench_trees.importers import from_lightgbm
 
 from bench_core import Features, price_list
-from bench_core.scoring import BLOCK_ROWS
+from bench_core.predicting import BLOCK_ROWS
 
 lightgbm = pytest.importorskip("lightgbm")
 
