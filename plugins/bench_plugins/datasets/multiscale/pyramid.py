@@ -25,7 +25,6 @@ Floats = NDArray[np.float64]
 Float32 = NDArray[np.float32]
 
 FILTERS = ("value", "smooth", "edge", "laplace", "valley", "ridge")
-EPS = ("shared", "printed")
 
 
 def feature_names(scales: tuple[int, ...]) -> tuple[str, ...]:
