@@ -12,39 +12,39 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Acquired": "prediction",
+    "Acquired": "costs.bill",
     "BenchError": "errors",
-    "Bill": "prediction",
+    "Bill": "costs.bill",
     "BudgetedLearner": "protocols",
     "BudgetedModel": "protocols",
     "CostModel": "protocols",
     "Dataset": "protocols",
-    "DiscountGroup": "costs",
-    "Download": "formats.download",
+    "DiscountGroup": "costs.model",
+    "Download": "datasets.publishers.download",
     "Examples": "data",
-    "Extractor": "measuring",
-    "Facts": "formats.facts",
+    "Extractor": "costs.timing",
+    "Facts": "datasets.publishers.expectations",
     "Features": "data",
     "FitContext": "protocols",
     "Frames": "data",
     "InputError": "errors",
-    "Measured": "measuring",
+    "Measured": "costs.timing",
     "Metric": "protocols",
     "MetricValues": "protocols",
-    "Prediction": "prediction",
-    "Prices": "costs",
+    "Prediction": "costs.bill",
+    "Prices": "costs.model",
     "Queries": "data",
     "Source": "protocols",
-    "Splits": "data",
+    "Splits": "splits",
     "Task": "data",
     "UsageError": "errors",
-    "cost_document": "measuring",
-    "find_class": "references",
+    "cost_document": "costs.timing",
+    "find_class": "class_names",
     "hookimpl": "hookspecs",
-    "measure": "measuring",
+    "measure": "costs.timing",
     "param": "parameters",
-    "price_list": "costs",
-    "remember_class": "references",
+    "price_list": "costs.model",
+    "remember_class": "class_names",
     "run": "api",
 }
 
@@ -52,29 +52,30 @@ __all__ = [*_HOMES, "__version__"]
 
 if TYPE_CHECKING:
     from bench_core.api import run as run
-    from bench_core.costs import DiscountGroup as DiscountGroup
-    from bench_core.costs import Prices as Prices
-    from bench_core.costs import price_list as price_list
+    from bench_core.class_names import find_class as find_class
+    from bench_core.class_names import remember_class as remember_class
+    from bench_core.costs.bill import Acquired as Acquired
+    from bench_core.costs.bill import Bill as Bill
+    from bench_core.costs.bill import Prediction as Prediction
+    from bench_core.costs.model import DiscountGroup as DiscountGroup
+    from bench_core.costs.model import Prices as Prices
+    from bench_core.costs.model import price_list as price_list
+    from bench_core.costs.timing import Extractor as Extractor
+    from bench_core.costs.timing import Measured as Measured
+    from bench_core.costs.timing import cost_document as cost_document
+    from bench_core.costs.timing import measure as measure
     from bench_core.data import Examples as Examples
     from bench_core.data import Features as Features
     from bench_core.data import Frames as Frames
     from bench_core.data import Queries as Queries
-    from bench_core.data import Splits as Splits
     from bench_core.data import Task as Task
+    from bench_core.datasets.publishers.download import Download as Download
+    from bench_core.datasets.publishers.expectations import Facts as Facts
     from bench_core.errors import BenchError as BenchError
     from bench_core.errors import InputError as InputError
     from bench_core.errors import UsageError as UsageError
-    from bench_core.formats.download import Download as Download
-    from bench_core.formats.facts import Facts as Facts
     from bench_core.hookspecs import hookimpl as hookimpl
-    from bench_core.measuring import Extractor as Extractor
-    from bench_core.measuring import Measured as Measured
-    from bench_core.measuring import cost_document as cost_document
-    from bench_core.measuring import measure as measure
     from bench_core.parameters import param as param
-    from bench_core.prediction import Acquired as Acquired
-    from bench_core.prediction import Bill as Bill
-    from bench_core.prediction import Prediction as Prediction
     from bench_core.protocols import BudgetedLearner as BudgetedLearner
     from bench_core.protocols import BudgetedModel as BudgetedModel
     from bench_core.protocols import CostModel as CostModel
@@ -83,8 +84,7 @@ if TYPE_CHECKING:
     from bench_core.protocols import Metric as Metric
     from bench_core.protocols import MetricValues as MetricValues
     from bench_core.protocols import Source as Source
-    from bench_core.references import find_class as find_class
-    from bench_core.references import remember_class as remember_class
+    from bench_core.splits import Splits as Splits
 
 
 def __getattr__(name: str) -> Any:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import UsageError
 from bench_core.execution.events import Event, OnEvent
-from bench_core.plan import Plan, RunRequest
-from bench_core.running import Interrupted, RunResult, silent
+from bench_core.execution.runner import Interrupted, RunResult, silent
+from bench_core.metrics import parse_metric
+from bench_core.planning.plan import Plan
+from bench_core.planning.request import RunRequest
 
 if TYPE_CHECKING:
-    from bench_core.registry import Registry
+    from bench_core.plugins import Registry
 
 __all__ = ["Event", "Interrupted", "Plan", "RunRequest", "RunResult", "audit", "plan", "run"]
 
@@ -23,18 +25,18 @@ def run(
 ) -> RunResult:
     """Run a suite or a data set through learners and keep the results in the store.
 
-    ``options`` are the fields of ``bench_core.plan.RunRequest``; lists, and one word for a list,
-    are accepted::
+    ``options`` are the fields of ``RunRequest`` (``bench_core.planning.request``); lists, and one
+    word for a list, are accepted::
 
         bench_core.run(suite="yahoo", learners=["miser", MyLearner()])
 
     The same call again does only what is unfinished. Raises InputError or UsageError before any
     work where something is unusable, ``Interrupted`` on Ctrl-C.
     """
-    from bench_core.metrics.warmup import warm_up as warm_up_metrics
-    from bench_core.running import carry_out
-    from bench_core.storefile import store_path
-    from bench_core.writer import check_writable, open_writer
+    from bench_core.execution.runner import carry_out
+    from bench_core.metrics.warm_up import warm_up as warm_up_metrics
+    from bench_core.results.schema import store_path
+    from bench_core.results.writer import check_writable, open_writer
 
     tell = on_event or silent
     asked = _reachable(_asked(request, options), tell)
@@ -48,7 +50,7 @@ def run(
             tell(Event("note", line))
 
         registry.warm_up(learners, say)
-        warm_up_metrics([registry.metric(name) for name in made.metrics], say)
+        warm_up_metrics([parse_metric(name, registry.metrics) for name in made.metrics], say)
 
     with open_writer(path) as writer:
         return carry_out(made, asked, writer, tell, warm_up)
@@ -73,12 +75,12 @@ def audit(
     on_event: OnEvent | None = None,
 ) -> RunResult:
     """Replay every query and every point of a run's finished trials, and keep the verdicts."""
-    from bench_core.plan import check_request
-    from bench_core.registry import load_registry
-    from bench_core.running import carry_out_audit
-    from bench_core.store import Store
-    from bench_core.storefile import store_path
-    from bench_core.writer import open_writer
+    from bench_core.execution.runner import carry_out_audit
+    from bench_core.planning.request import check_request
+    from bench_core.plugins import load_registry
+    from bench_core.results.schema import store_path
+    from bench_core.results.store import Store
+    from bench_core.results.writer import open_writer
 
     asked = RunRequest(workers=workers, executor=executor, plugins=tuple(plugins), store=store)
     check_request(asked)
@@ -93,7 +95,7 @@ _LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins"
 
 
 def _asked(request: RunRequest | None, options: Mapping[str, Any]) -> RunRequest:
-    from bench_core.registry import unknown
+    from bench_core.errors import unknown
 
     known = [f.name for f in fields(RunRequest)]
     given: dict[str, Any] = {}
@@ -116,8 +118,8 @@ def _plain(value: Any) -> Any:
 
 def _reachable(request: RunRequest, tell: OnEvent) -> RunRequest:
     """The same request, inline where another process could not import a learner."""
+    from bench_core.class_names import importable
     from bench_core.parameters import is_learner
-    from bench_core.references import importable
 
     given = [x for x in request.learners if is_learner(x)]
     stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
@@ -132,8 +134,9 @@ def _reachable(request: RunRequest, tell: OnEvent) -> RunRequest:
 
 
 def _registry(request: RunRequest, tell: OnEvent) -> Registry:
-    from bench_core.formats.source import data_folder
-    from bench_core.registry import add_own_data, load_registry
+    from bench_core.datasets.search import data_folder
+    from bench_core.datasets.user_datasets import add_own_data
+    from bench_core.plugins import load_registry
 
     registry = load_registry(request.plugins)
     add_own_data(registry, data_folder(request.data_dir or None))
@@ -145,7 +148,7 @@ def _registry(request: RunRequest, tell: OnEvent) -> Registry:
 
 
 def _plan(request: RunRequest, registry: Registry, tell: OnEvent) -> Plan:
-    from bench_core.planner import make_plan
+    from bench_core.planning.planner import make_plan
 
     def note(line: str, warning: bool) -> None:
         tell(Event("note", message=line, warning=warning))

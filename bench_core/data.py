@@ -9,19 +9,14 @@ multiplicities, so nothing can be read from it that is not known when serving.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from bench_core.costs import Prices
-
-FloatArray = NDArray[np.float64]
-Float32Array = NDArray[np.float32]
-IntArray = NDArray[np.int64]
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 
 class Task(StrEnum):
@@ -163,23 +158,3 @@ class Examples:
         if self.multiplicity is None:
             return np.ones(len(self.X))
         return self.multiplicity.astype(np.float64)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Splits:
-    """What a data set prepares: three splits, their prices, and what they are.
-
-    ``fingerprint`` is a sha256 over all arrays, prices left out (filled in by the prepared-data
-    cache); ``notes`` are one-line remarks shown to the user (a sample, assumed costs).
-    """
-
-    train: Examples
-    valid: Examples
-    test: Examples
-    prices: Prices
-    task: Task
-    classes: int = 0  # 2 for binary, K for multiclass, 0 otherwise
-    feature_names: tuple[str, ...] = ()
-    stand_in: bool = False
-    notes: tuple[str, ...] = field(default=())
-    fingerprint: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -25,3 +25,14 @@ def blaming(place: str) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from error
+
+
+def unknown(kind: str, name: str, known: Iterable[str], why: str = "") -> str:
+    """One line for a name nobody registered: the nearest names, or why it is not there, or all."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=3)
+    hints = [f"did you mean {' or '.join(near)}?"] if near else []
+    hints += [why] if why else []
+    hints = hints or [f"known: {', '.join(sorted(known))}"]
+    return f"unknown {kind} {name!r}: {' '.join(hints)}"

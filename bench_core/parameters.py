@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get
 from bench_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from bench_core.registry import Registry
+    from bench_core.plugins import Registry
 
 
 def param(default: Any, doc: str) -> Any:
@@ -117,7 +117,7 @@ def expand(
     axes: list[tuple[str, tuple[Any, ...]]] = []
     for key, value in table.items():
         if key not in known:
-            from bench_core.registry import unknown
+            from bench_core.errors import unknown
 
             raise UsageError(f"{where}: {unknown('parameter', key, known)}")
         axes.append((key, _choices(known[key], value, registry, f"{where}: {key}")))

@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.costs import Prices
-from bench_core.data import Examples, Features, FloatArray, Queries, Splits, Task
-from bench_core.prediction import Prediction
+from bench_core.arrays import Array, FloatArray
+from bench_core.costs.bill import Prediction
+from bench_core.costs.model import Prices
+from bench_core.data import Examples, Features, Queries, Task
+from bench_core.splits import Splits
 
-Array = NDArray[Any]
 State = Mapping[str, Any]
 """A model's state: numpy arrays (no object dtype) and JSON values, by name."""
 

@@ -1,4 +1,4 @@
-"""What tests of all parts share. Its place also makes ``trees.random_trees`` importable."""
+"""Fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from helpers.fakes import FakeContext
+
+# what tests start in a process of its own finds the helpers too
+os.environ["PYTHONPATH"] = str(Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +20,18 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set BENCH_TEST_DATA to the folder that holds it")
     return folder
+
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The project's folder."""
+    return ROOT
+
+
+@pytest.fixture
+def make_context() -> type[FakeContext]:
+    """``make_context(Task.BINARY, classes=2)``: a fit context in memory."""
+    return FakeContext

@@ -10,7 +10,7 @@ import types
 import pytest
 
 from bench_core import UsageError, hookimpl, hookspecs
-from bench_core.registry import Registry, load_registry
+from bench_core.plugins import Registry, load_registry
 
 
 @pytest.fixture(scope="module")

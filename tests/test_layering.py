@@ -15,14 +15,14 @@ ROOT = Path(__file__).parent.parent
 HOMES = {
     "bench_core": ROOT / "bench_core",
     "bench_trees": ROOT / "plugins/bench_trees",
-    "bench_plugins": ROOT / "plugins/bench_plugins",
+    "bench_methods": ROOT / "plugins/bench_plugins",
     "bench_reports": ROOT / "reports/bench_reports",
 }
 FORBIDDEN = {
-    "bench_core": {"bench_trees", "bench_plugins"},
-    "bench_trees": {"bench_core", "bench_plugins", "bench_reports"},
-    "bench_plugins": {"bench_reports"},
-    "bench_reports": {"bench_trees", "bench_plugins"},
+    "bench_core": {"bench_trees", "bench_methods"},
+    "bench_trees": {"bench_core", "bench_methods", "bench_reports"},
+    "bench_methods": {"bench_reports"},
+    "bench_reports": {"bench_trees", "bench_methods"},
 }
 HEAVY = {"numba", "scipy", "pandas", "sklearn", "plotly", "bench_trees"}
 
@@ -62,7 +62,7 @@ def test_core_reaches_reports_only_from_the_command_line_and_lazily() -> None:
 
 def plugin_modules() -> list[str]:
     text = (ROOT / "pyproject.toml").read_text()
-    return re.findall(r'^\w[\w-]* = "(bench_plugins\.[\w.]+)"$', text, flags=re.M)
+    return re.findall(r'^\w[\w-]* = "(bench_methods\.[\w.]+)"$', text, flags=re.M)
 
 
 @pytest.mark.parametrize("module", plugin_modules())
@@ -78,9 +78,9 @@ def test_plugins_use_only_the_public_surface_of_the_core() -> None:
     """``bench_core`` itself, and its readers for data sets: what a third party may use too."""
     found = {
         f"{path.relative_to(ROOT)} imports {name}"
-        for path in sources("bench_plugins")
+        for path in sources("bench_methods")
         for name in imported(ast.parse(path.read_text()))
-        if name.startswith("bench_core.") and not name.startswith("bench_core.formats")
+        if name.startswith("bench_core.") and not name.startswith("bench_core.datasets.readers")
     }
     assert found == set()
 

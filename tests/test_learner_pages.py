@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench_core.parameters import parameters
-from bench_core.registry import load_registry
+from bench_core.plugins import load_registry
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROW = re.compile(r"^\| `([\w-]+)` \| .+ \| \[([\w-]+)\]\(learners/\2\.md\) \|$", re.M)

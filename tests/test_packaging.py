@@ -34,7 +34,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_four_packages_and_the_suites(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     top = {n.split("/")[0] for n in names if ".dist-info/" not in n}
-    assert top == {"bench_core", "bench_trees", "bench_plugins", "bench_reports"}
+    assert top == {"bench_core", "bench_trees", "bench_methods", "bench_reports"}
     shipped = {n for n in names if n.startswith("bench_core/_suites/")}
     assert shipped == {f"bench_core/_suites/{p.name}" for p in (ROOT / "suites").glob("*.toml")}
     for package in top:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_core.registry import load_registry
+from bench_core.plugins import load_registry
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -44,7 +44,8 @@ class Verbs(click.Group):
         """The verb of that name, which is ``command`` in the module of the same name."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command = import_module(f"bench_core.cli.{cmd_name}").command
+        home = {"claims": "bench_claims.command", "cost": "bench_measure.command"}
+        command = import_module(home.get(cmd_name, f"bench_core.cli.{cmd_name}")).command
         assert isinstance(command, click.Command)
         return command
 
@@ -54,7 +55,7 @@ class Verbs(click.Group):
         """As click's, with the nearest names for an unknown verb."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from bench_core.registry import unknown
+            from bench_core.errors import unknown
 
             raise click.UsageError(unknown("verb", name, self.list_commands(ctx)), ctx)
         return super().resolve_command(ctx, args)

@@ -13,7 +13,7 @@ from bench_core.cli.request import EXECUTORS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench_core.running import RunResult
+    from bench_core.execution.runner import RunResult
 
 
 @click.command(
@@ -55,10 +55,10 @@ def command(
 ) -> int:
     """Audit RUN in full: all its trials, every query, every operating point."""
     from bench_core import api
-    from bench_core.cli.progress import progress
     from bench_core.cli.run import failures, summary
-    from bench_core.cli.tables import check_output, write_text
-    from bench_core.store import Store
+    from bench_core.results.store import Store
+    from bench_core.terminal.progress import progress
+    from bench_core.terminal.tables import check_output, write_text
 
     check_output(output)
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from bench_reports.budget import Offer
 
-    from bench_core.cli.tables import Table
     from bench_core.protocols import Metric
-    from bench_core.store import RunInfo
+    from bench_core.results.store import RunInfo
+    from bench_core.terminal.tables import Table
 
 NOTHING_AFFORDABLE = 1
 COMMANDS_SHOWN = 3
@@ -72,7 +72,7 @@ def command(
 ) -> int:
     """Show which learner and setting of RUN is best within a budget, and how to train it."""
     from bench_core.cli.boards import finished
-    from bench_core.cli.tables import console, plain_lines, show, write_text
+    from bench_core.terminal.tables import console, plain_lines, show, write_text
 
     info, frame = finished(store, run)
     screen = console()
@@ -105,7 +105,8 @@ def answer(
     from bench_reports.assembly import primary_metric
     from bench_reports.board import stand_in_notice
     from bench_reports.budget import least_cost, offers
-    from bench_reports.words import cost
+
+    from bench_core.terminal.wording import cost
 
     judge = primary_metric(info, name, metric or "")
     found = offers(frame, judge, budget)
@@ -125,9 +126,8 @@ def answer(
 
 def ranking(found: Sequence[Offer], name: str, metric: Metric, budget: float) -> Table:
     """The affordable learners, the best on validation first."""
-    from bench_reports.words import cost, quality
-
-    from bench_core.cli.tables import Column, Table
+    from bench_core.terminal.tables import Column, Table
+    from bench_core.terminal.wording import cost, quality
 
     numbers = [metric.name, "±", "cost", f"validation {metric.name}", "validation cost"]
     columns = [
@@ -157,7 +157,7 @@ def _datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
     known = list(dict.fromkeys(frame["dataset"].astype(str)))
     for name in wanted:
         if name not in known:
-            from bench_core.registry import unknown
+            from bench_core.errors import unknown
 
             raise UsageError(unknown("data set of this run", name, known))
     return [name for name in known if not wanted or name in wanted]

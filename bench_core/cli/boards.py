@@ -10,7 +10,7 @@ from bench_core.errors import UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.store import RunInfo
+    from bench_core.results.store import RunInfo
 
 PAGES = (".html", ".htm")
 NO_BOARDS = (".csv", ".tsv", ".json", ".parquet", ".xlsx", ".pdf", ".png", ".svg")
@@ -18,7 +18,7 @@ NO_BOARDS = (".csv", ".tsv", ".json", ".parquet", ".xlsx", ".pdf", ".png", ".svg
 
 def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
     """A run and its finished rows, of which there must be some."""
-    from bench_core.store import Store
+    from bench_core.results.store import Store
 
     kept = Store(store)
     info = kept.info(run)
@@ -30,7 +30,7 @@ def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
 
 def check_board(output: Path | None) -> None:
     """Refuse a file that cannot be written, or whose suffix promises what a board is not."""
-    from bench_core.cli.tables import check_output
+    from bench_core.terminal.tables import check_output
 
     if output is not None and output.suffix.lower() in NO_BOARDS:
         raise UsageError(
@@ -45,11 +45,11 @@ def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: 
 
     Gives the notices that go with it, one for each stand-in.
     """
+    from bench_claims.section import summary, verdicts
     from bench_reports.assembly import boards
     from bench_reports.board import notice
-    from bench_reports.claims import summary, verdicts
 
-    from bench_core.cli.tables import console, write_text
+    from bench_core.terminal.tables import console, write_text
 
     info, frame = finished(store, run)
     made = boards(info, frame)

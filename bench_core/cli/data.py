@@ -12,8 +12,8 @@ from bench_core.cli import options
 from bench_core.errors import BenchError
 
 if TYPE_CHECKING:
-    from bench_core.formats.source import DataFolder
-    from bench_core.registry import Registry
+    from bench_core.datasets.search import DataFolder
+    from bench_core.plugins import Registry
 
 
 @click.group(
@@ -52,8 +52,8 @@ def fetch_command(
     A transfer that is cut goes on where it stopped when the same command is given again. Where one
     data set fails the others are fetched; the exit status is then 2.
     """
-    from bench_core.cli.counting import counting
-    from bench_core.formats.publisher import fetch_dataset, is_there
+    from bench_core.datasets.publishers.fetch import fetch_dataset, is_there
+    from bench_core.terminal.counting import counting
 
     say = _say(quiet)
 
@@ -85,7 +85,7 @@ def import_command(
     debug: bool,
 ) -> None:
     """Copy the files of data set NAME from PATH (folder, file or archive) and verify them."""
-    from bench_core.formats.publisher import import_dataset
+    from bench_core.datasets.publishers.fetch import import_dataset
 
     folder, say = _folder(data_dir), _say(quiet)
     [dataset] = _chosen(options.registry(plugins, data_dir), (name,))
@@ -114,9 +114,9 @@ def verify_command(
     line; the exit status is then 2.
     """
     from bench_core.cli.entry import UNUSABLE_INPUT
-    from bench_core.cli.tables import Column, Table, deliver
-    from bench_core.formats.entries import FILE
-    from bench_core.formats.publisher import is_there, verify_dataset
+    from bench_core.datasets.publishers.fetch import is_there, verify_dataset
+    from bench_core.datasets.user_datasets import FILE
+    from bench_core.terminal.tables import Column, Table, deliver
 
     folder, say = _folder(data_dir), _say(quiet)
     rows: list[tuple[str, ...]] = []
@@ -147,7 +147,7 @@ def verify_command(
 
 
 def _folder(data_dir: Path | None) -> DataFolder:
-    from bench_core.formats.source import DataFolder
+    from bench_core.datasets.search import DataFolder
 
     return DataFolder(data_dir)
 

@@ -50,8 +50,8 @@ def command(
     **_: Any,
 ) -> int:
     """Write the results of RUN: one row for each trial, operating point and split."""
-    from bench_core.cli.tables import write_bytes
-    from bench_core.store import Store
+    from bench_core.results.store import Store
+    from bench_core.terminal.tables import write_bytes
 
     chosen = kind or _by_suffix(output)
     if chosen == "parquet" and output is None:

@@ -12,9 +12,9 @@ from bench_core.cli import options
 from bench_core.errors import InputError
 
 if TYPE_CHECKING:
-    from bench_core.cli.tables import Table
-    from bench_core.formats.source import DataFolder
-    from bench_core.registry import Registry
+    from bench_core.datasets.search import DataFolder
+    from bench_core.plugins import Registry
+    from bench_core.terminal.tables import Table
 
 PRESENT, ABSENT = "present", "absent"
 KINDS = ("learners", "datasets", "suites", "metrics", "plugins", "runs")
@@ -31,7 +31,7 @@ class Kind(Choice):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """The nearest kinds, or all."""
-        from bench_core.registry import unknown
+        from bench_core.errors import unknown
 
         return unknown("kind", str(value), KINDS)
 
@@ -66,8 +66,8 @@ def command(
 
     'bench show NAME' tells more about one of them, 'bench report RUN' about a run.
     """
-    from bench_core.cli.tables import deliver
-    from bench_core.formats.source import data_folder
+    from bench_core.datasets.search import data_folder
+    from bench_core.terminal.tables import deliver
 
     if kind == "runs":
         deliver(_runs(store), output)
@@ -83,7 +83,7 @@ def command(
 
 
 def _learners(registry: Registry) -> Table:
-    from bench_core.cli.tables import Column, Table
+    from bench_core.terminal.tables import Column, Table
 
     rows = [
         (name, ", ".join(sorted(learner.tasks)), registry.origin["learner", name], summary(learner))
@@ -94,8 +94,8 @@ def _learners(registry: Registry) -> Table:
 
 
 def _datasets(registry: Registry, data_dir: Path | None) -> Table:
-    from bench_core.cli.tables import Column, Table
-    from bench_core.formats.source import DataFolder
+    from bench_core.datasets.search import DataFolder
+    from bench_core.terminal.tables import Column, Table
 
     source = DataFolder(data_dir)
     rows = [
@@ -110,7 +110,7 @@ def _datasets(registry: Registry, data_dir: Path | None) -> Table:
 
 def _files(dataset: Any, source: DataFolder) -> str:
     """Whether it could be run now."""
-    from bench_core.formats.publisher import is_there
+    from bench_core.datasets.publishers.fetch import is_there
 
     if dataset.stand_in_for:
         return "generated"
@@ -125,8 +125,8 @@ def _files(dataset: Any, source: DataFolder) -> str:
 
 
 def _suites(registry: Registry) -> Table:
-    from bench_core.cli.tables import Column, Table
-    from bench_core.suites import read_suite
+    from bench_core.planning.suites import read_suite
+    from bench_core.terminal.tables import Column, Table
 
     rows = []
     for name, path in sorted(registry.suites().items()):
@@ -141,7 +141,7 @@ def _suites(registry: Registry) -> Table:
 
 
 def _metrics(registry: Registry) -> Table:
-    from bench_core.cli.tables import Column, Table
+    from bench_core.terminal.tables import Column, Table
 
     rows = [
         (
@@ -157,7 +157,7 @@ def _metrics(registry: Registry) -> Table:
 
 
 def _plugins(registry: Registry) -> Table:
-    from bench_core.cli.tables import Column, Table
+    from bench_core.terminal.tables import Column, Table
 
     rows = [
         (
@@ -176,8 +176,8 @@ def _plugins(registry: Registry) -> Table:
 
 
 def _runs(store: Path) -> Table:
-    from bench_core.cli.tables import Column, Table
-    from bench_core.store import Store
+    from bench_core.results.store import Store
+    from bench_core.terminal.tables import Column, Table
 
     rows = [
         (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.cli.options import STORE
 
 if TYPE_CHECKING:
-    from bench_core.registry import Registry
+    from bench_core.plugins import Registry
 
 _FLAGS = {
     "suite": "--suite",
@@ -82,7 +82,7 @@ def run_command(
 
 def _given(request: Mapping[str, Any], learner: str, registry: Registry) -> set[str]:
     """The parameters that the suite sets, and which a command must therefore set again."""
-    from bench_core.suites import find_suite
+    from bench_core.planning.suites import find_suite
 
     if not request.get("suite"):
         return set()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from bench_core.registry import Registry
+    from bench_core.plugins import Registry
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -172,8 +172,9 @@ run_argument = click.argument("run", default="last", metavar="[RUN]")
 def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
     """All installed plugins, those of ``-p``, which may lie in the current folder, and the
     user's own data sets."""
-    from bench_core.formats.source import data_folder
-    from bench_core.registry import add_own_data, load_registry
+    from bench_core.datasets.search import data_folder
+    from bench_core.datasets.user_datasets import add_own_data
+    from bench_core.plugins import load_registry
 
     find_plugins_here(plugins)
     found = load_registry(plugins)

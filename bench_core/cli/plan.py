@@ -12,8 +12,8 @@ from bench_core.cli import options
 from bench_core.cli.request import request, request_options
 
 if TYPE_CHECKING:
-    from bench_core.cli.tables import Table
-    from bench_core.plan import Plan
+    from bench_core.planning.plan import Plan
+    from bench_core.terminal.tables import Table
 
 
 @click.command(
@@ -41,8 +41,8 @@ def command(
 ) -> int:
     """Show what 'bench run' with the same options would do, and how long it may take."""
     from bench_core import api
-    from bench_core.cli.progress import progress
-    from bench_core.cli.tables import check_output, deliver
+    from bench_core.terminal.progress import progress
+    from bench_core.terminal.tables import check_output, deliver
 
     asked = request(**given)
     check_output(output)
@@ -54,7 +54,7 @@ def command(
 
 def table(plan: Plan) -> Table:
     """One row for each data set and learner: how much is to do, and how much is done."""
-    from bench_core.cli.tables import Column, Table
+    from bench_core.terminal.tables import Column, Table
 
     skipped = {key for key, _ in plan.skipped}
     planned: Counter[tuple[str, str]] = Counter()
@@ -75,7 +75,7 @@ def table(plan: Plan) -> Table:
 
 
 def _footer(plan: Plan) -> list[str]:
-    from bench_core.cli.progress import duration
+    from bench_core.terminal.progress import duration
 
     trials = sum(t.key not in plan.finished for t in plan.trials) - len(plan.skipped)
     fits = sum(f.key not in plan.finished_fits for f in plan.fits)

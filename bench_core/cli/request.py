@@ -12,7 +12,7 @@ from bench_core.cli import options
 from bench_core.cli.options import Command
 
 if TYPE_CHECKING:
-    from bench_core.plan import RunRequest
+    from bench_core.planning.request import RunRequest
 
 EXECUTORS = ("local", "inline")
 AUDITS = ("sample", "full", "off")
@@ -122,7 +122,7 @@ def request(
     **given: Any,
 ) -> RunRequest:
     """The request that the options of ``request_options`` and ``-p`` make."""
-    from bench_core.plan import RunRequest
+    from bench_core.planning.request import RunRequest
 
     options.find_plugins_here(plugins)
     return RunRequest(

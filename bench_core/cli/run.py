@@ -42,7 +42,7 @@ def command(
     """
     from bench_core import api
     from bench_core.cli.boards import check_board, deliver_board
-    from bench_core.cli.progress import progress
+    from bench_core.terminal.progress import progress
 
     asked = request(**given)
     check_board(output)
@@ -61,7 +61,7 @@ def command(
 
 def summary(result: RunResult) -> str:
     """Counts by status, what was there before, how long it took and where it is kept."""
-    from bench_core.cli.progress import duration
+    from bench_core.terminal.progress import duration
 
     counts = [f"{n} {status}" for status, n in result.counts.items() if n] or ["no trials"]
     counts += [f"{n} refused by the audit" for n in [len(result.audit_failures)] if n]

@@ -10,11 +10,12 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import InputError, UsageError
+from bench_core.metrics import parse_metric
 
 if TYPE_CHECKING:
-    from bench_core.formats.source import DataFolder
+    from bench_core.datasets.search import DataFolder
+    from bench_core.plugins import Registry
     from bench_core.protocols import Dataset
-    from bench_core.registry import Registry
 
 
 @click.command(
@@ -47,7 +48,7 @@ def command(
     debug: bool,
 ) -> None:
     """Show what NAME is: a learner, a data set, a suite or a metric."""
-    from bench_core.cli.tables import write_text
+    from bench_core.terminal.tables import write_text
 
     registry = options.registry(plugins, data_dir)
     text = "\n\n".join(_described(registry, name, kind, data_dir))
@@ -116,7 +117,7 @@ def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
     lines += [*_doc(dataset), *_parameters("Options", dataset, name)]
     if not dataset.files:
         return "\n".join([*lines, "", "Needs no files: bundled or generated."])
-    from bench_core.formats.source import DataFolder
+    from bench_core.datasets.search import DataFolder
 
     source = DataFolder(data_dir)
     where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"
@@ -127,7 +128,7 @@ def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
 
 def _way_to(dataset: Dataset, source: DataFolder) -> list[str]:
     """How to get the files, where they are not there and somebody publishes them."""
-    from bench_core.formats.publisher import Publisher, is_there
+    from bench_core.datasets.publishers.fetch import Publisher, is_there
 
     publisher = Publisher.of(dataset)
     try:
@@ -157,7 +158,7 @@ def suite_text(registry: Registry, name: str) -> str:
 
 def metric_text(registry: Registry, name: str) -> str:
     """What a metric is and which way it points."""
-    metric = registry.metric(name)
+    metric = parse_metric(name, registry.metrics)
     better = "higher" if metric.higher_is_better else "lower"
     lines = [f"{name}: metric, {better} is better", f"  tasks: {', '.join(sorted(metric.tasks))}"]
     return "\n".join([*lines, *_doc(type(metric))])

@@ -23,7 +23,8 @@ from typing import Any
 
 from bench_core.conformance.checks import CHECKS, ConformanceError
 from bench_core.conformance.tasks import task_splits
-from bench_core.data import Splits, Task
+from bench_core.data import Task
+from bench_core.splits import Splits
 
 __all__ = ["CHECKS", "ConformanceError", "cases", "check_learner", "task_splits"]
 

@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.audit import gather, replay
+from bench_core.arrays import IntArray
 from bench_core.conformance.tasks import fit, with_copies
-from bench_core.costs import Prices
-from bench_core.data import Examples, Features, IntArray, Splits
-from bench_core.predicting import ContractError, predict_block, predict_split
-from bench_core.predicting import Path as ScoredPath
-from bench_core.prediction import Prediction
+from bench_core.costs.bill import Prediction
+from bench_core.costs.model import Prices
+from bench_core.data import Examples, Features
+from bench_core.execution.audit import gather, replay
+from bench_core.execution.predict import ContractError, predict_block, predict_split
+from bench_core.execution.predict import Path as ScoredPath
+from bench_core.splits import Splits
 
 TOLERANCE = 1e-9
 COPIES_TOLERANCE = 1e-6
@@ -36,8 +38,8 @@ def check_parameters(learner: Any, splits: Splits) -> None:
 
     It has ``name``, ``tasks`` and ``code``, and comes back equal from what is sent to a worker.
     """
+    from bench_core.class_names import decode, encode
     from bench_core.parameters import as_json, parameters
-    from bench_core.references import decode, encode
 
     cls = type(learner)
     if not is_dataclass(learner) or not cls.__dataclass_params__.frozen:
@@ -60,7 +62,7 @@ def check_contract(learner: Any, splits: Splits) -> None:
 
 def check_state(learner: Any, splits: Splits) -> None:
     """``state`` is arrays and JSON; a model rebuilt from it predicts the same bits."""
-    from bench_core.states import StateError, load_model, save_model
+    from bench_core.results.model_files import StateError, load_model, save_model
 
     model = fit(learner, splits)
     with tempfile.TemporaryDirectory() as folder:

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.costs import DiscountGroup, Prices, price_list
-from bench_core.data import Examples, FloatArray, Queries, Splits, Task
+from bench_core.arrays import Array, FloatArray
+from bench_core.costs.model import DiscountGroup, Prices, price_list
+from bench_core.data import Examples, Queries, Task
 from bench_core.metrics import default_metric
-from bench_core.protocols import Array, Metric
+from bench_core.protocols import Metric
+from bench_core.splits import Splits
 
 FEATURES = 10
 CLASSES = 3

@@ -6,8 +6,8 @@ import time
 from collections import deque
 
 from bench_core.execution.events import Event, OnEvent
-from bench_core.execution.jobs import Job, Outcome, failure, perform
-from bench_core.specs import Status
+from bench_core.execution.messages import failure, perform
+from bench_core.results.records import Job, Outcome, Status
 
 
 class InlineExecutor:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from bench_core.protocols import Array
+from bench_core.arrays import Array
 
 _LENGTH = 8
 

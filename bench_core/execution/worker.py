@@ -17,9 +17,9 @@ import time
 from typing import Any, BinaryIO
 
 from bench_core.execution import wire
-from bench_core.execution.jobs import failure, job_from_json, perform, result_to_wire
 from bench_core.execution.memory import limit_memory
-from bench_core.specs import Status
+from bench_core.execution.messages import failure, job_from_json, perform, result_to_wire
+from bench_core.results.records import Status
 
 PROGRESS_SECONDS = 0.1
 

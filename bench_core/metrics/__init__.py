@@ -12,28 +12,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "CostSummary": "cost",
     "Labels": "labels",
     "default_metric": "catalogue",
     "evaluate": "evaluation",
     "families": "catalogue",
     "parse_metric": "catalogue",
-    "summarise_cost": "cost",
 }
 
 __all__ = [
-    "CostSummary",
     "Labels",
     "default_metric",
     "evaluate",
     "families",
     "parse_metric",
-    "summarise_cost",
 ]
 
 if TYPE_CHECKING:
     from bench_core.metrics.catalogue import default_metric, families, parse_metric
-    from bench_core.metrics.cost import CostSummary, summarise_cost
     from bench_core.metrics.evaluation import evaluate
     from bench_core.metrics.labels import Labels
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from bench_core.data import Task
-from bench_core.metrics.base import build
 from bench_core.metrics.classification import Accuracy, Auc, BalancedAccuracy, LogLoss
 from bench_core.metrics.ranking import (
     AveragePrecision,
@@ -16,6 +17,7 @@ from bench_core.metrics.ranking import (
     ReciprocalRank,
 )
 from bench_core.metrics.regression import MeanSquaredError
+from bench_core.metrics.spelling import build
 from bench_core.protocols import Metric
 
 _CLASSES: tuple[type[Any], ...] = (
@@ -45,12 +47,14 @@ def families() -> dict[str, type[Any]]:
     return {c.family: c for c in _CLASSES}
 
 
-def parse_metric(name: str) -> Metric:
-    """The built-in metric of that spelling, any cut-off.
+def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType({})) -> Metric:
+    """The metric of that spelling: one of ``registered``, or a built-in one at any cut-off.
 
     ``parse_metric(m.name) == m`` for every built-in metric. Raises UsageError (one line) for an
     unknown family or option, a cut-off that is missing, superfluous or not a whole number > 0.
     """
+    if name in registered:
+        return registered[name]
     metric: Metric = build(name, families())
     return metric
 

@@ -14,10 +14,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.data import FloatArray, IntArray, Task
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.data import Task
 from bench_core.errors import InputError
-from bench_core.metrics.base import BuiltIn
 from bench_core.metrics.labels import Labels, checked_scores
+from bench_core.metrics.spelling import BuiltIn
 from bench_core.protocols import MetricValues
 
 _TASKS = frozenset({Task.BINARY, Task.MULTICLASS})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench_core.data import FloatArray
-from bench_core.metrics.base import BuiltIn
+from bench_core.arrays import FloatArray
 from bench_core.metrics.labels import Labels, checked_scores
-from bench_core.metrics.ranked import Ranked, rank
-from bench_core.metrics.ranking import RankingMetric
+from bench_core.metrics.ranked import Ranked
+from bench_core.metrics.ranking import RankingMetric, rank
+from bench_core.metrics.spelling import BuiltIn
 from bench_core.protocols import Metric, MetricValues
 
 

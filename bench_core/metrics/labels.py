@@ -9,7 +9,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bench_core.data import FloatArray, IntArray, Queries
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.data import Queries
 from bench_core.errors import InputError
 
 T = TypeVar("T")

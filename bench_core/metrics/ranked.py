@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench_core.data import FloatArray, IntArray
+from bench_core.arrays import BoolArray, IntArray
 from bench_core.metrics.labels import Labels, unwritable
-
-BoolArray = NDArray[np.bool_]
 
 
 class Ranked(NamedTuple):
@@ -37,22 +34,3 @@ def bounds(labels: Labels) -> IntArray:
     """Row boundaries of the queries (q+1,)."""
     assert labels.queries is not None
     return unwritable(np.ascontiguousarray(labels.queries.boundaries, dtype=np.int64))
-
-
-def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
-    """Order the best ``depth`` rows of each query, and all that tie with the last of them.
-
-    ``scores`` (n,) float64, contiguous, without NaN.
-    """
-    from bench_core.metrics import ordering
-
-    b = bounds(labels)
-    ranked = Ranked(
-        bounds=b,
-        order=np.empty(len(scores), dtype=np.int64),
-        stop=np.empty(len(b) - 1, dtype=np.int64),
-        tied=np.empty(len(scores), dtype=np.bool_),
-        copies=labels.copies,
-    )
-    ordering.rank(ranked, unwritable(scores), depth)
-    return ranked

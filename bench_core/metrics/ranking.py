@@ -22,11 +22,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core.data import FloatArray, IntArray, Task
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.data import Task
 from bench_core.errors import InputError
-from bench_core.metrics.base import BuiltIn, choice, number
-from bench_core.metrics.labels import Labels, checked_scores
-from bench_core.metrics.ranked import BoolArray, Ranked, bounds, rank
+from bench_core.metrics.labels import Labels, checked_scores, unwritable
+from bench_core.metrics.ranked import Ranked, bounds
+from bench_core.metrics.spelling import BuiltIn, choice, number
 from bench_core.protocols import MetricValues
 
 _POWERS = np.exp2(np.arange(64)) - 1.0
@@ -105,19 +106,19 @@ class Ndcg(RankingMetric):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """DCG@k / ideal DCG@k."""
-        from bench_core.metrics import kernels
+        from bench_core.metrics import ranking_kernels
 
         table = _POWERS if self.gain == "exponential" else _POWERS[:0]
         top = self.depth(labels)
         terms, summed = _running(labels, "discount", top)
 
         def gained(order: Ranked) -> FloatArray:
-            found: FloatArray = kernels.dcg(order, labels.y, table, terms, summed, top)
+            found: FloatArray = ranking_kernels.dcg(order, labels.y, table, terms, summed, top)
             return found
 
         def best() -> FloatArray:
             b = bounds(labels)
-            found, counted = kernels.ideal_dcg(
+            found, counted = ranking_kernels.ideal_dcg(
                 b, labels.copies, labels.y, table, terms, summed, top
             )
             return found if counted else gained(rank(labels.y, labels, top))
@@ -138,9 +139,9 @@ class Precision(RankingMetric):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected hits / k."""
-        from bench_core.metrics import kernels
+        from bench_core.metrics import ranking_kernels
 
-        hits = kernels.relevant_at_top(
+        hits = ranking_kernels.relevant_at_top(
             ranked,
             _relevant_rows(labels, self.relevant),
             self.depth(labels),
@@ -162,10 +163,10 @@ class AveragePrecision(RankingMetric):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected sum of precisions / relevant documents."""
-        from bench_core.metrics import kernels
+        from bench_core.metrics import ranking_kernels
 
         top = self.depth(labels)
-        found = kernels.precision_sum(
+        found = ranking_kernels.precision_sum(
             ranked,
             _relevant_rows(labels, self.relevant),
             _running(labels, "inverse", top)[1],
@@ -192,9 +193,9 @@ class LeadingRunPrecision(RankingMetric):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected run / k."""
-        from bench_core.metrics import kernels
+        from bench_core.metrics import ranking_kernels
 
-        run = kernels.leading_run(
+        run = ranking_kernels.leading_run(
             ranked,
             _relevant_rows(labels, self.relevant),
             self.depth(labels),
@@ -219,10 +220,12 @@ class ExpectedReciprocalRank(RankingMetric):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected 1/place, 0 where the user leaves the first k places unsatisfied."""
-        from bench_core.metrics import kernels
+        from bench_core.metrics import ranking_kernels
 
         satisfies = labels.once(("satisfies", self.top), lambda: self._satisfies(labels.y))
-        found: FloatArray = kernels.reciprocal_cascade(ranked, satisfies, self.depth(labels))
+        found: FloatArray = ranking_kernels.reciprocal_cascade(
+            ranked, satisfies, self.depth(labels)
+        )
         return found
 
     def _satisfies(self, y: FloatArray) -> FloatArray:
@@ -246,9 +249,9 @@ class ReciprocalRank(RankingMetric):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected 1/place."""
-        from bench_core.metrics import kernels
+        from bench_core.metrics import ranking_kernels
 
-        found: FloatArray = kernels.first_relevant(
+        found: FloatArray = ranking_kernels.first_relevant(
             ranked,
             _relevant_rows(labels, self.relevant),
             self.depth(labels),
@@ -260,9 +263,11 @@ def _totals(labels: Labels) -> IntArray:
     """Documents per query (q,); InputError where a label is no grade."""
 
     def make() -> IntArray:
-        from bench_core.metrics import kernels
+        from bench_core.metrics import ranking_kernels
 
-        counted: tuple[IntArray, int] = kernels.survey(bounds(labels), labels.y, labels.copies)
+        counted: tuple[IntArray, int] = ranking_kernels.survey(
+            bounds(labels), labels.y, labels.copies
+        )
         total, bad = counted
         if bad >= 0:
             raise InputError(
@@ -280,9 +285,9 @@ def _relevant_rows(labels: Labels, threshold: float) -> BoolArray:
 
 def _relevant_totals(labels: Labels, threshold: float) -> IntArray:
     def make() -> IntArray:
-        from bench_core.metrics import kernels
+        from bench_core.metrics import ranking_kernels
 
-        counted: IntArray = kernels.relevant_totals(
+        counted: IntArray = ranking_kernels.relevant_totals(
             bounds(labels), labels.y, labels.copies, threshold
         )
         return counted
@@ -306,3 +311,22 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     """part / whole, at most 1 against rounding, 0 where there is nothing to divide by."""
     safe = np.where(whole > 0, whole, 1.0)
     return np.minimum(part / safe, 1.0)
+
+
+def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
+    """Order the best ``depth`` rows of each query, and all that tie with the last of them.
+
+    ``scores`` (n,) float64, contiguous, without NaN.
+    """
+    from bench_core.metrics import rank_order
+
+    b = bounds(labels)
+    ranked = Ranked(
+        bounds=b,
+        order=np.empty(len(scores), dtype=np.int64),
+        stop=np.empty(len(b) - 1, dtype=np.int64),
+        tied=np.empty(len(scores), dtype=np.bool_),
+        copies=labels.copies,
+    )
+    rank_order.rank(ranked, unwritable(scores), depth)
+    return ranked

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench_core.data import FloatArray, Task
-from bench_core.metrics.base import BuiltIn
+from bench_core.arrays import FloatArray
+from bench_core.data import Task
 from bench_core.metrics.labels import Labels, checked_scores
+from bench_core.metrics.spelling import BuiltIn
 from bench_core.protocols import MetricValues
 
 

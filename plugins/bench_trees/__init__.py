@@ -26,7 +26,7 @@ _HOMES = {
     "Squared": "losses",
     "boost": "boosting",
     "find_bins": "binning",
-    "warm_up": "warmup",
+    "warm_up": "warm_up_kernels",
 }
 
 __all__ = [
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
     from bench_trees.penalties import Ledger, Penalty
     from bench_trees.settings import Settings
-    from bench_trees.warmup import warm_up
+    from bench_trees.warm_up_kernels import warm_up
 
 
 def __getattr__(name: str) -> Any:

@@ -16,8 +16,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from bench_trees.kernels.packed_codes import LANES, Words, count_words, unpack
 from bench_trees.threads import workers
-from bench_trees.words import LANES, Words, count_words, unpack
 
 MAX_BINS = 255
 """Bins for numbers; the missing bin comes on top, so that every code fits a byte."""

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from bench_trees.binning import Bins
 from bench_trees.ensemble import Ensemble
+from bench_trees.fixed_point_residuals import Residuals
 from bench_trees.grower import Grower
-from bench_trees.leaves import GrownTree
+from bench_trees.growing_tree import GrownTree
+from bench_trees.kernels.packed_codes import Words, count_words, pack
 from bench_trees.losses import Labels, Loss, Squared, named
 from bench_trees.penalties import Ledger, Penalty
-from bench_trees.residuals import Residuals
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers, workers
-from bench_trees.words import Words, count_words, pack
 
 
 def boost(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_trees.leaves import Leaf
-from bench_trees.payments import count_unpaid, mark_paid
+from bench_trees.growing_tree import Leaf
+from bench_trees.kernels.penalty_kernels import count_unpaid, mark_paid
 from bench_trees.penalties import Ledger
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers

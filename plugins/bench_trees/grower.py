@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_trees.binning import Bins
-from bench_trees.candidates import Candidates
 from bench_trees.charges import Charges
+from bench_trees.fixed_point_residuals import Residuals
+from bench_trees.growing_tree import GrownTree, Leaf, Pair, best_first
 from bench_trees.histogram import FixedPoint, to_fixed_point
-from bench_trees.leaves import GrownTree, Leaf, Pair, best_first
+from bench_trees.histogram_pool import Candidates
+from bench_trees.kernels.packed_codes import Words
+from bench_trees.kernels.partition import PIECE, RowOrder, add_to_rows
 from bench_trees.penalties import Ledger
-from bench_trees.residuals import Residuals
-from bench_trees.rows import PIECE, RowOrder, add_to_rows
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
-from bench_trees.words import Words
 
 ROUNDING = 1e-12
 """A raw gain below this share of the node's own score is rounding, not gain."""

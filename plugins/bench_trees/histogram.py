@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bench_trees.prefetching import AHEAD, prefetch
+from bench_trees.kernels.prefetch import AHEAD, prefetch
 
 SUM_BITS = 52  # so that every sum converts to float64 exactly
 LANE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different

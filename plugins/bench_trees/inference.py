@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_trees.ensemble import Ensemble
-from bench_trees.lanes import LANES, add_cells, walk_tiles
+from bench_trees.kernels.bitmask_traversal import LANES, add_cells, walk_tiles
 from bench_trees.layout import Floats, Layout, Longs, Needs, lay_out
 from bench_trees.threads import workers
 

@@ -26,7 +26,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from bench_trees.ensemble import Ensemble
-from bench_trees.lanes import PLANES
+from bench_trees.kernels.bitmask_traversal import PLANES
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]

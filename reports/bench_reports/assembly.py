@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from bench_core import selection
-from bench_core.errors import UsageError
-from bench_core.registry import unknown
+from bench_core.errors import UsageError, unknown
+from bench_core.results import operating_points
+from bench_core.terminal.wording import count, settings
 from bench_reports.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
-from bench_reports.words import count, settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.protocols import Metric
-    from bench_core.store import RunInfo
+    from bench_core.results.store import RunInfo
 
 
 def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
@@ -100,10 +99,10 @@ def _rows(
 
     Rungs come below all others, in the same order.
     """
-    best_of = selection.best_points(frame, metric)
+    best_of = operating_points.best_points(frame, metric)
     if best_of.empty:
         return ()
-    saved_of = selection.savings(frame, metric, reference, SHARE)
+    saved_of = operating_points.savings(frame, metric, reference, SHARE)
     rows = [
         replace(
             _row(str(learner), frame, metric, reference, best_of, saved_of),
@@ -136,7 +135,7 @@ def _row(
     own = frame[frame["learner"] == learner]
     best, saved = (part[part["learner"] == learner] for part in (best_of, saved_of))
     varied = varied_parameters(own)
-    mean, saving = (selection.over_repeats(part).iloc[0] for part in (best, saved))
+    mean, saving = (operating_points.over_repeats(part).iloc[0] for part in (best, saved))
     reaches = not math.isnan(saving["test_quality"])
     return Row(
         learner=learner,
@@ -165,8 +164,8 @@ def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> 
 def _curve(
     frame: pd.DataFrame, metric: Metric, learner: str, varied: frozenset[str]
 ) -> tuple[CurvePoint, ...]:
-    chosen = selection.curve(frame, metric, learner)
-    budgets = [row for _, row in selection.mean_curve(frame, metric, learner).iterrows()]
+    chosen = operating_points.curve(frame, metric, learner)
+    budgets = [row for _, row in operating_points.mean_curve(frame, metric, learner).iterrows()]
     return tuple(
         CurvePoint(float(row["budget"]), pick(row, _held(chosen, float(row["budget"])), varied))
         for row in budgets

@@ -1,7 +1,7 @@
 """What a leaderboard holds, whatever it is shown on: one ``Board`` per data set.
 
 Everything is chosen on validation, by each repeat (a seed on a fold) for itself, and shown on
-test as the mean over repeats; see ``bench_core.selection``.
+test as the mean over repeats; see ``bench_core.results.operating_points``.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench_reports.words import settings
+from bench_core.terminal.wording import settings
 
 if TYPE_CHECKING:
-    from bench_core.store import RunInfo
+    from bench_core.results.store import RunInfo
 
 RUNG = "reference rung"
 """The mark of what needs no method; ``reference`` alone is what savings are measured against."""

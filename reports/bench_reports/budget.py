@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench_core import selection
+from bench_core.results import operating_points
 from bench_reports.assembly import audit_mark, pick, varied_parameters
 from bench_reports.board import Pick
 
@@ -37,13 +37,13 @@ def offers(frame: pd.DataFrame, metric: Metric, budget: float) -> list[Offer]:
 
     Those that only some repeats can afford come last.
     """
-    chosen = selection.under_budget(frame, metric, budget)
+    chosen = operating_points.under_budget(frame, metric, budget)
     if chosen.empty:
         return []
     of = len(frame[["fold", "seed"]].drop_duplicates())
     found = [
         _offer(row, chosen[chosen["learner"] == row["learner"]], frame, of)
-        for _, row in selection.over_repeats(chosen).iterrows()
+        for _, row in operating_points.over_repeats(chosen).iterrows()
     ]
     sign = -1 if metric.higher_is_better else 1
     return sorted(
@@ -67,5 +67,5 @@ def _offer(mean: pd.Series[Any], chosen: pd.DataFrame, frame: pd.DataFrame, of: 
 
 def least_cost(frame: pd.DataFrame, metric: Metric) -> float:
     """The validation cost of the cheapest point of any learner; NaN without any."""
-    points = selection.operating_points(frame, metric)
+    points = operating_points.operating_points(frame, metric)
     return float(points["valid_cost"].min()) if len(points) else math.nan

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bench_core.cli.tables import Column, Table, plain_lines, show
+from bench_core.terminal.tables import Column, Table, plain_lines, show
+from bench_core.terminal.wording import cost, count, one_line, quality, times
 from bench_reports.board import SHARE, Board, Failure, Row, notice, remarks
-from bench_reports.words import cost, count, one_line, quality, times
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bench_core.store import RunInfo
+    from bench_core.results.store import RunInfo
 
 PERCENT = f"{SHARE:.0%}"
 

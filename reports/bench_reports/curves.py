@@ -8,9 +8,9 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
+from bench_core.terminal.wording import cost, one_line, quality
 from bench_reports.board import Board, CurvePoint, Row
 from bench_reports.console import in_unit
-from bench_reports.words import cost, one_line, quality
 
 COLOURS = 8
 SPREADS_SHOWN = 12

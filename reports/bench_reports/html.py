@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench_claims.section import summary, verdicts
+
+from bench_core.terminal.wording import cost, count, quality, settings, times
 from bench_reports.board import SHARE, Board, notice, remarks
-from bench_reports.claims import summary, verdicts
 from bench_reports.console import heading, legend, run_line
 from bench_reports.curves import figure
-from bench_reports.words import cost, count, quality, settings, times
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.store import RunInfo
+    from bench_core.results.store import RunInfo
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toys import Prefix, fits
+from helpers.toys import Prefix, fits
 
 import bench_core
 from bench_core import InputError, UsageError
 from bench_core.api import RunRequest, RunResult, audit, plan, run
-from bench_core.plan import cores_for
-from bench_core.store import Store
+from bench_core.planning.request import cores_for
+from bench_core.results.store import Store
 
 SMALL: dict[str, Any] = {
     "data": "toy-rank",
@@ -29,7 +29,7 @@ def test_options_may_be_lists_single_words_or_a_request(home: Path) -> None:
     request = RunRequest(
         data=("toy-rank",),
         learners=("toy-prefix",),
-        plugins=("toys",),
+        plugins=("helpers.toys",),
         settings=("toy-prefix.tradeoff=[0.1, 1.0]",),
     )
     assert one.run == two.run == plan(request=request).run
@@ -110,7 +110,7 @@ def test_the_audit_of_a_run_verifies_every_trial(home: Path) -> None:
     run(**SMALL)
     assert set(Store().frame()["audit"]) == {"sampled"}
     seen: list[Any] = []
-    result = audit(plugins=("toys",), executor="inline", on_event=seen.append)
+    result = audit(plugins=("helpers.toys",), executor="inline", on_event=seen.append)
     assert result.counts == {"ok": 2}
     assert result.exit_status == 0
     assert set(Store().frame()["audit"]) == {"verified"}
@@ -120,7 +120,7 @@ def test_the_audit_of_a_run_verifies_every_trial(home: Path) -> None:
 def test_a_store_that_was_moved_can_be_audited(home: Path) -> None:
     run(**SMALL)
     (home / "results").rename(home / "kept")
-    result = audit(store="kept/bench.db", plugins=("toys",), executor="inline")
+    result = audit(store="kept/bench.db", plugins=("helpers.toys",), executor="inline")
     assert (result.counts, result.failures) == ({"ok": 2}, ())
 
 
@@ -223,7 +223,7 @@ def test_without_costs_every_feature_costs_1_and_it_says_so(home: Path) -> None:
 def test_a_broken_plugin_is_a_warning_and_not_a_crash(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core import registry
+    from bench_core import plugins
 
     class Point:
         name, value, dist = "bad", "bad_module", None
@@ -231,8 +231,8 @@ def test_a_broken_plugin_is_a_warning_and_not_a_crash(
         def load(self) -> Any:
             raise ImportError("no such thing")
 
-    real = registry.entry_points(group="bench")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [*real, Point()])
+    real = plugins.entry_points(group="bench")
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [*real, Point()])
     seen: list[Any] = []
     plan(**SMALL, on_event=seen.append)
     assert any(e.warning and "plugin bad" in e.message for e in seen)

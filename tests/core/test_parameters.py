@@ -7,15 +7,15 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from bench_core import BudgetedLearner, Task, UsageError, param
+from bench_core.class_names import decode, encode
 from bench_core.parameters import (
     as_json,
     build,
     expand,
     parameters,
 )
-from bench_core.references import decode, encode
-from bench_core.registry import Registry
-from bench_core.settings import parse_setting, with_setting
+from bench_core.planning.overrides import parse_setting, with_setting
+from bench_core.plugins import Registry
 
 
 class Learner:

@@ -4,13 +4,14 @@ import math
 from dataclasses import replace
 from io import StringIO
 
-import example
 import pytest
 from bench_reports.assembly import boards
 from bench_reports.board import Failure
 from bench_reports.console import failure_lines, legend, show_boards, text_boards
-from bench_reports.words import cost, quality, settings, times
+from helpers import example
 from rich.console import Console
+
+from bench_core.terminal.wording import cost, quality, settings, times
 
 
 def text(verbose: bool = False) -> list[str]:

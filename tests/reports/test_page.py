@@ -6,13 +6,13 @@ import json
 import re
 from html.parser import HTMLParser
 
-import example
 import pandas as pd
 import plotly.graph_objects
 import pytest
 from bench_reports.assembly import boards
 from bench_reports.curves import figure
 from bench_reports.html import page, script_json
+from helpers import example
 
 
 @pytest.fixture(scope="module")

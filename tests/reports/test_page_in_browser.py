@@ -3,11 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import browser
-import example
 import pytest
 from bench_reports.assembly import boards
 from bench_reports.html import page
+from helpers import browser, example
 
 pytestmark = pytest.mark.skipif(
     browser.executable() is None, reason="no Chromium on the PATH to open the page with"

@@ -29,24 +29,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_plugins.cronus.learner import one_blas_thread, price_of_cost
-from bench_plugins.cstc import ASTC, CSTC
-from bench_plugins.cstc.greedy import greedy_tree
-from bench_plugins.cstc.inputs import inputs, problem_of
-from bench_plugins.cstc.tree import Shape
-from bench_plugins.datasets.letters import Letters
-from bench_plugins.datasets.thyroid import Thyroid
-from bench_plugins.datasets.yahoo_sim import YahooSim
-from bench_plugins.gbrt import GBRT
+from bench_datasets.letters import Letters
+from bench_datasets.thyroid import Thyroid
+from bench_datasets.yahoo.sim import YahooSim
+from bench_methods.cronus.learner import one_blas_thread, price_of_cost
+from bench_methods.cstc import ASTC, CSTC
+from bench_methods.cstc.greedy import greedy_tree
+from bench_methods.cstc.inputs import inputs, problem_of
+from bench_methods.cstc.tree import Shape
+from bench_methods.gbrt import GBRT
 
 from bench_core import Examples, Prices, Splits, Task
-from bench_core.formats.source import DataFolder
-from bench_core.shared import shared_arrays
+from bench_core._io.shared_arrays import shared_arrays
+from bench_core.datasets.search import DataFolder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
 
-from cstc_cases import synthetic, tradeoff
-from fakes import FakeContext
+from helpers.cstc_cases import synthetic, tradeoff
+from helpers.fakes import FakeContext
 
 pytestmark = pytest.mark.speed
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_plugins.cronus import Cronus, CronusInit
-from bench_plugins.cronus.dictionary import dictionary
-from bench_plugins.datasets.yahoo_sim import PATTERNS, features, generate
-from bench_plugins.gbrt import GBRT
+from bench_datasets.yahoo.sim import PATTERNS, features, generate
+from bench_methods.cronus import Cronus, CronusInit
+from bench_methods.gbrt import GBRT
+from bench_models.dictionary import dictionary
 from bench_trees import warm_up
 
 from bench_core import Examples, Prices, Task

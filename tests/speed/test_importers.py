@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_plugins.peers.serving import serve
+from bench_models.libraries.serving import serve
 from bench_trees.importers import read_model
 
 from bench_core import Features, price_list

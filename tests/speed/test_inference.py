@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_plugins.boosted import chain
+from bench_models.boosting import chain
 from bench_trees.importers import from_lightgbm
 
 from bench_core import Examples, Features, Queries, price_list
+from bench_core.execution.predict import predict_split
+from bench_core.execution.score import score_split
 from bench_core.metrics import parse_metric
-from bench_core.predicting import predict_split
-from bench_core.scoring import score_split
 
 pytestmark = pytest.mark.speed
 

@@ -25,7 +25,7 @@ import pytest
 from hepmass_like import ROWS
 from resident import watched
 
-from bench_core.store import Store
+from bench_core.results.store import Store
 
 GIB = 1 << 30
 LEARNERS = ("gbrt", "miser")

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_trees.histogram import accumulate
+from bench_trees.kernels.packed_codes import LANES, pack
 from bench_trees.threads import Workers
-from bench_trees.words import LANES, pack
 from numba import njit
 
 pytestmark = pytest.mark.speed

@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_plugins.datasets.yahoo_sim import PATTERNS, generate
+from bench_datasets.yahoo.sim import PATTERNS, generate
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from bench_core.data import Examples
-from bench_core.formats.files import FileData
-from bench_core.formats.prepared import open_prepared, prepare
-from bench_core.formats.svmlight import read_svmlight
+from bench_core.datasets.cache import open_prepared, prepare
+from bench_core.datasets.readers.svmlight import read_svmlight
+from bench_core.datasets.user_files import FileData
 
 pytestmark = pytest.mark.speed
 

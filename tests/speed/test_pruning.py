@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_plugins.budget_forest import BudgetPrune, BudgetRF, bench_warm_up
-from bench_plugins.budget_forest.forest import ForestModel
+from bench_methods.budget_forest import BudgetPrune, BudgetRF, bench_warm_up
+from bench_methods.budget_forest.forest import ForestModel
 
 from bench_core import Examples, Prices, Task
 from bench_core.metrics import default_metric

@@ -28,13 +28,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_plugins.boosted import chain
-from bench_plugins.datasets.yahoo_sim import PATTERNS, ROWS, features, generate
+from bench_datasets.yahoo.sim import PATTERNS, ROWS, features, generate
+from bench_models.boosting import chain
 from bench_trees import Bins, Ensemble, Penalty, Settings, boost, find_bins, warm_up
 from bench_trees.importers import from_lightgbm
 
 from bench_core import Features, price_list
-from bench_core.predicting import BLOCK_ROWS
+from bench_core.execution.predict import BLOCK_ROWS
 
 lightgbm = pytest.importorskip("lightgbm")
 

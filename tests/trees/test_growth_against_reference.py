@@ -15,8 +15,7 @@ from bench_trees.grower import Grower
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
-
-from . import reference
+from helpers import reference
 
 TREES = 3
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bench_trees.histogram import accumulate, add_counts, to_fixed_point
+from bench_trees.kernels.packed_codes import pack
 from bench_trees.threads import Workers
-from bench_trees.words import pack
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,11 +9,10 @@ import pytest
 from bench_trees.ensemble import Ensemble
 from bench_trees.importers import from_lightgbm
 from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
+from helpers.random_trees import path, random_ensemble, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-
-from trees.random_trees import path, random_ensemble, random_rows
 
 D = 6
 SHARED = Needs(  # features 0 and 1 share sensor 70, feature 2 needs three, feature 5 none

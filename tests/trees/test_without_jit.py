@@ -13,9 +13,9 @@ SMALL = (  # files whose tests are small enough without compilation
     "test_growth_against_reference.py",
     "test_histogram.py",
     "test_penalties.py",
-    "test_residuals.py",
+    "test_fixed_point_residuals.py",
     "test_boosting.py",
-    "test_words.py",
+    "kernels/test_packed_codes.py",
 )
 
 

@@ -1,0 +1,229 @@
+"""Cost files: what each feature costs, and which features share a measurement.
+
+Four forms, told apart by their content (``docs/cost-files.md`` has examples):
+
+- CSV with lines ``name,cost`` or ``index,cost`` (a first line with these words is a header);
+- JSON, a mapping of names to costs, a list with one cost per feature, or the full form::
+
+      {"costs": {"TSH": 22.78, "TT4": 14.51, "T4U": 11.41, "FTI": 0},
+       "shared": [["x", "y"]],
+       "discounted": [{"members": ["TSH", "TT4"], "later": [20.68, 12.41]}],
+       "derived": {"FTI": ["TT4", "T4U"]},
+       "split": 0.25, "tree": 0, "unit": "dollars"}
+
+  Key ``measured`` (how ``bench cost measure`` found the costs) is for people and not read;
+
+- lines ``name:cost``;
+- one cost per line, in the order of the features.
+
+Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines that begin with
+``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core._io.text import read_text
+from bench_core.arrays import FloatArray
+from bench_core.costs.cost_entries import (
+    CostFile,
+    Entry,
+    document_of,
+    entries_of,
+    entry_of,
+    repeated,
+)
+from bench_core.costs.model import DiscountGroup, Prices, price_list
+from bench_core.errors import InputError
+
+ASSUMED_COSTS = "no cost file: every feature costs 1"
+KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured")
+FEW_NAMES = 10
+
+
+def read_costs(
+    path: str | Path, feature_names: Sequence[str] = (), features: int | None = None
+) -> Prices:
+    """The prices in a cost file.
+
+    ``feature_names`` (d,) in column order; where they are empty, ``features`` says how many there
+    are. Raises InputError naming file, line and feature for entries that are negative, missing,
+    surplus, repeated, infinite or not numbers, and for groups that contradict the costs.
+    """
+    file = CostFile(Path(path), read_text(path))
+    names = tuple(feature_names) or tuple(str(j) for j in range(1, (features or 0) + 1))
+    if not names:
+        raise ValueError("read_costs needs the features' names or their number")
+    columns = _Columns(file.path, names)
+    document = document_of(file)
+    if isinstance(document, Mapping) and isinstance(document.get("costs"), Mapping | list):
+        return _full_form(file, document, columns)
+    return Prices.additive(columns.arrange(entries_of(file, document)))
+
+
+class _Columns:
+    """Finds the column that a name in the file means."""
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self.path = path
+        self.names = names
+        self.number = {name: j for j, name in enumerate(names)}
+        self.positions = {str(j + 1): j for j in range(len(names))}
+
+    def find(self, name: str, place: str) -> int:
+        bare = name[1:] if name[:1] == "f" and name[1:].isdigit() else name
+        for known, spelling in ((self.number, name), (self.number, bare), (self.positions, bare)):
+            if spelling in known:
+                return known[spelling]
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, self.names, n=1)
+        few = f"; known: {', '.join(self.names)}" if len(self.names) <= FEW_NAMES else ""
+        hint = f"did you mean {near[0]!r}?" if near else f"correct or remove the line{few}"
+        raise InputError(
+            f"{place}: feature {name!r} is none of the {len(self.names)} features; {hint}"
+        )
+
+    def _column(self, entry: Entry) -> int:
+        if not entry.positional:
+            return self.find(entry.name, entry.place)
+        if entry.name not in self.positions:
+            raise InputError(
+                f"{entry.place}: a cost number {entry.name} for {len(self.names)} features; "
+                "remove the surplus"
+            )
+        return self.positions[entry.name]
+
+    def arrange(
+        self, entries: Sequence[Entry], optional: frozenset[int] = frozenset()
+    ) -> FloatArray:
+        """Costs in column order; ``optional`` columns may have none (0 then)."""
+        cost = np.full(len(self.names), np.nan)
+        for entry in entries:
+            j = self._column(entry)
+            if not math.isnan(cost[j]):
+                raise InputError(repeated(entry))
+            cost[j] = entry.cost
+        cost[[j for j in optional if math.isnan(cost[j])]] = 0
+        missing = np.flatnonzero(np.isnan(cost))
+        if len(missing):
+            more = f" and {len(missing) - 1} more have" if len(missing) > 1 else " has"
+            raise InputError(
+                f"{self.path}: feature {self.names[missing[0]]!r}{more} no cost "
+                f"({len(entries)} costs for {len(self.names)} features); add a line for each"
+            )
+        return cost
+
+
+def _full_form(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> Prices:
+    for key in document:
+        if key not in KEYS:
+            raise InputError(f"{file.near(key)}: unknown key {key!r}; known: {', '.join(KEYS)}")
+    derived = _derived(file, document.get("derived", {}), columns)
+    entries = entries_of(file, document["costs"])
+    cost = columns.arrange(entries, optional=frozenset(derived))
+    shared = [_members(file, group, columns, "shared") for group in _list(file, document, "shared")]
+    discounted = [_discount(file, rule, columns) for rule in _list(file, document, "discounted")]
+    _refuse_contradictions(file, columns.names, cost, shared, discounted, derived)
+    unit = document.get("unit", "cost")
+    if not isinstance(unit, str):
+        raise InputError(f"{file.near('unit')}: unit is {unit!r}; give it as text")
+    try:
+        return price_list(
+            cost,
+            shared=shared,
+            discounted=discounted,
+            derived=derived,
+            split=entry_of("split", document.get("split", 0), file.near("split")).cost,
+            tree=entry_of("tree", document.get("tree", 0), file.near("tree")).cost,
+            unit=unit,
+        )
+    except ValueError as error:
+        raise InputError(f"{file.path}: {error}; correct the groups") from error
+
+
+def _list(file: CostFile, document: Mapping[str, Any], key: str) -> list[Any]:
+    value = document.get(key, [])
+    if not isinstance(value, list):
+        raise InputError(f"{file.near(key)}: {key} must be a list of groups; put it in [ ]")
+    return value
+
+
+def _members(file: CostFile, group: Any, columns: _Columns, key: str) -> tuple[int, ...]:
+    if not isinstance(group, list) or not group:
+        raise InputError(f"{file.near(key)}: {key} holds {group!r}; give a list of features")
+    return tuple(columns.find(str(name), file.near(str(name))) for name in group)
+
+
+def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
+    if not isinstance(rule, Mapping) or set(rule) != {"members", "later"}:
+        raise InputError(
+            f"{file.near('discounted')}: a discounted group has exactly the keys members and later"
+        )
+    members = _members(file, rule["members"], columns, "discounted")
+    later = rule["later"]
+    if not isinstance(later, list) or len(later) != len(members):
+        raise InputError(
+            f"{file.near('later')}: give one later price for each of the {len(members)} members"
+        )
+    prices = (
+        entry_of(columns.names[j], value, file.near("later")).cost
+        for j, value in zip(members, later, strict=True)
+    )
+    return DiscountGroup(members, tuple(prices))
+
+
+def _derived(file: CostFile, rules: Any, columns: _Columns) -> dict[int, tuple[int, ...]]:
+    if not isinstance(rules, Mapping):
+        raise InputError(f"{file.near('derived')}: derived maps a feature to its parents, in {{ }}")
+    return {
+        columns.find(name, file.near(name)): _members(file, parents, columns, "derived")
+        for name, parents in rules.items()
+    }
+
+
+def _refuse_contradictions(
+    file: CostFile,
+    names: Sequence[str],
+    cost: FloatArray,
+    shared: Sequence[Sequence[int]],
+    discounted: Sequence[DiscountGroup],
+    derived: Mapping[int, Sequence[int]],
+) -> None:
+    seen: set[int] = set()
+    for members in (*shared, *(g.members for g in discounted), tuple(derived)):
+        for j in members:
+            if j in seen:
+                raise InputError(
+                    f"{file.path}: feature {names[j]!r} stands in two groups; keep one of them"
+                )
+            seen.add(j)
+    for group in shared:
+        for j in group:
+            if cost[j] != cost[group[0]]:
+                raise InputError(
+                    f"{file.near(names[j])}: features {names[group[0]]!r} and {names[j]!r} share "
+                    f"one measurement but cost {cost[group[0]]:g} and {cost[j]:g}; make them equal"
+                )
+    for rule in discounted:
+        gaps = [float(cost[j] - later) for j, later in zip(rule.members, rule.later, strict=True)]
+        for j, gap in zip(rule.members, gaps, strict=True):
+            if gap < 0 or abs(gap - gaps[0]) > 1e-9:
+                raise InputError(
+                    f"{file.near(names[j])}: feature {names[j]!r} is {gap:g} cheaper later, "
+                    f"{names[rule.members[0]]!r} {gaps[0]:g}; in a discounted group full minus "
+                    "later price must be equal and not negative"
+                )
+    for j, parents in derived.items():
+        for parent in parents:
+            if parent in derived:
+                raise InputError(
+                    f"{file.near(names[j])}: feature {names[j]!r} is derived from "
+                    f"{names[parent]!r}, itself derived; name what that one is derived from"
+                )

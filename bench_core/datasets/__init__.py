@@ -1,0 +1,1 @@
+"""Reading, splitting, preparing and finding data sets."""

@@ -1,0 +1,293 @@
+"""The prepared-data cache: a data set's arrays as ``.npy`` files, opened as memory maps.
+
+An entry is a folder ``NAME-KEY``::
+
+    meta.json            written last: shapes, file sizes, prices, fingerprint
+    train.X.npy  train.y.npy  train.queries.npy  train.multiplicity.npy   (valid., test. alike)
+    train.frames.npy  train.widths.npy                                    where rows are pixels
+
+It is built under a temporary name and renamed, so that a folder of the final name is whole
+whatever was killed. One process at a time builds an entry, others wait for it. An entry whose
+files are missing or have the wrong length is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from bench_core._io.hashing import code_key, digest, module_digest
+from bench_core._io.locks import locked
+from bench_core.arrays import Array
+from bench_core.costs.model import prices_from_json, prices_to_json
+from bench_core.data import Examples, Frames, Queries, Task
+from bench_core.datasets.search import DataFolder
+from bench_core.errors import InputError
+from bench_core.protocols import Source
+from bench_core.splits import Splits
+
+FORMAT = 1
+READERS = "bench_core.datasets.readers"
+"""The package whose source decides what is read from files."""
+
+SPLITS = ("train", "valid", "test")
+Say = Callable[[str], None]
+
+
+class Preparable(Protocol):
+    """What can be prepared: a registered data set, or ``FileData``.
+
+    ``depends_on``, if there is one, names those of ``size``, ``fold`` and ``seed`` that change
+    the arrays; by default all do. ``stamp(source)``, if there is one, is text that enters the key
+    in place of the identity of ``files`` (what lies in a folder that an option names).
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name, part of the entry's folder name."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths that ``prepare`` may read; their identity enters the key."""
+
+    @property
+    def version(self) -> int:
+        """Rises when the arrays would change."""
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Read or generate the splits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A whole entry of the cache: its folder and what it holds, memory-mapped."""
+
+    path: Path
+    splits: Splits
+
+
+def cache_folder(folder: str | Path | None = None) -> Path:
+    """``folder`` if given, else ``BENCH_CACHE``, else the user's cache folder."""
+    chosen = folder or os.environ.get("BENCH_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("budget-bench", appauthor=False)
+
+
+def prepare(
+    dataset: Preparable,
+    size: str = "quick",
+    fold: int = 0,
+    seed: int = 0,
+    source: Source | None = None,
+    cache_dir: str | Path | None = None,
+    say: Say = lambda message: None,
+) -> Prepared:
+    """The prepared splits of a data set, from the cache or made now.
+
+    ``say`` is told in one line when work is done. Raises InputError for unusable files and for a
+    cache folder that cannot be written.
+    """
+    from bench_core.datasets.publishers.fetch import remedy  # with all that downloads need
+
+    source = source or DataFolder()
+    if isinstance(source, DataFolder):
+        source = DataFolder(source.folder, say, remedy(dataset))
+    home = cache_folder(cache_dir) / "prepared"
+    path = home / entry_name(dataset, size, fold, seed, source)
+    if (splits := _whole(path)) is not None:
+        return Prepared(path, splits)
+    with _writable(home), locked(home / f".{path.name}.lock"):
+        if (splits := _whole(path)) is not None:  # another process made it meanwhile
+            return Prepared(path, splits)
+        say(f"preparing {dataset.name}")
+        made = dataset.prepare(source, size, fold, seed)
+        # preparing may have fetched a file, which changes the entry's name
+        path = home / entry_name(dataset, size, fold, seed, source)
+        _write(path, made)
+    return Prepared(path, open_prepared(path))
+
+
+@contextmanager
+def _writable(home: Path) -> Iterator[None]:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{home}: cannot keep prepared data ({error}); name a writable folder in BENCH_CACHE"
+        ) from error
+
+
+def entry_name(dataset: Preparable, size: str, fold: int, seed: int, source: Source) -> str:
+    """The folder name of an entry: all that its arrays depend on."""
+    depends_on = getattr(dataset, "depends_on", ("size", "fold", "seed"))
+    asked = {"size": size, "fold": fold, "seed": seed}
+    instance: Any = dataset
+    own = fields(instance) if is_dataclass(instance) else ()
+    stamp = getattr(dataset, "stamp", None)
+    facts = {
+        "format": FORMAT,
+        "name": dataset.name,
+        "version": dataset.version,
+        "code": [code_key(type(dataset)), module_digest(READERS)],
+        "options": {f.name: repr(getattr(instance, f.name)) for f in own},
+        "asked": {k: v for k, v in asked.items() if k in depends_on},
+        "files": stamp(source) if stamp else list(_identities(dataset.files, source)),
+    }
+    key = digest(facts)
+    readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in dataset.name)[:60]
+    return f"{readable}-{key}"
+
+
+def _identities(names: tuple[str, ...], source: Source) -> Iterator[tuple[str, int, int]]:
+    for name in names:
+        if source.has(name):
+            path = source.find(name).resolve()
+            facts = path.stat()
+            yield str(path), facts.st_size, facts.st_mtime_ns
+
+
+def open_prepared(path: str | Path) -> Splits:
+    """The splits in an entry, as read-only memory maps.
+
+    Raises InputError where a file is missing or has the wrong length.
+    """
+    path = Path(path)
+    try:
+        return _open(path)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: not a whole set of prepared data ({error}); run again to rebuild it"
+        ) from error
+
+
+def _open(path: Path) -> Splits:
+    meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+    train, valid, test = (_open_examples(path, meta["arrays"], name) for name in SPLITS)
+    return Splits(
+        train,
+        valid,
+        test,
+        prices=prices_from_json(meta["prices"]),
+        task=Task(meta["task"]),
+        classes=meta["classes"],
+        feature_names=tuple(meta["feature_names"]),
+        stand_in=meta["stand_in"],
+        notes=tuple(meta["notes"]),
+        fingerprint=meta["fingerprint"],
+    )
+
+
+def _whole(path: Path) -> Splits | None:
+    if not path.is_dir():
+        return None
+    try:
+        return open_prepared(path)
+    except InputError:
+        return None
+
+
+def _open_examples(path: Path, arrays: dict[str, Any], split: str) -> Examples:
+    def array(name: str) -> Array | None:
+        facts = arrays.get(f"{split}.{name}")
+        if facts is None:
+            return None
+        file = path / f"{split}.{name}.npy"
+        if file.stat().st_size != facts["bytes"]:
+            raise ValueError(f"{file.name} has the wrong length")
+        mapped = np.load(file, mmap_mode="r", allow_pickle=False)
+        if list(mapped.shape) != facts["shape"]:
+            raise ValueError(f"{file.name} has the wrong shape")
+        return np.asarray(mapped)
+
+    X, y, boundaries = array("X"), array("y"), array("queries")
+    if X is None or y is None:
+        raise ValueError(f"no rows of split {split}")
+    queries = None if boundaries is None else Queries(boundaries)
+    pixels = array("frames")
+    frames = None if pixels is None else Frames(pixels, array("widths"))
+    return Examples(X, y, queries, array("multiplicity"), frames)
+
+
+def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
+    for name in SPLITS:
+        examples: Examples = getattr(splits, name)
+        yield f"{name}.X", np.ascontiguousarray(examples.X, dtype=np.float32)
+        yield f"{name}.y", np.ascontiguousarray(examples.y, dtype=np.float64)
+        if examples.queries is not None:
+            yield f"{name}.queries", np.ascontiguousarray(examples.queries.boundaries, np.int64)
+        if examples.multiplicity is not None:
+            yield f"{name}.multiplicity", np.ascontiguousarray(examples.multiplicity, np.int64)
+        if examples.frames is not None:
+            yield f"{name}.frames", np.ascontiguousarray(examples.frames.boundaries, np.int64)
+            if examples.frames.widths is not None:
+                yield f"{name}.widths", np.ascontiguousarray(examples.frames.widths, np.int64)
+
+
+def fingerprint(splits: Splits) -> str:
+    """sha256 over the names, types, shapes and bytes of all arrays; prices do not enter."""
+    h = hashlib.sha256()
+    for name, array in _arrays(splits):
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        h.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
+        h.update(little.reshape(-1).view(np.uint8).data if little.size else b"")
+    return h.hexdigest()
+
+
+def _write(path: Path, splits: Splits) -> None:
+    for left_over in path.parent.glob(f".building-{path.name}-*"):  # by a process that was killed
+        shutil.rmtree(left_over, ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
+    try:
+        arrays = {}
+        for name, array in _arrays(splits):
+            file = temporary / f"{name}.npy"
+            with file.open("wb") as out:
+                np.lib.format.write_array(out, array, allow_pickle=False)
+                out.flush()
+                os.fsync(out.fileno())
+            arrays[name] = {"shape": list(array.shape), "bytes": file.stat().st_size}
+        meta = {
+            "arrays": arrays,
+            "prices": prices_to_json(splits.prices),
+            "task": str(splits.task),
+            "classes": splits.classes,
+            "feature_names": list(splits.feature_names),
+            "stand_in": splits.stand_in,
+            "notes": list(splits.notes),
+            "fingerprint": fingerprint(splits),
+        }
+        with (temporary / "meta.json").open("w", encoding="utf-8") as out:
+            json.dump(meta, out, indent=1)
+            out.flush()
+            os.fsync(out.fileno())
+        _put_in_place(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _put_in_place(temporary: Path, path: Path) -> None:
+    if path.exists() and _whole(path) is None:  # damaged: readers keep what they have mapped
+        aside = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
+        path.rename(aside / "damaged")
+        shutil.rmtree(aside, ignore_errors=True)
+    try:
+        temporary.rename(path)
+    except OSError:
+        if _whole(path) is None:
+            raise
+        shutil.rmtree(temporary, ignore_errors=True)  # another process was first

@@ -1,0 +1,185 @@
+"""One file of a user's own data, whatever its format, and how its rows are grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.arrays import Float32Array, IntArray
+from bench_core.data import Queries
+from bench_core.datasets.splitting import hashed
+from bench_core.errors import InputError
+
+if TYPE_CHECKING:
+    from bench_core.datasets.readers.tables import Table
+
+LABELS = ("label", "target", "y", "class", "relevance", "grade")
+QUERIES = ("query", "qid", "query_id")
+SPLIT = "split"
+TABLES = (".csv", ".tsv", ".parquet", ".pq")
+FORMATS = ("svmlight", "csv", "parquet")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Rows of one file.
+
+    ``labels`` (n,) are float64 or text. ``unit`` uint64 is one hash per query, or per row where
+    there are no queries: what a random split goes by. ``split`` (n,) text or None. ``place`` turns
+    a row number into "FILE, line N".
+    """
+
+    path: Path
+    X: Float32Array
+    labels: NDArray[Any]
+    queries: Queries | None
+    unit: NDArray[np.uint64]
+    names: tuple[str, ...]
+    split: NDArray[Any] | None
+    place: Callable[[int], str]
+    numbered: bool = False  # columns are known by number, and those beyond the last are 0
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def choose(self, units: NDArray[np.bool_]) -> Part:
+        """The rows of some queries (or some rows), in order."""
+        if self.queries is None:
+            rows, queries = units, None
+        else:
+            rows = np.repeat(units, self.queries.sizes)
+            sizes = self.queries.sizes[units]
+            queries = Queries.from_sizes(sizes) if len(sizes) else None
+        numbers = np.flatnonzero(rows)
+        return replace(
+            self,
+            X=self.X[rows],
+            labels=self.labels[rows],
+            queries=queries,
+            unit=self.unit[units],
+            split=None if self.split is None else self.split[rows],
+            place=lambda row: self.place(int(numbers[row])),
+        )
+
+
+def read_part(
+    path: Path,
+    *,
+    label: str = "",
+    query: str = "",
+    split: str = "",
+    index_base: int = 1,
+    format: str = "",
+) -> Part:
+    """Read a file in that format, else by its suffix or, where that says nothing, its first line.
+
+    Raises InputError for content that cannot be used, and for column names that are not there.
+    """
+    if format in ("csv", "parquet") or (not format and _is_table(path)):
+        return _table_part(path, label, query, split, format)
+    for option, column in (("--label", label), ("--query", query), ("--split", split)):
+        if column:
+            raise InputError(
+                f"{path}: {option} {column} names a column, an SVMlight file has none; leave it out"
+            )
+    from bench_core.datasets.readers.svmlight import read_svmlight
+
+    rows = read_svmlight(path, index_base=index_base)
+    count = len(rows) if rows.queries is None else len(rows.queries)
+    ids = np.arange(count) if rows.qids is None else rows.qids
+    names = tuple(str(j + index_base) for j in range(rows.X.shape[1]))
+    return Part(path, rows.X, rows.y, rows.queries, hashed(ids), names, None, rows.place, True)
+
+
+def _is_table(path: Path) -> bool:
+    from bench_core._io.text import read_beginning
+
+    suffixes = [s.lower() for s in path.suffixes if s != ".gz"]
+    if suffixes and suffixes[-1] in TABLES:
+        return True
+    if suffixes and suffixes[-1] in (".svm", ".svmlight", ".libsvm", ".letor"):
+        return False
+    beginning = read_beginning(path, 1 << 20)
+    first = next((t for t in beginning.splitlines() if t.strip()), b"")
+    if first.lstrip().startswith(b"#"):
+        return False
+    cells = first.partition(b"#")[0].split()
+    if len(cells) > 1 and b":" in cells[1] and b"," not in cells[0]:
+        return False
+    if any(mark in first for mark in (b",", b";", b"\t")):
+        return True
+    if len(cells) <= 1:  # an empty file, a label without cells: the reader says what it is
+        return False
+    raise InputError(
+        f"{path}, line 1: neither index:value cells nor a CSV header; "
+        "give SVMlight, CSV with a header, or Parquet"
+    )
+
+
+def _table_part(path: Path, label: str, query: str, split: str, format: str) -> Part:
+    from bench_core.datasets.readers.tables import read_table
+
+    table = read_table(path, format)
+    for option, column in (("--label", label), ("--query", query), ("--split", split)):
+        if column and column not in table.names:
+            from bench_core.errors import unknown
+
+            what = unknown("column", column, table.names)
+            raise InputError(f"{path}, line 1: {option}: {what}")
+    notes: list[str] = []
+    query = query or _named(table, QUERIES)
+    split = split or _named(table, (SPLIT,))
+    if not label:
+        label = _named(table, LABELS) or [n for n in table.names if n not in (query, split)][-1]
+        notes.append(f"label: column {label!r} of {path.name}")
+    names = tuple(n for n in table.names if n not in (label, query, split))
+    if not names:
+        raise InputError(f"{path}, line 1: no feature columns beside the label; add some")
+    queries, unit = _groups(table, query) if query else (None, hashed(np.arange(len(table))))
+    return Part(
+        path,
+        table.matrix(names),
+        _labels(table, label),
+        queries,
+        unit,
+        names,
+        table.texts(split) if split else None,
+        table.place,
+        notes=tuple(notes),
+    )
+
+
+def _named(table: Table, names: tuple[str, ...]) -> str:
+    return next((n for wanted in names for n in table.names if n.lower() == wanted), "")
+
+
+def _labels(table: Table, label: str) -> NDArray[Any]:
+    if table.is_text(label):
+        return table.texts(label)
+    return np.asarray(table.numbers(label, missing=False))
+
+
+def _groups(table: Table, query: str) -> tuple[Queries, NDArray[np.uint64]]:
+    ids = table.texts(query)
+    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+    seen: dict[str, int] = {}
+    for start in starts.tolist():
+        if ids[start] in seen:
+            raise InputError(
+                f"{table.place(start)}: query {str(ids[start])!r} is split: it came before, "
+                "with other queries between; put its lines together"
+            )
+        seen[ids[start]] = start
+    digests = [
+        int.from_bytes(blake2b(str(name).encode(), digest_size=8).digest(), "little")
+        for name in seen
+    ]
+    boundaries: IntArray = np.append(starts, len(ids)).astype(np.int64)
+    return Queries(boundaries), np.array(digests, dtype=np.uint64)

@@ -1,0 +1,1 @@
+"""Fetching, unpacking and verifying the files of publishers."""

@@ -1,0 +1,192 @@
+"""Fetching a publisher's files: resumed when cut, checked, there as a whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from bench_core._io.locks import locked
+from bench_core.errors import InputError
+
+SECONDS = 30.0
+CHUNK = 1 << 18
+TRIES = 4  # in a row without a byte more
+PAUSE = 0.5  # seconds, longer after each of them
+Progress = Callable[[int, int], None]
+"""Told bytes done and in all (0: not known), often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """One file that a publisher offers at ``url``, kept as ``file``.
+
+    ``sha256`` and ``bytes`` are checked where they are known. ``members`` names what an archive
+    (zip, tar, tar.gz) holds: path in it -> path under the data set's folder.
+    """
+
+    url: str
+    file: str
+    sha256: str = ""
+    bytes: int = 0
+    members: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lands(self) -> tuple[str, ...]:
+        """The files a user finds in the end."""
+        return tuple(self.members.values()) or (self.file,)
+
+
+def fetch(
+    download: Download,
+    folder: Path,
+    progress: Progress = lambda done, total: None,
+    remedy: str = "",
+) -> Path:
+    """The file in ``folder``, fetched unless it is there.
+
+    It grows under a temporary name; a cut transfer goes on where it stopped, in this call or the
+    next. Raises InputError where there is no network, where the answer is not the expected file,
+    and where the folder cannot be written; it ends with ``remedy``, what to do by hand.
+    """
+    to = folder / download.file
+    remedy = remedy or f"get {download.url} by hand and put it at {to}"
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with locked(to.with_name(f".{to.name}.lock")):
+            if not to.is_file():
+                _fetch(download, to, progress)
+    except _RefusedError as error:
+        raise InputError(
+            f"{download.file}: not fetched: {error}; try again, or {remedy}"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{to}: cannot be written ({error.strerror or error})") from error
+    return to
+
+
+class _RefusedError(Exception):
+    """Why there is no file."""
+
+
+class _CutError(Exception):
+    """The transfer ended early; more may come when it is tried again."""
+
+
+def _fetch(download: Download, to: Path, progress: Progress) -> None:
+    part = to.with_name(f".{to.name}.part")
+    _transfer(download, part, progress)
+    try:
+        check_file(part, download.sha256, download.bytes)
+    except ValueError as error:
+        part.unlink()
+        raise _RefusedError(f"{download.url} is not the expected file ({error})") from error
+    part.replace(to)
+    _validator(part).unlink(missing_ok=True)
+
+
+def check_file(path: Path, sha256: str = "", size: int = 0) -> None:
+    """Raise ValueError unless the file has this size and sha256, each where it is known."""
+    found = path.stat().st_size
+    if size and found != size:
+        raise ValueError(f"{found} bytes instead of {size}")
+    if sha256:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != sha256:
+            raise ValueError(f"sha256 {digest}")
+
+
+def _transfer(download: Download, part: Path, progress: Progress) -> None:
+    if not download.url.startswith(("http://", "https://")):
+        raise _RefusedError(f"{download.url} is no address of the web")
+    idle = 0
+    while True:
+        before = _have(part)
+        try:
+            _continue(download, part, progress)
+        except _CutError as cut:
+            idle = 0 if _have(part) > before else idle + 1
+            if idle == TRIES:
+                raise _RefusedError(str(cut)) from cut
+            time.sleep(idle * PAUSE)
+        else:
+            return
+
+
+def _continue(download: Download, part: Path, progress: Progress) -> None:
+    """Fetch what is missing. Raises _CutError where the rest may come later."""
+    have, headers = _have(part), {"User-Agent": "budget-bench", "Accept-Encoding": "identity"}
+    if have:
+        mark = json.loads(_validator(part).read_text())
+        headers |= {"Range": f"bytes={have}-", "If-Range": mark}
+    try:
+        with urlopen(Request(download.url, headers=headers), timeout=SECONDS) as answer:
+            start = have if answer.status == http.HTTPStatus.PARTIAL_CONTENT else 0
+            _write(download, answer, part, start, progress)
+    except HTTPError as error:
+        error.close()
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+            part.unlink()
+            raise _CutError("the file changed meanwhile") from error
+        kind = _CutError if error.code >= http.HTTPStatus.INTERNAL_SERVER_ERROR else _RefusedError
+        raise kind(f"the publisher answers {error.code} {error.reason}") from error
+    except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        raise _CutError(str(error) or type(error).__name__) from error
+    except OSError as error:  # URLError too: no network, no such host
+        reason = getattr(error, "reason", None)
+        if reason is None and error.errno is not None:
+            raise  # the disk's
+        reason = getattr(reason, "strerror", None) or reason or error
+        raise _RefusedError(f"{download.url}: {reason}") from error
+
+
+def _write(download: Download, answer: Any, part: Path, start: int, progress: Progress) -> None:
+    length = int(answer.headers.get("Content-Length") or 0)
+    total = start + length if length else download.bytes
+    _refuse_size(download, part, start, total)
+    mark = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+    _validator(part).write_text(json.dumps("" if mark.startswith("W/") else mark))
+    done = start
+    with part.open("ab" if start else "wb") as out:
+        progress(done, total)
+        while block := answer.read(CHUNK):
+            done += len(block)
+            if download.bytes and done > download.bytes:
+                raise _RefusedError(f"the answer is longer than {download.bytes} bytes")
+            out.write(block)
+            progress(done, total)
+        out.flush()
+        os.fsync(out.fileno())
+    if length and done < start + length:
+        raise _CutError(f"the connection ended after {done} of {total} bytes")
+
+
+def _refuse_size(download: Download, part: Path, start: int, total: int) -> None:
+    if download.bytes and total != download.bytes:
+        raise _RefusedError(f"the publisher offers {total} bytes instead of {download.bytes}")
+    free = shutil.disk_usage(part.parent).free
+    if total - start > free:
+        raise _RefusedError(f"it needs {total - start} bytes of disk and {free} are free")
+
+
+def _validator(part: Path) -> Path:
+    return part.with_name(f"{part.name}.mark")
+
+
+def _have(part: Path) -> int:
+    """Bytes that a further request may go on from: none without a mark of what they are of."""
+    try:
+        known = bool(json.loads(_validator(part).read_text()))
+    except (OSError, ValueError):
+        known = False
+    return part.stat().st_size if known and part.is_file() else 0

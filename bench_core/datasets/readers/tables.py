@@ -1,0 +1,259 @@
+"""Tables: CSV with a header line, Parquet, and the bare number files of older publishers.
+
+Missing cells (empty, ``NA``, ``nan``, ``?``) are NaN. Columns of text are refused where numbers are
+wanted. Line numbers count lines as an editor does, provided no quoted cell holds a line break.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core._io.text import not_utf8, read_bytes
+from bench_core.arrays import Float32Array
+from bench_core.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MISSING = ("?",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A file's columns by name; ``raw`` is its text, empty for Parquet."""
+
+    path: Path
+    frame: pd.DataFrame
+    raw: bytes = b""
+    header: int = 1
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns in file order."""
+        return tuple(str(name) for name in self.frame.columns)
+
+    def place(self, row: int) -> str:
+        """The file and line of a row (from 0)."""
+        if not self.raw:
+            return f"{self.path}, row {row + 1}"
+        left = row + self.header
+        for number, line in enumerate(self.raw.split(b"\n"), start=1):
+            if line.strip():
+                if left == 0:
+                    return f"{self.path}, line {number}"
+                left -= 1
+        return str(self.path)
+
+    def numbers(self, name: str, dtype: Any = np.float64, missing: bool = True) -> Any:
+        """One column (n,) as numbers.
+
+        Raises InputError for text, for infinite values and, unless ``missing``, for empty cells.
+        """
+        import pandas as pd
+
+        column = self.frame[name]
+        if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
+            self._refuse_text(name, column)
+        with np.errstate(over="ignore"):
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan).astype(dtype)
+        for wrong, what in ((np.isinf(values), "is infinite"), (np.isnan(values), "is missing")):
+            if bool(wrong.any()) and (what == "is infinite" or not missing):
+                row = int(np.argmax(wrong))
+                raise InputError(
+                    f"{self.place(row)}, column {name!r}: the value {what}; correct it"
+                )
+        return values
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds text; false where most of its cells are numbers."""
+        import pandas as pd
+
+        column = self.frame[name]
+        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+            return False
+        values = pd.to_numeric(column.astype("str"), errors="coerce")
+        return bool(values.notna().sum() * 2 < len(column))
+
+    def texts(self, name: str) -> NDArray[Any]:
+        """One column (n,) as text. Raises InputError for empty cells."""
+        column = self.frame[name]
+        missing = column.isna().to_numpy(bool)
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise InputError(f"{self.place(row)}, column {name!r}: the cell is empty; fill it in")
+        return np.asarray(column.astype("str").to_numpy(dtype=object).astype(np.str_))
+
+    def _refuse_text(self, name: str, column: pd.Series[Any]) -> None:
+        import pandas as pd
+
+        values = pd.to_numeric(column.astype("str"), errors="coerce").to_numpy(np.float64)
+        wrong = np.isnan(values) & ~column.isna().to_numpy()
+        row = int(np.argmax(wrong))
+        kind = "holds text" if wrong.sum() * 2 > len(column) else "has a cell that is no number"
+        cell = str(column.iloc[row])
+        remedy = "correct it, encode the column as numbers, or remove it"
+        if "," in cell and _is_number(cell.replace(",", ".", 1)):
+            remedy = "write decimal points instead of commas"
+        raise InputError(f"{self.place(row)}, column {name!r} {kind} ({cell!r}): {remedy}")
+
+    def matrix(self, names: Sequence[str]) -> Float32Array:
+        """Several columns as float32 (n, d)."""
+        out = np.empty((len(self), len(names)), dtype=np.float32)
+        for j, name in enumerate(names):
+            out[:, j] = self.numbers(name, np.float32)
+        return out
+
+
+def read_table(path: str | Path, format: str = "") -> Table:
+    """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
+
+    The suffix says which, unless ``format`` ("csv", "parquet") does.
+    """
+    path = Path(path)
+    if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
+        return _read_parquet(path)
+    raw = read_bytes(path)
+    first = next(line for line in raw.split(b"\n") if line.strip()).decode("utf-8-sig", "replace")
+    separator = max(",;\t", key=first.count)
+    names = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
+    _refuse_header(path, names)
+    frame = _parse(path, raw, sep=separator, header=0)
+    if not len(frame):
+        raise InputError(f"{path}: no rows below the header; get the file again or name another")
+    frame.columns = names
+    table = Table(path, frame, raw)
+    _refuse_short_rows(table, separator, len(names))
+    return table
+
+
+def read_matrix(
+    path: str | Path,
+    columns: int,
+    *,
+    separator: str = ",",
+    text: Sequence[int] = (),
+    missing: bool = False,
+) -> Table:
+    """A file of ``columns`` cells a line without a header; columns are named "1", "2", ...
+
+    ``separator`` "" means white space. The columns in ``text`` (from 0) may hold text,
+    and with ``missing`` cells may be missing.
+    """
+    path = Path(path)
+    raw = read_bytes(path)
+    frame = _parse(path, raw, sep=separator or r"\s+", header=None)
+    if frame.shape[1] != columns:
+        raise InputError(
+            f"{path}: {frame.shape[1]} cells a line where the publisher's file has {columns}; "
+            "get the file again"
+        )
+    frame.columns = [str(j + 1) for j in range(columns)]
+    table = Table(path, frame, raw, header=0)
+    for j in range(columns):
+        if j not in text and not missing and bool(frame.iloc[:, j].isna().any()):
+            table.numbers(str(j + 1), missing=False)
+    return table
+
+
+def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_csv(
+            BytesIO(raw),
+            encoding="utf-8-sig",
+            na_values=list(MISSING),
+            **_exact_numbers(),
+            low_memory=False,
+            index_col=False,
+            **options,
+        )
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, raw, error) from error
+    except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
+        raise InputError(f"{path}: not a table ({reason}); correct the file") from error
+
+
+def _not_utf8(path: Path, raw: bytes, error: UnicodeDecodeError) -> InputError:
+    """The error with its line; the table reader counts from somewhere inside the file."""
+    try:
+        raw.decode("utf-8-sig")
+    except UnicodeDecodeError as whole:
+        error = whole
+    return not_utf8(path, raw, error)
+
+
+def _exact_numbers() -> dict[str, str]:
+    """Older pandas rounds to the nearest number only on request, newer ones refuse the request."""
+    import pandas as pd
+
+    major, minor = (int(part) for part in pd.__version__.split(".")[:2])
+    return {"float_precision": "round_trip"} if (major, minor) < (3, 1) else {}
+
+
+def _read_parquet(path: Path) -> Table:
+    import pandas as pd
+
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; check the name")
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError as error:
+        raise InputError(
+            f"{path}: reading Parquet needs pyarrow; pip install 'budget-bench[parquet]'"
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error
+    if not len(frame):
+        raise InputError(f"{path}: the file is empty; get it again or name another")
+    frame.columns = [str(name) for name in frame.columns]
+    _refuse_header(path, list(frame.columns))
+    return Table(path, frame)
+
+
+def _refuse_header(path: Path, names: list[str]) -> None:
+    if all(_is_number(name) for name in names):
+        raise InputError(f"{path}, line 1: no header; begin the file with a line of column names")
+    for position, name in enumerate(names, start=1):
+        if not name:
+            raise InputError(f"{path}, line 1: column {position} has no name; give it one")
+        if name in names[: position - 1]:
+            raise InputError(f"{path}, line 1: two columns are called {name!r}; rename one")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_short_rows(table: Table, separator: str, columns: int) -> None:
+    if b'"' in table.raw or columns == 1:
+        return  # counting separators needs a full parse then; the reader filled with missing
+    raw = np.frombuffer(table.raw, dtype=np.uint8)
+    ends = np.flatnonzero(raw == ord("\n"))
+    ends = ends if len(ends) and ends[-1] == len(raw) - 1 else np.append(ends, len(raw))
+    cells = np.flatnonzero(raw == ord(separator))
+    per_line = np.diff(np.searchsorted(cells, ends), prepend=0) + 1
+    for line in np.flatnonzero(per_line < columns):
+        start = ends[line - 1] + 1 if line else 0
+        if table.raw[start : ends[line]].strip():
+            raise InputError(
+                f"{table.path}, line {line + 1}: {per_line[line]} cells where the header has "
+                f"{columns}; complete the line"
+            )

@@ -1,0 +1,41 @@
+"""Random splits that are the same on every machine and with every numpy: order by a hash."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.arrays import IntArray
+
+U64 = NDArray[np.uint64]
+
+
+def hashed(counters: U64 | IntArray, seed: int = 0) -> U64:
+    """64 well mixed bits per counter (the finaliser of splitmix64), shape as given."""
+    start = np.uint64(0x632BE59BD9B4E019 * (seed + 1) % 2**64)
+    z = (counters.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + start
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def shuffled(rows: int, seed: int) -> IntArray:
+    """The numbers 0..rows-1 in an order decided by ``seed``."""
+    order = np.argsort(hashed(np.arange(rows), seed), kind="stable")
+    return order.astype(np.int64)
+
+
+def cut(rows: int, shares: tuple[float, ...], seed: int) -> list[IntArray]:
+    """Row numbers (rising) of consecutive shares of a shuffled order; the last takes the rest."""
+    ends = [round(rows * share) for share in np.cumsum(shares[:-1])]
+    return [np.sort(part) for part in np.split(shuffled(rows, seed), ends)]
+
+
+def cut_by_class(y: NDArray[np.float64], shares: tuple[float, ...], seed: int) -> list[IntArray]:
+    """As ``cut``, each class of the labels (n,) by itself."""
+    parts: list[list[IntArray]] = [[] for _ in shares]
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        for part, chosen in zip(parts, cut(len(rows), shares, seed), strict=True):
+            part.append(rows[chosen])
+    return [np.sort(np.concatenate(part)) for part in parts]

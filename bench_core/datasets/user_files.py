@@ -1,0 +1,327 @@
+"""A user's own files as a data set: ``--data train.svm --test test.svm``.
+
+Formats: SVMlight (with ``qid`` or a side-car of group sizes), CSV with a header, Parquet.
+
+Splits. With ``--split COLUMN`` that column says ``train``, ``valid`` or ``test``. Otherwise a file
+that is not given is cut off the first one by a hash of the query (of the row number where there
+are no queries), which depends on nothing else: with neither file 60% train, 20% valid, 20% test
+(or ``shares``); with one of them given a quarter of the first file makes the other. With ``folds``
+k folds, the hash turns by 1/k from fold to fold, so that no two test splits overlap.
+
+Task, where it is not given: queries make it ranking; two different labels binary; text, or at
+most 20 different whole numbers, multi-class; else regression. Labels of classes are numbered in
+sorted order. Every feature costs 1 until a cost file says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.arrays import FloatArray
+from bench_core.costs.cost_file import ASSUMED_COSTS
+from bench_core.costs.model import Prices
+from bench_core.data import Examples, Task
+from bench_core.datasets.file_parts import Part, read_part
+from bench_core.datasets.priced import with_costs
+from bench_core.datasets.readers.svmlight import find_side_car
+from bench_core.errors import InputError
+from bench_core.protocols import Source
+from bench_core.splits import Splits
+
+MOST_CLASSES = 20
+LARGEST_GRADE = 1000.0
+"""The gain 2^grade of a larger one is no float64."""
+SPELLINGS = {
+    "train": "train", "training": "train", "valid": "valid", "validation": "valid",
+    "vali": "valid", "val": "valid", "dev": "valid", "test": "test",
+}  # fmt: skip
+NAMES = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class FileData:
+    """Files of the user; the fields are the options of ``bench run``."""
+
+    train: str
+    valid: str = ""
+    test: str = ""
+    label: str = ""
+    query: str = ""
+    split: str = ""
+    task: str = ""
+    index_base: int = 1
+    format: str = ""
+    costs: str = ""
+    shares: tuple[float, ...] = ()
+    folds: int = 1
+
+    stand_in_for = ""
+    version = 1
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """What changes the arrays."""
+        return ("fold",) if self.folds > 1 else ()
+
+    @property
+    def name(self) -> str:
+        """The name of the first file."""
+        return Path(self.train).name
+
+    @property
+    def title(self) -> str:
+        """What a report calls it."""
+        return ", ".join(Path(p).name for p in (self.train, self.valid, self.test) if p)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Absolute paths of the files, their side-cars and the costs."""
+        given = [Path(p).absolute() for p in (self.train, self.valid, self.test) if p]
+        beside = [side for p in given if (side := find_side_car(p)) is not None]
+        costs = [Path(self.costs).absolute()] if self.costs else []
+        return tuple(str(p) for p in (*given, *beside, *costs))
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Read the files; ``source``, ``size`` and ``seed`` mean nothing here.
+
+        Raises InputError for files that cannot be used, with file, line and remedy.
+        """
+        parts = {name: self._read(name) for name in NAMES if getattr(self, name)}
+        first = parts["train"]
+        notes = list(first.notes)
+        parts = _same_columns(parts)
+        if first.split is not None and not self.shares:
+            parts = _by_column(parts, self.split or "split")
+        else:
+            parts = _by_hash(parts, notes, self.shares, fold / self.folds)
+        task = _task(self.task, first, parts, notes)
+        y, classes = _numbered(task, parts, notes)
+        _refuse_constant(parts["train"])
+        train, valid, test = (
+            Examples(parts[n].X, y[n], parts[n].queries if task is Task.RANKING else None)
+            for n in NAMES
+        )
+        splits = Splits(
+            train,
+            valid,
+            test,
+            prices=Prices.additive(np.ones(len(parts["train"].names))),
+            task=task,
+            classes=classes,
+            feature_names=parts["train"].names,
+            notes=(*notes, ASSUMED_COSTS),
+        )
+        return with_costs(splits, self.costs) if self.costs else splits
+
+    def _read(self, name: str) -> Part:
+        path = Path(getattr(self, name))
+        return read_part(
+            path,
+            label=self.label,
+            query=self.query,
+            split=self.split,
+            index_base=self.index_base,
+            format=self.format,
+        )
+
+
+def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
+    """All parts with the same columns: SVMlight padded with zeros, tables in the first's order."""
+    widest = max((p.names for p in parts.values()), key=len)
+    first = parts["train"]
+    made = {}
+    for name, part in parts.items():
+        if part.numbered and first.numbered:
+            wide = np.zeros((len(part), len(widest)), dtype=np.float32)
+            wide[:, : len(part.names)] = part.X
+            X = part.X if len(part.names) == len(widest) else wide
+            made[name] = replace(part, X=X, names=widest)
+            continue
+        for here, there, one, other in (
+            (part, first, set(first.names), set(part.names)),
+            (first, part, set(part.names), set(first.names)),
+        ):
+            if missing := sorted(one - other):
+                raise InputError(
+                    f"{here.path}, line 1: no column {missing[0]!r}, which {there.path} has; "
+                    "give all files the same columns"
+                )
+        order = [part.names.index(n) for n in first.names]
+        made[name] = replace(part, X=part.X[:, order], names=first.names)
+    return made
+
+
+def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
+    first = parts["train"]
+    if len(parts) > 1:
+        raise InputError(
+            f"{first.path}: column {column!r} splits it, but --valid or --test is given too; "
+            "use one of the two"
+        )
+    names = first.split if first.split is not None else np.empty(0)
+    known = np.array([SPELLINGS.get(str(n).strip().lower(), "") for n in names])
+    if not known.all():
+        row = int(np.argmin(known.astype(bool)))
+        raise InputError(
+            f"{first.place(row)}, column {column!r}: {str(names[row])!r} is no split; "
+            "write train, valid or test"
+        )
+    if first.queries is None:
+        of_unit = known
+    else:
+        of_unit = known[first.queries.boundaries[:-1]]
+        apart = np.flatnonzero(known != np.repeat(of_unit, first.queries.sizes))
+        if len(apart):
+            raise InputError(
+                f"{first.place(int(apart[0]))}, column {column!r}: the query began in another "
+                "split; keep queries whole"
+            )
+    made = {n: first.choose(of_unit == n) for n in NAMES}
+    for n, part in made.items():
+        if not len(part):
+            raise InputError(
+                f"{first.path}, column {column!r}: no row of split {n}; name all three splits"
+            )
+    return made
+
+
+def _by_hash(
+    parts: dict[str, Part], notes: list[str], shares: tuple[float, ...], turn: float
+) -> dict[str, Part]:
+    missing = [n for n in NAMES if n not in parts]
+    if not missing:
+        return parts
+    first = parts["train"]
+    shares = shares or ((0.6, 0.2, 0.2) if len(missing) == 2 else (0.75, 0.25))
+    angle = (first.unit.astype(np.float64) / 2.0**64 + turn) % 1.0
+    place = np.searchsorted(np.cumsum(shares)[:-1], angle, side="right")
+    chosen = np.array(["train", *missing])[place]
+    made = dict(parts)
+    for n in ("train", *missing):
+        made[n] = first.choose(chosen == n)
+        if not len(made[n]):
+            raise InputError(
+                f"{first.path}: too small to cut a {n} split off by a hash; "
+                "give --valid and --test, or a --split column"
+            )
+    unit = "row number" if first.queries is None else "query"
+    said = f"a quarter of {first.path.name} as {missing[0]}"
+    if len(missing) == 2:
+        said = "/".join(f"{100 * share:g}" for share in shares)
+    notes.append(f"split: {said}, by a hash of the {unit}")
+    return made
+
+
+def _task(asked: str, first: Part, parts: dict[str, Part], notes: list[str]) -> Task:
+    has_queries = all(part.queries is not None for part in parts.values())
+    if asked:
+        try:
+            task = Task(asked)
+        except ValueError:
+            known = ", ".join(t.value for t in Task)
+            raise InputError(f"--task {asked}: no such task; known: {known}") from None
+        if task is Task.RANKING and not has_queries:
+            raise _without_queries(parts)
+        return task
+    if any(part.queries is not None for part in parts.values()):
+        if not has_queries:
+            raise _without_queries(parts)
+        task, reason = Task.RANKING, "the file has queries"
+    else:
+        task, reason = _task_of_labels(_all_labels(parts))
+    notes.append(f"task: {task}, because {reason}; --task says otherwise")
+    return task
+
+
+def _without_queries(parts: dict[str, Part]) -> InputError:
+    path = next(p.path for p in parts.values() if p.queries is None)
+    return InputError(
+        f"{path}: ranking needs queries; add qid, a file {path.name}.query, or --query COLUMN"
+    )
+
+
+def _task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
+    values = np.unique(labels)
+    if len(values) == 2:
+        return Task.BINARY, "there are two different labels"
+    if labels.dtype.kind not in "fiu":
+        return Task.MULTICLASS, "labels are text"
+    if len(values) <= MOST_CLASSES and bool(np.all(values == np.round(values))):
+        return Task.MULTICLASS, f"there are {len(values)} different whole labels"
+    return Task.REGRESSION, "labels are numbers"
+
+
+def _all_labels(parts: dict[str, Part]) -> NDArray[Any]:
+    kinds = {part.labels.dtype.kind == "f" for part in parts.values()}
+    if len(kinds) == 2:
+        text = next(p for p in parts.values() if p.labels.dtype.kind != "f")
+        raise InputError(
+            f"{text.path}: labels are text here and numbers elsewhere; use one of them"
+        )
+    return np.concatenate([parts[n].labels for n in NAMES])
+
+
+def _numbered(
+    task: Task, parts: dict[str, Part], notes: list[str]
+) -> tuple[dict[str, FloatArray], int]:
+    """Labels as numbers by split, and the number of classes (0: no classes)."""
+    labels = _all_labels(parts)
+    if task in (Task.RANKING, Task.REGRESSION):
+        for part in parts.values():
+            _refuse_labels(task, part)
+        return {n: parts[n].labels.astype(np.float64) for n in NAMES}, 0
+    values = np.unique(labels)
+    path = parts["train"].path
+    if len(values) < 2:
+        raise InputError(f"{path}: all labels are {values[0]}; classes need at least two")
+    if task is Task.BINARY and len(values) > 2:
+        raise InputError(
+            f"{path}: {len(values)} different labels, a binary task has two; say --task multiclass"
+        )
+    if task is Task.MULTICLASS and len(values) == 2:
+        raise InputError(
+            f"{path}: two different labels, a multiclass task has more; say --task binary"
+        )
+    if labels.dtype.kind != "f" or not np.array_equal(values, np.arange(len(values))):
+        shown = ", ".join(f"{_short(v)} is {k}" for k, v in enumerate(values[:6]))
+        notes.append(f"classes: {shown}{', ...' if len(values) > 6 else ''}")
+    y = {n: np.searchsorted(values, parts[n].labels).astype(np.float64) for n in NAMES}
+    return y, len(values)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _refuse_labels(task: Task, part: Part) -> None:
+    if part.labels.dtype.kind != "f":
+        raise InputError(
+            f"{part.place(0)}: label {str(part.labels[0])!r} is text; {task} needs numbers"
+        )
+    wrong = np.flatnonzero(part.labels < 0)
+    if task is Task.RANKING and len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"{part.place(row)}: label {part.labels[row]:g} is negative; "
+            "grades of a ranking start at 0"
+        )
+    large = np.flatnonzero(part.labels > LARGEST_GRADE)
+    if task is Task.RANKING and len(large):
+        row = int(large[0])
+        raise InputError(
+            f"{part.place(row)}: label {part.labels[row]:g} is too large for a grade, whose gain "
+            f"is 2^grade; scale the labels down to at most {LARGEST_GRADE:g}"
+        )
+
+
+def _refuse_constant(train: Part) -> None:
+    if np.all(train.labels == train.labels[0]):
+        raise InputError(
+            f"{train.path}: all labels of the training rows are {_short(train.labels[0])}, so "
+            "there is nothing to learn; give rows with different labels"
+        )

@@ -1,0 +1,282 @@
+"""Replay audit: does a model read only what it paid for?
+
+For each audited query one operating point is drawn, so that all points have their turn where there
+are as many queries. All cells that the query's rows did not declare bought at that point are
+replaced, once by NaN and once by other rows' values, and the same block is predicted again: scores,
+acquired sensors, splits and trees of those rows at that point must be bitwise equal. Before that,
+the OTHER queries of the block are replaced; scores must then agree to 1e-9 (a matrix product may
+round otherwise) and bills exactly. The sample is gathered from the whole split in random order, so
+it must also agree with what the same queries scored and cost in the trial's own blocks.
+
+Only the audited rows and points are judged: what another point, which pays for a cell that is NaN
+now, makes of it is nobody's fault. Every call gets its own copy of the block, so that nothing can
+be noted in it; the replaced blocks are best given to an instance that never saw the whole ones
+(``blind``). Beyond reach are notes outside the model (a class, a module, a file) and what happens
+in queries that are not drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.costs.bill import Acquired, Prediction
+from bench_core.costs.model import Prices
+from bench_core.data import Examples, Features, Queries
+from bench_core.execution.predict import Block, ContractError, blocks, predictions
+from bench_core.execution.score import readable
+
+if TYPE_CHECKING:
+    from bench_core.execution.predict import Path
+
+SAMPLE_QUERIES = 100
+SAMPLE_ROWS = 256
+TOLERANCE = 1e-9
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``word``: verified (every query and point), sampled, declared (not audited) or failed,
+    then with the reason in one line."""
+
+    word: str
+    reason: str = ""
+
+
+class _PeekError(Exception):
+    """What gave the model away."""
+
+
+def replay(
+    model: Any,
+    examples: Examples,
+    prices: Prices,
+    classes: int,
+    mode: str = "sample",
+    *,
+    seed: str = "",
+    path: Path | None = None,
+    accounting: str = "path",
+    blind: Any = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Verdict:
+    """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
+
+    ``path`` is what the trial's own prediction of this split gave, its costs by ``accounting``, to
+    compare with. ``blind`` is the same model loaded anew, to be shown replaced cells only; without
+    it a model could remember what it saw.
+    """
+    if mode == "off":
+        return Verdict("declared")
+    rng = np.random.default_rng(list(seed.encode()))
+    trial = None if path is None else _Trial(path, accounting == "path")
+    judge = _Judge(model, model if blind is None else blind, prices, classes, rng, trial)
+    try:
+        if mode == "full":
+            for block in blocks(examples.features):
+                judge.all_points(block, progress, len(examples))
+            return Verdict("verified")
+        judge.sample(examples)
+    except _PeekError as found:
+        return Verdict("failed", str(found))
+    return Verdict("sampled")
+
+
+@dataclass(slots=True, eq=False)
+class _Answer:
+    """What the audit compares, at one point of one block, one entry per row."""
+
+    point: Mapping[str, int | float]
+    scores: FloatArray
+    acquired: NDArray[np.uint64]
+    splits: FloatArray
+    trees: FloatArray
+
+    @classmethod
+    def of(cls, prediction: Prediction, n: int) -> _Answer:
+        bill = prediction.bills["path"]
+        bits = bill.acquired.bits
+        return cls(
+            prediction.point,
+            np.array(prediction.scores, dtype=np.float64),
+            np.array(np.broadcast_to(bits, (n, bits.shape[1]))),
+            np.array(np.broadcast_to(np.asarray(bill.splits, float), (n,))),
+            np.array(np.broadcast_to(np.asarray(bill.trees, float), (n,))),
+        )
+
+    def differs(self, other: _Answer, rows: NDArray[Any], tolerance: float = 0.0) -> str:
+        """The first thing that is not equal on these rows, or nothing."""
+        if dict(self.point) != dict(other.point):
+            return "the path"
+        for name in ("acquired", "splits", "trees"):
+            if getattr(self, name)[rows].tobytes() != getattr(other, name)[rows].tobytes():
+                return f"what it buys ({name})"
+        a, b = self.scores[rows], other.scores[rows]
+        if tolerance:
+            scale = max(1e-300, float(np.abs(self.scores).max(initial=0.0)))
+            same = bool(np.all(np.abs(a - b) <= tolerance * scale))
+        else:
+            same = a.tobytes() == b.tobytes()
+        return "" if same else "its scores"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trial:
+    """The trial's own prediction, and whether its costs are those of the audited bill."""
+
+    path: Path
+    priced: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Judge:
+    model: Any
+    blind: Any
+    prices: Prices
+    classes: int
+    rng: np.random.Generator
+    trial: _Trial | None
+
+    def answers(
+        self, model: Any, features: Features, doing: str, *, finite: bool = False
+    ) -> list[_Answer]:
+        own = Features(features.X.copy(), features.queries)
+        found = predictions(model, own, self.prices, self.classes, finite=finite)
+        try:
+            return [_Answer.of(p, len(own)) for p in found]
+        except ContractError as error:
+            raise _PeekError(f"{doing}: {error}") from error
+        except Exception as error:
+            raise _PeekError(f"{doing} it raises {type(error).__name__}: {error}") from error
+
+    def sample(self, examples: Examples) -> None:
+        """A hundred queries (or a few hundred rows), one point each."""
+        units = _units(examples.features.queries, len(examples))
+        half = SAMPLE_ROWS if examples.queries is None else SAMPLE_QUERIES
+        count = len(units) - 1
+        # never the whole split: a block of another size shows who keys on that
+        chosen = self.rng.permutation(count)[: min(2 * half, max(1, 2 * count // 3))]
+        features, rows, own = gather(examples.features, chosen)
+        doing = "on a block of queries in another order"
+        before = self.answers(self.model, features, doing, finite=True)
+        self._same_as_in_trial(before, rows)
+        audited = np.zeros(len(chosen), dtype=bool)
+        audited[: max(1, len(chosen) // 2)] = True
+        drawn = np.full(len(chosen), -1)
+        drawn[audited] = np.resize(self.rng.permutation(len(before)), int(audited.sum()))
+        self._strangers(features, before, audited[own])
+        self._unpaid(features, before, drawn[own], own, chosen)
+
+    def all_points(self, block: Block, progress: Callable[[int, int], None], total: int) -> None:
+        """Every query of a block at every point."""
+        features = block.features
+        units = _units(features.queries, len(features))
+        own = np.repeat(np.arange(len(units) - 1), np.diff(units))
+        numbers = np.arange(block.queries.start, block.queries.stop)
+        before = self.answers(self.model, features, "predicting", finite=True)
+        self._same_as_in_trial(before, np.arange(block.rows.start, block.rows.stop))
+        for parity in (0, 1):
+            self._strangers(features, before, own % 2 == parity)
+        for p in range(len(before)):
+            self._unpaid(features, before, np.full(len(features), p), own, numbers)
+            progress(block.rows.start + (p + 1) * len(features) // len(before), total)
+
+    def _same_as_in_trial(self, here: list[_Answer], rows: IntArray) -> None:
+        if self.trial is None:
+            return
+        path = self.trial.path
+        if [dict(a.point) for a in here] != [dict(p) for p in path.points]:
+            raise _PeekError("its path changes with the block")
+        for p, answer in enumerate(here):
+            acquired = Acquired(answer.acquired, self.prices.sensors)
+            cost = acquired.cost(self.prices.sensor) + (
+                self.prices.split * answer.splits + self.prices.tree * answer.trees
+            )
+            for what, mine, trial, scale in (
+                ("scores change", answer.scores, path.scores[p], path.scale[p, 0]),
+                ("costs change", cost, path.cost[p], path.scale[p, 1]),
+            ):
+                if what.startswith("costs") and not self.trial.priced:
+                    continue
+                if bool(np.any(np.abs(mine - trial[rows]) > TOLERANCE * scale)):
+                    at = dict(answer.point)
+                    raise _PeekError(f"at {at}: its {what} with the block a query stands in")
+            path.forget()
+
+    def _unpaid(
+        self,
+        features: Features,
+        before: list[_Answer],
+        drawn: IntArray,
+        own: IntArray,
+        numbers: NDArray[Any],
+    ) -> None:
+        """Replace what row i did not buy at point ``drawn[i]`` (-1: leave the row alone)."""
+        hidden = np.zeros(features.X.shape, dtype=bool)
+        for p in np.unique(drawn[drawn >= 0]):
+            rows = np.flatnonzero(drawn == p)
+            bought = Acquired(before[p].acquired[rows], self.prices.sensors).unpack()
+            hidden[rows] = ~readable(bought, self.prices)
+        donors = features.X[self.rng.permutation(len(features))]
+        nan = np.full((), np.nan, dtype=np.float32)
+        for by, values in (("NaN", nan), ("other rows' values", donors)):
+            X = np.where(hidden, values, features.X).astype(np.float32, copy=False)
+            doing = f"where cells it did not pay for are replaced by {by}"
+            after = self.answers(self.blind, Features(X, features.queries), doing)
+            if len(after) != len(before):
+                raise _PeekError(f"{doing} its path has another length")
+            for p in np.unique(drawn[drawn >= 0]):
+                for unit in _changed(before[p], after[p], drawn == p, own):
+                    what = before[p].differs(after[p], np.flatnonzero(own == unit))
+                    raise _PeekError(
+                        f"query {numbers[unit]} at {dict(before[p].point)}: {doing}, {what} change"
+                    )
+
+    def _strangers(self, features: Features, before: list[_Answer], kept: Mask) -> None:
+        """Replace all cells of the rows that are not ``kept``."""
+        if bool(kept.all()) or not bool(kept.any()):
+            return
+        X: Float32Array = features.X.copy()
+        X[~kept] = features.X[self.rng.integers(len(X), size=int((~kept).sum()))]
+        doing = "where the other queries of its block are replaced"
+        after = self.answers(self.model, Features(X, features.queries), doing)
+        if len(after) != len(before):
+            raise _PeekError(f"{doing} its path has another length")
+        rows = np.flatnonzero(kept)
+        for p, answer in enumerate(before):
+            what = answer.differs(after[p], rows, TOLERANCE)
+            if what:
+                raise _PeekError(f"at {dict(answer.point)}: {doing}, {what} change for a query")
+
+
+def _changed(before: _Answer, after: _Answer, rows: Mask, own: IntArray) -> Iterator[int]:
+    """The units among ``rows`` whose answers differ, lowest first."""
+    if before.differs(after, np.flatnonzero(rows)):
+        for unit in np.unique(own[rows]):
+            if before.differs(after, np.flatnonzero(own == unit)):
+                yield int(unit)
+
+
+def _units(queries: Queries | None, n: int) -> IntArray:
+    """Boundaries of what is predicted independently: queries, or single rows."""
+    return np.arange(n + 1) if queries is None else queries.boundaries
+
+
+def gather(
+    features: Features, chosen: Sequence[int] | IntArray
+) -> tuple[Features, IntArray, IntArray]:
+    """A block of the chosen queries (or rows) in that order, the rows it holds, and for each
+    row the place of its query in ``chosen``."""
+    boundaries = _units(features.queries, len(features))
+    sizes = np.diff(boundaries)[chosen]
+    rows = np.concatenate([np.arange(boundaries[u], boundaries[u + 1]) for u in chosen])
+    queries = None if features.queries is None else Queries.from_sizes(sizes)
+    X = np.array(features.X[rows], dtype=np.float32, order="C")
+    return Features(X, queries), rows, np.repeat(np.arange(len(sizes)), sizes)

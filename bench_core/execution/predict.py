@@ -1,0 +1,303 @@
+"""Predicting a split in blocks of whole queries, metering it, and holding the model to its word."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core._io.spill import forget, zeros
+from bench_core.arrays import FloatArray
+from bench_core.costs.bill import Bill, Prediction, words
+from bench_core.costs.model import Prices
+from bench_core.data import Examples, Features
+
+if TYPE_CHECKING:
+    from bench_core.costs.meter import Meter
+
+BLOCK_ROWS = 8000
+MAX_POINTS = 100
+METER_ROWS = 1000
+FORGET_ROWS = 250_000  # of large splits, after which their pages are given back
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+Points = tuple[dict[str, int | float], ...]
+
+
+class ContractError(Exception):
+    """A model broke the contract; the message says how, in one line."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Consecutive whole queries of a split: rows ``rows``, queries ``queries``."""
+
+    rows: slice
+    queries: slice
+    features: Features
+
+
+def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+    """A split in blocks of about ``rows`` rows, none of which cuts a query.
+
+    Each block owns its array, so a model that writes to its input harms nobody else.
+    """
+    n = len(features)
+    if features.queries is None:
+        for start in range(0, n, rows):
+            stop = min(start + rows, n)
+            X = np.array(features.X[start:stop], dtype=np.float32, order="C")
+            yield Block(slice(start, stop), slice(start, stop), Features(X))
+        return
+    boundaries = features.queries.boundaries
+    first = 0
+    while first < len(features.queries):
+        last = int(np.searchsorted(boundaries, boundaries[first] + rows, side="right")) - 1
+        last = max(last, first + 1)
+        start, stop = int(boundaries[first]), int(boundaries[last])
+        X = np.array(features.X[start:stop], dtype=np.float32, order="C")
+        inside = Features(X, features.queries.select(first, last))
+        yield Block(slice(start, stop), slice(first, last), inside)
+        first = last
+
+
+@dataclass(slots=True, eq=False)
+class Path:
+    """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
+    per row, the ``scale`` (p, 2) of both (their largest size), mean feature and evaluation costs
+    (p,), sensors bought by any row (p, w). While it is being filled p is 100."""
+
+    points: Points
+    scores: FloatArray
+    cost: FloatArray
+    scale: FloatArray
+    feature_cost: FloatArray
+    evaluation_cost: FloatArray
+    bought: NDArray[np.uint64]
+    seconds: float
+
+    def cut_to_points(self) -> Path:
+        """Without the room for points that there are not."""
+        p = len(self.points)
+        numbers = ("scores", "cost", "scale", "feature_cost", "evaluation_cost", "bought")
+        return replace(self, **{name: getattr(self, name)[:p] for name in numbers})
+
+    def forget(self) -> None:
+        """Large paths lie in files: keep no page of them in memory."""
+        forget(self.scores)
+        forget(self.cost)
+
+
+def predict_split(
+    model: Any,
+    examples: Examples,
+    prices: Prices,
+    classes: int,
+    accounting: str = "path",
+    progress: Callable[[int], None] = lambda rows: None,
+    threads: int = 1,
+) -> Path:
+    """Every operating point on a whole split. ``classes`` > 2 asks for scores (n, K).
+
+    A model with ``concurrent = True`` may be asked about several blocks at the same time.
+    Raises ContractError where the model breaks its contract.
+    """
+    copies = examples.weights
+    path = _empty(len(examples), classes, prices.sensors)
+
+    def followed(block: Block) -> tuple[Block, list[_Seen], float]:
+        return block, *_follow(model, block, prices, classes, accounting, copies, path)
+
+    crew = threads if getattr(model, "concurrent", False) else 1
+    for block, seen, seconds in in_order(followed, blocks(examples.features), crew):
+        points = tuple(s.point for s in seen)
+        if not path.points:
+            _refuse_same_names(points)
+            path.points = points
+        elif points != path.points:
+            raise ContractError(_other_points(path.points, points))
+        path.seconds += seconds
+        for p, found in enumerate(seen):
+            _add(path, p, found)
+        if block.rows.stop // FORGET_ROWS > block.rows.start // FORGET_ROWS:
+            path.forget()
+        progress(block.rows.stop)
+    if not path.points:
+        raise ContractError("there are no rows to predict")
+    path.feature_cost /= copies.sum()
+    path.evaluation_cost /= copies.sum()
+    return path.cut_to_points()
+
+
+def in_order(
+    work: Callable[[_In], _Out], items: Iterator[_In] | Sequence[_In], threads: int
+) -> Iterator[_Out]:
+    """The results of ``work`` in the order of the items, few of which are under way at once."""
+    if threads < 2:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="bench-scoring") as pool:
+        waiting: deque[Future[_Out]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _empty(n: int, classes: int, sensors: int) -> Path:
+    p = MAX_POINTS  # how many there are is known after the first block; pages unused cost nothing
+    scores = zeros((p, n, classes) if classes > 2 else (p, n))
+    bought = np.zeros((p, words(sensors)), dtype=np.uint64)
+    cost, scale = zeros((p, n)), np.zeros((p, 2))
+    return Path((), scores, cost, scale, np.zeros(p), np.zeros(p), bought, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """One point on one block: the largest score and cost, sums of costs, sensors bought (w,)."""
+
+    point: dict[str, int | float]
+    scale: tuple[float, float]
+    feature_cost: float
+    evaluation_cost: float
+    bought: NDArray[np.uint64]
+
+
+def _follow(
+    model: Any,
+    block: Block,
+    prices: Prices,
+    classes: int,
+    accounting: str,
+    copies: FloatArray,
+    path: Path,
+) -> tuple[list[_Seen], float]:
+    """Write a block's scores and costs into ``path``; the rest, and the model's seconds.
+
+    All of a prediction is taken before the model goes on: it may write to its arrays.
+    """
+    rows, n, seconds = block.rows, len(block.features), 0.0
+    seen: list[_Seen] = []
+    meter, copies = _meter(prices, n), copies[rows]
+    for prediction, spent in _timed(predictions(model, block.features, prices, classes)):
+        seconds += spent
+        bill = prediction.bills.get(accounting)
+        if bill is None:
+            has = ", ".join(sorted(prediction.bills))
+            raise ContractError(f"no bill {accounting!r} (its accountings: {has})")
+        if meter is not None and len(bill.acquired.bits) == n:
+            feature, bought = meter.cost(bill.acquired)
+        else:
+            feature, bought = bill.feature_cost(prices, n), bill.acquired.union()
+        evaluation = bill.evaluation_cost(prices, n)
+        scores, cost = path.scores[len(seen), rows], path.cost[len(seen), rows]
+        scores[:] = prediction.scores
+        np.add(feature, evaluation, out=cost)
+        largest = max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
+        scale = (largest, float(cost.max(initial=0.0)))
+        sums = (float((feature * copies).sum()), float((evaluation * copies).sum()))
+        seen.append(_Seen(dict(prediction.point), scale, *sums, bought))
+    return seen, seconds
+
+
+def _meter(prices: Prices, rows: int) -> Meter | None:
+    """The compiled meter, where there are rows enough to be worth loading a compiler."""
+    if rows < METER_ROWS:
+        return None
+    from bench_core.costs.meter import Meter
+
+    return Meter(prices.sensor, rows)
+
+
+def _add(path: Path, p: int, found: _Seen) -> None:
+    path.scale[p] = np.maximum(path.scale[p], found.scale)
+    path.feature_cost[p] += found.feature_cost
+    path.evaluation_cost[p] += found.evaluation_cost
+    path.bought[p] |= found.bought
+
+
+def _timed(found: Iterator[Prediction]) -> Iterator[tuple[Prediction, float]]:
+    """Predictions with the seconds that each took to make."""
+    while True:
+        started = time.perf_counter()
+        prediction = next(found, None)
+        if prediction is None:
+            return
+        yield prediction, time.perf_counter() - started
+
+
+def predictions(
+    model: Any, features: Features, prices: Prices, classes: int, *, finite: bool = True
+) -> Iterator[Prediction]:
+    """The predictions of one block as they come, checked: at most 100 points, shapes, bills, and
+    unless told otherwise finite scores."""
+    found = 0
+    for prediction in model.predict_path(features):
+        if found == MAX_POINTS:
+            raise ContractError(f"its path has more than {MAX_POINTS} points")
+        _check(prediction, len(features), prices, classes, finite)
+        yield prediction
+        found += 1
+    if found == 0:
+        raise ContractError("its path is empty")
+
+
+def predict_block(model: Any, features: Features, prices: Prices, classes: int) -> list[Prediction]:
+    """All predictions of one block, checked."""
+    return list(predictions(model, features, prices, classes))
+
+
+def _check(prediction: Prediction, n: int, prices: Prices, classes: int, finite: bool) -> None:
+    at = f"at {dict(prediction.point)}"
+    if not all(isinstance(v, int | float) for v in prediction.point.values()):
+        raise ContractError(f"{at}: a point holds plain numbers by name")
+    wanted = (n, classes) if classes > 2 else (n,)
+    scores = np.asarray(prediction.scores)
+    if scores.shape != wanted:
+        raise ContractError(f"{at}: scores have shape {scores.shape} instead of {wanted}")
+    if finite and not bool(np.isfinite(scores).all()):
+        raise ContractError(f"{at}: {int((~np.isfinite(scores)).sum())} scores are not finite")
+    if "path" not in prediction.bills:
+        raise ContractError(f"{at}: there is no bill 'path'")
+    for name, bill in prediction.bills.items():
+        _check_bill(bill, n, prices, f"{at}: bill {name!r}")
+
+
+def _check_bill(bill: Bill, n: int, prices: Prices, at: str) -> None:
+    bits, sensors = bill.acquired.bits, bill.acquired.sensors
+    if sensors != prices.sensors:
+        raise ContractError(f"{at} has {sensors} sensors, the prices have {prices.sensors}")
+    if len(bits) not in (1, n) or bits.dtype != np.uint64:
+        raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
+    spare = words(sensors) * 64 - sensors
+    if spare and len(bits) and int(bits[:, -1].max()) >> (64 - spare):
+        raise ContractError(f"{at}: bits beyond the last sensor are set")
+    for name, counts in (("splits", bill.splits), ("trees", bill.trees)):
+        values = np.asarray(counts, dtype=float)
+        least, most = values.min(initial=0.0), values.max(initial=0.0)  # NaN where there is one
+        if values.shape not in ((), (n,)) or not (least >= 0 and most < np.inf):
+            raise ContractError(f"{at}: {name} must be finite, >= 0 and one number or ({n},)")
+
+
+def _refuse_same_names(points: Points) -> None:
+    seen: list[dict[str, int | float]] = []
+    for point in points:
+        if point in seen:
+            raise ContractError(f"two points of its path are {point}")
+        seen.append(point)
+
+
+def _other_points(first: Points, here: Points) -> str:
+    if len(first) != len(here):
+        return f"its path has {len(first)} points on one block and {len(here)} on another"
+    p = next(i for i, (a, b) in enumerate(zip(first, here, strict=True)) if a != b)
+    return f"point {p} of its path is {first[p]} on one block and {here[p]} on another"

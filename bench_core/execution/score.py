@@ -1,0 +1,131 @@
+"""What a predicted path comes to: metrics and costs of every operating point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.costs.bill import Acquired
+from bench_core.costs.model import Prices
+from bench_core.costs.summary import summarise_cost
+from bench_core.data import Examples, Queries
+from bench_core.execution.predict import Path, in_order
+from bench_core.metrics import Labels, evaluate
+from bench_core.protocols import Metric, MetricValues
+from bench_core.results.records import PointRow
+
+if TYPE_CHECKING:
+    from bench_core.costs.summary import CostSummary
+
+VALUE_POINTS = 20
+VALUE_UNITS = 100_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitScore:
+    """What one split's path comes to: rows by point, and the units' values of every point."""
+
+    rows: tuple[PointRow, ...]
+    units: int  # queries or rows that have a value of the primary metric each
+    primary: tuple[FloatArray, ...]  # by point: these values (m,), condensed
+    weights: FloatArray  # (m,)
+
+
+def score_split(
+    path: Path,
+    examples: Examples,
+    prices: Prices,
+    metrics: Sequence[Metric],
+    split: str,
+    threads: int = 1,
+) -> SplitScore:
+    """Metrics and costs of every point of a path."""
+    labels = Labels(examples.y, examples.groups, examples.multiplicity)
+    usable = _readable(path.bought, prices)
+    rows, primary = [], []
+    weights, units = np.zeros(0), 0
+
+    def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
+        values = evaluate(metrics, path.scores[p], labels)
+        return values, summarise_cost(path.cost[p], examples.multiplicity)
+
+    found = in_order(judged, range(len(path.points)), threads)
+    for (p, point), (values, cost) in zip(enumerate(path.points), found, strict=True):
+        first = values[metrics[0].name]
+        path.forget()
+        units = len(first.values)
+        condensed, weights = condense(first.values, first.weights)
+        primary.append(condensed)
+        rows.append(
+            PointRow(
+                index=p,
+                point=point,
+                split=split,
+                metrics={name: v.mean for name, v in values.items()},
+                feature_cost=float(path.feature_cost[p]),
+                evaluation_cost=float(path.evaluation_cost[p]),
+                total_cost=cost.average,
+                cost_p95=cost.p95,
+                cost_max=cost.maximum,
+                features_used=int(usable[p].sum()),
+            )
+        )
+    return SplitScore(tuple(rows), units, tuple(primary), weights)
+
+
+def _readable(bought: NDArray[np.uint64], prices: Prices) -> NDArray[np.bool_]:
+    """Which features (p, d) can be read once these sensors (p, w) are bought."""
+    return readable(Acquired(bought, prices.sensors).unpack(), prices)
+
+
+def readable(mask: NDArray[np.bool_], prices: Prices) -> NDArray[np.bool_]:
+    """Which features (n, d) can be read by rows that bought the sensors ``mask`` (n, s).
+
+    A feature that needs no sensor is always readable.
+    """
+    missing = np.zeros((len(mask), prices.features + 1), dtype=np.int64)
+    lacking = np.cumsum(~mask[:, prices.needed], axis=1)
+    missing[:, 1:] = np.pad(lacking, ((0, 0), (1, 0)))[:, prices.start[1:]]
+    result: NDArray[np.bool_] = np.diff(missing, axis=1) == 0
+    return result
+
+
+def thinned(points: IntArray, at_most: int = VALUE_POINTS) -> IntArray:
+    """At most so many of the points, evenly spaced, with both ends."""
+    if len(points) <= at_most:
+        return points
+    return points[np.unique(np.round(np.linspace(0, len(points) - 1, at_most)).astype(np.int64))]
+
+
+def unit_costs(
+    cost: FloatArray, queries: Queries | None, copies: FloatArray, units: int
+) -> tuple[FloatArray, FloatArray]:
+    """Mean cost (m,) and number of rows (m,) of the ``units`` queries, frames or rows.
+
+    One unit for everything where a metric (auc) has no value per query or row.
+    """
+    if queries is None or units != len(queries):
+        if units == len(cost):
+            return cost, copies
+        return np.array([(cost * copies).sum() / copies.sum()]), np.array([copies.sum()])
+    starts = queries.boundaries[:-1]
+    rows = np.add.reduceat(copies, starts)
+    return np.add.reduceat(cost * copies, starts) / rows, rows
+
+
+def condense(
+    values: FloatArray, weights: FloatArray, units: int = VALUE_UNITS
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted means and weights of consecutive units, so that at most ``units`` remain."""
+    if len(values) <= units:
+        return values, weights
+    step = -(-len(values) // units)
+    starts = np.arange(0, len(values), step)
+    total = np.add.reduceat(weights, starts)
+    sums = np.add.reduceat(values * weights, starts)
+    return np.divide(sums, total, out=np.zeros_like(sums), where=total > 0), total

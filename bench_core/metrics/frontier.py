@@ -1,0 +1,73 @@
+"""The trade-off between cost and quality, as arrays in and indices out.
+
+Everywhere ``cost`` (p,) and ``quality`` (p,) describe p operating points. Points with a NaN in
+either are never chosen. Among equals the cheaper point wins, then the earlier one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench_core.arrays import FloatArray, IntArray
+
+
+def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> IntArray:
+    """The points that no other is at once as cheap and as good as, by ascending cost.
+
+    Quality improves strictly along the result; of equal points the first is kept.
+    """
+    cost, good = _oriented(cost, quality, higher_is_better)
+    usable = np.flatnonzero(~np.isnan(cost) & ~np.isnan(good))
+    order = usable[np.lexsort((usable, -good[usable], cost[usable]))]
+    if len(order) == 0:
+        return np.zeros(0, dtype=np.int64)
+    before = np.concatenate([[-np.inf], np.maximum.accumulate(good[order])[:-1]])
+    improves = good[order] > before
+    improves[0] = True
+    return np.asarray(order[improves], dtype=np.int64)
+
+
+def best_under(
+    cost: FloatArray, quality: FloatArray, budget: float, higher_is_better: bool = True
+) -> int | None:
+    """The best point that costs at most ``budget``; None if there is none."""
+    chosen = frontier(cost, quality, higher_is_better)
+    chosen = chosen[np.asarray(cost)[chosen] <= budget]
+    return int(chosen[-1]) if len(chosen) else None
+
+
+def cheapest_reaching(
+    cost: FloatArray, quality: FloatArray, target: float, higher_is_better: bool = True
+) -> int | None:
+    """The cheapest point at least as good as ``target``; None if there is none.
+
+    Of equally cheap points that reach the target, the best.
+    """
+    chosen = frontier(cost, quality, higher_is_better)
+    reached = np.asarray(quality, dtype=np.float64)[chosen]
+    reaches = reached >= target if higher_is_better else reached <= target
+    return int(chosen[reaches.argmax()]) if reaches.any() else None
+
+
+def share_of(best: float, share: float, higher_is_better: bool = True) -> float:
+    """The quality that counts as reaching ``share`` (such as 0.99) of ``best``.
+
+    Higher is better: ``share * best``. Lower is better: ``best / share``, an error at most
+    1/share times the best one. A best value on the wrong side of zero (a negative gain) is
+    loosened by the same distance: never a target harder than ``best`` itself.
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"the share must be above 0 and at most 1, got {share:g}")
+    if higher_is_better:
+        return best - (1 - share) * abs(best)
+    return best + (1 / share - 1) * abs(best)
+
+
+def _oriented(
+    cost: FloatArray, quality: FloatArray, higher_is_better: bool
+) -> tuple[FloatArray, FloatArray]:
+    cost = np.asarray(cost, dtype=np.float64)
+    quality = np.asarray(quality, dtype=np.float64)
+    if cost.ndim != 1 or cost.shape != quality.shape:
+        raise ValueError(f"cost and quality must be (p,), got {cost.shape} and {quality.shape}")
+    return cost, quality if higher_is_better else -quality

@@ -1,0 +1,321 @@
+"""Compiled loops over queries. Imported only when a ranking metric is computed (numba).
+
+``ranked`` and its arrays: see ``ranked.Ranked``. ``top`` is the cut-off, at most the longest query;
+``terms[i]`` what place i counts for, ``summed[i]`` the sum of ``terms[:i]``. All return one value
+per query.
+
+    place   0   1   2   3   4   5        every kernel walks over tie groups: a group of n
+            [A] [B   C   C   D] [E]      documents of which r are relevant fills the places
+                 tie group, n = 4        place .. place+n-1 in uniformly random order
+
+Where the row order breaks ties nothing is ``tied``: every row is a group of its own, and its
+copies are alike.
+"""
+
+# mypy: disallow-untyped-decorators=False
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.metrics.ranked import Ranked
+
+_fast: Any = njit(cache=True, nogil=True)
+_GRADES = 16  # whole grades that are counted, not sorted
+
+
+@_fast
+def _group_end(ranked: Ranked, i: int, stop: int) -> int:
+    i += 1
+    while i < stop and ranked.tied[i]:
+        i += 1
+    return i
+
+
+@_fast
+def survey(bounds: IntArray, y: FloatArray, copies: IntArray) -> tuple[IntArray, int]:
+    """Documents per query, and the first row whose label is no grade (-1 if none)."""
+    out = np.zeros(len(bounds) - 1, dtype=np.int64)
+    for j in range(len(out)):
+        for i in range(bounds[j], bounds[j + 1]):
+            if not 0 <= y[i] < np.inf:
+                return out, i
+            out[j] += copies[i]
+    return out, -1
+
+
+@_fast
+def relevant_totals(
+    bounds: IntArray, y: FloatArray, copies: IntArray, threshold: float
+) -> IntArray:
+    """Documents of at least grade ``threshold`` per query."""
+    out = np.zeros(len(bounds) - 1, dtype=np.int64)
+    for j in range(len(out)):
+        for i in range(bounds[j], bounds[j + 1]):
+            out[j] += copies[i] * (y[i] >= threshold)
+    return out
+
+
+@_fast
+def _gain(grade: float, table: FloatArray) -> Any:
+    """2^grade - 1, from ``table`` for small whole grades; the grade itself without a table."""
+    if len(table) == 0:
+        return grade
+    if grade < len(table):
+        whole = int(grade)
+        if whole == grade:
+            return table[whole]
+    return 2.0**grade - 1.0
+
+
+@_fast
+def _span(summed: FloatArray, terms: FloatArray, start: int, stop: int) -> Any:
+    """Sum of ``terms[start:stop]``."""
+    if stop - start == 1:
+        return terms[start]
+    return summed[stop] - summed[start]
+
+
+@_fast
+def dcg(
+    ranked: Ranked,
+    y: FloatArray,
+    table: FloatArray,
+    terms: FloatArray,
+    summed: FloatArray,
+    top: int,
+) -> FloatArray:
+    """Discounted gain of the first ``top`` places: each place of a tie group expects the mean
+    gain of the group (McSherry and Najork, ECIR 2008)."""
+    out = np.zeros(len(ranked.stop))
+    for j in range(len(out)):
+        i, stop, place = ranked.bounds[j], ranked.stop[j], 0
+        while i < stop and place < top:
+            end = _group_end(ranked, i, stop)
+            n, total = 0, 0.0
+            for row in ranked.order[i:end]:
+                n += ranked.copies[row]
+                total += ranked.copies[row] * _gain(y[row], table)
+            if total > 0:
+                reach = min(place + n, top)
+                out[j] += total / n * _span(summed, terms, place, reach)
+            i, place = end, place + n
+    return out
+
+
+@_fast
+def ideal_dcg(
+    bounds: IntArray,
+    copies: IntArray,
+    y: FloatArray,
+    table: FloatArray,
+    terms: FloatArray,
+    summed: FloatArray,
+    top: int,
+) -> tuple[FloatArray, bool]:
+    """Discounted gain of the best possible order, by counting how often each grade occurs; False
+    where a grade is not small and whole."""
+    out = np.zeros(len(bounds) - 1)
+    held = np.zeros(_GRADES, dtype=np.int64)  # documents of each grade
+    for j in range(len(out)):
+        highest = _hold(y, copies, bounds[j], bounds[j + 1], held)
+        if highest < 0:
+            return out, False
+        place = 0
+        for grade in range(highest, 0, -1):
+            if held[grade] > 0 and place < top:
+                reach = min(place + held[grade], top)
+                out[j] += _gain(float(grade), table) * _span(summed, terms, place, reach)
+                place += held[grade]
+    return out, True
+
+
+@_fast
+def _hold(y: FloatArray, copies: IntArray, a: int, b: int, held: IntArray) -> int:
+    """Count rows ``a:b`` by grade; returns the highest, or -1 if not all are small and whole."""
+    for grade in range(_GRADES):
+        held[grade] = 0
+    highest = 0
+    for i in range(a, b):
+        if not y[i] < _GRADES:
+            return -1
+        grade = int(y[i])
+        if y[i] != grade:
+            return -1
+        held[grade] += copies[i]
+        highest = max(highest, grade)
+    return highest
+
+
+@_fast
+def relevant_at_top(
+    ranked: Ranked,
+    relevant: BoolArray,
+    top: int,
+) -> FloatArray:
+    """Expected number of relevant documents in the first ``top`` places."""
+    out = np.zeros(len(ranked.stop))
+    for j in range(len(out)):
+        i, stop, place = ranked.bounds[j], ranked.stop[j], 0
+        while i < stop and place < top:
+            end = _group_end(ranked, i, stop)
+            n, r = _count(ranked, i, end, relevant)
+            out[j] += r * (min(place + n, top) - place) / n
+            i, place = end, place + n
+    return out
+
+
+@_fast
+def _count(ranked: Ranked, i: int, end: int, relevant: BoolArray) -> tuple[int, int]:
+    n, r = 0, 0
+    for row in ranked.order[i:end]:
+        n += ranked.copies[row]
+        if relevant[row]:
+            r += ranked.copies[row]
+    return n, r
+
+
+@_fast
+def precision_sum(
+    ranked: Ranked,
+    relevant: BoolArray,
+    summed: FloatArray,
+    top: int,
+) -> FloatArray:
+    """Expected sum of the precisions at the relevant documents in the first ``top`` places.
+
+    With R relevant documents before the group, place + s (s = 1, 2, ...) expects
+    (r/n) (R + 1 + (s-1) c) / (place + s), c = (r-1)/(n-1): it is relevant with probability r/n,
+    and then each of the s-1 documents before it in the group is with probability c.
+    As (R + 1 + (s-1) c) / (place + s) = c + (R + 1 - c (place + 1)) / (place + s), long groups
+    need the sums of 1/place alone.
+    """
+    out = np.zeros(len(ranked.stop))
+    for j in range(len(out)):
+        i, stop, place, before = ranked.bounds[j], ranked.stop[j], 0, 0
+        while i < stop and place < top:
+            end = _group_end(ranked, i, stop)
+            n, r = _count(ranked, i, end, relevant)
+            if r > 0:
+                steps = min(n, top - place)
+                c = (r - 1) / (n - 1) if n > 1 else 0.0
+                part = 0.0
+                if steps <= 16:
+                    for s in range(1, steps + 1):
+                        part += (before + 1 + (s - 1) * c) / (place + s)
+                else:
+                    inverse = summed[place + steps] - summed[place]
+                    part = c * steps + (before + 1 - c * (place + 1)) * inverse
+                out[j] += r / n * part
+            i, place, before = end, place + n, before + r
+    return out
+
+
+@_fast
+def first_relevant(
+    ranked: Ranked,
+    relevant: BoolArray,
+    top: int,
+) -> FloatArray:
+    """Expected 1 / place of the first relevant document, 0 beyond ``top``.
+
+    In the first group that holds relevant documents it stands at step s with probability
+    C(n-s, r-1) / C(n, r): r/n at s = 1, and (n-s-r+1) / (n-s) times as much at each next step.
+    """
+    out = np.zeros(len(ranked.stop))
+    for j in range(len(out)):
+        i, stop, place = ranked.bounds[j], ranked.stop[j], 0
+        while i < stop and place < top:
+            end = _group_end(ranked, i, stop)
+            n, r = _count(ranked, i, end, relevant)
+            if r > 0:
+                chance = r / n
+                for s in range(1, min(n - r + 1, top - place) + 1):
+                    out[j] += chance / (place + s)
+                    chance *= (n - s - r + 1) / (n - s) if n > s else 0.0
+                break
+            i, place = end, place + n
+    return out
+
+
+@_fast
+def leading_run(
+    ranked: Ranked,
+    relevant: BoolArray,
+    top: int,
+) -> FloatArray:
+    """Expected number of relevant documents before the first irrelevant one, at most ``top``.
+
+    Groups of relevant documents alone add their size; in the first other one the run reaches
+    step s with probability r/n (r-1)/(n-1) ... (r-s+1)/(n-s+1).
+    """
+    out = np.zeros(len(ranked.stop))
+    for j in range(len(out)):
+        i, stop, place = ranked.bounds[j], ranked.stop[j], 0
+        while i < stop and place < top:
+            end = _group_end(ranked, i, stop)
+            n, r = _count(ranked, i, end, relevant)
+            if r < n:
+                chance = 1.0
+                for s in range(min(r, top - place)):
+                    chance *= (r - s) / (n - s)
+                    out[j] += chance
+                break
+            out[j] += min(n, top - place)
+            i, place = end, place + n
+    return out
+
+
+@_fast
+def reciprocal_cascade(
+    ranked: Ranked,
+    satisfies: FloatArray,
+    top: int,
+) -> FloatArray:
+    """Expected 1 / place at which the user is satisfied (Chapelle et al., CIKM 2009, eq. 6-7).
+
+    A document satisfies with probability R, q = 1 - R. In a tie group let A[s] be the mean over
+    all subsets of s documents of the product of their q; the user stops at step s with
+    probability A[s-1] - A[s]. Adding the m-th document to the set updates
+    A[s] <- (1 - s/m) A[s] + (s/m) q A[s-1], for it is among the first s with chance s/m.
+    """
+    out = np.zeros(len(ranked.stop))
+    for j in range(len(out)):
+        i, stop, place, goes_on = ranked.bounds[j], ranked.stop[j], 0, 1.0
+        while i < stop and place < top and goes_on > 0:
+            end = _group_end(ranked, i, stop)
+            n = 0
+            for row in ranked.order[i:end]:
+                n += ranked.copies[row]
+            steps = min(n, top - place)
+            if end == i + 1:
+                R = satisfies[ranked.order[i]]
+                for s in range(1, steps + 1):
+                    out[j] += goes_on * R / (place + s)
+                    goes_on *= 1.0 - R
+            else:
+                mean = _mean_products(ranked, i, end, satisfies, steps)
+                for s in range(1, steps + 1):
+                    out[j] += goes_on * (mean[s - 1] - mean[s]) / (place + s)
+                goes_on *= mean[steps]
+            i, place = end, place + n
+    return out
+
+
+@_fast
+def _mean_products(
+    ranked: Ranked, i: int, end: int, satisfies: FloatArray, steps: int
+) -> FloatArray:
+    mean = np.zeros(steps + 1)
+    mean[0] = 1.0
+    m = 0
+    for row in ranked.order[i:end]:
+        q = 1.0 - satisfies[row]
+        for _ in range(ranked.copies[row]):
+            m += 1
+            for s in range(min(m, steps), 0, -1):
+                mean[s] += s / m * (q * mean[s - 1] - mean[s])
+    return mean

@@ -1,0 +1,111 @@
+"""The options of a run, checked before any data is read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from bench_core.data import Task
+from bench_core.errors import UsageError
+
+MOST_SEED = 2**32 - 1
+"""What every generator of random numbers takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The options of ``bench run``, all optional.
+
+    Give ``suite`` or ``data`` (registered names or files; with a suite it restricts it).
+    ``learners`` holds registered names, ``"all"`` or learner instances, ``settings`` texts as
+    ``"miser.trees=300"``, ``plugins`` modules. ``seeds`` and ``folds`` None: as the suite's profile
+    says. ``test`` to ``task`` and ``index_base`` belong to a file in ``data``. ``workers`` and
+    ``threads`` 0: chosen from the cores at hand. ``executor`` is ``"local"`` (processes that can
+    be killed) or ``"inline"``. ``timeout`` in seconds and ``memory`` in bytes hold for each job, 0
+    is no limit. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything anew,
+    ``strict_data`` refuses stand-ins. What is "" is as the command's default.
+    """
+
+    suite: str = ""
+    data: tuple[str, ...] = ()
+    test: str = ""
+    valid: str = ""
+    label: str = ""
+    query: str = ""
+    split: str = ""
+    task: str = ""
+    metrics: tuple[str, ...] = ()
+    index_base: int = 1
+    costs: str = ""
+    learners: tuple[Any, ...] = ()
+    profile: str = ""
+    settings: tuple[str, ...] = ()
+    seeds: tuple[int, ...] | None = None
+    folds: tuple[int, ...] | None = None
+    workers: int = 0
+    threads: int = 0
+    executor: str = "local"
+    timeout: float = 0.0
+    memory: int = 0
+    audit: str = "sample"
+    fresh: bool = False
+    strict_data: bool = False
+    data_dir: str = ""
+    store: str = ""
+    plugins: tuple[str, ...] = ()
+
+
+def without_repeats(request: RunRequest) -> RunRequest:
+    """The same request; what it names twice is meant once."""
+    distinct: dict[str, Any] = {
+        name: tuple(dict.fromkeys(given))
+        for name in ("data", "seeds", "folds")
+        if (given := getattr(request, name))
+    }
+    return replace(request, **distinct)
+
+
+_TEXTS = ("data", "metrics", "settings", "plugins")
+
+
+def check_request(request: RunRequest) -> None:
+    """Refuse values that no data is needed to refuse."""
+    from bench_core.errors import unknown
+
+    for f in fields(request):
+        value = getattr(request, f.name)
+        if isinstance(f.default, str) and not isinstance(value, str):
+            raise UsageError(f"{f.name} must be text, not {value!r}")
+        if f.name in _TEXTS and not all(isinstance(text, str) and text for text in value):
+            raise UsageError(f"{f.name} must be names or texts, not {list(value)}")
+    for name, value, known in (
+        ("--audit", request.audit, ("off", "sample", "full")),
+        ("--executor", request.executor, ("local", "inline")),
+        ("--task", request.task or "ranking", tuple(Task)),
+    ):
+        if value not in known:
+            raise UsageError(f"{name}: {unknown('value', value, known)}")
+    if not request.suite and request.profile not in ("", "quick", "standard", "paper"):
+        what = unknown("profile", request.profile, ("quick", "standard", "paper"))
+        raise UsageError(f"--profile: {what}")
+    for name in ("workers", "threads", "timeout", "memory"):
+        value = getattr(request, name)
+        if not isinstance(value, int | float) or not value >= 0:
+            raise UsageError(f"--{name} must be a number >= 0, not {value!r}")
+    for name in ("seeds", "folds"):
+        for number in getattr(request, name) or ():
+            if not isinstance(number, int) or not 0 <= number <= MOST_SEED:
+                raise UsageError(f"--{name}: {number} is not a whole number from 0 to {MOST_SEED}")
+    if request.index_base not in (0, 1):
+        raise UsageError("--index-base is 0 or 1")
+
+
+def cores_for(request: RunRequest, jobs: int) -> tuple[int, int]:
+    """Workers and threads of each: all cores, but no more workers than there are jobs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = cores or 1
+    if request.executor == "inline":
+        return 1, request.threads or cores
+    workers = request.workers or max(1, min(cores // (request.threads or 1), jobs))
+    return workers, request.threads or max(1, cores // workers)

@@ -1,0 +1,200 @@
+"""Which data sets a request means: a suite's, with stand-ins, or registered ones, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_core.errors import InputError, UsageError, blaming, unknown
+from bench_core.parameters import expand, parameters
+from bench_core.planning.overrides import Setting, with_setting
+from bench_core.plugins import Registry
+from bench_core.protocols import Source
+
+if TYPE_CHECKING:
+    from bench_core.planning.plan import Tell
+    from bench_core.planning.request import RunRequest
+    from bench_core.planning.suites import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenDataset:
+    """A data set to run on: ``label`` is its name in all results, ``replaces`` the licensed one
+    that it stands in for."""
+
+    label: str
+    dataset: Any
+    replaces: str = ""
+
+
+def choose_datasets(
+    request: RunRequest,
+    suite: Suite | None,
+    registry: Registry,
+    source: Source,
+    settings: Sequence[Setting],
+    tell: Tell,
+) -> tuple[list[ChosenDataset], tuple[str, ...]]:
+    """The data sets of a request, stand-ins in place of what is licensed and absent.
+
+    Of a suite of several, those whose files are not there are left out and named second.
+    """
+    if suite is None:
+        return _own_data(request, registry, settings), ()
+    from bench_core.datasets.publishers.fetch import is_there
+
+    _refuse_file_options(request, "with a suite")
+    _known_data(request, suite, registry)
+    chosen: list[ChosenDataset] = []
+    absent: dict[str, tuple[str, ...]] = {}
+    for entry in suite.datasets:
+        with blaming(f"{suite.place}, key 'datasets'"):
+            listed = registry.dataset(entry.name)
+        replacements = _replacements(entry.name, registry)
+        if request.data and not {entry.name, *replacements} & {*request.data}:
+            continue
+        cls = listed
+        if wanted := [name for name in replacements if name in request.data]:
+            cls = registry.dataset(wanted[0])
+        elif suite.stand_ins and replacements and not _is_there(listed, source):
+            if request.strict_data:
+                missing = _missing({entry.name: listed.files}, source)
+                raise InputError(f"--strict-data: no stand-ins, and {missing}")
+            cls = registry.dataset(replacements[0])
+            tell(
+                f"STAND-IN: {listed.files[0]} of {entry.name} is not there, so {cls.name} takes "
+                "its place; a stand-in proves that the chain works, never that a method does",
+                True,
+            )
+        shared = {p.name for p in parameters(cls)} if cls.name != entry.name else entry.options
+        options = {k: v for k, v in entry.options.items() if k in shared}
+        where = f"{suite.place}, data set {entry.name}"
+        label, dataset = _instance(cls, options, settings, registry, where, entry.name)
+        replaces = entry.name if cls.name != entry.name else ""
+        optional = len(suite.datasets) > 1 and not request.data and not request.strict_data
+        if optional and not is_there(dataset, source):
+            absent[entry.name] = dataset.files
+        else:
+            chosen.append(ChosenDataset(label, dataset, replaces))
+    if absent:
+        line = _missing(absent, source)
+        if not chosen:
+            raise InputError(f"suite {suite.name} has no data to run on, {line}")
+        tell(f"skipped data sets, as {line}", True)
+    return chosen, tuple(absent)
+
+
+def _known_data(request: RunRequest, suite: Suite, registry: Registry) -> None:
+    """Refuse a restriction to what is not in the suite."""
+    known = [e.name for e in suite.datasets]
+    known += [n for e in suite.datasets for n in _replacements(e.name, registry)]
+    for name in request.data:
+        if name not in known:
+            what = unknown("data set", name, known)
+            raise UsageError(f"--data with suite {suite.name} restricts it: {what}")
+
+
+def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
+    """Which files of which data sets are to be put where."""
+    files = ", ".join(f"{name} ({_first(names)})" for name, names in absent.items())
+    folder = getattr(source, "folder", "the data folder")
+    name = next(iter(absent)) if len(absent) == 1 else "NAME"
+    return (
+        f"their files are not in {folder}: {files}; put them there, 'bench show {name}' and "
+        f"'bench data fetch {name}' help"
+    )
+
+
+def _first(files: Sequence[str]) -> str:
+    return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+
+
+def _replacements(name: str, registry: Registry) -> list[str]:
+    return [n for n, c in sorted(registry.datasets.items()) if c.stand_in_for == name]
+
+
+def _is_there(cls: Any, source: Source) -> bool:
+    return not cls.files or source.has(cls.files[0])
+
+
+def _own_data(
+    request: RunRequest, registry: Registry, settings: Sequence[Setting]
+) -> list[ChosenDataset]:
+    chosen, files = [], []
+    for name in request.data:
+        if name in registry.datasets:
+            cls = registry.dataset(name)
+            chosen.append(ChosenDataset(*_instance(cls, {}, settings, registry, name)))
+        else:
+            files.append(name)
+    if not files:
+        _refuse_file_options(request, "with a registered data set")
+    for name in files:
+        if not Path(name).exists():
+            what = registry.unknown("data set or file", name, registry.datasets)
+            raise UsageError(f"--data: {what}")
+    if len(files) > 1 or (files and chosen):
+        raise UsageError(
+            f"--data: {', '.join(request.data)}: give one file (with --valid and --test), "
+            "or registered data sets"
+        )
+    if files:
+        from bench_core.datasets.user_files import FileData
+
+        dataset = FileData(
+            train=files[0],
+            valid=request.valid,
+            test=request.test,
+            label=request.label,
+            query=request.query,
+            split=request.split,
+            task=request.task,
+            index_base=request.index_base,
+        )
+        chosen.append(ChosenDataset(dataset.name, dataset))
+    if not chosen:
+        raise UsageError("nothing to run: give --suite NAME or --data NAME_OR_FILE")
+    return chosen
+
+
+_FILE_OPTIONS = ("test", "valid", "label", "query", "split", "task")
+
+
+def _refuse_file_options(request: RunRequest, why: str) -> None:
+    for option in _FILE_OPTIONS:
+        if getattr(request, option):
+            raise UsageError(f"--{option} means nothing {why}: it belongs to --data FILE")
+
+
+def _instance(
+    cls: Any,
+    options: Mapping[str, Any],
+    settings: Sequence[Setting],
+    registry: Registry,
+    where: str,
+    also_called: str = "",
+) -> tuple[str, Any]:
+    """A data set with its options, and the label that tells it from others.
+
+    Options in ``places`` of the class say where its files lie, and do not make it another one.
+    """
+    table = dict(options)
+    for setting in settings:
+        if setting.owner in (cls.name, also_called):
+            table = with_setting(table, setting.path, setting.value)
+    made = expand(cls, table, registry, where)
+    if len(made) != 1:
+        raise UsageError(f"{where}: an option of a data set takes one value, not a grid")
+    places = getattr(cls, "places", ())
+    inside = ",".join(f"{k}={v}" for k, v in sorted(table.items()) if k not in places)
+    return (f"{cls.name}({inside})" if inside else cls.name), made[0]
+
+
+def check_fold(dataset: Any, label: str, fold: int) -> None:
+    """Refuse a fold that a data set does not have."""
+    count = getattr(dataset, "folds", 1)
+    if not 0 <= fold < count:
+        has = f"folds 0 to {count - 1}" if count > 1 else "only fold 0"
+        raise UsageError(f"data set {label} has {has}, not {fold}: choose by --folds")

@@ -1,0 +1,179 @@
+"""Which learners a request means, each with the instances that its grid spans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from bench_core.errors import BenchError, UsageError, blaming
+from bench_core.parameters import as_json, expand, parameters
+from bench_core.planning.overrides import Setting, with_setting
+from bench_core.plugins import Registry
+
+if TYPE_CHECKING:
+    from bench_core.planning.plan import Tell
+    from bench_core.planning.request import RunRequest
+    from bench_core.planning.suites import Profile, Suite
+
+ALL = "all"
+TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+"""The default grid of a learner with a field ``tradeoff``; dimensionless, so it fits any costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenLearner:
+    """A learner class with the instances that its grid spans; ``named`` if asked for by name."""
+
+    name: str
+    instances: tuple[Any, ...]
+    named: bool
+
+    @property
+    def cls(self) -> type[Any]:
+        """The learner's class."""
+        return type(self.instances[0])
+
+
+def choose_learners(
+    request: RunRequest,
+    suite: Suite | None,
+    profile: Profile | None,
+    registry: Registry,
+    settings: Sequence[Setting],
+    tell: Tell = lambda line, warning: None,
+    dataset: str = "",
+) -> list[ChosenLearner]:
+    """The learners of a request with their grids, the suite's reference first, its rungs last.
+
+    ``dataset`` heeds what the suite says of them on that data set.
+    One that lacks what it needs (see ``stamp`` in protocols) is an error where it was asked for by
+    name, else left out.
+    """
+    asked = list(request.learners) or (list(suite.learners) if suite else [ALL])
+    by_name = [x for x in asked if isinstance(x, str) and x != ALL]
+    named = set(by_name) if request.learners else set()
+    if ALL in asked:
+        by_name += [n for n in sorted(registry.learners) if n not in by_name]
+    reference = suite.reference if suite else ""
+    if reference:
+        by_name = [reference, *(n for n in by_name if n != reference)]
+    objects = {getattr(x, "name", "") for x in asked if not isinstance(x, str)}
+    by_name += [n for n in (suite.rungs if suite else ()) if n not in objects]
+    own_tables = suite.learners if suite else {}
+    on = suite.on.get(dataset, {}) if suite else {}
+    last_tables = profile.learners if profile else {}
+    chosen = []
+    for name in dict.fromkeys(by_name):
+        own = on.get(name, {})  # or False
+        if own is False and name not in named:
+            continue
+        where = f"{suite.place}, [learners.{name}]" if suite else f"learner {name}"
+        with blaming(_origin(name, suite, named)):
+            cls = registry.learner(name)
+        table = {**own_tables.get(name, {}), **(own or {}), **last_tables.get(name, {})}
+        instances = _grid(cls, table, settings, registry, where)
+        if name not in named and (lack := _lack(instances)):
+            tell(f"left out: {lack}", False)
+            continue
+        chosen.append(ChosenLearner(name, instances, name in named))
+    return chosen + _instances(asked, [c.name for c in chosen], settings)
+
+
+def _lack(instances: Sequence[Any]) -> str:
+    """What one of these learners lacks, in one line, or nothing."""
+    from bench_core.planning.keys import stamp_of
+
+    try:
+        for instance in instances:
+            stamp_of(instance)
+    except BenchError as error:
+        return str(error)
+    return ""
+
+
+def lone_blind(learners: Sequence[ChosenLearner]) -> str:
+    """What a run without a suite compares with: the one learner, if it is one, of the role
+    ``reference``; else the one that has no ``tradeoff`` and is no rung."""
+    meant = [c.name for c in learners if role(c.cls) == "reference"]
+    blind = [
+        c.name
+        for c in learners
+        if not role(c.cls) and not any(p.name == "tradeoff" for p in parameters(c.cls))
+    ]
+    found = meant or blind
+    return found[0] if len(found) == 1 else ""
+
+
+def role(cls: type[Any]) -> str:
+    """``reference``, ``rung`` or nothing; see ``BudgetedLearner``."""
+    return str(getattr(cls, "role", ""))
+
+
+def _origin(name: str, suite: Suite | None, named: set[str]) -> str:
+    """Where a learner's name was read."""
+    if suite is None or name in named:
+        return "--learners"
+    for key, names in (("reference", [suite.reference]), ("rungs", suite.rungs)):
+        if name in names:
+            return f"{suite.place}, key '{key}'"
+    return f"{suite.place}, [learners.{name}]"
+
+
+def _grid(
+    cls: Any,
+    table: Mapping[str, Any],
+    settings: Sequence[Setting],
+    registry: Registry,
+    where: str,
+) -> tuple[Any, ...]:
+    table = dict(table)
+    own = [setting for setting in settings if setting.owner == cls.name]
+    for setting in own:
+        with blaming(f"--set {setting.text}"):
+            table = with_setting(table, setting.path, setting.value)
+    if own:
+        where = " ".join(f"--set {setting.text}" for setting in own)
+    if "tradeoff" not in table and any(p.name == "tradeoff" for p in parameters(cls)):
+        table["tradeoff"] = list(TRADEOFFS)
+    return expand(cls, table, registry, where)
+
+
+def _instances(
+    asked: Sequence[Any], names: Sequence[str], settings: Sequence[Setting]
+) -> list[ChosenLearner]:
+    """Learners given as objects, those of one name together."""
+    given: dict[str, list[Any]] = {}
+    for learner in asked:
+        if isinstance(learner, str):
+            continue
+        name = getattr(learner, "name", "")
+        if not name or not callable(getattr(learner, "fit", None)) or not is_dataclass(learner):
+            raise UsageError(
+                f"learners: {learner!r} is neither a name nor a learner (a frozen dataclass with "
+                "name, tasks, needs and fit)"
+            )
+        if name in names:
+            raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
+        given.setdefault(name, []).append(learner)
+    for setting in settings:
+        if setting.owner in given:
+            raise UsageError(f"--set {setting.text}: {setting.owner} was given as an object")
+    return [ChosenLearner(name, tuple(made), True) for name, made in given.items()]
+
+
+def described(instances: Sequence[Any]) -> list[str]:
+    """For each instance of a grid the parameters in which it differs from others, in few words."""
+    values = [as_json(instance) for instance in instances]
+    first = values[0]
+    names = dict.fromkeys(name for own in values for name in own)
+    varied = [k for k in names if any(own.get(k) != first.get(k) for own in values)]
+    return [" ".join(f"{k}={_short(own[k])}" for k in varied if k in own) for own in values]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return str(value.get("learner", "..."))
+    return str(value).replace(" ", "")

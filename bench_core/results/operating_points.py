@@ -1,0 +1,281 @@
+"""Choosing operating points on VALIDATION and reading their TEST rows.
+
+Everything works on the export frame (one row per trial x point x split). A *repeat* is one seed
+on one fold; each repeat chooses for itself, by its validation rows, and ``over_repeats`` then
+gives mean and standard deviation of the test values. Rows of different suites, profiles, data
+sets or accountings are never mixed. Trials that are not ``ok`` or failed the replay audit take no
+part.
+
+Quality is the metric's column, cost the ``cost`` column (default ``total_cost``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.errors import UsageError
+from bench_core.metrics import parse_metric
+from bench_core.metrics.frontier import best_under, cheapest_reaching, frontier, share_of
+from bench_core.protocols import Metric
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BOARD = ("suite", "profile", "dataset", "accounting")
+"""Columns that keep apart what must not be compared."""
+
+REPEAT = ("fold", "seed")
+_POINT = (*BOARD, "learner", *REPEAT, "params", "point")
+_WITHOUT_POINT = (*BOARD, "learner", *REPEAT, "unit", "audit", "stand_in")
+_AVERAGED = (
+    "test_quality",
+    "test_cost",
+    "valid_quality",
+    "valid_cost",
+    "feature_cost",
+    "evaluation_cost",
+    "cost_p95",
+    "cost_max",
+    "features_used",
+)
+
+
+def operating_points(
+    frame: pd.DataFrame, metric: str | Metric, cost: str = "total_cost"
+) -> pd.DataFrame:
+    """One row per operating point: its test row, with ``valid_quality``, ``valid_cost``,
+    ``test_quality`` and ``test_cost`` added.
+
+    Raises UsageError if the frame has no column for the metric or the cost.
+    """
+    name = _metric(metric).name
+    for column in (name, cost):
+        if column not in frame.columns:
+            raise UsageError(_missing(column, frame))
+    usable = frame[frame["status"] == "ok"]
+    if "audit" in frame.columns:
+        usable = usable[usable["audit"] != "failed"]
+    keys = [key for key in _POINT if key in frame.columns]
+    valid = usable.loc[usable["split"] == "valid", [*keys, name, cost]]
+    valid = valid.rename(columns={name: "valid_quality", cost: "valid_cost"})
+    test = usable[usable["split"] == "test"]
+    test = test.assign(test_quality=test[name], test_cost=test[cost])
+    return test.merge(valid, on=keys, how="inner", validate="one_to_one").reset_index(drop=True)
+
+
+def best_points(
+    frame: pd.DataFrame, metric: str | Metric, cost: str = "total_cost"
+) -> pd.DataFrame:
+    """For each learner and repeat the point with the best validation quality (of equals the
+    cheapest), as a row of ``operating_points``."""
+    return under_budget(frame, metric, np.inf, cost)
+
+
+def under_budget(
+    frame: pd.DataFrame, metric: str | Metric, budget: float, cost: str = "total_cost"
+) -> pd.DataFrame:
+    """For each learner and repeat the best point whose validation cost is at most ``budget``;
+    learners and repeats without one are left out."""
+    higher = _metric(metric).higher_is_better
+
+    def pick(cost: FloatArray, quality: FloatArray) -> IntArray:
+        return _one(best_under(cost, quality, budget, higher))
+
+    return _pick(operating_points(frame, metric, cost), ["learner", *REPEAT], pick)
+
+
+def curve(
+    frame: pd.DataFrame, metric: str | Metric, learner: str, cost: str = "total_cost"
+) -> pd.DataFrame:
+    """The validation frontier of one learner, repeat by repeat, by ascending validation cost,
+    as rows of ``operating_points``: chosen by ``valid_*``, to be drawn by ``test_*``."""
+    higher = _metric(metric).higher_is_better
+    points = operating_points(frame, metric, cost)
+
+    def pick(cost: FloatArray, quality: FloatArray) -> IntArray:
+        return frontier(cost, quality, higher)
+
+    return _pick(points[points["learner"] == learner], ["learner", *REPEAT], pick)
+
+
+def mean_curve(
+    frame: pd.DataFrame, metric: str | Metric, learner: str, cost: str = "total_cost"
+) -> pd.DataFrame:
+    """One curve per board for one learner: at each ``budget`` every repeat takes its best
+    affordable point; mean and standard deviation (``_std``) of ``test_quality`` and
+    ``test_cost`` over repeats.
+
+    Budgets are the validation costs of all repeats' frontiers, from the first at which every
+    repeat can afford something.
+    """
+    import pandas as pd
+
+    chosen = curve(frame, metric, learner, cost)
+    board = [key for key in BOARD if key in chosen.columns]
+    tables = []
+    for key, part in _groups(chosen, board):
+        runs = [run for _, run in _groups(part, list(REPEAT))]
+        start = max(run["valid_cost"].iloc[0] for run in runs)
+        budgets = np.unique(part["valid_cost"].to_numpy(dtype=np.float64))
+        budgets = budgets[budgets >= start]
+        table = {"budget": budgets, "repeats": len(runs)}
+        for column in ("test_quality", "test_cost"):
+            held = np.stack([_held(run, column, budgets) for run in runs])
+            table[column] = held.mean(axis=0)
+            table[f"{column}_std"] = _spread(held)
+        tables.append(pd.DataFrame({**dict(zip(board, key, strict=True)), **table}))
+    return pd.concat(tables, ignore_index=True) if tables else chosen.iloc[:0]
+
+
+def savings(
+    frame: pd.DataFrame,
+    metric: str | Metric,
+    reference: str,
+    share: float = 0.99,
+    cost: str = "total_cost",
+) -> pd.DataFrame:
+    """What each learner saves against the reference learner, repeat by repeat.
+
+    The target is ``share`` of the reference's best validation quality (for a metric that is
+    better when lower: at most that quality / share). Each learner, the reference too, takes its
+    cheapest point that reaches the target on validation. Added columns: ``target``, ``reached``,
+    ``reference_quality`` and ``reference_cost`` (test, at the reference's best validation point)
+    and ``saving`` = reference_cost / test_cost. A repeat that does not reach the target, or has
+    no reference, is a row with ``reached`` False and NaN.
+    """
+    import pandas as pd
+
+    higher = _metric(metric).higher_is_better
+    points = operating_points(frame, metric, cost)
+    repeat = [key for key in (*BOARD, *REPEAT) if key in points.columns]
+    rows = []
+    for _, part in _groups(points, repeat):
+        best = _best_row(part[part["learner"] == reference], higher)
+        for _, own in _groups(part, ["learner"]):
+            rows.append(_saving(own, best, share, higher))
+    if not rows:
+        return points.assign(target=[], reached=[], saving=[])
+    return pd.DataFrame(rows).reset_index(drop=True)
+
+
+def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard deviation over repeats, one row per board and learner.
+
+    Takes what ``best_points``, ``under_budget`` or ``savings`` gave. For each numeric column
+    ``x`` there is ``x`` (mean) and ``x_std`` (sample standard deviation, NaN for one repeat);
+    ``repeats`` counts them, ``params`` and ``point`` are kept where all repeats chose alike, else
+    empty. Of savings ``reached`` counts the repeats that reached the target; unless all did,
+    every mean is NaN: an average over the lucky ones would flatter.
+    """
+    import pandas as pd
+
+    keys = [key for key in (*BOARD, "learner") if key in points.columns]
+    columns = [c for c in (*_AVERAGED, "saving") if c in points.columns]
+    rows = []
+    for key, part in _groups(points, keys):
+        row = {**dict(zip(keys, key, strict=True)), "repeats": len(part)}
+        if "reached" in part.columns:
+            row["reached"] = int(part["reached"].sum())
+        for column in ("params", "point", "unit", "audit", "stand_in"):
+            if column in part.columns:
+                row[column] = part[column].iloc[0] if part[column].nunique() == 1 else ""
+        for column in columns:
+            values = part[column].to_numpy(dtype=np.float64)
+            row[column] = float(values.mean())
+            row[f"{column}_std"] = float(_spread(values))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _metric(metric: str | Metric) -> Metric:
+    return parse_metric(metric) if isinstance(metric, str) else metric
+
+
+def _missing(column: str, frame: pd.DataFrame) -> str:
+    known = []
+    for name in frame.columns:
+        try:
+            known.append(parse_metric(str(name)).name)
+        except UsageError:
+            continue
+    return f"these results have no column {column!r}; metrics: {', '.join(known) or 'none'}"
+
+
+def _groups(points: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[object, ...], pd.DataFrame]]:
+    grouped = points.groupby(keys, sort=True, dropna=False)
+    return [(key, part) for key, part in grouped]
+
+
+def _pick(
+    points: pd.DataFrame,
+    keys: list[str],
+    choose: Callable[[FloatArray, FloatArray], IntArray],
+) -> pd.DataFrame:
+    """The chosen rows of every group, groups in order of their keys."""
+    keys = [key for key in (*BOARD, *keys) if key in points.columns]
+    rows = [points.index[:0].to_numpy()]
+    for _, part in _groups(points, keys):
+        cost, quality = _valid(part)
+        rows.append(part.index.to_numpy()[choose(cost, quality)])
+    return points.loc[np.concatenate(rows)].reset_index(drop=True)
+
+
+def _valid(part: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
+    cost = part["valid_cost"].to_numpy(dtype=np.float64)
+    return cost, part["valid_quality"].to_numpy(dtype=np.float64)
+
+
+def _one(index: int | None) -> IntArray:
+    return np.array([] if index is None else [index], dtype=np.int64)
+
+
+def _best_row(part: pd.DataFrame, higher: bool) -> pd.Series | None:
+    index = best_under(*_valid(part), np.inf, higher)
+    return None if index is None else part.iloc[index]
+
+
+def _saving(
+    own: pd.DataFrame, best: pd.Series | None, share: float, higher: bool
+) -> dict[str, Any]:
+    nothing = float("nan")
+    target = nothing if best is None else share_of(float(best["valid_quality"]), share, higher)
+    index = cheapest_reaching(*_valid(own), target, higher)
+    spent = nothing
+    row: dict[str, Any]
+    if index is None:
+        row = own.iloc[0].reindex([c for c in _WITHOUT_POINT if c in own.columns]).to_dict()
+        row |= dict.fromkeys(_AVERAGED, nothing) | {"params": "", "point": ""}
+    else:
+        row = own.iloc[index].to_dict()
+        spent = float(row["test_cost"])
+    reference = nothing if best is None else float(best["test_cost"])
+    return row | {
+        "target": target,
+        "reached": index is not None,
+        "reference_quality": nothing if best is None else float(best["test_quality"]),
+        "reference_cost": reference,
+        "saving": _over(reference, spent),
+    }
+
+
+def _over(reference: float, cost: float) -> float:
+    if cost > 0 or np.isnan(cost):
+        return reference / cost
+    return float("inf") if reference > 0 else 1.0
+
+
+def _held(run: pd.DataFrame, column: str, budgets: FloatArray) -> FloatArray:
+    """What one repeat's frontier gives at each budget."""
+    step = np.searchsorted(run["valid_cost"].to_numpy(dtype=np.float64), budgets, "right") - 1
+    return np.asarray(run[column].to_numpy(dtype=np.float64)[step], dtype=np.float64)
+
+
+def _spread(values: FloatArray) -> FloatArray:
+    """Sample standard deviation over the first axis, NaN for a single value."""
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    return np.asarray(values.std(axis=0, ddof=1), dtype=np.float64)

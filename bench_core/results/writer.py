@@ -1,0 +1,286 @@
+"""The one writer of a results store."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.errors import InputError
+from bench_core.results.records import Outcome
+from bench_core._io.hashing import canonical
+from bench_core._io.locks import locked
+from bench_core.results.records import StoredValues, TrialResult, TrialSpec
+from bench_core.results.schema import APPLICATION, SCHEMA, being_written, check_store, lock_path
+
+_TABLES = f"""
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {SCHEMA};
+CREATE TABLE run (
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL, state TEXT NOT NULL, about TEXT NOT NULL);
+CREATE TABLE trial (
+  key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL,
+  trace TEXT NOT NULL, audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
+  predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
+  created_at TEXT NOT NULL, attempts INTEGER NOT NULL);
+CREATE TABLE run_trial (
+  run TEXT NOT NULL REFERENCES run(id), position INTEGER NOT NULL, trial TEXT NOT NULL,
+  PRIMARY KEY (run, position)) WITHOUT ROWID;
+CREATE TABLE point (
+  trial TEXT NOT NULL REFERENCES trial(key), split TEXT NOT NULL, position INTEGER NOT NULL,
+  point TEXT NOT NULL, metrics TEXT NOT NULL, feature_cost REAL, evaluation_cost REAL,
+  total_cost REAL, cost_p95 REAL, cost_max REAL, features_used INTEGER,
+  PRIMARY KEY (trial, split, position)) WITHOUT ROWID;
+CREATE TABLE unit (
+  trial TEXT NOT NULL REFERENCES trial(key), split TEXT NOT NULL, position INTEGER NOT NULL,
+  metric BLOB NOT NULL, cost BLOB NOT NULL, weights BLOB NOT NULL, rows BLOB NOT NULL,
+  PRIMARY KEY (trial, split, position));
+CREATE TABLE fit (
+  key TEXT PRIMARY KEY, status TEXT NOT NULL, seconds REAL, peak_rss_mb REAL,
+  machine TEXT NOT NULL, created_at TEXT NOT NULL);
+"""
+_LOCK_SECONDS = 1.0
+
+
+@contextmanager
+def open_writer(path: Path) -> Iterator[Writer]:
+    """The writer of the store at ``path``, made where there is none.
+
+    Raises InputError where the folder cannot be written, the file is no store, or another run
+    is writing to it; the file is then left as it was.
+    """
+    check_store(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(_unwritable(path, error)) from error
+    with _alone(path):
+        try:
+            if not check_store(path):
+                _create(path)
+            connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'")
+                yield Writer(path, connection)
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise InputError(f"{path}: cannot write to the store ({error})") from error
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a store that cannot be written, is none or is being written by another run, without
+    touching anything."""
+    check_store(path)
+    if being_written(path):
+        raise InputError(_occupied(path))
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if (place != path and not place.is_dir()) or not os.access(place, os.W_OK):
+        raise InputError(f"{path}: cannot write there ({place}); name another with --store")
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    until = time.monotonic() + _LOCK_SECONDS  # a reader may be looking at the lock just now
+    while True:
+        lock = locked(lock_path(path), wait=False)
+        try:
+            lock.__enter__()
+            break
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise InputError(_occupied(path)) from None
+            time.sleep(0.05)
+        except OSError as error:
+            raise InputError(_unwritable(path, error)) from error
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def _occupied(path: Path) -> str:
+    return (
+        f"{path}: another run is writing to this store; wait for it, or name another with --store"
+    )
+
+
+def _unwritable(path: Path, error: OSError) -> str:
+    return f"{path}: cannot write there ({error.strerror}); name another store with --store"
+
+
+def _create(path: Path) -> None:
+    """Make an empty store under a temporary name and rename it.
+
+    What a killed run left beside a store that was deleted since would be read into the new one.
+    """
+    for left_over in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + left_over).unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    try:
+        connection = sqlite3.connect(temporary, isolation_level=None)
+        try:
+            connection.executescript(_TABLES)
+        finally:
+            connection.close()
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def now() -> str:
+    """This moment in UTC, to the microsecond (runs are ordered by it)."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def machine() -> str:
+    """What timings depend on, without names of people or hosts."""
+    return (
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, numpy {np.__version__}"
+    )
+
+
+class Writer:
+    """Writes runs, fits and trials; each call is one transaction."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._db = connection
+        self._machine = machine()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._db
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def begin(self, run: str, about: Mapping[str, Any], trials: list[str]) -> None:
+        """Register a run, or take up one with the same id again."""
+        moment = now()
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO run (id, created_at, updated_at, state, about) "
+                "VALUES (?, ?, ?, 'running', ?) ON CONFLICT (id) DO UPDATE SET "
+                "updated_at = excluded.updated_at, state = 'running', about = excluded.about",
+                [run, moment, moment, json.dumps(about)],
+            )
+            db.execute("DELETE FROM run_trial WHERE run = ?", [run])
+            db.executemany(
+                "INSERT INTO run_trial VALUES (?, ?, ?)",
+                [(run, position, trial) for position, trial in enumerate(trials)],
+            )
+
+    def end(self, run: str, state: str) -> None:
+        """Say how a run ended: finished or interrupted."""
+        with self._transaction() as db:
+            db.execute("UPDATE run SET state = ?, updated_at = ? WHERE id = ?", [state, now(), run])
+
+    def fit(self, outcome: Outcome) -> None:
+        """Keep how a fit ended."""
+        result = outcome.result
+        with self._transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO fit VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    outcome.job.spec.key,
+                    str(outcome.status),
+                    result.seconds if result else outcome.seconds,
+                    result.peak_rss_mb if result else None,
+                    self._machine,
+                    now(),
+                ],
+            )
+
+    def trial(self, spec: TrialSpec, outcome: Outcome) -> None:
+        """Keep how a trial ended, with all its rows; what was there before is replaced."""
+        result: TrialResult | None = outcome.result
+        with self._transaction() as db:
+            before = db.execute("SELECT attempts FROM trial WHERE key = ?", [spec.key]).fetchone()
+            fit = db.execute("SELECT seconds, peak_rss_mb FROM fit WHERE key = ?", [spec.fit])
+            fit_seconds, fit_peak = fit.fetchone() or (None, None)
+            peak = max((p for p in (fit_peak, result and result.peak_rss_mb) if p), default=None)
+            for table in ("unit", "point"):
+                db.execute(f"DELETE FROM {table} WHERE trial = ?", [spec.key])
+            db.execute(
+                "INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    spec.key,
+                    json.dumps(asdict(spec)),
+                    str(outcome.status),
+                    outcome.error,
+                    outcome.trace,
+                    result.audit if result else "",
+                    result.audit_error if result else "",
+                    fit_seconds,
+                    result.predict_seconds if result else None,
+                    outcome.seconds,
+                    peak,
+                    self._machine,
+                    now(),
+                    1 + (before[0] if before else 0),
+                ],
+            )
+            if result is not None:
+                self._rows(db, spec.key, result)
+
+    def _rows(self, db: sqlite3.Connection, key: str, result: TrialResult) -> None:
+        db.executemany(
+            "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    key,
+                    row.split,
+                    row.index,
+                    canonical(dict(row.point)),
+                    json.dumps(dict(row.metrics)),
+                    row.feature_cost,
+                    row.evaluation_cost,
+                    row.total_cost,
+                    row.cost_p95,
+                    row.cost_max,
+                    row.features_used,
+                )
+                for row in result.rows
+            ],
+        )
+        for stored in result.values:
+            db.executemany("INSERT INTO unit VALUES (?, ?, ?, ?, ?, ?, ?)", _units(key, stored))
+
+    def audit(self, key: str, word: str, reason: str) -> None:
+        """Replace the verdict of a trial's audit."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE trial SET audit = ?, audit_error = ? WHERE key = ?", [word, reason, key]
+            )
+
+
+def _units(key: str, stored: StoredValues) -> Iterator[tuple[Any, ...]]:
+    """Weights and rows are the same at all points: the first has them, the others b""."""
+    weights = np.asarray(stored.weights, "<f8").tobytes()
+    rows = np.asarray(stored.rows, "<f8").tobytes()
+    for i, position in enumerate(stored.points):
+        metric = np.asarray(stored.metric[i], "<f4").tobytes()
+        cost = np.asarray(stored.cost[i], "<f4").tobytes()
+        yield key, stored.split, position, metric, cost, weights, rows
+        weights = rows = b""

@@ -1,0 +1,1 @@
+"""Tables, progress and wording for the terminal."""

@@ -1,0 +1,165 @@
+"""``bench claims``: what papers say, and what was measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench_core.cli import options
+
+if TYPE_CHECKING:
+    from bench_claims.claims import Claim, Verdict
+    from bench_core.plugins import Registry
+    from bench_core.results.store import RunInfo, Store
+    from bench_core.terminal.tables import Table
+
+SOME_FAIL = 1
+
+
+@click.command(
+    "claims",
+    short_help="Compare papers' claims with what was measured.",
+    epilog="""\b
+Examples:
+  bench run --suite adapt && bench claims adapt
+  bench claims                      every claim of every suite
+  bench claims -o claims.csv        (as CSV; any other name: as on the screen)""",
+)
+@click.argument("suites", nargs=-1, metavar="[SUITE]...")
+@options.data_dir_option
+@options.store_option
+@options.output_option
+@options.common_options
+def command(
+    suites: tuple[str, ...],
+    data_dir: Path | None,
+    store: Path,
+    output: Path | None,
+    plugins: Sequence[str],
+    quiet: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Show each claim of SUITE (default: of all), the published and the measured figure.
+
+    Measured is the run of the suite that settles the claim: without --set and --costs if there is
+    one, finished, of the largest profile, and of those the last. Results on stand-ins never count.
+    The exit status is 1 where a claim does not hold.
+    """
+    from bench_claims.claims import FAILS, tally
+    from bench_core.terminal.tables import deliver
+
+    registry = options.registry(plugins, data_dir)
+    names = suites or tuple(sorted(registry.suites()))
+    verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
+    every = [v for found in verdicts.values() for v in found]
+    deliver(ledger(verdicts), output)
+    if not quiet:
+        options.note(tally(every))
+    return SOME_FAIL if any(v.word == FAILS for v in every) else 0
+
+
+def suite_verdicts(
+    registry: Registry, name: str, store: Path, data_dir: Path | None
+) -> list[Verdict]:
+    """The claims of one suite on its runs in the store."""
+    from bench_claims.claims import read_claims
+    from bench_core.planning.suites import find_suite
+    from bench_core.results.store import Store
+
+    suite = find_suite(name, registry)
+    claims = read_claims(suite.claims)
+    runs = _Runs(Store(store), suite.name) if claims and store.is_file() else None
+    return [_verdict(registry, claim, runs, suite.name, data_dir) for claim in claims]
+
+
+class _Runs:
+    """A suite's runs that have finished rows, read when asked for. First come those that took
+    settings and prices as the suite has them, then finished ones, then the most thorough."""
+
+    def __init__(self, store: Store, suite: str) -> None:
+        runs = [run for run in store.runs() if run.suite == suite and run.counts.get("ok")]
+        self.infos: list[RunInfo] = sorted(runs, key=_place)
+        self._store, self._frames = store, dict[str, Any]()
+
+    def on(self, claim: Claim) -> list[RunInfo]:
+        """Those with the claim's data set, or one that stood in for it."""
+        name = claim.dataset.partition("(")[0]
+        return [
+            info
+            for info in self.infos
+            if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets)
+        ]
+
+    def frame(self, info: RunInfo) -> Any:
+        if info.run not in self._frames:
+            self._frames[info.run] = self._store.frame(info.run)
+        return self._frames[info.run]
+
+
+def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
+    """What puts a run behind others."""
+    from bench_core.planning.suites import PROFILES
+
+    def asked(*options: str) -> bool:
+        return any(run.request.get(option) for option in options)
+
+    size = PROFILES.index(run.profile) if run.profile in PROFILES else -1
+    return asked("settings", "costs"), run.state != "finished", -size, asked("seeds", "folds")
+
+
+def _verdict(
+    registry: Registry, claim: Claim, runs: _Runs | None, suite: str, data_dir: Path | None
+) -> Verdict:
+    from bench_claims.claims import ABSENT, FAILS, HOLDS, UNMEASURED, UNRUN, Verdict, settle
+
+    unsettled = []
+    for info in runs.on(claim) if runs else ():
+        found = settle(claim, info, runs.frame(info) if runs else None)
+        if found.word in (HOLDS, FAILS):
+            return found
+        unsettled.append(found)
+    if claim.measure == "none":
+        return Verdict(claim, UNMEASURED, how=claim.why)
+    name = claim.dataset.partition("(")[0]
+    if not _there(registry, name, data_dir):
+        return Verdict(claim, ABSENT, how=f"bench show {name}")
+    told = next((v for v in unsettled if v.word == UNRUN), None)
+    return told or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")
+
+
+def _there(registry: Registry, name: str, data_dir: Path | None) -> bool:
+    from bench_core.datasets.publishers.fetch import is_there
+    from bench_core.datasets.search import DataFolder
+
+    if name not in registry.datasets:
+        return False
+    dataset = registry.dataset(name)()
+    return not dataset.files or is_there(dataset, DataFolder(data_dir))
+
+
+def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
+    """One row for each claim."""
+    from bench_claims.claims import FAILS, HOLDS
+    from bench_core.terminal.tables import Column, Table
+
+    styles = {HOLDS: "green", FAILS: "red"}
+    rows, row_styles = [], []
+    for suite, found in verdicts.items():
+        for v in found:
+            claim = v.claim
+            rows.append((claim.says, claim.published, v.shown, v.word, v.how, claim.source, suite))
+            row_styles.append(styles.get(v.word, "dim"))
+    columns = (
+        Column("claim", style="bold", fold=True),
+        Column("published", fold=True),
+        Column("measured", right=True),
+        Column("verdict", fold=True),
+        Column("how", fold=True),
+        Column("source", fold=True),
+        Column("suite"),
+    )
+    return Table("", columns, rows, row_styles)

@@ -1,0 +1,134 @@
+"""How a paper's claim is measured: from a run's export frame to one figure.
+
+Each measure takes the claim and the rows of its contenders on its data set, in which ``learner``
+holds the contenders' labels. Points are chosen on validation, figures are those of the test
+split, means over repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench_core.results.operating_points import (
+    best_points,
+    mean_curve,
+    over_repeats,
+    savings,
+    under_budget,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_claims.claims import Claim
+    from bench_core.arrays import FloatArray
+    from bench_core.protocols import Metric
+
+
+def saving(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+    """1 - the cost at which the first learner keeps a share of the second's best quality, over
+    the second's cost at its best."""
+    both = savings(frame, metric, claim.labels[1], claim.keeps, claim.cost)
+    own = both[both["learner"] == claim.labels[0]]
+    if own.empty or not own["reached"].all():
+        return float("nan")
+    share = own["test_cost"] / own["reference_cost"]
+    return 1.0 - float(share.mean())
+
+
+def quality(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+    """The first learner's quality within the budget."""
+    return _quality(claim, frame, metric)
+
+
+def cost(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+    """The first learner's cost at its cheapest point that keeps a share of its own best quality."""
+    own = frame[frame["learner"] == claim.labels[0]]
+    found = savings(own, metric, claim.labels[0], claim.keeps, claim.cost)
+    return float(found["test_cost"].mean()) if found["reached"].all() else float("nan")
+
+
+def margin(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+    """The least, over neighbours in the list, of the first's mean quality minus the second's, over
+    all budgets that both can afford up to where both have their best."""
+    return float(np.min([np.mean(gap) for gap in _gaps(claim, frame, metric)]))
+
+
+def least_margin(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+    """As ``margin``, at the budget where it is least: for "always above"."""
+    return float(np.min([np.min(gap) for gap in _gaps(claim, frame, metric)]))
+
+
+def quality_kept(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+    """The first learner's quality within the budget over the second's best."""
+    best = best_points(frame, metric, claim.cost)
+    other = over_repeats(best[best["learner"] == claim.labels[1]])
+    return _quality(claim, frame, metric) / float(other["test_quality"].iloc[0])
+
+
+def time_ratio(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+    """Median seconds of the first learner's fits over those of the second's."""
+    return _seconds(frame, claim.labels[0]) / _seconds(frame, claim.labels[1])
+
+
+def minutes(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+    """Median minutes of the first learner's fits, of what it stands on not counted."""
+    return _seconds(frame, claim.labels[0]) / 60.0
+
+
+def _gaps(claim: Claim, frame: pd.DataFrame, metric: Metric) -> list[FloatArray]:
+    """For each pair of neighbours how much better the first is, at 101 budgets."""
+    sign = 1.0 if metric.higher_is_better else -1.0
+    curves = [mean_curve(frame, metric, label, claim.cost) for label in claim.labels]
+    gaps = []
+    for better, worse in pairwise(curves):
+        low = max(float(c["budget"].iloc[0]) for c in (better, worse))
+        most = max(float(c["budget"].iloc[-1]) for c in (better, worse))
+        if claim.budget < low:  # one of both can afford nothing
+            return [np.array([np.nan])]
+        budgets = np.linspace(low, min(claim.budget, most), 101)
+        a, b = (
+            c["test_quality"].to_numpy()[np.searchsorted(c["budget"], budgets, "right") - 1]
+            for c in (better, worse)
+        )
+        gaps.append(sign * (a - b))
+    return gaps
+
+
+def _quality(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+    """NaN unless every repeat affords something: a mean over the lucky ones would flatter."""
+    own = frame[frame["learner"] == claim.labels[0]]
+    chosen = under_budget(own, metric, claim.budget, claim.cost)
+    every = own.groupby(["fold", "seed"]).ngroups
+    return float(chosen["test_quality"].mean()) if len(chosen) == every else float("nan")
+
+
+def _seconds(frame: pd.DataFrame, label: str) -> float:
+    fits = frame.drop_duplicates(["learner", "fold", "seed", "params"])
+    return float(fits.loc[fits["learner"] == label, "fit_seconds"].median())
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure, how many learners it compares at least, and how its figure is written."""
+
+    figure: Callable[[Claim, pd.DataFrame, Metric], float]
+    learners: int
+    form: str
+
+
+MEASURES: Mapping[str, Measure] = {
+    "saving": Measure(saving, 2, "{:.1%}"),
+    "quality": Measure(quality, 1, "{:.4g}"),
+    "quality-kept": Measure(quality_kept, 2, "{:.1%}"),
+    "cost": Measure(cost, 1, "{:.4g}"),
+    "margin": Measure(margin, 2, "{:+.4f}"),
+    "least-margin": Measure(least_margin, 2, "{:+.4f}"),
+    "time-ratio": Measure(time_ratio, 2, "{:.3g}x"),
+    "minutes": Measure(minutes, 1, "{:.2g} min"),
+}

@@ -1,0 +1,142 @@
+"""UCI Forest Covertype: 54 cartographic features; class 2 (lodgepole pine) against the rest.
+
+The papers (BudgetPrune, ADAPT) use 36603 / 15688 / 58101 rows of 581012 and do not name the
+positive class; class 2, the largest, makes a balanced task [D]. Their rows are unknown: ours are
+drawn by the seed. Every feature costs 1. From a sample of the publisher's file all rows are used
+in the papers' proportions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bench_core import (
+    Dataset,
+    Download,
+    Examples,
+    Facts,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    hookimpl,
+    param,
+)
+from bench_core.datasets.readers.tables import Table, read_matrix, read_table
+from bench_core.datasets.splitting import shuffled
+
+FULL_FILE, SAMPLE_FILE = "covtype.data", "covtype-100k.csv"
+COUNTS = {1: 211840, 2: 283301, 3: 35754, 4: 2747, 5: 9493, 6: 17367, 7: 20510}  # by cover type
+FULL_ROWS = sum(COUNTS.values())  # 581012
+PAPER = (36603, 15688, 58101)
+QUICK = (12000, 4000, 8000)
+LABEL = "Cover_Type"
+NAMES = (
+    "Elevation", "Aspect", "Slope", "Horizontal_Distance_To_Hydrology",
+    "Vertical_Distance_To_Hydrology", "Horizontal_Distance_To_Roadways", "Hillshade_9am",
+    "Hillshade_Noon", "Hillshade_3pm", "Horizontal_Distance_To_Fire_Points",
+    *(f"Wilderness_Area{j}" for j in range(1, 5)), *(f"Soil_Type{j}" for j in range(1, 41)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Forest cover type, one class against the rest."""
+
+    name: ClassVar[str] = "forest"
+    task: ClassVar[Task] = Task.BINARY
+    title: ClassVar[str] = "UCI Forest Covertype, one class against the rest"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = (f"{FULL_FILE}.gz", f"{SAMPLE_FILE}.gz")
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    downloads: ClassVar[tuple[Download, ...]] = (
+        Download(
+            "https://archive.ics.uci.edu/static/public/31/covertype.zip",
+            "covertype.zip",
+            members={f"{FULL_FILE}.gz": f"{FULL_FILE}.gz"},
+        ),
+    )
+    homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/31"
+    facts: ClassVar[Facts] = Facts(features=54, low=-173, high=7173)
+
+    positive: int = param(2, "the cover type (1..7) that is labelled 1")
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.positive <= 7:
+            raise ValueError(f"positive = {self.positive}: give a cover type 1..7")
+
+    def complete(self, source: Source) -> bool:
+        """The whole file, or the sample."""
+        return source.has(FULL_FILE, SAMPLE_FILE)
+
+    def faults(self, source: Source) -> list[str]:
+        """What of the facts is wrong, and whether the whole file has its rows of each type."""
+        faults = self.facts.faults(self.prepare(source, "paper", 0, 0))
+        table, _, label, sample = _read(source)
+        kinds, numbers = np.unique(table.numbers(label, missing=False), return_counts=True)
+        found = dict(zip(kinds.tolist(), numbers.tolist(), strict=True))
+        if not sample and found != COUNTS:
+            faults.append(f"cover types {found} instead of {COUNTS}")
+        return faults
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Draw the three splits by ``seed``; ``quick`` takes fewer rows."""
+        table, names, label, sample = _read(source)
+        kind = table.numbers(label, missing=False)
+        sizes, notes = _sizes(len(table), size, sample)
+        X, y = table.matrix(names), (kind == self.positive).astype(np.float64)
+        order = shuffled(len(table), seed)[: sum(sizes)]
+        train, valid, test = (
+            Examples(X[rows], y[rows]) for rows in np.split(order, np.cumsum(sizes)[:-1])
+        )
+        return Splits(
+            train, valid, test,
+            prices=Prices.additive(np.ones(len(NAMES))),
+            task=Task.BINARY, classes=2, feature_names=NAMES, notes=notes,
+        )  # fmt: skip
+
+
+def _read(source: Source) -> tuple[Table, tuple[str, ...], str, bool]:
+    """The rows, the columns of the features and of the label, and whether it is a sample."""
+    path = source.find(FULL_FILE, SAMPLE_FILE)
+    sample = path.name.removesuffix(".gz").endswith(".csv")
+    table = read_table(path) if sample else read_matrix(path, len(NAMES) + 1)
+    names = NAMES if sample else table.names[:-1]
+    label = LABEL if sample else table.names[-1]
+    _check(table, (*names, label), sample)
+    return table, names, label, sample
+
+
+def _check(table: Table, names: tuple[str, ...], sample: bool) -> None:
+    absent = [name for name in names if name not in table.names]
+    if absent:
+        raise InputError(f"{table.path}, line 1: no column {absent[0]!r}; get the file again")
+    if not sample and len(table) != FULL_ROWS:
+        raise InputError(
+            f"{table.path}: {len(table)} rows where the publisher's file has {FULL_ROWS}; "
+            f"get it again, or name a sample {SAMPLE_FILE}"
+        )
+
+
+def _sizes(rows: int, size: str, sample: bool) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    notes: tuple[str, ...] = ()
+    sizes = PAPER
+    if sample:
+        notes = (f"sample: {rows} of {FULL_ROWS} rows, in the papers' proportions",)
+        train, valid = (rows * part // sum(PAPER) for part in PAPER[:2])
+        sizes = (train, valid, rows - train - valid)
+    if size == "quick" and sum(sizes) > sum(QUICK):
+        return QUICK, (*notes, f"quick: {sum(QUICK)} rows drawn by the seed")
+    return sizes, notes
+
+
+@hookimpl
+def bench_datasets() -> Sequence[type[Dataset]]:
+    """The data set of this plugin."""
+    return [Forest]

@@ -1,0 +1,75 @@
+"""What descriptors and machines cost here: CPU time of one picture, as a cost file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bench_core import Extractor, cost_document, measure
+from bench_datasets.images.descriptors import DESCRIPTORS, Pixels, regions
+from bench_datasets.images.one_vs_rest_svm import Floats, Machines
+from bench_datasets.images.throttle import told
+
+ITEMS, REPEATS = 12, 5
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One descriptor of one region."""
+
+    descriptor: str
+    region: str
+
+    @property
+    def name(self) -> str:
+        """As in the names of its features."""
+        return f"{self.descriptor}@{self.region}"
+
+    def feature(self, kind: str) -> str:
+        """The name of its machine for one class."""
+        return f"{self.name}:{kind}"
+
+
+def measured_costs(
+    pictures: Pixels,
+    machines: dict[View, Machines],
+    classes: Sequence[str],
+    say: Callable[[str], None],
+) -> str:
+    """A cost file in JSON: extraction and kernel are paid once per view, each machine by itself.
+
+    Machines of one view do the same sums, so one of them is timed for all.
+    """
+    chosen = np.linspace(0, len(pictures) - 1, min(ITEMS, len(pictures))).astype(int)
+    side = pictures.shape[1]
+    extractors = [_extractor(view, known, classes[0], side) for view, known in machines.items()]
+    measured = measure(
+        extractors,
+        [pictures[k] for k in chosen],
+        repeats=REPEATS,
+        progress=told(say, "measuring CPU times"),
+    )
+    features = {view.name: tuple(map(view.feature, classes)) for view in machines}
+    outputs = {
+        view.feature(kind): measured.outputs[view.feature(classes[0])]
+        for view in machines
+        for kind in classes
+    }
+    document = cost_document(replace(measured, features=features, outputs=outputs))
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _extractor(view: View, machines: Machines, kind: str, side: int) -> Extractor:
+    describe, (rows, columns) = DESCRIPTORS[view.descriptor], regions(side)[view.region]
+
+    def extract(picture: Pixels) -> Floats:
+        row: Floats = machines.kernel(describe(picture[rows, columns])[None])[0]
+        return row
+
+    def first(row: Floats) -> float:
+        return machines.output(row, 0)
+
+    return Extractor(view.name, extract, {view.feature(kind): first})

@@ -1,0 +1,149 @@
+"""Public learning-to-rank sets in LETOR's format: MSLR-WEB10K and 30K, Istella-S.
+
+MSLR (Microsoft, CC BY 4.0): 136 features, five folds. Their costs were assigned by the authors of
+"Joint optimization of cascade ranking models" (WSDM 2019), by what must be read to compute them:
+the url, title, anchor, body or whole document.
+
+Istella-S (for non-commercial use): 220 features. No costs of theirs are published, so each costs 1.
+Where a feature has no value its files say the largest float64, 1.797e308; here it is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import (
+    Dataset,
+    Facts,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    hookimpl,
+)
+from bench_core.datasets.readers.svmlight import first_queries, read_svmlight
+
+ROWS = {"quick": (12000, 4000, 6000), "standard": (60000, 15000, 25000)}
+FOLDS = range(1, 6)
+PARTS = ("train.txt", "vali.txt", "test.txt")
+
+
+def mslr_costs() -> NDArray[np.float64]:
+    """The 136 assigned costs; five at a time: body, anchor, title, url, whole document."""
+    streams = [50, 20, 10, 10, 50]
+    return np.array(
+        [
+            *(2 * streams),
+            *(5 * [1]),
+            *(50, 50, 20, 20, 50),
+            *(10 * [20, 20, 10, 10, 20]),
+            *(6 * streams),
+            *(5 * [100, 50, 10, 10, 100]),
+            *(11 * [1]),
+        ],
+        dtype=np.float64,
+    )
+
+
+@dataclass(frozen=True)
+class Mslr10k:
+    """A sample of 10000 queries of Microsoft's web search."""
+
+    name: ClassVar[str] = "mslr-web10k"
+    task: ClassVar[Task] = Task.RANKING
+    title: ClassVar[str] = "Microsoft MSLR-WEB10K (136 priced features)"
+    folds: ClassVar[int] = 5
+    files: ClassVar[tuple[str, ...]] = tuple(
+        f"mslr-web10k/Fold{fold}/{part}" for fold in FOLDS for part in PARTS
+    )
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    depends_on: ClassVar[tuple[str, ...]] = ("size", "fold")
+    homepage: ClassVar[str] = "https://www.microsoft.com/en-us/research/project/mslr (a licence)"
+    sums: ClassVar[Mapping[str, str]] = {
+        "MSLR-WEB10K.zip": "2902142ea33f18c59414f654212de5063033b707d5c3939556124b1120d3a0ba"
+    }
+    facts: ClassVar[Facts] = Facts(rows=(1200192,), features=136)
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """The publisher's fold ``fold + 1``; ``quick`` and ``standard`` take the first queries."""
+        paths = [f"{self.name}/Fold{fold + 1}/{part}" for part in PARTS]
+        return _splits(source, paths, size, Prices.additive(mslr_costs()))
+
+
+@dataclass(frozen=True)
+class Mslr30k(Mslr10k):
+    """All 31531 queries of Microsoft's web search."""
+
+    name: ClassVar[str] = "mslr-web30k"
+    title: ClassVar[str] = "Microsoft MSLR-WEB30K (136 priced features)"
+    files: ClassVar[tuple[str, ...]] = tuple(
+        f"mslr-web30k/Fold{fold}/{part}" for fold in FOLDS for part in PARTS
+    )
+    sums: ClassVar[Mapping[str, str]] = {
+        "MSLR-WEB30K.zip": "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae"
+    }
+    facts: ClassVar[Facts] = Facts(rows=(3771125,), features=136)
+
+
+@dataclass(frozen=True)
+class IstellaS:
+    """Istella-S: 33018 queries of a web search engine, irrelevant documents sampled."""
+
+    name: ClassVar[str] = "istella-s"
+    task: ClassVar[Task] = Task.RANKING
+    title: ClassVar[str] = "Istella-S learning to rank (220 features, each costs 1)"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = tuple(f"sample/{part}" for part in PARTS)
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    depends_on: ClassVar[tuple[str, ...]] = ("size",)
+    homepage: ClassVar[str] = "https://istella.ai/datasets/letor-dataset (a licence)"
+    sums: ClassVar[Mapping[str, str]] = {
+        "istella-s-letor.tar.gz": "41b21116a3650cc043dbe16f02ee39f4467f9405b37fdbcc9a6a05e230a38981"
+    }
+    facts: ClassVar[Facts] = Facts(rows=(2043304, 684076, 681250), features=220)
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """The publisher's splits; ``quick`` and ``standard`` take the first queries."""
+        prices = Prices.additive(np.ones(220))
+        return _splits(source, self.files, size, prices, huge_is_missing=True)
+
+
+def _splits(
+    source: Source,
+    names: Sequence[str],
+    size: str,
+    prices: Prices,
+    huge_is_missing: bool = False,
+) -> Splits:
+    parts, notes = [], []
+    for split, name in enumerate(names):
+        path = source.find(name)
+        rows = read_svmlight(path, features=prices.features, huge_is_missing=huge_is_missing)
+        if rows.queries is None:
+            raise InputError(f"{path}, line 1: no qid; get the publisher's file")
+        part = rows.examples()
+        limit = ROWS.get(size, (len(part),) * 3)[split]
+        if len(part) > limit:
+            part = first_queries(part, limit)
+            notes.append(f"sample: the first {len(part)} of {len(rows)} rows of {name}")
+        parts.append(part)
+    train, valid, test = parts
+    return Splits(
+        train, valid, test,
+        prices=prices, task=Task.RANKING, notes=tuple(notes),
+        feature_names=tuple(str(j + 1) for j in range(prices.features)),
+    )  # fmt: skip
+
+
+@hookimpl
+def bench_datasets() -> Sequence[type[Dataset]]:
+    """The data sets of this family."""
+    return [Mslr10k, Mslr30k, IstellaS]

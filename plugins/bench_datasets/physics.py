@@ -1,0 +1,217 @@
+"""Particle physics at UCI: MiniBooNE, and HEPMASS at a mass of 1000 and at other masses.
+
+MiniBooNE: 130064 events, 50 features, half of them for testing, 70/30 of the rest for training and
+validation (CEGB, ADAPT). 468 events hold -999 in every feature: missing. HEPMASS: 7000000 and
+3500000 events a file. The papers give 3.5 / 1.4 / 5.6 million; the reading that fits is half and
+a fifth of the publisher's training file, and the rest of it with the publisher's test file [D].
+Which rows is unknown: ours are drawn by the seed. Every feature costs 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import (
+    Dataset,
+    Download,
+    Examples,
+    Facts,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    hookimpl,
+)
+from bench_core._io.text import read_beginning, read_bytes
+from bench_core.datasets.splitting import shuffled
+
+Float32 = NDArray[np.float32]
+
+QUICK = (12000, 4000, 8000)
+SENTINEL = -999.0
+MINIBOONE_FILE, MINIBOONE_FEATURES = "MiniBooNE_PID.txt", 50
+MINIBOONE_ROWS = (45523, 19510, 65031)
+HEPMASS_ROWS = (7_000_000, 3_500_000)
+CHUNK = 500_000
+
+
+@dataclass(frozen=True)
+class MiniBooNE:
+    """Electron neutrinos against muon neutrinos."""
+
+    name: ClassVar[str] = "miniboone"
+    task: ClassVar[Task] = Task.BINARY
+    title: ClassVar[str] = "UCI MiniBooNE particle identification"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = (MINIBOONE_FILE,)
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    downloads: ClassVar[tuple[Download, ...]] = (
+        Download(
+            "https://archive.ics.uci.edu/static/public/199/miniboone+particle+identification.zip",
+            "miniboone+particle+identification.zip",
+            members={MINIBOONE_FILE: MINIBOONE_FILE},
+        ),
+    )
+    homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/199"
+    facts: ClassVar[Facts] = Facts(
+        rows=MINIBOONE_ROWS, features=50, labels={0.0: 93565, 1.0: 36499}
+    )
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Draw the three splits by ``seed``; ``quick`` takes fewer rows."""
+        X, y = _miniboone(source.find(MINIBOONE_FILE))
+        train, valid = (len(y) * part // sum(MINIBOONE_ROWS) for part in MINIBOONE_ROWS[:2])
+        return _drawn(X, y, (train, valid, len(y) - train - valid), size, seed)
+
+
+def _miniboone(path: Path) -> tuple[Float32, NDArray[np.float64]]:
+    """Rows (n, 50), the sentinel as missing, and labels; signal events come first."""
+    content = read_bytes(path)
+    head, _, rest = content.partition(b"\n")
+    counts = head.split()
+    if len(counts) != 2 or not all(c.isdigit() for c in counts):
+        raise InputError(f"{path}, line 1: two counts are wanted; get the file again")
+    signal, background = map(int, counts)
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(BytesIO(rest), sep=r"\s+", header=None, dtype=np.float32)
+    except (ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{path}: {_short(error)}; get the file again") from error
+    if frame.shape != (signal + background, MINIBOONE_FEATURES):
+        raise InputError(
+            f"{path}: {frame.shape[0]} rows of {frame.shape[1]} numbers where line 1 says "
+            f"{signal + background} of {MINIBOONE_FEATURES}; get the file again"
+        )
+    X = frame.to_numpy(np.float32)
+    X = np.where(X == SENTINEL, np.float32(np.nan), X)
+    return X, np.repeat([1.0, 0.0], [signal, background])
+
+
+def _hepmass_zip(files: tuple[str, ...]) -> Download:
+    """The publisher's one archive holds the files of all masses."""
+    return Download(
+        "https://archive.ics.uci.edu/static/public/347/hepmass.zip",
+        "hepmass.zip",
+        bytes=7893269133,
+        members={name: name for name in files},
+    )
+
+
+@dataclass(frozen=True)
+class Hepmass1000:
+    """New particles of mass 1000 against background."""
+
+    name: ClassVar[str] = "hepmass-1000"
+    task: ClassVar[Task] = Task.BINARY
+    title: ClassVar[str] = "UCI HEPMASS, mass 1000"
+    folds: ClassVar[int] = 1
+    files: ClassVar[tuple[str, ...]] = ("1000_train.csv.gz", "1000_test.csv.gz")
+    stand_in_for: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    downloads: ClassVar[tuple[Download, ...]] = (_hepmass_zip(files),)
+    homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/347"
+    facts: ClassVar[Facts] = Facts(rows=(3_500_000, 1_400_000, 5_600_000), features=27)
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Half and a fifth of the training file, drawn by ``seed``, and all the rest."""
+        features = self.facts.features
+        limits = HEPMASS_ROWS if size == "paper" else (10 * sum(QUICK[:2]), 5 * QUICK[2])
+        (X, y), (X_test, y_test) = (
+            _hepmass(source.find(name), features, limit)
+            for name, limit in zip(self.files, limits, strict=True)
+        )
+        known = (len(y) // 2, len(y) // 5)
+        order = shuffled(len(y), seed)
+        train, valid, rest = np.split(order, np.cumsum(known))
+        test = Examples(np.concatenate([X[rest], X_test]), np.concatenate([y[rest], y_test]))
+        parts = [Examples(X[train], y[train]), Examples(X[valid], y[valid]), test]
+        notes: tuple[str, ...] = ()
+        if size != "paper":
+            parts = [Examples(p.X[:n], p.y[:n]) for p, n in zip(parts, _most(size), strict=True)]
+            notes = (f"{size}: {sum(map(len, parts))} rows from the beginning of the files",)
+        return _splits(parts, notes)
+
+
+@dataclass(frozen=True)
+class HepmassNot1000(Hepmass1000):
+    """New particles of other masses against background; the mass is a feature."""
+
+    name: ClassVar[str] = "hepmass-not1000"
+    title: ClassVar[str] = "UCI HEPMASS, masses other than 1000"
+    files: ClassVar[tuple[str, ...]] = ("not1000_train.csv.gz", "not1000_test.csv.gz")
+    downloads: ClassVar[tuple[Download, ...]] = (_hepmass_zip(files),)
+    facts: ClassVar[Facts] = Facts(rows=(3_500_000, 1_400_000, 5_600_000), features=28)
+
+
+def _most(size: str) -> tuple[int, int, int]:
+    a, b, c = QUICK
+    times = 1 if size == "quick" else 5
+    return times * a, times * b, times * c
+
+
+def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32, NDArray[np.float64]]:
+    """At most ``limit`` rows, read piece by piece so that memory holds little but the result."""
+    import pandas as pd
+
+    width = read_beginning(path, 4000).split(b"\n")[0].count(b",") + 1
+    if width != features + 1:
+        raise InputError(
+            f"{path}, line 1: {width} columns where the publisher's file has {features + 1}; "
+            "get the file again"
+        )
+    pieces = []
+    try:
+        with pd.read_csv(
+            path, header=None, skiprows=1, nrows=limit, chunksize=CHUNK, dtype=np.float32
+        ) as reader:
+            pieces = [piece.to_numpy(np.float32) for piece in reader]
+    except (ValueError, EOFError, OSError, pd.errors.ParserError) as error:
+        raise InputError(f"{path}: {_short(error)}; get the file again") from error
+    y = np.concatenate([p[:, 0] for p in pieces]).astype(np.float64)
+    wrong = np.flatnonzero(~np.isin(y, (0.0, 1.0)))
+    if len(wrong):
+        raise InputError(
+            f"{path}, line {wrong[0] + 2}: label {y[wrong[0]]:g} is not 0 or 1; get the file again"
+        )
+    return np.concatenate([p[:, 1:] for p in pieces]), y
+
+
+def _drawn(
+    X: Float32, y: NDArray[np.float64], sizes: tuple[int, ...], size: str, seed: int
+) -> Splits:
+    notes: tuple[str, ...] = ()
+    if size == "quick" and sum(sizes) > sum(QUICK):
+        sizes, notes = QUICK, (f"quick: {sum(QUICK)} rows drawn by the seed",)
+    order = shuffled(len(y), seed)[: sum(sizes)]
+    parts = [Examples(X[rows], y[rows]) for rows in np.split(order, np.cumsum(sizes)[:-1])]
+    return _splits(parts, notes)
+
+
+def _splits(parts: list[Examples], notes: tuple[str, ...]) -> Splits:
+    train, valid, test = parts
+    return Splits(
+        train, valid, test,
+        prices=Prices.additive(np.ones(train.X.shape[1])),
+        task=Task.BINARY, classes=2, notes=notes,
+        feature_names=tuple(f"f{j}" for j in range(train.X.shape[1])),
+    )  # fmt: skip
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:120]
+
+
+@hookimpl
+def bench_datasets() -> Sequence[type[Dataset]]:
+    """The data sets of this family."""
+    return [MiniBooNE, Hepmass1000, HepmassNot1000]

@@ -1,0 +1,187 @@
+"""Rows: sizes of queries, hidden quantities, grades cut from them, and what the columns show."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Examples, Queries
+from bench_datasets.yahoo.sim.columns import (
+    ASPECTS,
+    BLOCKS,
+    FEATURES,
+    MAIN,
+    Feature,
+    Float32,
+    Pattern,
+    aspect_of,
+    features,
+    tables,
+)
+from bench_datasets.yahoo.sim.hashing import I32, U64, bell, draw, draws, stream
+
+I64 = NDArray[np.int64]
+
+BLOCK_ROWS = 8192
+
+# fmt: off
+SIZES = np.array([
+    1, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9,
+    9, 10, 10, 10, 11, 11, 11, 11, 12, 12, 12, 12, 13, 13, 13, 13,
+    14, 14, 14, 14, 15, 15, 15, 15, 16, 16, 16, 16, 16, 17, 17, 17,
+    17, 17, 18, 18, 18, 18, 18, 19, 19, 19, 19, 19, 20, 20, 20, 20,
+    20, 21, 21, 21, 21, 22, 22, 22, 22, 23, 23, 23, 23, 24, 24, 24,
+    25, 25, 25, 26, 26, 26, 27, 27, 27, 28, 28, 28, 29, 29, 30, 30,
+    30, 31, 31, 32, 32, 33, 33, 34, 34, 35, 35, 36, 37, 38, 39, 40,
+    41, 42, 43, 44, 46, 47, 49, 51, 53, 56, 60, 64, 70, 78, 90, 110,
+], dtype=np.int64)
+# fmt: on
+
+QUERY_SHARE = ((0, 256), (128, 222), (160, 200))  # parts of the query and of the document
+ABSENT = (0, 0, 0, 24, 48, 80)  # of 256
+
+MAIN_WEIGHTS = (84, 62, 50, 40, 32, 26, 22, 18, 16, 14)
+MINOR_WEIGHT = 14
+TYPE_FACTORS = ((4, 4, 4), (6, 4, 2), (2, 4, 6))  # of 4, by query type and aspect mod 3
+PRODUCTS = ((0, 5, 110), (1, 6, 100), (2, 7, 90))  # by importance: pair and weight
+SATURATED, SATURATED_WEIGHT = 3, 60
+PENALISED, PENALTY_BELOW, PENALTY = 4, -49152, 256 * 24000
+SHIFT_WEIGHT, NOISE_WEIGHT = 90, 145
+
+
+def query_sizes(seed: int, split: int, rows: int) -> I64:
+    """Documents per query until ``rows`` are reached; the last query is cut to fit."""
+    some = rows // 16 + 64
+    pieces: list[I64] = []
+    done = total = 0
+    while total < rows:
+        counters = np.arange(done, done + some, dtype=np.uint64)
+        pieces.append(SIZES[draws(stream(seed, split, 1), counters) >> np.uint64(57)])
+        done, total = done + some, total + int(pieces[-1].sum())
+    sizes = np.concatenate(pieces)
+    ends = np.cumsum(sizes)
+    last = int(np.searchsorted(ends, rows))
+    sizes = sizes[: last + 1].copy()
+    sizes[last] -= ends[last] - rows
+    return sizes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Hidden quantities of consecutive rows: type and shift (n,), aspects (44, n), nuisances
+    (64, n) and absences (64, n) by block."""
+
+    row: U64
+    query: U64
+    kind: I32
+    shift: I32
+    aspect: I32
+    nuisance: I32
+    absent: NDArray[np.bool_]
+
+
+def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Block:
+    """The hidden quantities of rows ``row`` (n,) that belong to queries ``query`` (n,)."""
+    type_bits = draws(stream(seed, split, 2), query) >> np.uint64(56)
+    kind = (type_bits >= 102).astype(np.int32) + (type_bits >= 192)
+    shift = bell(draws(stream(seed, split, 3), query))
+    aspect = np.empty((ASPECTS, len(row)), dtype=np.int32)
+    for k in range(ASPECTS):
+        of_query, of_document = QUERY_SHARE[k % 3]
+        part = bell(draws(stream(seed, split, 5), row * np.uint64(64) + np.uint64(k)))
+        aspect[k] = of_document * part
+        if of_query:
+            part = bell(draws(stream(seed, split, 4), query * np.uint64(64) + np.uint64(k)))
+            aspect[k] += of_query * part
+    aspect >>= 8
+    nuisance = np.empty((BLOCKS, len(row)), dtype=np.int32)
+    absent = np.zeros((BLOCKS, len(row)), dtype=bool)
+    for b in range(BLOCKS):
+        counters = row * np.uint64(64) + np.uint64(b)
+        nuisance[b] = bell(draws(stream(seed, split, 6), counters))
+        limit = ABSENT[draw(stream(pattern.key, 18), b) % len(ABSENT)]
+        if limit:
+            chance = (draws(stream(seed, split, 7), counters) >> np.uint64(56)).astype(np.int32)
+            limits = np.where(kind == 2, 2 * limit, limit)
+            absent[b] = chance + (aspect[aspect_of(b)] >> 10) < limits
+    return Block(row, query, kind, shift, aspect, nuisance, absent)
+
+
+def relevance(pattern: Pattern, block: Block) -> I64:
+    """The noiseless score of each row (n,), from which grades are cut."""
+    aspect = block.aspect.astype(np.int64)
+    factors = np.array(TYPE_FACTORS, dtype=np.int64)
+    score = SHIFT_WEIGHT * block.shift.astype(np.int64)
+    for rank, k in enumerate(pattern.importance):
+        if rank == SATURATED:
+            score += SATURATED_WEIGHT * np.minimum(aspect[k], 0)
+        else:
+            score += MAIN_WEIGHTS[rank] * factors[block.kind, k % 3] * aspect[k] // 4
+        if rank == PENALISED:
+            score -= PENALTY * (aspect[k] < PENALTY_BELOW)
+    for k in range(MAIN, ASPECTS):
+        score += MINOR_WEIGHT * aspect[k]
+    for first, second, weight in PRODUCTS:
+        one, other = aspect[pattern.importance[first]], aspect[pattern.importance[second]]
+        score += weight * ((one >> 8) * (other >> 8))
+    return score
+
+
+def grades(pattern: Pattern, seed: int, split: int, block: Block) -> NDArray[np.float64]:
+    """Grades 0..4 (n,): the score with its noise, cut at four thresholds, with a few slips."""
+    noise = bell(draws(stream(seed, split, 9), block.row)).astype(np.int64)
+    score = relevance(pattern, block) + NOISE_WEIGHT * noise
+    grade = np.searchsorted(np.array(pattern.thresholds), score, side="right")
+    slip = draws(stream(seed, split, 10), block.row) >> np.uint64(56)
+    grade = grade - (slip < 6) + (slip >= 250)
+    return np.clip(grade, 0, 4).astype(np.float64)
+
+
+def values(columns: list[Feature], shapes: Float32, seed: int, split: int, block: Block) -> Float32:
+    """The feature values of a block, feature-major float32 (519, n)."""
+    query_source = (
+        block.shift,
+        np.where(block.kind == 0, 49152, -32768).astype(np.int32),
+        np.where(block.kind == 2, 98304, -32768).astype(np.int32),
+    )
+    noise_stream = stream(seed, split, 8)
+    out = np.empty((len(columns), len(block.row)), dtype=np.float32)
+    for j, f in enumerate(columns):
+        counter = (block.query if f.kind else block.row) * np.uint64(1024) + np.uint64(j)
+        total = bell(draws(noise_stream, counter)) * np.int32(f.noise)
+        if f.kind:
+            total += query_source[f.kind - 1] * np.int32(f.signal)
+        else:
+            total += block.aspect[f.aspect] * np.int32(f.signal)
+            total += block.aspect[f.second] * np.int32(f.second_signal)
+            total += block.nuisance[f.block] * np.int32(f.nuisance)
+        level = np.clip((np.int32(f.sign) * total >> 14) + 2048, 0, 4095)
+        table = shapes[f.shape].copy()
+        table[: f.cut] = 0
+        out[j] = table[level]
+        if not f.kind:
+            out[j][block.absent[f.block]] = 0
+    return out
+
+
+def generate(pattern: Pattern, seed: int, split: int, rows: int, threads: int = 2) -> Examples:
+    """One split: ``rows`` rows with their queries and grades. ``split``: 0, 1, 2."""
+    queries = Queries.from_sizes(query_sizes(seed, split, rows))
+    query = queries.index().astype(np.uint64)
+    columns, shapes = features(pattern), tables()
+    X = np.empty((rows, FEATURES), dtype=np.float32)
+    y = np.empty(rows)
+
+    def fill(start: int) -> None:
+        stop = min(start + BLOCK_ROWS, rows)
+        row = np.arange(start, stop, dtype=np.uint64)
+        block = hidden(pattern, seed, split, row, query[start:stop])
+        X[start:stop] = values(columns, shapes, seed, split, block).T
+        y[start:stop] = grades(pattern, seed, split, block)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(fill, range(0, rows, BLOCK_ROWS)))
+    return Examples(X, y, queries)

@@ -1,0 +1,1 @@
+"""Measuring what feature extractors cost, as a cost file."""

@@ -1,0 +1,58 @@
+"""ADAPT: a cheap gate and a cheap classifier in front of a large model that hard rows are sent to.
+
+F. Nan and V. Saligrama, "Adaptive Classification for Prediction Under a Budget", NIPS 2017. The
+large model f0 is any registered learner of the task at hand, binary or ranking. A gate g and a
+classifier f1 are learned together, by turns over q, the probability that a training row goes to f0,
+and over (g, f1):
+
+    min  mean[ (1 - q) l(f1) + q l(f0) + D(q, g) ] + gamma sum_a c_a [a used by g or f1]
+    s.t. mean q <= P_full
+
+``adapt-lin`` is algorithm 1, ``adapt-gbrt`` algorithm 2, ``adapt-lstsq`` their third algorithm with
+D the squared difference of log-odds, ``adapt-l1`` the baseline of their section 5. A row with g > 0
+goes to f0. An ADAPT model may itself be f0 (their remark 2). The gamma of adapt-lin is tau of
+``bench_models.boosting``; that of adapt-gbrt, whose residuals carry no 1/N here, is N tau (the
+paper's printed one tau / N, the released code's 2 N tau).
+
+[M] The supplement is not at hand. Of adapt-lstsq only one line is known ("fitting g directly to the
+log odds ratio of q"); the half square, the step over q and the treatment of P_full are ours.
+
+Departures
+- A row sent to f0 does not pay for f1, one kept does not pay for f0: c(f_z, g, x) as printed. The
+  released evaluator leaves out the gate of rows that are sent: the bill ``adapt-released``.
+- Each pair is served at several thresholds of its gate, not at 0 alone, and the last point sends
+  everything to f0. ``gates = 0`` leaves the paper's threshold.
+- ``p_full = none`` instead charges each row tau times what f0 costs more than f1, as the
+  cost term says before the paper splits it in two.
+- f0 is asked about the rows that it was trained on, where it is surer than elsewhere. Its
+  probabilities are kept within [1e-6, 1 - 1e-6].
+- Ranking data: a document counts as 1 where its grade is at least ``relevant_grade``, as the paper
+  binarises Yahoo's. f0 learns the grades themselves; a line fitted to its scores of validation
+  rows makes them log-odds of relevance (``relevance``), for q and for the rows that it answers, so
+  that they can be ranked together with f1's. Binary tasks have no such line.
+- adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff`` and then, for each number of
+  them, restarts from g = 0 and the logistic f1 with these features free (as the released code
+  does). From g = 0 the penalised problem alone stays close to a plain group lasso.
+- The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features
+  that need k). Columns are standardised, intercepts are free, a missing cell counts as 0, and
+  a ridge of 1e-6 keeps weights finite.
+- adapt-gbrt starts each step from the best constants, not from 0, splits only where that gains
+  (see ``greedy_miser``), and keeps the step of lowest objective, which may rise where
+  trees are grown afresh. With ``p_full = 0`` no gate is grown: it is Greedy Miser.
+- adapt-l1 sweeps its gate's threshold, where the released code sweeps its class weight.
+"""
+
+from __future__ import annotations
+
+from bench_models.boosting import bench_warm_up
+
+from bench_core import BudgetedLearner, hookimpl
+from bench_methods.adapt.learners import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
+
+__all__ = ["AdaptGBRT", "AdaptL1", "AdaptLin", "AdaptLstsq", "bench_learners", "bench_warm_up"]
+
+
+@hookimpl
+def bench_learners() -> list[type[BudgetedLearner]]:
+    """The three methods of the paper and its baseline."""
+    return [AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq]

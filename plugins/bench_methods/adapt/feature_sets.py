@@ -1,0 +1,88 @@
+"""Which features a pair of linear models may read: nested sets by sensors, and the L1 path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Prices
+from bench_methods.adapt.linear_step import RIDGE, Columns, Ints, minimise
+from bench_methods.adapt.q_step import Floats, Rows, both
+
+_PATH = 40  # L1 weights tried
+_DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
+
+
+def nested(order: Sequence[int] | Ints, columns: Columns, prices: Prices) -> list[Ints]:
+    """The first, the first two, ... of ``order``, each with all that comes free with it.
+
+    A set holds every one of the ``columns`` whose sensors its features buy, so equal sets
+    are listed once, and free features are in all of them.
+    """
+    bought = np.zeros(prices.sensors, dtype=bool)
+    sets = [free_with(bought, columns, prices)]
+    for feature in order:
+        bought[prices.of(int(feature))] = True
+        sets.append(free_with(bought, columns, prices))
+    return distinct(sets)
+
+
+def free_with(bought: NDArray[np.bool_], columns: Columns, prices: Prices) -> Ints:
+    """The columns' features that need no sensor of positive price beyond those ``bought`` (s,)."""
+    have = bought | (prices.sensor == 0)
+    return np.array([j for j in columns.which if have[prices.of(int(j))].all()], dtype=np.int64)
+
+
+def distinct(sets: Sequence[Ints]) -> list[Ints]:
+    """Without empty sets, and without a second one of the same size; by rising size."""
+    by_size = {len(one): one for one in reversed(sets) if len(one)}
+    return [by_size[size] for size in sorted(by_size)]
+
+
+def spread(sets: Sequence[Ints], most: int) -> list[Ints]:
+    """At most ``most`` of them, denser among the small ones; the last is kept."""
+    if len(sets) <= most:
+        return list(sets)
+    if most == 1:
+        return [sets[-1]]
+    places = np.round(np.geomspace(1, len(sets), most)).astype(np.int64)
+    for k in range(most):  # small ones may round to the same place
+        places[k] = max(places[k], places[k - 1] + 1 if k else 1)
+    return [sets[p - 1] for p in np.minimum(places, len(sets))]
+
+
+def l1_path(columns: Columns, rows: Rows, prices: Prices) -> list[Ints]:
+    """The sets of features that L1-regularised logistic regression takes, cheaper ones first.
+
+    A feature's weight is charged its price bought alone; all are charged alike where all are
+    free. Weights are split into two parts >= 0, so that zeros are exact.
+    """
+    price = prices.feature_price()[columns.which]
+    price = price / price.max() if price.any() else np.ones(len(price))
+    Z, k = columns.Z, len(price)
+    each = np.concatenate([price, price])
+    level = 0.0
+
+    def value(packed: Floats) -> tuple[float, Floats]:
+        w = packed[:k] - packed[k : 2 * k]
+        loss, slope = both(-rows.sign * (Z @ w + packed[-1]))
+        pull = -rows.share * rows.sign * slope
+        by = Z.T @ pull + RIDGE * w
+        cost = level * float(each @ packed[:-1]) + RIDGE / 2 * float(w @ w)
+        gradient = np.concatenate([by + level * price, -by + level * price, [pull.sum()]])
+        return rows.mean(loss) + cost, gradient
+
+    least = np.append(np.zeros(2 * k), -np.inf)
+    at = np.zeros(2 * k + 1)
+    slopes = np.abs(value(at)[1][:k]) if k else np.zeros(0)
+    paid = price > 0
+    highest = float((slopes[paid] / price[paid]).max(initial=0.0))
+    sets = []
+    for share in np.geomspace(1, _DEPTH, _PATH) if highest > 0 else ():
+        level = share * highest
+        at = minimise(value, at, least)
+        used = columns.which[(at[:k] != 0) | (at[k : 2 * k] != 0)]
+        sets.append(used)
+    return distinct(sets)

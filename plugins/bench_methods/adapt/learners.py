@@ -1,0 +1,363 @@
+"""The four learners: boosted, linear, least-squares and L1 pairs in front of f0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from bench_models.boosting import LossPrices, binned, check, constant_loss
+from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
+
+from bench_core import (
+    Acquired,
+    BudgetedLearner,
+    Examples,
+    Features,
+    FitContext,
+    Prices,
+    Task,
+    param,
+)
+from bench_methods.adapt.calibration import Platt, judged
+from bench_methods.adapt.feature_sets import l1_path, nested, spread
+from bench_methods.adapt.linear_step import (
+    Columns,
+    GroupPrice,
+    Ints,
+    Linear,
+    Pair,
+    alternate,
+    logistic,
+)
+from bench_methods.adapt.model import AdaptModel, Answers, Served
+from bench_methods.adapt.operating_points import thresholds
+from bench_methods.adapt.q_step import Budget, Divergence, Metric, Rows, SquaredLogOdds, blocks
+from bench_methods.scikit import RandomForest
+
+CODE = ("bench_methods.adapt", "bench_models.boosting", "bench_models.staged", "bench_trees")
+TASKS = frozenset({Task.BINARY, Task.RANKING})
+TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
+P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
+F0 = "the large model that hard rows are sent to"
+RELEVANT = "ranking: a document is relevant iff its grade is at least this"
+
+
+@dataclass(frozen=True)
+class AdaptGBRT:
+    """Boosted gate and classifier that share what they buy, in front of a large model."""
+
+    name: ClassVar[str] = "adapt-gbrt"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    code: ClassVar[tuple[str, ...]] = CODE
+    adds_up: ClassVar[bool] = False
+
+    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
+    tradeoff: float = param(0.03, TRADEOFF)
+    p_full: float | None = param(0.5, P_FULL)
+    trees: int = param(100, "boosting rounds, each one tree of f1 and one of g")
+    learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)")
+    depth: int = param(4, "split levels of a tree")
+    iterations: int = param(10, "most steps over q")
+    gates: int = param(19, "operating points beside the paper's: thresholds of the gate")
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
+    relevant_grade: int = param(1, RELEVANT)
+    max_bins: int = param(255, "most bins per feature")
+
+    def __post_init__(self) -> None:
+        check(self)
+        _check(self)
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The large model."""
+        return (self.f0,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> AdaptModel:
+        """Alternate on ``train``; ``valid`` is used for rankings alone, to calibrate f0."""
+        from bench_trees import Penalty, Settings
+
+        from bench_methods.adapt.boosted_step import Trees
+        from bench_methods.adapt.boosted_step import alternate as grow
+
+        train, f0, rows = _asked(self, train, valid, prices, context)
+        price = _loss_prices(train, prices, self.tradeoff)
+        bins, codes = binned(train, self.max_bins, context)
+        everybody = float(train.weights.sum())
+        steps = 1 + (self.iterations if self.p_full != 0 else 0)
+        done = _Counter(context, steps * self.trees, self.trees)
+        trees = Trees(
+            train=train,
+            bins=bins,
+            codes=codes,
+            penalty=Penalty.over(
+                prices.start, prices.needed, prices.sensors, coupled=everybody * price.sensor
+            ),
+            settings=Settings(
+                trees=self.trees,
+                learning_rate=self.learning_rate,
+                max_depth=self.depth,
+                max_leaves=2**self.depth,
+                min_rows=self.min_rows,
+                second_order=False,
+                order="level",
+            ),
+            prices=prices,
+            threads=context.threads,
+            progress=done,
+        )
+        grown = grow(trees, rows, self.p_full, price.tau, self.iterations)
+        used = [m.ensemble for m in (grown.f1, grown.gate) if m is not None]
+        features = {int(f) for e in used if e is not None for f in e.feature if f >= 0}
+        pair = _served(grown.f1, grown.gate, len(features), train, rows, self.gates)
+        facts = {
+            "tau": price.tau,
+            "lambda": everybody * price.tau,
+            "objective": grown.objective,
+        }
+        return AdaptModel([pair], f0, prices, facts, rows.calibration)
+
+
+@dataclass(frozen=True)
+class AdaptLin:
+    """Linear gate and classifier on the same few features, in front of a large model."""
+
+    name: ClassVar[str] = "adapt-lin"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    code: ClassVar[tuple[str, ...]] = CODE
+    adds_up: ClassVar[bool] = False
+
+    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
+    tradeoff: float = param(0.01, TRADEOFF + "; it orders the features")
+    p_full: float | None = param(0.5, P_FULL)
+    supports: int = param(24, "most sets of features tried, each an operating point")
+    iterations: int = param(30, "most steps over q")
+    gates: int = param(3, "operating points beside the paper's per set: thresholds of the gate")
+    relevant_grade: int = param(1, RELEVANT)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def _metric(self) -> Metric:
+        return Divergence()
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The large model."""
+        return (self.f0,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> AdaptModel:
+        """Order the features, then fit a pair on each set of the first k.
+
+        ``valid`` is used for rankings alone, to calibrate f0.
+        """
+        train, f0, rows = _asked(self, train, valid, prices, context)
+        price = _loss_prices(train, prices, self.tradeoff)
+        with one_blas_thread():
+            columns = Columns.of(train.X, rows.share)
+            group = GroupPrice.of(prices, price.sensor, columns)
+            nothing = np.zeros(0, dtype=np.int64)  # how many features f1 will use is not known yet
+            first = alternate(
+                columns,
+                rows,
+                self._budget(rows, nothing, prices, price.tau),
+                self._metric,
+                group,
+                self.iterations,
+            )
+            strength = first.pair.g.weights**2 + first.pair.f1.weights**2
+            order = columns.which[np.argsort(-strength, kind="stable")]
+            sets = _kept(nested(order, columns, prices), self.supports, self.gates)
+            pairs = []
+            for k, features in enumerate(sets):
+                some = columns.only(features)
+                settled = alternate(
+                    some,
+                    rows,
+                    self._budget(rows, features, prices, price.tau),
+                    self._metric,
+                    GroupPrice.none(some),
+                    self.iterations,
+                )
+                pairs.append(_linear(settled.pair, some, prices, train, rows, self.gates))
+                context.progress(k + 1, len(sets))
+        facts = {
+            "tau": price.tau,
+            "gamma": price.tau,
+            "objective": first.objective,
+            "order": order.tolist(),
+        }
+        return AdaptModel(pairs, f0, prices, facts, rows.calibration)
+
+    def _budget(self, rows: Rows, features: Ints, prices: Prices, tau: float) -> Budget:
+        if self.p_full is not None:
+            return Budget(self.p_full)
+        mask = np.zeros((1, prices.sensors), dtype=bool)
+        for feature in features:
+            mask[0, prices.of(int(feature))] = True
+        bits = Acquired.pack(mask).bits
+        return Budget(None, rows.premium(bits, bits, 0.0, prices, tau))
+
+
+@dataclass(frozen=True)
+class AdaptLstsq(AdaptLin):
+    """Like adapt-lin, the gate fitted to the log-odds of q by least squares."""
+
+    name: ClassVar[str] = "adapt-lstsq"
+
+    @property
+    def _metric(self) -> Metric:
+        return SquaredLogOdds()
+
+
+@dataclass(frozen=True)
+class AdaptL1:
+    """The paper's baseline: L1 picks features, f1 is fitted on them, then a gate to its errors."""
+
+    name: ClassVar[str] = "adapt-l1"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    code: ClassVar[tuple[str, ...]] = CODE
+    adds_up: ClassVar[bool] = False
+
+    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
+    supports: int = param(24, "most sets of features taken from the L1 path")
+    gates: int = param(7, "operating points per set: thresholds of the gate")
+    relevant_grade: int = param(1, RELEVANT)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The large model."""
+        return (self.f0,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> AdaptModel:
+        """Fit a pair on every set of features of the L1 path.
+
+        ``valid`` is used for rankings alone, to calibrate f0.
+        """
+        train, f0, rows = _asked(self, train, valid, prices, context)
+        with one_blas_thread():
+            columns = Columns.of(train.X, rows.share)
+            sets = _kept(l1_path(columns, rows, prices), self.supports, self.gates)
+            pairs = []
+            for k, features in enumerate(sets):
+                some = columns.only(features)
+                free = GroupPrice.none(some)
+                f1 = logistic(some, rows, free)
+                wrong = np.where(rows.sign * f1(some) > 0, -1.0, 1.0)
+                g = logistic(some, replace(rows, sign=wrong), free)
+                pairs.append(_linear(Pair(g, f1), some, prices, train, rows, self.gates))
+                context.progress(k + 1, len(sets))
+        return AdaptModel(pairs, f0, prices, {}, rows.calibration)
+
+
+def _check(learner: Any) -> None:
+    """Raise ValueError where a hyper-parameter is out of range."""
+    least = {"tradeoff": 0, "iterations": 1, "gates": 0, "supports": 1}
+    for name, low in least.items():
+        value = getattr(learner, name, low)
+        if not low <= value < np.inf:
+            raise ValueError(f"{name} must be at least {low} and finite, got {value}")
+    if learner.gates > MOST_POINTS - 2:
+        raise ValueError(f"gates must be at most {MOST_POINTS - 2}, got {learner.gates}")
+    p_full = getattr(learner, "p_full", None)
+    if p_full is not None and not 0 <= p_full <= 1:
+        raise ValueError(f"p_full must be between 0 and 1, or none, got {p_full}")
+    if TASKS.isdisjoint(learner.f0.tasks):
+        raise ValueError(
+            f"f0 = {learner.f0.name} does no binary or ranking tasks; choose one that does"
+        )
+
+
+def _asked(
+    learner: Any, train: Examples, valid: Examples, prices: Prices, context: FitContext
+) -> tuple[Examples, Any, Rows]:
+    """The training rows with labels 0 and 1, f0, and what it says about them.
+
+    Without validation rows the training rows calibrate f0.
+    """
+    f0 = context.fitted(learner.f0)
+    if context.task != Task.RANKING:
+        return train, f0, Rows.of(train, f0, prices)
+    train = judged(train, learner.relevant_grade)
+    unseen = judged(valid, learner.relevant_grade) if len(valid) else train
+    scores = np.concatenate([said.scores for _, said in blocks(f0, unseen)])
+    line = Platt.of(scores, unseen.y > 0, unseen.weights)
+    return train, f0, Rows.of(train, f0, prices, line)
+
+
+def _loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
+    from bench_trees import Logistic
+
+    return LossPrices.of(prices, tradeoff, constant_loss("logistic", Logistic(), train))
+
+
+def _kept(sets: Sequence[Ints], most: int, gates: int) -> list[Ints]:
+    """As many sets as are wanted and a path has room for; one without features if there is none."""
+    room = max(1, (MOST_POINTS - 1) // (gates + 1))
+    return spread(sets, min(most, room)) or [np.zeros(0, dtype=np.int64)]
+
+
+def _linear(
+    pair: Pair, columns: Columns, prices: Prices, train: Examples, rows: Rows, gates: int
+) -> Served:
+    g, f1 = (_raw(one, columns, prices) for one in (pair.g, pair.f1))
+    used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
+    return _served(f1, g, len(used), train, rows, gates)
+
+
+def _raw(function: Linear, columns: Columns, prices: Prices) -> StagedModel:
+    """A function of standardised columns as one of the features themselves."""
+    weights = function.weights / columns.scale
+    stage = Stage(
+        entries=columns.which,
+        weights=weights,
+        bias=np.array([function.intercept - float(weights @ columns.centre)]),
+    )
+    return StagedModel([stage], [Point(0, {})], prices)
+
+
+def _served(
+    f1: StagedModel,
+    gate: StagedModel | None,
+    features: int,
+    train: Examples,
+    rows: Rows,
+    gates: int,
+) -> Served:
+    """A pair with its operating points, chosen on the training rows."""
+    if gate is None:
+        return Served(f1, None, features, [(0.0, 0.0)])
+    g = Answers.of(gate, Features(train.X)).scores
+    return Served(f1, gate, features, thresholds(g, rows.share, gates))
+
+
+class _Counter:
+    """Adds up the progress of several rounds of boosting."""
+
+    def __init__(self, context: FitContext, total: int, each: int) -> None:
+        self.context, self.total, self.each, self.before = context, total, each, 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """Called after every iteration of one round."""
+        self.context.progress(min(self.before + done, self.total), self.total)
+        if done == total:
+            self.before += self.each
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """The result must not depend on how many there are."""
+    import scipy.optimize  # noqa: F401 - its BLAS must be loaded to be limited
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield

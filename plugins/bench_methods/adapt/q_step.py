@@ -1,0 +1,248 @@
+"""Which training rows should go to f0: the step over q (OPT1), and what f0 says and costs.
+
+With l1 and l0 the losses of f1 and f0 on a row and g its gate score,
+
+    A = l1 + log(1 + e^g),   B = l0 + log(1 + e^-g),   A - B = l1 - l0 + g,
+
+so q = 1 / (1 + e^(B - A + b)) is the gate moved by f1's excess loss and by the bias b >= 0, the
+smallest one that keeps the mean of q within ``p_full``. q is the probability of going to f0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Acquired, Examples, Features, Prices
+from bench_methods.adapt.calibration import Platt
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
+_BLOCK = 8000
+
+
+def softplus(z: Floats) -> Floats:
+    """log(1 + e^z)."""
+    return both(z)[0]
+
+
+def sigmoid(z: Floats) -> Floats:
+    """1 / (1 + e^-z)."""
+    return both(z)[1]
+
+
+def both(z: Floats) -> tuple[Floats, Floats]:
+    """log(1 + e^z) and its derivative, the sigmoid, from one exponential."""
+    e = np.exp(-np.abs(z))
+    return np.maximum(z, 0.0) + np.log1p(e), np.where(z >= 0, 1.0, e) / (1.0 + e)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The n training rows as the alternation sees them.
+
+    ``sign`` +1 or -1; ``share`` multiplicities over their sum; ``loss0`` -log p(y | f0); ``bits0``
+    (n, w) the sensors that f0 buys, ``evaluation0`` the price of its splits and trees. Where f0's
+    scores are no log-odds, ``calibration`` makes them such.
+    """
+
+    sign: Floats
+    share: Floats
+    loss0: Floats
+    bits0: Words
+    evaluation0: Floats
+    calibration: Platt | None = None
+
+    @classmethod
+    def of(cls, train: Examples, f0: Any, prices: Prices, line: Platt | None = None) -> Rows:
+        """Ask f0 about every training row."""
+        n = len(train)
+        scores, evaluation, bits = np.empty(n), np.empty(n), []
+        for rows, said in blocks(f0, train):
+            count = rows.stop - rows.start
+            bill = said.bills["path"]
+            scores[rows] = said.scores
+            evaluation[rows] = bill.evaluation_cost(prices, count)
+            bits.append(np.broadcast_to(bill.acquired.bits, (count, bill.acquired.bits.shape[1])))
+        sign = np.where(train.y > 0, 1.0, -1.0)
+        right = np.clip(sigmoid(sign * (line(scores) if line else scores)), CLIP, 1 - CLIP)
+        mass = train.weights
+        return cls(sign, mass / mass.sum(), -np.log(right), np.concatenate(bits), evaluation, line)
+
+    def excess(self, f1: Floats) -> Floats:
+        """l1 - l0 for the scores of f1."""
+        return softplus(-self.sign * f1) - self.loss0
+
+    def mean(self, values: Floats) -> float:
+        """Over rows, copies counted."""
+        return float(self.share @ values)
+
+    def premium(
+        self, gate: Words, kept: Words, evaluation1: Floats | float, prices: Prices, tau: float
+    ) -> Floats:
+        """``tau`` times what f0 costs more than f1, per row.
+
+        ``gate`` and ``kept`` (n or 1, w): the sensors bought by the gate, and by gate and f1;
+        ``evaluation1`` the price of f1's splits and trees.
+        """
+        sent = Acquired(self.bits0 | gate, prices.sensors).cost(prices.sensor) + self.evaluation0
+        stay = Acquired(kept, prices.sensors).cost(prices.sensor) + evaluation1
+        return tau * (sent - stay)
+
+
+def blocks(f0: Any, part: Examples) -> Iterator[tuple[slice, Any]]:
+    """What f0 says about all rows, in blocks."""
+    for start in range(0, len(part), _BLOCK):
+        rows = slice(start, min(start + _BLOCK, len(part)))
+        yield rows, full_prediction(f0, Features(part.X[rows]))
+
+
+def full_prediction(model: Any, features: Features) -> Any:
+    """The last point of a model's path. Raises ValueError where its path is empty."""
+    last = None
+    for last in model.predict_path(features):  # noqa: B007 - only the last one is wanted
+        pass
+    if last is None:
+        raise ValueError(f"the path of {type(model).__name__} is empty")
+    return last
+
+
+class Metric(Protocol):
+    """How far the gate is from q."""
+
+    def q(self, excess: Floats, g: Floats, bias: Floats | float) -> Floats:
+        """The q of least objective where sending a row costs ``bias``."""
+
+    def distance(self, q: Floats, g: Floats) -> Floats:
+        """D(q, g) per row."""
+
+    def gate_loss(self, q: Floats, g: Floats) -> tuple[Floats, Floats]:
+        """D(q, g) up to a term of q alone, and its derivative by g, per row."""
+
+
+class Divergence:
+    """D = KL(q || sigma(g)), of ADAPT-LIN and ADAPT-GBRT."""
+
+    def q(self, excess: Floats, g: Floats, bias: Floats | float) -> Floats:
+        """In closed form."""
+        return sigmoid(g + excess - bias)
+
+    def distance(self, q: Floats, g: Floats) -> Floats:
+        """Cross-entropy minus entropy."""
+        return softplus(g) - q * g - _entropy(q)
+
+    def gate_loss(self, q: Floats, g: Floats) -> tuple[Floats, Floats]:
+        """Logistic loss on the soft labels q."""
+        value, slope = both(g)
+        return value - q * g, slope - q
+
+
+class SquaredLogOdds:
+    """D = (log(q / (1 - q)) - g)^2 / 2, of ADAPT-LSTSQ [M]."""
+
+    steps = 16
+
+    def q(self, excess: Floats, g: Floats, bias: Floats | float) -> Floats:
+        """Minimise p sigma(u) + (u - g)^2 / 2 over u, p = bias - excess.
+
+        At a minimum D = g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most
+        p / 4, and at most g, 1 or g + log p, the last because sigma'(u) < e^u; likewise for p < 0.
+        The best of evenly spaced points is refined by Newton steps that stay beside it.
+        """
+        price = bias - excess
+        size, side = np.abs(price), np.sign(price)
+        far = side * g + np.log(np.maximum(size, 1.0))
+        reach = -side * np.minimum(size / 4, np.maximum(far, 1.0))
+        best = np.full(len(g), np.inf)
+        u = g.copy()
+        for k in range(self.steps + 1):
+            here = g + reach * (k / self.steps)
+            value = price * sigmoid(here) + (here - g) ** 2 / 2
+            u = np.where(value < best, here, u)
+            best = np.minimum(best, value)
+        low, high = u - np.abs(reach) / self.steps, u + np.abs(reach) / self.steps
+        for _ in range(4):
+            s = sigmoid(u)
+            slope = price * s * (1 - s) + u - g
+            curve = np.maximum(1 + price * s * (1 - s) * (1 - 2 * s), 0.1)
+            u = np.clip(u - slope / curve, low, high)
+        return sigmoid(u)
+
+    def distance(self, q: Floats, g: Floats) -> Floats:
+        """Half the squared difference."""
+        return self.gate_loss(q, g)[0]
+
+    def gate_loss(self, q: Floats, g: Floats) -> tuple[Floats, Floats]:
+        """Least squares on the log-odds of q."""
+        difference = g - log_odds(q)
+        return difference**2 / 2, difference
+
+
+def log_odds(q: Floats) -> Floats:
+    """log(q / (1 - q)) of q kept within [1e-12, 1 - 1e-12]."""
+    inside = np.clip(q, 1e-12, 1 - 1e-12)
+    return np.log(inside) - np.log1p(-inside)
+
+
+def _entropy(q: Floats) -> Floats:
+    inside = np.clip(q, 1e-300, 1.0)
+    outside = np.clip(1 - q, 1e-300, 1.0)
+    return -q * np.log(inside) - (1 - q) * np.log(outside)
+
+
+def smallest_bias(q: Callable[[float], Floats], share: Floats, p_full: float) -> float:
+    """The smallest b >= 0 at which the mean of q(b) is at most ``p_full`` > 0, by bisection.
+
+    The value returned keeps the constraint. q must fall as b rises.
+    """
+    if float(share @ q(0.0)) <= p_full:
+        return 0.0
+    low, high = 0.0, 1.0
+    while float(share @ q(high)) > p_full:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * max(1.0, high):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if float(share @ q(middle)) > p_full:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Budget:
+    """The limit on f0: ``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0."""
+
+    p_full: float | None
+    price: Floats | None = None
+
+    def q(self, metric: Metric, rows: Rows, f1: Floats, g: Floats) -> Floats:
+        """The step over q. With ``p_full`` 0 nobody is sent."""
+        if self.p_full == 0:
+            return np.zeros(len(g))
+        excess = rows.excess(f1)
+        if self.price is not None:
+            return metric.q(excess, g, self.price)
+        assert self.p_full is not None
+        bias = smallest_bias(lambda b: metric.q(excess, g, b), rows.share, self.p_full)
+        return metric.q(excess, g, bias)
+
+    def objective(self, metric: Metric, rows: Rows, f1: Floats, g: Floats, q: Floats) -> float:
+        """Mean loss plus gate's distance plus the price of f0; (OPT) without the price of features.
+
+        The constraint is the caller's: q must come from ``q``.
+        """
+        loss = (1 - q) * softplus(-rows.sign * f1) + q * rows.loss0
+        if self.p_full != 0:
+            loss = loss + metric.distance(q, g)
+        if self.price is not None:
+            loss = loss + self.price * q
+        return rows.mean(loss)

@@ -1,0 +1,32 @@
+"""Reference rungs: what can be had without a method, for every method to stand above.
+
+Own constructions, of no paper: ``constant`` (no cost at all), and three orders in which features
+are bought one after the other, with boosted trees on the first k of them: ``random-order``,
+``cheapest-first`` and ``greedy-order``. Leaderboards mark them (by their ``role``); they are on the
+board of every suite that lists them under ``rungs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench_models.boosting import bench_warm_up
+
+from bench_core import BudgetedLearner, hookimpl
+from bench_methods.baselines.constant import Constant
+from bench_methods.baselines.orders import CheapestFirst, GreedyOrder, RandomOrder
+
+__all__ = [
+    "CheapestFirst",
+    "Constant",
+    "GreedyOrder",
+    "RandomOrder",
+    "bench_learners",
+    "bench_warm_up",
+]
+
+
+@hookimpl
+def bench_learners() -> Sequence[type[BudgetedLearner]]:
+    """The rungs, the lowest first."""
+    return [Constant, RandomOrder, CheapestFirst, GreedyOrder]

@@ -1,0 +1,212 @@
+"""Buying features in some order, with boosted trees on what is bought so far.
+
+A rung has about ``steps`` operating points: models of their own on 1, 2, 3, ... up to all
+features, the numbers growing by the same factor. Each uses every feature that can be read with
+what was bought: the second feature of a shared sensor comes with the first, and what costs
+nothing is there from the start. The number of features is the operating point; there is no
+lambda. Each model is boosted in few steps (50, for classes long ones with l2 = 1), so that a rung
+costs less to train than the methods it is set beside.
+
+- ``random-order``: a permutation drawn from the run's seed.
+- ``cheapest-first``: the cheapest next, counting what is not yet paid for; of equally cheap
+  features the first in the data. Where all features cost alike that is their order in the data.
+- ``greedy-order``: forward selection. The next features are those of the highest gain per
+  price. The gain of a feature is by how much half the squared residuals of the model so far
+  (-dl/df, of all outputs) would fall if a constant were fitted to them in each of at most 16 bins
+  of that feature, its missing values being one more:  sum_b G_b^2 / (2 n_b),  G the sum of the
+  residuals and n the number of rows in bin b. It is computed anew after every step; within a step
+  of several features only prices are. Features that help only together are not seen until one of
+  them is bought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from bench_models.boosting import CODE, TASKS, LossName, check
+from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
+from bench_models.staged import MOST_POINTS, StagedModel
+from numpy.typing import NDArray
+
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Keys = Callable[[Floats], Floats]
+"""From the prices still to be paid (d,) to keys (d,): the feature of the lowest comes next."""
+
+COARSE = 16
+_USUAL, _FOR_CLASSES = 0.1, 0.4
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """What the three orders share; which feature comes next is theirs to say."""
+
+    name: ClassVar[str] = ""
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    code: ClassVar[tuple[str, ...]] = (
+        *CODE,
+        "bench_models.path_of_models",
+        "bench_methods.baselines",
+    )
+    role: ClassVar[str] = "rung"
+    adds_up: ClassVar[bool] = False
+
+    steps: int = param(8, "operating points: numbers of features, growing by the same factor")
+    trees: int = param(50, "boosting iterations of each model (for K classes K trees each)")
+    learning_rate: float | None = param(
+        None, "shrinkage of every tree's output (eta); none: 0.1, for classes 0.4"
+    )
+    l2: float = param(1.0, "added to the second derivatives of a leaf: long steps need it")
+    depth: int | None = param(4, "most split levels of a tree, none = no limit")
+    leaves: int = param(16, "most leaves of a tree")
+    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
+        "auto", "loss; auto: squared, for classes logistic or softmax"
+    )
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
+    max_bins: int = param(255, "most bins per feature")
+
+    def __post_init__(self) -> None:
+        if self.learning_rate is None:
+            replace(self, learning_rate=_USUAL)  # checks the rest
+            return
+        check(self)
+        if not 1 <= self.steps < MOST_POINTS:
+            raise ValueError(f"steps must be 1 to {MOST_POINTS - 1}, got {self.steps}")
+        if not 0 <= self.l2 < np.inf:
+            raise ValueError(f"l2 must be at least 0 and finite, got {self.l2}")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """No other fit."""
+        return ()
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> PathOfModels:
+        """Boost on growing sets of features; ``valid`` is not used."""
+        from bench_trees import Settings
+
+        subsets = Subsets.of(
+            train,
+            prices,
+            context,
+            loss=self.loss,
+            settings=Settings(
+                trees=self.trees,
+                learning_rate=self._rate(context.task),
+                l2=self.l2,
+                max_depth=self.depth,
+                max_leaves=self.leaves,
+                min_rows=self.min_rows,
+            ),
+            max_bins=self.max_bins,
+        )
+        shop = Shop.of(prices)
+        bought = shop.readable(np.zeros(prices.features, dtype=bool))
+        sizes = [0, *growing(prices.features, self.steps)]
+        models: list[StagedModel] = []
+        for k, size in enumerate(sizes):
+            if k > 0:
+                if int(bought.sum()) >= size:
+                    continue  # more was free than this step asks for
+                bought = extended(bought, size, shop, self._keys(subsets, models[-1]))
+            ensemble = subsets.boost(bought, share_of(context.progress, k, len(sizes)))
+            models.append(subsets.whole(ensemble, {"features": int(bought.sum())}))
+        context.progress(1, 1)
+        return PathOfModels(models)
+
+    def _rate(self, task: Task) -> float:
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return _FOR_CLASSES if task in (Task.BINARY, Task.MULTICLASS) else _USUAL
+
+    def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class RandomOrder(_Ordered):
+    """Boosted trees on features bought in random order."""
+
+    name: ClassVar[str] = "random-order"
+
+    def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
+        rng = np.random.default_rng(subsets.context.seed)
+        place = rng.permutation(subsets.prices.features).astype(np.float64)
+        return lambda price: place
+
+
+@dataclass(frozen=True)
+class CheapestFirst(_Ordered):
+    """Boosted trees on the cheapest features."""
+
+    name: ClassVar[str] = "cheapest-first"
+
+    def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
+        return lambda price: price
+
+
+@dataclass(frozen=True)
+class GreedyOrder(_Ordered):
+    """Boosted trees on features bought by gain per price, one after the other."""
+
+    name: ClassVar[str] = "greedy-order"
+
+    def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
+        gain = gains(subsets, model)
+        # what is free was bought before this is asked
+        return lambda price: -gain / np.where(price > 0, price, 1.0)
+
+
+def growing(features: int, steps: int) -> list[int]:
+    """At most ``steps`` numbers from 1 to ``features``, growing by about the same factor."""
+    return [int(k) for k in np.unique(np.round(np.geomspace(1, features, steps)))]
+
+
+def extended(bought: Bools, size: int, shop: Shop, keys: Keys) -> Bools:
+    """Buy features of the lowest key until ``size`` can be read."""
+    while int(bought.sum()) < size:
+        key = np.where(bought, np.inf, keys(shop.unpaid(bought)))
+        more = bought.copy()
+        more[int(np.argmin(key))] = True
+        bought = shop.readable(more)
+    return bought
+
+
+def gains(subsets: Subsets, model: StagedModel) -> Floats:
+    """What each feature explains of the model's training residuals (d,); see the module."""
+    from bench_trees.losses import Labels
+    from bench_trees.threads import workers
+
+    train = subsets.train
+    queries = None if train.queries is None else train.queries.boundaries
+    labels = Labels(train.y, train.multiplicity, None, queries)
+    (now,) = model.predict_path(train.features)
+    with workers(1) as crew:
+        scores = np.ascontiguousarray(now.scores.reshape(len(train), -1).T)
+        gradient, _ = subsets.loss.gradients(scores, labels, crew)
+    mass = train.weights
+    counts = subsets.bins.counts.tolist()
+    return np.array(
+        [
+            _gain(_coarse(codes, bins), gradient * mass, mass)
+            for codes, bins in zip(subsets.codes, counts, strict=True)
+        ]
+    )
+
+
+def _coarse(codes: NDArray[np.uint8], bins: int) -> NDArray[np.int64]:
+    """Codes 0..bins-1 as at most ``COARSE``; that of missing values, ``bins``, on top."""
+    wide = codes.astype(np.int64)
+    return wide if bins <= COARSE else wide * COARSE // bins
+
+
+def _gain(codes: NDArray[np.int64], gradient: Floats, mass: Floats) -> float:
+    rows = np.bincount(codes, mass)
+    some = rows > 0
+    sums = (np.bincount(codes, g)[some] for g in gradient)
+    return float(sum((G**2 / rows[some]).sum() for G in sums)) / 2

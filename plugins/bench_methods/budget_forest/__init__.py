@@ -1,0 +1,75 @@
+"""Trees that know their cost: BudgetRF grows a forest, BudgetPrune prunes any trees.
+
+F. Nan, J. Wang, V. Saligrama, "Feature-budgeted random forest", ICML 2015 (``budget-rf``), and
+"Pruning random forests for prediction on a budget", NIPS 2016 (``budget-prune``). Neither text was
+at hand: both are followed as restated from them and from the authors' released code; [M] marks
+what is recalled and not verified.
+
+``budget-rf``. A node with n_j rows (copies) of class j has the threshold-pairs impurity
+
+    F = sum_{i<j} max(0, [n_i - a]_+ [n_j - a]_+ - a^2),   a = ``alpha`` >= 0.
+
+For feature f let m_f be the least max(F(left), F(right)) over its cuts. The node is split on the
+feature with the smallest c_f / (F - m_f), and is a leaf where F = 0 or nothing gains. Trees grow on
+bootstrap samples, and the full price is charged at every node, though rows pay a sensor once
+when served. Trees are added while validation rows stay within ``budget`` [M].
+
+``budget-prune`` prunes a forest of T trees. z_h = 1 iff node h becomes a leaf, w_ik = 1 iff row i
+buys sensor k, e_h the share of training rows misclassified if h is a leaf:
+
+    min (1/T) sum_t sum_h e_h z_h + lambda sum_k c_k (1/N) sum_i w_ik
+    s.t. one z = 1 on each path from root to leaf, and w_ik + sum_{h above u} z_h >= 1 for u, the
+    first node on the path of row i in tree t that needs k
+
+e_h is that of the bag's rows, w that of validation rows. lambda = tau = ``tradeoff`` x (error of
+the constant) / (price of all features). The matrix of the constraints is a network's, so the
+problem is one minimum cut (``cut``), solved exactly; ``streamed`` reaches a certified gap where the
+cut does not fit in memory; ``subgradient`` is the authors' scheme, for reference.
+
+Departures
+- Features are binned to at most ``max_bins`` quantiles; missing values go where the larger impurity
+  is least. Cuts that tie take the least sum of both impurities, features that tie the larger gain.
+- Free features win over all others, the one with the largest gain first.
+- A feature's price is that of all sensors it needs. ``budget-rf`` knows no discount;
+  ``budget-prune`` buys sensors, so sharing and discounts are exact.
+- Ranking: a document is relevant iff its grade is at least ``relevant_grade``, and scores are the
+  log-odds of relevance.
+- Evaluation is charged too where prices have it: every row that meets a kept split, and every
+  row for a tree that keeps its root.
+- Of several best prunings the smallest is taken, also at ``tradeoff`` 0: splits that remove no
+  training error by majority are then pruned, as the printed objective has it.
+- The constant's error is that of the bags.
+- The paper prunes forests of classifiers. Trees whose values v are added or averaged (boosted ones,
+  forests of numbers) are pruned too. Node h as a leaf adds v_h, the mean of v over its training
+  rows, and e_h = (1/N) sum_i |v_i - v_h|^2 / 2, as a share of what all roots lose: for trees
+  fitted to residuals by least squares on these rows that is how far their squared error rises.
+  A leaf without rows counts as one. At ``tradeoff`` 0 they stay as they are, to the last bit.
+- The mean probability of class 1 is served as log-odds, of K > 2 classes as logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bench_models import boosting
+
+from bench_core import BudgetedLearner, hookimpl
+from bench_methods.budget_forest.prune import BudgetPrune
+from bench_methods.budget_forest.rf import BudgetRF
+
+__all__ = ["BudgetPrune", "BudgetRF", "bench_learners", "bench_warm_up"]
+
+
+@hookimpl
+def bench_learners() -> Sequence[type[BudgetedLearner]]:
+    """The forest, and the pruning of any trees."""
+    return [BudgetRF, BudgetPrune]
+
+
+@hookimpl
+def bench_warm_up(say: Callable[[str], None]) -> None:
+    """Compile the kernels of trees and forests where no earlier run has."""
+    boosting.bench_warm_up(say)
+    from bench_methods.budget_forest.warm_up import warm_up
+
+    warm_up(say)

@@ -1,0 +1,184 @@
+"""Growing one tree by the threshold-pairs impurity; everything here is compiled.
+
+The bag's rows stand in one array; a node is a stretch of it, and a split is a stable partition of
+that stretch. Labels and copies travel with the rows, so that only codes are fetched out of order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_TIE = 1e-9  # prices are shares of a rounded sum: closer ratios are equal
+
+
+@njit(cache=True, nogil=True)
+def pairs(counts: Longs, alpha: float) -> float:
+    """Threshold-pairs impurity of class counts (K,): see ``bench_methods.budget_forest``."""
+    total = 0.0
+    if alpha == 0.0:
+        squares = 0.0
+        for c in counts:
+            total += c
+            squares += float(c) * float(c)
+        return (total * total - squares) / 2.0
+    for i in range(len(counts)):
+        for j in range(i):
+            product = max(counts[i] - alpha, 0.0) * max(counts[j] - alpha, 0.0)
+            total += max(product - alpha * alpha, 0.0)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _best_cut(
+    table: Longs, low: int, high: int, whole: Longs, alpha: float, min_rows: int
+) -> tuple[float, float, int, bool]:
+    """The cut of one feature with the least larger impurity; ties: the least sum, the first.
+
+    ``table`` (257, K) counts per bin, numbers in low..high, missing ones in the last line.
+    Returns (larger, sum, bin, missing go left); infinite where nothing can be cut.
+    """
+    classes = len(whole)
+    left = np.zeros(classes, np.int64)
+    right = np.empty(classes, np.int64)
+    missing = table[256].sum()
+    rows = whole.sum()
+    best, best_sum, best_bin, best_side = np.inf, np.inf, -1, False
+    below = 0
+    for b in range(low, high + 1):
+        filled = table[b].sum()
+        if filled == 0:
+            continue
+        below += filled
+        left += table[b]
+        for side in range(2 if missing > 0 else 1):
+            n_left = below + (missing if side == 1 else 0)
+            if min(n_left, rows - n_left) < min_rows:
+                continue
+            if side == 1:
+                left += table[256]
+            for k in range(classes):
+                right[k] = whole[k] - left[k]
+            a, c = pairs(left, alpha), pairs(right, alpha)
+            if side == 1:
+                left -= table[256]
+            larger = max(a, c)
+            if larger < best or (larger == best and a + c < best_sum):
+                best, best_sum, best_bin = larger, a + c, b
+                best_side = side == 1 if missing > 0 else 2 * n_left >= rows
+    return best, best_sum, best_bin, best_side
+
+
+@njit(cache=True, nogil=True)
+def _count(
+    codes: NDArray[np.uint8],
+    missing: int,
+    rows: Ints,
+    label: Ints,
+    copies: Ints,
+    table: Longs,
+) -> tuple[int, int]:
+    """Fill ``table`` for one feature; returns the lowest and highest bin of numbers."""
+    low, high = 256, -1
+    for i in range(len(rows)):
+        code = int(codes[rows[i]])
+        if code == missing:
+            code = 256
+        else:
+            low, high = min(low, code), max(high, code)
+        table[code, label[i]] += copies[i]
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def _partition(
+    codes: NDArray[np.uint8],
+    missing: int,
+    cut: int,
+    missing_left: bool,
+    bag: tuple[Ints, Ints, Ints],
+    room: tuple[Ints, Ints, Ints],
+    begin: int,
+    end: int,
+) -> int:
+    """Rows that go left first, both sides in their old order; returns where the right begins."""
+    rows, label, copies = bag
+    place, other = begin, 0
+    for i in range(begin, end):
+        code = codes[rows[i]]
+        if missing_left if code == missing else code <= cut:
+            rows[place], label[place], copies[place] = rows[i], label[i], copies[i]
+            place += 1
+        else:
+            room[0][other], room[1][other], room[2][other] = rows[i], label[i], copies[i]
+            other += 1
+    for i in range(other):
+        rows[place + i], label[place + i], copies[place + i] = room[0][i], room[1][i], room[2][i]
+    return place
+
+
+@njit(cache=True, nogil=True)
+def grow(
+    codes: NDArray[np.uint8],
+    bins: Longs,
+    bag: tuple[Ints, Ints, Ints],
+    price: Floats,
+    alpha: float,
+    depth: int,
+    min_rows: int,
+    nodes: tuple[Ints, Ints, NDArray[np.bool_], Ints, Ints],
+    counts: Longs,
+) -> int:
+    """Grow one tree and return its number of nodes.
+
+    ``codes`` (d, n), the code ``bins[f]`` is missing; ``bag`` row numbers, labels and copies;
+    ``price`` (d,). ``nodes`` are feature (-1 at a leaf), bin, missing goes left, left and right
+    child, ``counts`` (., K) the classes in each node; all with room for the whole tree.
+    """
+    feature, cut, missing_left, left, right = nodes
+    rows, label, copies = bag
+    room = (np.empty_like(rows), np.empty_like(label), np.empty_like(copies))
+    table = np.zeros((257, counts.shape[1]), np.int64)
+    stack: list[tuple[int, int, int, int]] = [(0, 0, len(rows), 0)]
+    used = 1
+    while len(stack) > 0:
+        node, begin, end, level = stack.pop()
+        whole = counts[node]
+        whole[:] = 0
+        for i in range(begin, end):
+            whole[label[i]] += copies[i]
+        feature[node], left[node], right[node] = -1, -1, -1
+        cut[node], missing_left[node] = 0, False
+        impurity = pairs(whole, alpha)
+        if impurity <= 0.0 or level == depth or whole.sum() < 2 * min_rows:
+            continue
+        ratio, gain = np.inf, 0.0
+        for f in range(len(price)):
+            low, high = _count(
+                codes[f], bins[f], rows[begin:end], label[begin:end], copies[begin:end], table
+            )
+            larger, _, at, side = _best_cut(table, low, high, whole, alpha, min_rows)
+            if high >= 0:
+                table[low : high + 1] = 0
+            table[256] = 0
+            won = impurity - larger
+            if won <= 0.0:
+                continue
+            asked = price[f] / won
+            if asked < ratio * (1 - _TIE) or (asked <= ratio * (1 + _TIE) and won > gain):
+                ratio, gain = asked, won
+                feature[node], cut[node], missing_left[node] = f, at, side
+        f = feature[node]
+        if f < 0:
+            continue
+        middle = _partition(codes[f], bins[f], cut[node], missing_left[node], bag, room, begin, end)
+        left[node], right[node] = used, used + 1
+        stack.append((used, begin, middle, level + 1))
+        stack.append((used + 1, middle, end, level + 1))
+        used += 2
+    return used

@@ -1,0 +1,218 @@
+"""The learner ``budget-rf``; the package's docstring says what it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from bench_models.boosting import binned
+from numpy.typing import NDArray
+
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    InputError,
+    Prices,
+    Task,
+    param,
+)
+from bench_methods.budget_forest.forest import Forest, ForestModel
+
+if TYPE_CHECKING:
+    from bench_trees import Bins
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BudgetRF:
+    """Random forest whose splits weigh the price of a feature against purer halves."""
+
+    name: ClassVar[str] = "budget-rf"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.RANKING})
+    code: ClassVar[tuple[str, ...]] = (
+        "bench_trees",
+        "bench_models.staged",
+        "bench_models.boosting",
+        "bench_models.tree_average",
+        "bench_methods.budget_forest",
+    )
+
+    trees: int = param(40, "most trees; their number is an operating point")
+    alpha: float = param(0.0, "class counts up to this are no impurity: trees stop earlier")
+    budget: float | None = param(
+        None, "add no tree with which validation rows cost more, as a share of all features' price"
+    )
+    depth: int | None = param(None, "most split levels of a tree, none = no limit")
+    min_rows: int = param(1, "least rows (copies counted) on each side of a split")
+    relevant_grade: int = param(1, "ranking: a document is relevant iff its grade is at least this")
+    max_bins: int = param(255, "most bins per feature")
+
+    def __post_init__(self) -> None:
+        least = {"trees": 1, "alpha": 0, "depth": 1, "min_rows": 1, "max_bins": 2, "budget": 0}
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and not low <= value < np.inf:
+                raise ValueError(f"{name} must be at least {low} and finite, got {value}")
+        if self.max_bins > 255:
+            raise ValueError(f"max_bins must be at most 255, got {self.max_bins}")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """No other fit."""
+        return ()
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> ForestModel:
+        """Grow trees on bootstrap samples of ``train``; ``valid`` is read for ``budget`` only."""
+        if len(train) == 0:
+            raise InputError(f"{self.name}: there are no training rows")
+        classes = max(context.classes, 2)
+        label = class_labels(train.y, context.task, self.relevant_grade)
+        if label.min() < 0 or label.max() >= classes:  # compiled code counts by label, unchecked
+            raise InputError(f"{self.name}: training labels must be classes 0 to {classes - 1}")
+        bins, codes = binned(train, self.max_bins, context)
+        grower = _Grower(self, bins, codes, label, classes, prices)
+        spending = _Spending(valid, prices, self.budget, context.threads)
+        kept: list[Forest] = []
+        for tree in _grown(grower, train, self.trees, context):
+            if not spending.allows(tree):
+                break
+            kept.append(tree)
+            context.progress(len(kept), self.trees)
+        forest = Forest.of(kept or [grower.constant()])
+        return ForestModel(forest, prices, {"trees": len(kept), "nodes": len(forest.feature)})
+
+
+def class_labels(y: Floats, task: Task, relevant_grade: int) -> NDArray[np.int32]:
+    """Class numbers (n,): of ranking tasks 1 iff the grade is relevant."""
+    wanted = y >= relevant_grade if task == Task.RANKING else y
+    return np.asarray(wanted, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class _Grower:
+    """What all trees of a forest share."""
+
+    learner: BudgetRF
+    bins: Bins
+    codes: NDArray[np.uint8]
+    label: NDArray[np.int32]
+    classes: int
+    prices: Prices
+
+    def tree(self, copies: NDArray[np.int64]) -> Forest:
+        """The tree of one bag: how often each row is in it (n,)."""
+        from bench_methods.budget_forest.grow_kernels import grow
+
+        rows = np.flatnonzero(copies).astype(np.int32)
+        bag = (rows, self.label[rows], copies[rows].astype(np.int32))
+        depth = self.learner.depth
+        room = 2 * len(rows)
+        if depth is not None and depth < 31:
+            room = min(room, 2 ** (depth + 1))
+        feature, cut, left, right = (np.empty(room, np.int32) for _ in range(4))
+        missing_left = np.empty(room, np.bool_)
+        counts = np.empty((room, self.classes), np.int64)
+        codes = self.codes.view(np.ndarray).view()
+        codes.flags.writeable = False
+        unit = self.prices.everything or 1.0
+        used = grow(
+            codes,
+            self.bins.counts,
+            bag,
+            self.prices.feature_price() / unit,
+            float(self.learner.alpha),
+            -1 if depth is None else depth,
+            self.learner.min_rows,
+            (feature, cut, missing_left, left, right),
+            counts,
+        )
+        return Forest(
+            start=np.array([0, used], dtype=np.int32),
+            feature=feature[:used].copy(),
+            threshold=self._thresholds(feature[:used], cut[:used]),
+            left=left[:used].copy(),
+            right=right[:used].copy(),
+            missing_left=missing_left[:used].copy(),
+            counts=counts[:used].astype(np.float64),
+            features=self.bins.features,
+        )
+
+    def constant(self) -> Forest:
+        """A tree without a split, for a budget that allows none."""
+        counts = np.bincount(self.label, minlength=self.classes).astype(np.float64)
+        one = {"left": np.full(1, -1, np.int32), "right": np.full(1, -1, np.int32)}
+        return Forest(
+            start=np.array([0, 1], dtype=np.int32),
+            feature=np.full(1, -1, np.int32),
+            threshold=np.zeros(1, np.float32),
+            missing_left=np.zeros(1, np.bool_),
+            counts=counts[None, :],
+            features=self.bins.features,
+            **one,
+        )
+
+    def _thresholds(
+        self, feature: NDArray[np.int32], cut: NDArray[np.int32]
+    ) -> NDArray[np.float32]:
+        """The edge of each node's bin: infinite at the last bin, 0 at leaves."""
+        edges = np.append(self.bins.edges, np.float32(np.inf))
+        f = np.maximum(feature, 0)
+        place = np.where(cut < self.bins.counts[f] - 1, self.bins.offset[f] + cut, len(edges) - 1)
+        return np.where(feature >= 0, edges[place], np.float32(0)).astype(np.float32)
+
+
+def _grown(grower: _Grower, train: Examples, trees: int, context: FitContext) -> Iterator[Forest]:
+    """The trees in order, ``threads`` at a time; each has its own random numbers."""
+
+    def tree(number: int) -> Forest:
+        return grower.tree(bag(np.random.default_rng([context.seed, number]), train))
+
+    with ThreadPoolExecutor(context.threads) as pool:
+        for first in range(0, trees, context.threads):
+            yield from pool.map(tree, range(first, min(trees, first + context.threads)))
+
+
+def bag(rng: np.random.Generator, train: Examples) -> NDArray[np.int64]:
+    """How often a bootstrap sample of all copies holds each row (n,)."""
+    n, m = len(train), train.multiplicity
+    if m is None:
+        return np.bincount(rng.integers(0, n, n), minlength=n)
+    owner = np.cumsum(m)
+    drawn = np.searchsorted(owner, rng.integers(0, owner[-1], owner[-1]), side="right")
+    return np.bincount(drawn, minlength=n)
+
+
+class _Spending:
+    """What validation rows pay for the trees so far, as a share of the price of all features."""
+
+    def __init__(self, valid: Examples, prices: Prices, budget: float | None, threads: int) -> None:
+        self._valid, self._prices, self._threads = valid, prices, threads
+        self._limit = None if budget is None or prices.everything == 0 else budget
+        self._state: Any = None
+
+    def allows(self, tree: Forest) -> bool:
+        """Whether the forest stays within the budget with this tree."""
+        if self._limit is None or len(self._valid) == 0:
+            return True
+        from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
+
+        from bench_core import Acquired
+
+        p = self._prices
+        ensemble = tree.ensemble()
+        layout = lay_out(ensemble, Needs(p.start, p.needed, p.multiplier, p.sensors))
+        n, outputs = len(self._valid), len(ensemble.base)
+        before = self._state or Walked.begin(n, outputs, layout.words)
+        steps = Steps.prefixes([ensemble.trees], ensemble.base)
+        after = walk(layout, steps, self._valid.X, before, threads=self._threads)
+        cost = Acquired(after.bits[-1], p.sensors).cost(p.sensor)
+        if np.average(cost, weights=self._valid.weights) > self._limit * p.everything:
+            return False
+        self._state = after
+        return True

@@ -1,0 +1,262 @@
+"""The two learners: what they share, and the objective that sets them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from bench_models.boosting import check_base
+from bench_models.dictionary import dictionary
+from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
+from bench_models.staged.early_exits import ExitPath
+from bench_models.staged.exit_rules import Rule
+from bench_models.staged.prefix_chain import ensemble_of
+from bench_models.staged.stage_costs import Bools
+from bench_models.staged.stages import Floats
+
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_methods.cascades.descent import Descent, Design, Fitted, descend
+from bench_methods.cascades.losses import Hinges, Loss, Soft
+from bench_methods.cascades.stages import stage_costs, stage_trees
+from bench_methods.cronus.learner import one_blas_thread, positives
+from bench_methods.gbrt import GBRT
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+_CODE = (
+    "bench_methods.cascades",
+    "bench_methods.cronus",
+    "bench_models.staged",
+    "bench_trees",
+)
+
+
+@dataclass(frozen=True)
+class _Cascade:
+    """What both learners do; ``loss`` and how scores are served are theirs."""
+
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
+    code: ClassVar[tuple[str, ...]] = _CODE
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
+        GBRT(), "learner whose boosted trees are put into stages"
+    )
+    limits: tuple[float, ...] | None = param(
+        None, "price of the dearest feature in each stage; none: equal shares of the trees"
+    )
+    stages: int = param(5, "number of stages where there are no limits")
+    ridge: float = param(0.03, "weight of the squared tree weights (unit: columns of variance 1)")
+    relevant_grade: int = param(3, "ranking: a document is positive iff its grade is at least this")
+    cycles: int = param(10, "passes over all stages, at most")
+    steps: int = param(200, "descent steps per stage and pass, at most")
+    tolerance: float = param(1e-3, "a pass that gains less than this share is the last")
+
+    def __post_init__(self) -> None:
+        check_base(self.base)
+        least = {"stages": 1, "relevant_grade": 1, "cycles": 0, "steps": 1, "tolerance": 0}
+        for name, low in least.items():
+            if not low <= getattr(self, name) < np.inf:
+                raise ValueError(f"{name} must be at least {low} and finite")
+        if not 0 < self.ridge < np.inf:
+            raise ValueError("ridge must be above 0 and finite")
+        limits = self.limits
+        rising = limits is None or list(limits) == sorted(set(limits))
+        if not rising or (limits is not None and not (limits and limits[0] >= 0)):
+            raise ValueError("limits must rise from at least 0")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The boosted trees."""
+        return (self.base,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> ExitPath:
+        """Weight the trees of each stage, all stages together; ``valid`` is not used.
+
+        Raises InputError where only one class is present, UsageError where ``base`` has no trees.
+        """
+        name: str = self.name  # type: ignore[attr-defined]
+        ensemble = ensemble_of(name, self.base, context)
+        positive = positives(self, train, context.task)
+        chosen = stage_trees(ensemble, prices, self.limits, self.stages)
+        total = len(chosen) * (1 + self.cycles)
+        with one_blas_thread():
+            share = train.weights / train.weights.sum()
+            trees = dictionary(ensemble, train.X, share, prices, context.threads)
+            cost = stage_costs(chosen, trees.tree_cost, trees.needs, prices.sensor)
+            loss = self._loss(positive, share, cost, prices)
+            designs = [
+                Design.of(trees.columns, own, share, loss.curvature, self.ridge) for own in chosen
+            ]
+            fitted = descend(
+                Descent(trees.columns, designs, loss, self.ridge, self.steps),
+                self.cycles,
+                self.tolerance,
+                progress=lambda done: context.progress(done, total),
+            )
+            line = self._line(fitted.scores, positive, share, context.task)
+        context.progress(total, total)
+        facts = {
+            "objective": fitted.objective,
+            "trees_per_stage": [len(own) for own in chosen],
+            "cost_per_stage": cost.tolist(),
+        }
+        combine = self._combine(context.task)
+        return self._served(fitted, designs, ensemble, prices, line, combine, facts)
+
+    def _served(
+        self,
+        fitted: Fitted,
+        designs: Sequence[Design],
+        ensemble: Ensemble,
+        prices: Prices,
+        line: tuple[float, float],
+        combine: str,
+        facts: dict[str, Any],
+    ) -> ExitPath:
+        """The stages as a chain, left below each threshold. Scores are a + b f by ``line``."""
+        shift, slope = line
+        count = len(designs)
+        stages = []
+        for k, (linear, design) in enumerate(zip(fitted.stages, designs, strict=True)):
+            weights, bias = linear.on_trees(design)
+            stages.append(
+                Stage(
+                    entries=design.trees,
+                    weights=slope * weights,
+                    bias=np.array([shift + slope * bias]),
+                    then=END if k == count - 1 else k + 1,
+                )
+            )
+        chain = StagedModel(stages, [Point(count - 1, {})], prices, ensemble, facts=facts)
+        thresholds = self.thresholds if count > 1 else ()  # type: ignore[attr-defined]
+        bars = shift + slope * self._bars(np.array(thresholds, dtype=np.float64))
+        return ExitPath(
+            chain=chain,
+            rule=Rule("score", np.repeat(bars[:, None], count - 1, axis=1)),
+            points=[{"threshold": float(t)} for t in thresholds],
+            full={"stages": count},
+            combine=combine,
+        )
+
+    def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
+        raise NotImplementedError
+
+    def _bars(self, thresholds: Floats) -> Floats:
+        return thresholds
+
+    def _combine(self, task: Task) -> str:
+        raise NotImplementedError
+
+    def _line(
+        self, scores: Floats, positive: Bools, share: Floats, task: Task
+    ) -> tuple[float, float]:
+        return 0.0, 1.0
+
+
+@dataclass(frozen=True)
+class SoftCascade(_Cascade):
+    """A cascade of given stages that maximises likelihood less expected cost."""
+
+    name: ClassVar[str] = "soft-cascade"
+
+    tradeoff: float = param(0.5, "price of all features in units of the constant's training loss")
+    thresholds: tuple[float, ...] = param(
+        (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01),
+        "operating points: a row is rejected once it is less likely than this to be positive",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_thresholds(self.thresholds)
+        if not all(0 < t < 1 for t in self.thresholds):
+            raise ValueError("thresholds must be above 0 and below 1")
+        if not 0 <= self.tradeoff < np.inf:
+            raise ValueError("tradeoff must be at least 0 and finite")
+
+    def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
+        part = float(share @ positive)
+        constant = -(part * np.log(part) + (1 - part) * np.log(1 - part))
+        unit = prices.everything
+        return Soft(positive, share, cost, self.tradeoff * constant / unit if unit > 0 else 0.0)
+
+    def _combine(self, task: Task) -> str:
+        return "and"
+
+    def _bars(self, thresholds: Floats) -> Floats:
+        return np.asarray(np.log(thresholds) - np.log1p(-thresholds))
+
+
+@dataclass(frozen=True)
+class AndOr(_Cascade):
+    """A cascade of given stages: one must reject a negative, all must pass a positive."""
+
+    name: ClassVar[str] = "and-or"
+
+    positive_weight: float | None = param(
+        None, "weight of a positive's loss (nu), a negative's is 1; none: classes weigh alike"
+    )
+    thresholds: tuple[float, ...] = param(
+        (1.0, 0.75, 0.5, 0.25, 0.0, -0.25, -0.5, -0.75, -1.0, -1.5, -2.0),
+        "operating points: a row is rejected once a stage scores it below this",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_thresholds(self.thresholds)
+        if self.positive_weight is not None and not 0 < self.positive_weight < np.inf:
+            raise ValueError("positive_weight must be above 0 and finite")
+
+    def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
+        part = float(share @ positive)
+        alike = (1 - part) / part
+        return Hinges(
+            positive, share, alike if self.positive_weight is None else self.positive_weight
+        )
+
+    def _combine(self, task: Task) -> str:
+        # who passed all gates is ranked by the last stage: a weak one would tie most of them
+        return "min" if task is Task.BINARY else "last"
+
+    def _line(
+        self, scores: Floats, positive: Bools, share: Floats, task: Task
+    ) -> tuple[float, float]:
+        if task is not Task.BINARY:
+            return 0.0, 1.0
+        return log_odds_line(scores.min(axis=0), positive, share)
+
+
+def log_odds_line(scores: Floats, positive: Bools, share: Floats) -> tuple[float, float]:
+    """(a, b) of the likeliest log-odds a + b s, b > 0: logistic regression on one column.
+
+    A little ridge on b keeps it finite where the scores separate the classes.
+    """
+    from scipy.optimize import minimize
+
+    side = np.where(positive, 1.0, -1.0)
+
+    def value_and_gradient(x: Floats) -> tuple[float, Floats]:
+        odds = side * (x[0] + x[1] * scores)
+        by_odds = -share * side * np.exp(-np.logaddexp(0.0, odds))
+        value = float(share @ np.logaddexp(0.0, -odds)) + 0.5e-4 * x[1] ** 2
+        return value, np.array([by_odds.sum(), by_odds @ scores + 1e-4 * x[1]])
+
+    found = minimize(
+        value_and_gradient,
+        np.array([0.0, 1.0]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(None, None), (1e-6, None)],
+        options={"ftol": 1e-14, "gtol": 1e-10},
+    )
+    return float(found.x[0]), float(found.x[1])
+
+
+def _check_thresholds(thresholds: tuple[float, ...]) -> None:
+    some = thresholds
+    if not (0 < len(set(some)) == len(some) < MOST_POINTS and bool(np.isfinite(some).all())):
+        raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different finite numbers")

@@ -1,0 +1,55 @@
+"""Cronus: a cascade of re-weighted boosted trees that minimises loss plus test-time cost.
+
+M. Chen, Z. Xu, K. Q. Weinberger, O. Chapelle, D. Kedem: Classifier Cascade for Minimizing Feature
+Evaluation Cost, AISTATS 2012. ``cronus-single`` is the single stage of section 3.1 (eq. 4-7),
+``cronus-init`` the cascade after Algorithm 2 (eq. 13, 14), ``cronus`` the cascade after Algorithm 1
+(eq. 8, 9, 11), warm-started from it. The dictionary is another learner's boosted trees, learning
+rate included, so that all weights 1 is that learner; a free constant stands beside them.
+
+The paper's lambda is ``tradeoff * L0 / prices.everything`` with L0 the constant predictor's mean
+training loss, because a row's weight is m w / N: m its multiplicity, w its class weight, N the sum
+of m. The paper's grid on Yahoo, 1e-4 * 1.3^-(0..9), is a tradeoff of about 24 to 2 with 5000
+trees. With a few hundred, which must each do more, the window is about 0.05 to 1. rho is in
+the units of the loss, as printed. The paper sets rho_1 and rho_K by validation: give grids for
+``rho_first`` and ``rho_last``, and let the validation result choose.
+
+Departures:
+
+- lambda_k = lambda delta^(K-k). The printed rule (lambda_1 = lambda delta^-K, then falling)
+  contradicts its own text, which inflates early stages and reaches lambda at the last.
+- Tree weights below ``cut_off`` are set to exact zeros, before any cost is counted: re-weighted
+  least squares only approaches zero.
+- Stages of the initialisation are solved on working sets of trees, which grow until the optimality
+  conditions hold for all trees. The cut-off applies in every iteration; a tree whose weight falls
+  below it is given a second chance where the loss would fall with it.
+- Columns that are constant on the rows that reach a stage are left out of it. A singular Gram
+  matrix gets the smallest sufficient jitter of 1e-10, 1e-8, ... of its diagonal.
+- A stage of the initialisation that ends without trees gets an accept-all threshold at once,
+  and the optimisation does not revive it. Such stages are not part of the served model; its
+  ``facts`` name them.
+- The optimisation considers trees that have a weight in any stage. A tree that the stage at hand
+  does not use has |b| taken as ``cut_off``, so that it enters if the loss falls faster than rho.
+- After each stage's descent the stage is offered to vanish, which happens if that lowers eq. (8).
+  No update is accepted that raises eq. (8).
+- The class weight 3.5 is the paper's for rare relevant documents. Binary tasks default to 1, which
+  the paper calls usual for balanced data: shrunken scores under other weights lose their zero.
+- d_k uses the rows' multiplicity but not the class weights: cost knows no classes.
+- The tree price e_t is the price of a tree plus that of the splits on the training rows' mean path.
+- ``drop`` is reduced where the initial gates would leave fewer rows than ``keep`` times the share
+  of positives, since the paper's 15 percent assumes rare positives (``keep = 0``: the letter).
+- For ranking, rejected rows are ordered below all survivors, by exit stage and then stage score,
+  rather than all being -1.
+"""
+
+from __future__ import annotations
+
+from bench_core import BudgetedLearner, hookimpl
+from bench_methods.cronus.learner import Cronus, CronusInit, CronusSingle
+
+__all__ = ["Cronus", "CronusInit", "CronusSingle", "bench_learners"]
+
+
+@hookimpl
+def bench_learners() -> list[type[BudgetedLearner]]:
+    """The single stage, the initialised and the optimised cascade."""
+    return [CronusSingle, CronusInit, Cronus]

@@ -1,0 +1,226 @@
+"""Algorithm 2 and the single stage: convex sub-problems solved in closed form.
+
+Every stage is fitted as if it were the last: a reweighted least-squares iteration, eq. (13) and
+(14), on a Gram matrix that is built once. With one stage this is the single-stage method, eq. (7).
+Only trees that can have a weight take part: see ``screening``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from bench_models.least_squares import Growing, Normal, solve_positive
+from bench_models.problem import Problem, sigmoid
+
+from bench_core.arrays import FloatArray, IntArray
+from bench_methods.cronus.objective import Cascade, Penalty, relaxed_cost
+from bench_methods.cronus.screening import entering, gradient
+
+_FORGET = 1e-3
+"""A weight below this part of the cut-off leaves the iteration for good."""
+_SLACK = 1e-3
+"""A tree enters only if its gradient outweighs its price by this share."""
+_ROUGH, _FINE = 1e-4, 1e-9
+"""Re-weighting ends when the loss falls by less than this share; roughly while trees still join."""
+_FIRST = 256
+"""Trees that may join a working set at once, or as many as are in it already."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageCost:
+    """The penalties of one stage treated as the last: rho, lam_k, d_k, and what earlier ones use.
+
+    ``before`` (T,) is ``sum_{j<k} (b^j_t d_j)^2``.
+    """
+
+    rho: float
+    lam: float
+    arriving: float
+    before: FloatArray
+
+
+def solve_screened(
+    problem: Problem,
+    growing: Growing,
+    cost: StageCost,
+    start: FloatArray,
+    *,
+    cut_off: float,
+    iterations: int,
+) -> FloatArray:
+    """The minimiser of the stage's convex loss over all trees, weights (T,), small ones EXACT
+    zeros: re-weighting on a working set that grows until no tree outside it could help.
+
+    Begins with the trees that have a weight in ``start`` (T,) or in earlier stages. A weight that
+    falls below ``cut_off`` becomes zero at once, which shrinks the system to solve; each such tree
+    is given a second chance where the loss would still fall with it.
+    """
+    joining = np.flatnonzero((start != 0.0) | (cost.before > 0.0))
+    if cost.rho == 0.0 and cost.lam == 0.0:
+        joining = np.arange(problem.trees)
+    weights = start.copy()
+    chances = np.full(problem.trees, 2)
+    gain = _ROUGH
+    while True:
+        growing.grow(joining)
+        chances[joining] -= 1
+        idle = joining[weights[joining] == 0.0]
+        weights[idle] = 1.0  # the boosted model itself, where every term is smooth
+        weights[growing.constant] = 0.0
+        weights = _reweight(problem, growing.normal, cost, weights, cut_off, iterations, gain)
+        joining = _joining(problem, growing, cost, weights)
+        joining = joining[chances[joining] > 0]
+        if len(joining) == 0 and gain == _FINE:
+            return weights
+        if growing.seen[joining].all():
+            gain = _FINE
+
+
+def _joining(problem: Problem, growing: Growing, cost: StageCost, weights: FloatArray) -> IntArray:
+    """The trees at zero that could lower the stage's loss: the strongest, and any already known."""
+    pull = np.abs(gradient(problem, growing, weights))
+    price = cost.lam * cost.arriving * problem.tree_cost * (cost.before == 0.0)
+    excess = pull - (1.0 + _SLACK) * (cost.rho + price) - 0.01 * _SLACK * pull.max(initial=0.0)
+    idle = np.flatnonzero((excess > 0.0) & (weights == 0.0))
+    bought = problem.needs @ (cost.before + weights**2) > 0.0
+    capacity = cost.lam * cost.arriving * problem.sensor_cost * ~bought
+    fresh = np.flatnonzero(capacity)
+    enters = idle[entering(excess[idle], problem.needs[np.ix_(fresh, idle)], capacity[fresh])]
+    unseen = enters[~growing.seen[enters]]
+    most = max(_FIRST, len(growing.normal.trees))
+    strongest = unseen[np.argsort(-excess[unseen], kind="stable")[:most]]
+    return np.concatenate([np.sort(strongest), enters[growing.seen[enters]]])
+
+
+def _reweight(
+    problem: Problem,
+    normal: Normal,
+    cost: StageCost,
+    weights: FloatArray,
+    cut_off: float,
+    iterations: int,
+    gain: float,
+) -> FloatArray:
+    current = weights.copy()
+    if cost.rho == 0.0 and cost.lam == 0.0:  # plain least squares: one solve, nothing to reweight
+        iterations = 1
+    before = stage_loss(problem, normal, cost, current)
+    for _ in range(iterations):
+        active = np.flatnonzero(current[normal.trees])
+        trees = normal.trees[active]
+        if len(trees) == 0:
+            break
+        ridge = stage_ridge(problem, cost, current)[trees]
+        system = normal.gram[np.ix_(active, active)]
+        solved = solve_positive(system, ridge, normal.moment[active])
+        kept = np.abs(solved) >= cut_off
+        current[trees] = np.where(kept, solved, 0.0)
+        after = stage_loss(problem, normal, cost, current)
+        if kept.all() and before - after <= gain * abs(after):
+            break
+        before = after
+    return current
+
+
+def stage_loss(problem: Problem, normal: Normal, cost: StageCost, weights: FloatArray) -> float:
+    """What a stage treated as the last minimises: eq. (7), or eq. (8) beyond earlier stages."""
+    squares = cost.before + (weights * cost.arriving) ** 2
+    l1 = cost.rho * float(np.abs(weights).sum())
+    return normal.loss(weights[normal.trees]) + l1 + cost.lam * relaxed_cost(problem, squares)
+
+
+def stage_ridge(problem: Problem, cost: StageCost, weights: FloatArray) -> FloatArray:
+    """The diagonal Lambda of eq. (13) at the auxiliary variables' optimum, shape (T,).
+
+    Only entries of trees with a weight mean anything; the others are zero.
+    """
+    return ridge_from(
+        problem,
+        rho=cost.rho,
+        lam=cost.lam,
+        arriving=cost.arriving,
+        size=np.abs(weights),
+        squares=cost.before + (weights * cost.arriving) ** 2,
+    )
+
+
+def ridge_from(
+    problem: Problem,
+    *,
+    rho: float,
+    lam: float,
+    arriving: float,
+    size: FloatArray,
+    squares: FloatArray,
+) -> FloatArray:
+    """Lambda (T,) of eq. (13): ``size`` is |b^k_t|, ``squares`` the sum over stages (T,)."""
+    by_tree = _divided(problem.tree_cost, np.sqrt(squares))
+    by_sensor = _divided(problem.sensor_cost, np.sqrt(problem.needs @ squares))
+    price = by_tree + by_sensor @ problem.needs
+    return _divided(np.full(len(size), rho), size) + lam * arriving**2 * price
+
+
+def _divided(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+
+
+def initialise(
+    problem: Problem,
+    penalty: Penalty,
+    *,
+    delta: float,
+    drop: float,
+    cut_off: float,
+    iterations: int,
+    threads: int = 1,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Cascade:
+    """Algorithm 2: stages k = 1..K in order, each with ``lam_k = lam delta^(K-k)``.
+
+    The threshold of stage k lets through the soft share ``1 - drop`` of what arrives. A stage
+    without trees cannot tell rows apart and gets an accept-all threshold.
+    """
+    stages = len(penalty.rho)
+    weights = np.zeros((stages, problem.trees))
+    bias = np.zeros(stages)
+    threshold = np.full(stages, -np.inf)
+    reach = np.ones(len(problem.y))
+    before = np.zeros(problem.trees)
+    growing: Growing | None = None
+    for k in range(stages):
+        arriving = float(problem.share @ reach)
+        lam = penalty.lam * delta ** (stages - 1 - k)
+        if growing is None:  # else nobody has left since it was begun
+            growing = Growing(problem, problem.weight * reach, threads)
+        cost = StageCost(float(penalty.rho[k]), lam, arriving, before)
+        last = weights[k - 1]  # zeros for the first stage
+        weights[k] = solve_screened(
+            problem, growing, cost, last, cut_off=cut_off, iterations=iterations
+        )
+        bias[k] = growing.normal.bias(weights[k][growing.normal.trees])
+        before = before + (weights[k] * arriving) ** 2
+        if k < stages - 1 and weights[k].any():
+            scores = problem.score(weights[k], bias[k])
+            target = (1.0 - drop) * arriving
+            threshold[k] = passing_threshold(scores, problem.share * reach, problem.slope, target)
+            reach = reach * sigmoid(problem.slope * (scores - threshold[k]))
+            growing = None
+        progress(k + 1)
+    return Cascade(weights, bias, threshold)
+
+
+def passing_threshold(scores: FloatArray, mass: FloatArray, slope: float, target: float) -> float:
+    """The theta at which the soft gate passes ``target`` of the mass (n,), by bisection."""
+    margin = 40.0 / slope  # beyond it the gate is 0 or 1 to the last bit
+    low, high = float(scores.min()) - margin, float(scores.max()) + margin
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        if float(mass @ sigmoid(slope * (scores - middle))) > target:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,302 @@
+"""The three learners: single stage, cascade after initialisation, cascade after optimisation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from bench_models.boosting import check_base
+from bench_models.dictionary import dictionary
+from bench_models.problem import Problem
+from bench_models.staged.prefix_chain import ensemble_of
+from numpy.typing import NDArray
+
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    InputError,
+    Prices,
+    Task,
+    param,
+)
+from bench_methods.cronus.initialise import initialise
+from bench_methods.cronus.objective import Cascade, Penalty
+from bench_methods.cronus.optimise import Settings, optimise, position
+from bench_methods.cronus.serving import staged
+from bench_methods.gbrt import GBRT
+
+if TYPE_CHECKING:
+    from bench_models.staged import StagedModel
+
+
+@dataclass(frozen=True)
+class CronusSingle:
+    """Boosted trees weighted anew to minimise loss plus cost, one stage (eq. 4-7)."""
+
+    name: ClassVar[str] = "cronus-single"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
+    code: ClassVar[tuple[str, ...]] = (
+        "bench_methods.cronus",
+        "bench_models.staged",
+        "bench_trees",
+    )
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
+        GBRT(), "learner whose boosted trees are the dictionary"
+    )
+    tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
+    rho_last: float = param(1e-4, "l1 weight of the last (here: only) stage; set it on validation")
+    positive_weight: float | None = param(
+        None, "loss weight of positive rows (w+), negatives 1; none: 3.5 for ranking, 1 for binary"
+    )
+    relevant_grade: int = param(3, "ranking: a document is positive iff its grade is at least this")
+    cut_off: float = param(1e-4, "smaller tree weights become exact zeros (1 is the base's own)")
+    iterations: int = param(200, "re-weighted least-squares solutions per stage, at most")
+
+    def __post_init__(self) -> None:
+        check_base(self.base)
+        _at_least(self, 0.0, "tradeoff", "rho_last", "cut_off")
+        _at_least(self, 1, "iterations", "relevant_grade")
+        if not (0 < self._weight(Task.RANKING) < np.inf and self.cut_off > 0):
+            raise ValueError("positive_weight and cut_off must be > 0 and finite")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The boosted trees."""
+        return (self.base,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> StagedModel:
+        """Re-weight (and for cascades re-order) the trees of ``base``; ``valid`` is not used.
+
+        Raises InputError where only one class is present, UsageError where ``base`` has no trees.
+        """
+        ensemble = ensemble_of(self.name, self.base, context)
+        positive = positives(self, train, context.task)
+        with one_blas_thread():
+            share = train.weights / train.weights.sum()
+            trees = dictionary(ensemble, train.X, share, prices, context.threads)
+            problem = Problem(
+                columns=trees.columns,
+                y=np.where(positive, 1.0, -1.0),
+                weight=share * np.where(positive, self._weight(context.task), 1.0),
+                share=share,
+                tree_cost=trees.tree_cost,
+                sensor_cost=prices.sensor,
+                needs=trees.needs,
+                slope=self._slope,
+            )
+            lam = price_of_cost(problem, self.tradeoff, prices.everything)
+            cascade, penalty = self._fitted(problem, lam, context)
+            end = position(problem, penalty, cascade)
+        facts = {
+            "loss": "squared",
+            "lambda": lam,
+            "objective": end.loss,
+            "stages": cascade.stages,
+            "vanished": cascade.vanished(),
+            "arriving": end.rows.arriving.tolist(),
+            "trees_per_stage": np.count_nonzero(cascade.weights, axis=1).tolist(),
+        }
+        return staged(
+            cascade,
+            ensemble,
+            prices,
+            binary=context.task == Task.BINARY,
+            positive_weight=self._weight(context.task),
+            rejected=self._rejected,
+            facts=facts,
+        )
+
+    def _weight(self, task: Task) -> float:
+        usual = 3.5 if task == Task.RANKING else 1.0
+        return usual if self.positive_weight is None else self.positive_weight
+
+    @property
+    def _slope(self) -> float:
+        return 1.0  # no gate
+
+    @property
+    def _rejected(self) -> Literal["out", "score"]:
+        return "out"
+
+    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> tuple[Cascade, Penalty]:
+        penalty = Penalty(lam, np.array([self.rho_last]))
+        cascade = initialise(
+            problem,
+            penalty,
+            delta=1.0,
+            drop=0.0,
+            cut_off=self.cut_off,
+            iterations=self.iterations,
+            threads=context.threads,
+            progress=lambda done: context.progress(done, 1),
+        )
+        return cascade, penalty
+
+
+@dataclass(frozen=True)
+class CronusInit(CronusSingle):
+    """A cascade of re-weighted trees, each stage fitted as if it were the last (Algorithm 2)."""
+
+    name: ClassVar[str] = "cronus-init"
+
+    rho_first: float = param(1e-4, "l1 weight of all stages but the last; set it on validation")
+    stages: int = param(10, "number of stages K; needless ones vanish")
+    drop: float = param(0.15, "share of the arriving rows that each initial gate rejects")
+    delta: float = param(1.3, "cost counts delta^(K-k) times more in stage k of the initialisation")
+    gate_slope: float = param(50.0, "steepness of the soft gates during training")
+    keep: float = param(1.25, "initial gates leave this many times the share of positives, or all")
+    rejected: Literal["out", "score"] = param(
+        "out", "rejected rows: out (below survivors; binary: predicted -1) or score (their stage's)"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _at_least(self, 0.0, "rho_first", "keep")
+        _at_least(self, 1, "stages")
+        if not 0 <= self.drop < 1:
+            raise ValueError("drop must be at least 0 and below 1")
+        if not (1 <= self.delta < np.inf and 0 < self.gate_slope < np.inf):
+            raise ValueError("delta must be >= 1 and gate_slope > 0, both finite")
+
+    @property
+    def _slope(self) -> float:
+        return self.gate_slope
+
+    @property
+    def _rejected(self) -> Literal["out", "score"]:
+        return self.rejected
+
+    @property
+    def _updates(self) -> int:
+        return 0
+
+    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> tuple[Cascade, Penalty]:
+        rho = np.full(self.stages, self.rho_first)
+        rho[-1] = self.rho_last
+        penalty = Penalty(lam, rho)
+        positives = float(problem.share[problem.y > 0].sum())
+        cascade = initialise(
+            problem,
+            penalty,
+            delta=self.delta,
+            drop=gentle_drop(self.drop, self.stages, self.keep * positives),
+            cut_off=self.cut_off,
+            iterations=self.iterations,
+            threads=context.threads,
+            progress=lambda done: context.progress(done, self.stages + self._updates),
+        )
+        return cascade, penalty
+
+
+@dataclass(frozen=True)
+class Cronus(CronusInit):
+    """A cascade of re-weighted trees whose stages and gates are optimised jointly (Algorithm 1)."""
+
+    name: ClassVar[str] = "cronus"
+
+    cycles: int = param(10, "passes over all stages, at most")
+    reweightings: int = param(5, "rounds of auxiliary variables per stage and pass, at most")
+    steps: int = param(20, "descent steps per round, at most")
+    tolerance: float = param(1e-4, "a pass or round that gains less than this share is the last")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _at_least(self, 0, "cycles", "tolerance")
+        _at_least(self, 1, "reweightings", "steps")
+
+    @property
+    def _updates(self) -> int:
+        return self.cycles * self.stages
+
+    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> tuple[Cascade, Penalty]:
+        start, penalty = super()._fitted(problem, lam, context)
+        total = self.stages + self._updates
+        end = optimise(
+            problem,
+            penalty,
+            start,
+            Settings(
+                cut_off=self.cut_off,
+                cycles=self.cycles,
+                reweightings=self.reweightings,
+                steps=self.steps,
+                tolerance=self.tolerance,
+                threads=context.threads,
+            ),
+            progress=lambda done, loss: context.progress(self.stages + done, total),
+        )
+        context.progress(total, total)
+        return end.cascade, penalty
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """The result must not depend on how many there are, and idle ones spin."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    # finding the libraries reads all maps of the process: as long as a small fit
+    import scipy.linalg
+    import scipy.optimize  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def price_of_cost(problem: Problem, tradeoff: float, everything: float) -> float:
+    """lambda of eq. (8): ``tradeoff`` times the constant's mean loss, per price of all features.
+
+    0 where the features are free: cost then has no unit to trade in.
+    """
+    if everything == 0.0:
+        return 0.0
+    mean = float(problem.weight @ problem.y) / float(problem.weight.sum())
+    constant = 0.5 * float(problem.weight @ (problem.y - mean) ** 2)
+    return tradeoff * constant / everything
+
+
+def gentle_drop(drop: float, stages: int, survivors: float) -> float:
+    """``drop``, or less, so that K-1 gates together leave at least the share ``survivors``."""
+    if stages < 2:
+        return drop
+    return min(drop, 1.0 - float(min(1.0, survivors) ** (1.0 / (stages - 1))))
+
+
+def _at_least(learner: Any, least: float, *names: str) -> None:
+    for name in names:
+        if not least <= getattr(learner, name) < np.inf:
+            raise ValueError(f"{name} must be at least {least:g} and finite")
+
+
+def positives(learner: Any, train: Examples, task: Task) -> NDArray[np.bool_]:
+    """Which rows are labelled +1, shape (n,)."""
+    if task == Task.RANKING:
+        positive = train.y >= learner.relevant_grade
+        if not positive.any():
+            raise InputError(
+                f"{learner.name}: no training document reaches grade {learner.relevant_grade} "
+                f"(the highest is {train.y.max():g}); lower relevant_grade"
+            )
+        if positive.all():
+            raise InputError(
+                f"{learner.name}: every training document reaches grade "
+                f"{learner.relevant_grade}; raise relevant_grade"
+            )
+    else:
+        positive = train.y > 0.5
+        if positive.all() or not positive.any():
+            raise InputError(
+                f"{learner.name}: all training labels are {train.y[0]:g}; it needs both classes"
+            )
+    return np.asarray(positive)

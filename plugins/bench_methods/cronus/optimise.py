@@ -1,0 +1,297 @@
+"""Algorithm 1: cyclic optimisation of one stage at a time, never raising the true loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from bench_models.least_squares import BLOCK, NEGLIGIBLE, add_gram
+from bench_models.problem import Problem
+
+from bench_core.arrays import FloatArray, IntArray
+from bench_methods.cronus.initialise import ridge_from
+from bench_methods.cronus.objective import (
+    Cascade,
+    Flow,
+    Penalty,
+    StageObjective,
+    flow,
+    squared_use,
+    true_loss,
+)
+
+_JITTER = 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``cut_off``: smaller weights become exact zeros. At most ``cycles`` over the stages,
+    ``reweightings`` per stage and ``steps`` of descent per re-weighting; either outer loop ends
+    when the true loss gains less than the share ``tolerance``. ``threads`` changes no result."""
+
+    cut_off: float = 1e-4
+    cycles: int = 10
+    reweightings: int = 5
+    steps: int = 20
+    tolerance: float = 1e-4
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Position:
+    """A cascade with its rows' flow and its true loss (8)."""
+
+    cascade: Cascade
+    rows: Flow
+    loss: float
+
+
+def position(problem: Problem, penalty: Penalty, cascade: Cascade) -> Position:
+    """Evaluate a cascade from scratch."""
+    scores = np.stack(
+        [problem.score(w, float(b)) for w, b in zip(cascade.weights, cascade.bias, strict=True)]
+    )
+    rows = flow(problem, cascade.threshold, scores)
+    return Position(cascade, rows, true_loss(problem, penalty, cascade, rows))
+
+
+def optimise(
+    problem: Problem,
+    penalty: Penalty,
+    start: Cascade,
+    settings: Settings,
+    progress: Callable[[int, float], None] = lambda done, loss: None,
+) -> Position:
+    """Cycle over the stages until the true loss stops improving.
+
+    Every accepted update lowers eq. (8) as it stands, with small weights already at exact zero.
+    ``progress`` hears the number of stage updates done and the loss after each.
+    """
+    at = position(problem, penalty, start)
+    done = 0
+    for _ in range(settings.cycles):
+        before = at.loss
+        for k in range(start.stages):
+            at = improve_stage(problem, penalty, at, k, settings)
+            done += 1
+            progress(done, at.loss)
+        if before - at.loss <= settings.tolerance * abs(before):
+            break
+    return at
+
+
+def improve_stage(
+    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
+) -> Position:
+    """Lines 4-8 of Algorithm 1 for stage ``k``, then the offer to let it vanish."""
+    for _ in range(settings.reweightings):
+        before = at.loss
+        at = _best(at, _descend(problem, penalty, at, k, settings))
+        if before - at.loss <= settings.tolerance * abs(before):
+            break
+    if k < at.cascade.stages - 1 and at.cascade.weights[k].any():
+        at = _best(at, _vanish(problem, penalty, at, k))
+    return at
+
+
+def _best(old: Position, new: Position | None) -> Position:
+    return new if new is not None and new.loss < old.loss else old
+
+
+def _moved(
+    problem: Problem,
+    penalty: Penalty,
+    at: Position,
+    k: int,
+    weights: FloatArray,
+    bias: float,
+    threshold: float,
+) -> Position:
+    cascade = at.cascade.replaced(k, weights, bias, threshold)
+    scores = at.rows.scores.copy()
+    scores[k] = problem.score(weights, bias)
+    rows = flow(problem, cascade.threshold, scores)
+    return Position(cascade, rows, true_loss(problem, penalty, cascade, rows))
+
+
+def _vanish(problem: Problem, penalty: Penalty, at: Position, k: int) -> Position:
+    """The same cascade with stage ``k`` empty and open."""
+    empty = np.zeros(problem.trees)
+    return _moved(problem, penalty, at, k, empty, float(at.cascade.bias[k]), -np.inf)
+
+
+def _descend(
+    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
+) -> Position | None:
+    """Fix the auxiliary variables, minimise over (b^k, bias^k, theta^k), cut small weights."""
+    rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
+    trees = np.flatnonzero(at.cascade.weights.any(axis=0)).astype(np.int64)
+    open_gate = k < at.cascade.stages - 1 and not np.isfinite(at.cascade.threshold[k])
+    if len(rows) == 0 or open_gate:  # an accept-all stage has neither loss nor slope
+        return None
+    objective = stage_objective(
+        problem, penalty, at, k, rows.astype(np.int64), trees, settings.cut_off
+    )
+    found, bias, threshold = minimise(
+        objective,
+        at.cascade.weights[k][trees],
+        float(at.cascade.bias[k]),
+        float(at.cascade.threshold[k]),
+        settings.steps,
+        settings.threads,
+    )
+    weights = np.zeros(problem.trees)
+    weights[trees] = np.where(np.abs(found) >= settings.cut_off, found, 0.0)
+    return _moved(problem, penalty, at, k, weights, bias, threshold)
+
+
+def stage_objective(
+    problem: Problem,
+    penalty: Penalty,
+    at: Position,
+    k: int,
+    rows: IntArray,
+    trees: IntArray,
+    floor: float,
+) -> StageObjective:
+    """Eq. (8) around ``at`` as a function of stage ``k``, auxiliary variables at their optimum.
+
+    A tree that other stages use but this one does not has |b^k_t| taken as ``floor``, so that it
+    can come in if the loss falls faster than its l1 price.
+    """
+    cascade, state = at.cascade, at.rows
+    squares = squared_use(cascade.weights, state.arriving)
+    size = np.maximum(np.abs(cascade.weights[k]), floor)
+    ridge = ridge_from(
+        problem,
+        rho=float(penalty.rho[k]),
+        lam=penalty.lam,
+        arriving=float(state.arriving[k]),
+        size=size,
+        squares=squares,
+    )
+    price = ridge_from(problem, rho=0.0, lam=1.0, arriving=1.0, size=size, squares=squares)
+    gated = k < cascade.stages - 1
+    later = np.zeros(len(rows))
+    onward = np.zeros((0, len(rows)))
+    if gated:
+        onward = _reach_if_open(state, k, rows)
+        leave = onward.copy()
+        leave[:-1] *= 1.0 - state.gate[k + 1 : -1, rows]
+        errors = (problem.y[rows] - state.scores[k + 1 :, rows]) ** 2
+        later = 0.5 * problem.weight[rows] * (leave * errors).sum(axis=0)
+        onward *= problem.share[rows]
+    return StageObjective(
+        columns=problem.columns[np.ix_(trees, rows)].astype(np.float64),
+        y=problem.y[rows],
+        weight=problem.weight[rows],
+        reach=state.reach[k, rows],
+        later=later,
+        onward=onward,
+        cost_later=(cascade.weights[k + 1 :] ** 2) @ price,
+        ridge=ridge[trees],
+        lam=penalty.lam,
+        slope=problem.slope,
+        gated=gated,
+    )
+
+
+def _reach_if_open(state: Flow, k: int, rows: IntArray) -> FloatArray:
+    """``p^j`` for j = k+1..K with the gate of stage ``k`` taken as 1, shape (K-k-1, m)."""
+    reach = np.empty((len(state.gate) - k - 1, len(rows)))
+    reach[0] = state.reach[k, rows]
+    for j in range(1, len(reach)):
+        reach[j] = reach[j - 1] * state.gate[k + j, rows]
+    return reach
+
+
+class GatedObjective(Protocol):
+    """A smooth function of one classifier's weights (c,), constant and threshold.
+
+    Its convex part is a squared loss over ``columns`` (c, m) with row weights ``weight * reach``
+    and a ``ridge``.
+    """
+
+    @property
+    def columns(self) -> FloatArray:
+        """Outputs of the columns (c, m)."""
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weights of the rows (m,)."""
+
+    @property
+    def reach(self) -> FloatArray:
+        """How surely each row is there (m,)."""
+
+    @property
+    def ridge(self) -> FloatArray:
+        """The diagonal of the quadratic form (c,)."""
+
+    @property
+    def gated(self) -> bool:
+        """Whether the threshold matters."""
+
+    def evaluate(
+        self, weights: FloatArray, bias: float, threshold: float
+    ) -> tuple[float, FloatArray, float, float]:
+        """Value, and its derivatives by weights (c,), constant and threshold."""
+
+
+def minimise(
+    objective: GatedObjective,
+    weights: FloatArray,
+    bias: float,
+    threshold: float,
+    steps: int,
+    threads: int = 1,
+) -> tuple[FloatArray, float, float]:
+    """A few L-BFGS steps on (weights, bias, threshold), in coordinates in which the quadratic part
+    is round: without them the boosted columns, all alike, take hundreds of steps."""
+    from scipy.linalg import cholesky, solve_triangular
+    from scipy.optimize import minimize
+
+    count = len(weights)
+    root = cholesky(_curvature(objective, threads), lower=True, check_finite=False)
+
+    def unpack(x: FloatArray) -> tuple[FloatArray, float, float]:
+        beta = solve_triangular(root, x[:-1], lower=True, trans="T", check_finite=False)
+        theta = float(x[-1]) if objective.gated else threshold
+        return beta[:count], float(beta[count]), theta
+
+    def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
+        value, by_weights, by_bias, by_threshold = objective.evaluate(*unpack(x))
+        by_beta = np.append(by_weights, by_bias)
+        whitened = solve_triangular(root, by_beta, lower=True, check_finite=False)
+        return value, np.append(whitened, by_threshold)
+
+    first = np.append(root.T @ np.append(weights, bias), threshold if objective.gated else 0.0)
+    result = minimize(
+        value_and_gradient,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": steps, "ftol": 1e-12, "gtol": 1e-10},
+    )
+    return unpack(result.x)
+
+
+def _curvature(objective: GatedObjective, threads: int) -> FloatArray:
+    """The Hessian (lower triangle) of the squared loss and the ridge, the gate left out, kept
+    positive; the last row is the bias."""
+    columns, root = objective.columns, np.sqrt(objective.weight * objective.reach)
+    count, rows = columns.shape
+    hessian = np.zeros((count + 1, count + 1))
+    with ThreadPoolExecutor(threads) as pool:
+        for i in range(0, rows, BLOCK):
+            piece = np.empty((count + 1, len(root[i : i + BLOCK])))
+            np.multiply(columns[:, i : i + BLOCK], root[i : i + BLOCK], out=piece[:-1])
+            piece[-1] = root[i : i + BLOCK]
+            add_gram(hessian, piece, pool)
+    diagonal = hessian.diagonal() + np.append(objective.ridge, 0.0)
+    tiny = 1e-12 * float(diagonal.max()) + 1e-300
+    np.fill_diagonal(hessian, diagonal * (1.0 + _JITTER) + tiny)
+    return hessian

@@ -1,0 +1,240 @@
+"""The learners trained with the joint loss: one classifier, a chain and a tree of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from bench_models.boosting import check_base
+from bench_models.problem import Problem
+
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_methods.cronus.learner import one_blas_thread, price_of_cost
+from bench_methods.cstc.finish import finished, pruned
+from bench_methods.cstc.initialise import initialise
+from bench_methods.cstc.inputs import inputs, label_variance, problem_of
+from bench_methods.cstc.optimise import Settings, optimise
+from bench_methods.cstc.serving import staged
+from bench_methods.cstc.tree import Penalty, Shape, Tree, stump
+from bench_methods.gbrt import GBRT
+
+if TYPE_CHECKING:
+    from bench_models.staged import StagedModel
+
+TASKS = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
+CODE = ("bench_methods.cstc", "bench_methods.cronus", "bench_models.staged", "bench_trees")
+
+UNIT_VARIANCE = 6.0
+"""Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its
+units, so that rescaled labels change nothing."""
+
+
+@dataclass(frozen=True)
+class CSTCSingle:
+    """One linear classifier over trees that minimises loss plus cost (eq. 4)."""
+
+    name: ClassVar[str] = "cstc-single"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    code: ClassVar[tuple[str, ...]] = CODE
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner | None = param(  # noqa: RUF009 - a frozen dataclass
+        GBRT(), "learner whose boosted trees are the inputs; none: the raw features"
+    )
+    tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
+    rho: float = param(1e-3, "l1 weight, for labels of variance 6")
+    refit: bool = param(True, "fit predicting classifiers anew without penalty, zeros kept")
+    constant: bool = param(True, "every classifier has a free constant")
+    standardise: bool = param(False, "divide raw features by their standard deviation")
+    cut_off: float = param(1e-4, "smaller weights become exact zeros (1 is a tree's own)")
+    iterations: int = param(200, "re-weighted least-squares solutions per classifier, at most")
+
+    def __post_init__(self) -> None:
+        check_base(self.base)
+        at_least(self, 0.0, "tradeoff", "rho", "cut_off")
+        at_least(self, 1, "iterations")
+        if self.cut_off == 0:
+            raise ValueError("cut_off must be > 0")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The boosted trees."""
+        return () if self.base is None else (self.base,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> StagedModel:
+        """Train on ``train``, prune on ``valid``, fit the predictors anew.
+
+        Raises UsageError where ``base`` has no trees.
+        """
+        with one_blas_thread():
+            found = inputs(
+                self.name, self.base, train, prices, context, standardise=self.standardise
+            )
+            problem = problem_of(found, train, prices, context.task)
+            lam = price_of_cost(problem, self.tradeoff, prices.everything)
+            tree, loss = self._fitted(problem, lam, context)
+            model = finished(
+                problem, tree, refit=self.refit, constant=self.constant, threads=context.threads
+            )
+            if self._prunes:
+                model = pruned(model, found, valid, context)
+        facts = {
+            "loss": "squared",
+            "lambda": lam,
+            "objective": loss,
+            "nodes": model.tree.shape.nodes,
+            "columns_per_node": np.count_nonzero(model.tree.weights, axis=1).tolist(),
+        }
+        return staged(model, found, prices, task=context.task, facts=facts)
+
+    @property
+    def _shape(self) -> Shape:
+        return Shape.balanced(1)
+
+    @property
+    def _slope(self) -> float:
+        return 1.0  # no gate
+
+    @property
+    def _upward(self) -> float:
+        return 0.5
+
+    @property
+    def _prunes(self) -> bool:
+        return False
+
+    def _settings(self, threads: int) -> Settings:
+        return Settings(cut_off=self.cut_off, cycles=0, constant=self.constant, threads=threads)
+
+    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> tuple[Tree, float]:
+        variance = label_variance(problem)
+        if variance == 0.0:
+            return stump(problem, float(problem.y[0])), 0.0
+        # solvers stop at absolute tolerances; by a power of two the change of units is exact
+        unit = float(np.exp2(np.round(0.5 * np.log2(variance))))
+        of_paper = variance / unit**2 / UNIT_VARIANCE
+        problem = replace(
+            problem,
+            columns=problem.columns / np.float32(unit),
+            y=problem.y / unit,
+            slope=self._slope / of_paper**0.5,
+        )
+        penalty = Penalty(lam / unit**2, self.rho * of_paper)
+        settings, shape = self._settings(context.threads), self._shape
+        total = shape.nodes * (1 + settings.cycles)
+        start = initialise(
+            problem,
+            penalty,
+            shape,
+            upward=self._upward,
+            constant=self.constant,
+            cut_off=self.cut_off,
+            iterations=self.iterations,
+            threads=context.threads,
+            progress=lambda done: context.progress(done, total),
+        )
+        end = optimise(
+            problem,
+            penalty,
+            start,
+            settings,
+            progress=lambda done, loss: context.progress(min(shape.nodes + done, total), total),
+        )
+        context.progress(total, total)
+        tree = replace(end.tree, bias=end.tree.bias * unit, threshold=end.tree.threshold * unit)
+        return tree, end.loss * unit**2
+
+
+@dataclass(frozen=True)
+class Gated(CSTCSingle):
+    """What the chain and the tree have in common."""
+
+    gate_slope: float = param(10.0, "steepness of the gates in training, for labels of variance 6")
+    prune: bool = param(True, "remove classifiers that do not help on validation")
+    cycles: int = param(10, "passes over all classifiers in the joint optimisation, at most")
+    reweightings: int = param(5, "rounds of auxiliary variables per classifier and pass, at most")
+    steps: int = param(20, "descent steps per round, at most")
+    tolerance: float = param(1e-4, "a pass or round that gains less than this share is the last")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, 0, "cycles", "tolerance")
+        at_least(self, 1, "reweightings", "steps")
+        if not 0 < self.gate_slope < np.inf:
+            raise ValueError("gate_slope must be > 0 and finite")
+
+    @property
+    def _slope(self) -> float:
+        return self.gate_slope
+
+    @property
+    def _prunes(self) -> bool:
+        return self.prune
+
+    def _settings(self, threads: int) -> Settings:
+        return Settings(
+            cut_off=self.cut_off,
+            cycles=self.cycles,
+            reweightings=self.reweightings,
+            steps=self.steps,
+            tolerance=self.tolerance,
+            constant=self.constant,
+            threads=threads,
+        )
+
+
+@dataclass(frozen=True)
+class CSTC(Gated):
+    """A tree of linear classifiers over trees, each buying what its part of the rows needs."""
+
+    name: ClassVar[str] = "cstc"
+
+    depth: int = param(3, "classifiers on the way from the root to a leaf")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_depth(self.depth)
+
+    @property
+    def _shape(self) -> Shape:
+        return Shape.balanced(self.depth)
+
+
+@dataclass(frozen=True)
+class CSCC(Gated):
+    """A chain of linear classifiers over trees: rows of high score go on to the next."""
+
+    name: ClassVar[str] = "cscc"
+
+    stages: int = param(4, "classifiers in the chain")
+    onward: float = param(0.5, "share of its rows that each gate passes on before optimisation")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.stages <= 100:
+            raise ValueError(f"stages must be 1 to 100, got {self.stages}")
+        if not 0 < self.onward < 1:
+            raise ValueError(f"onward must be between 0 and 1, got {self.onward}")
+
+    @property
+    def _shape(self) -> Shape:
+        return Shape.chain(self.stages)
+
+    @property
+    def _upward(self) -> float:
+        return self.onward
+
+
+def check_depth(depth: int) -> None:
+    """Raise ValueError where a balanced tree would have too many classifiers."""
+    if not 1 <= depth <= 8:
+        raise ValueError(f"depth must be 1 to 8, got {depth}")
+
+
+def at_least(learner: object, least: float, *names: str) -> None:
+    """Raise ValueError where one of these hyper-parameters is too small or not finite."""
+    for name in names:
+        if not least <= getattr(learner, name) < np.inf:
+            raise ValueError(f"{name} must be at least {least:g} and finite")

@@ -1,0 +1,240 @@
+"""A tree of classifiers, how rows pass through it softly, and the loss that it minimises.
+
+Classifiers are numbered so that children follow their parents::
+
+              0                  node k has weights b^k over the columns, a constant and a
+        up  /   \\  low           threshold; f^k = phi.b^k + constant; a row goes up with
+           1     2               probability g^k = sigmoid(slope (f^k - theta^k))
+          / \\   / \\
+         3   4 5   6             terminals: one below each leaf, one at each missing side
+
+``p^k``, the product of the gates along the way, is how surely a row reaches node k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from bench_models.problem import Problem, sigmoid
+
+from bench_core.arrays import Float32Array, FloatArray
+from bench_methods.cronus.objective import relaxed_cost
+
+_CHUNK = 4_000_000
+"""Columns are converted to float64 about this many values at a time (32 MB)."""
+
+NONE = -1
+"""As a child: a terminal element is there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """``upper`` and ``lower`` (K,): the children of each node, or ``NONE``."""
+
+    upper: tuple[int, ...]
+    lower: tuple[int, ...]
+
+    @classmethod
+    def balanced(cls, depth: int) -> Shape:
+        """A full binary tree of ``depth`` levels of classifiers."""
+        count, inner = 2**depth - 1, 2 ** (depth - 1) - 1
+        ends = (NONE,) * (count - inner)
+        return cls(
+            tuple(2 * k + 1 for k in range(inner)) + ends,
+            tuple(2 * k + 2 for k in range(inner)) + ends,
+        )
+
+    @classmethod
+    def chain(cls, stages: int) -> Shape:
+        """A cascade: a row goes up to the next classifier or ends."""
+        return cls((*range(1, stages), NONE), (NONE,) * stages)
+
+    @property
+    def nodes(self) -> int:
+        """Number of classifiers K."""
+        return len(self.upper)
+
+    def children(self, k: int) -> list[int]:
+        """The classifiers below node ``k``."""
+        return [c for c in (self.upper[k], self.lower[k]) if c != NONE]
+
+    def is_leaf(self, k: int) -> bool:
+        """Whether node ``k`` has no children, hence no threshold."""
+        return not self.children(k)
+
+    def parents(self) -> list[int]:
+        """The parent of each node, ``NONE`` for the root."""
+        found = [NONE] * self.nodes
+        for k in range(self.nodes):
+            for child in self.children(k):
+                found[child] = k
+        return found
+
+    def path(self, k: int) -> list[int]:
+        """The classifiers from the root to ``k``, both included."""
+        parent, way = self.parents(), [k]
+        while parent[way[-1]] != NONE:
+            way.append(parent[way[-1]])
+        return way[::-1]
+
+    def levels(self) -> list[int]:
+        """How many classifiers a row has seen at each node, 1 at the root."""
+        return [len(self.path(k)) for k in range(self.nodes)]
+
+    def below(self, k: int) -> set[int]:
+        """Node ``k`` and all its descendants."""
+        found = {k}
+        for child in self.children(k):
+            found |= self.below(child)
+        return found
+
+    def without(self, gone: set[int]) -> tuple[Shape, list[int]]:
+        """The shape that is left without these nodes and all below them, and which nodes stay."""
+        lost = {j for k in gone for j in self.below(k)}
+        kept = [k for k in range(self.nodes) if k not in lost]
+        number = {NONE: NONE, **dict.fromkeys(lost, NONE), **{k: i for i, k in enumerate(kept)}}
+        shape = Shape(
+            tuple(number[self.upper[k]] for k in kept), tuple(number[self.lower[k]] for k in kept)
+        )
+        return shape, kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """A shape with weights (K, T), biases (K,) and thresholds (K,; leaves' mean nothing)."""
+
+    shape: Shape
+    weights: FloatArray
+    bias: FloatArray
+    threshold: FloatArray
+
+    def replaced(self, k: int, weights: FloatArray, bias: float, threshold: float) -> Tree:
+        """A copy with another classifier ``k``."""
+        w, b, t = self.weights.copy(), self.bias.copy(), self.threshold.copy()
+        w[k], b[k], t[k] = weights, bias, threshold
+        return replace(self, weights=w, bias=b, threshold=t)
+
+    def without(self, gone: set[int]) -> Tree:
+        """The tree that is left without these nodes and all below them."""
+        shape, kept = self.shape.without(gone)
+        return Tree(shape, self.weights[kept], self.bias[kept], self.threshold[kept])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """How rows pass: scores f, gates g and reach p, all (K, n). A leaf's gate means nothing."""
+
+    scores: FloatArray
+    gate: FloatArray
+    reach: FloatArray
+
+
+def flow(problem: Problem, shape: Shape, threshold: FloatArray, scores: FloatArray) -> Flow:
+    """Gates and reach for the scores (K, n) of all nodes."""
+    gate = sigmoid(problem.slope * (scores - threshold[:, None]))
+    reach = np.ones_like(gate)
+    for k in range(shape.nodes):
+        if shape.upper[k] != NONE:
+            reach[shape.upper[k]] = reach[k] * gate[k]
+        if shape.lower[k] != NONE:
+            reach[shape.lower[k]] = reach[k] * (1.0 - gate[k])
+    return Flow(scores, gate, reach)
+
+
+def scores_of(columns: Float32Array, weights: FloatArray, bias: FloatArray) -> FloatArray:
+    """The scores of K classifiers, weights (K, T) and bias (K,), for columns (T, n): (K, n)."""
+    used = np.flatnonzero(weights.any(axis=0))
+    scores = np.empty((len(weights), columns.shape[1]))
+    step = max(1, _CHUNK // max(1, len(used)))
+    for i in range(0, columns.shape[1], step):
+        piece = columns[used, i : i + step].astype(np.float64)
+        scores[:, i : i + step] = weights[:, used] @ piece
+    return scores + bias[:, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A terminal element: below the leaf ``node`` (``side`` None), or at one side of it."""
+
+    node: int
+    side: bool | None  # True: the upper one
+
+
+def terminals(shape: Shape) -> list[Terminal]:
+    """All terminal elements, in the order of their nodes."""
+    found = []
+    for k in range(shape.nodes):
+        if shape.is_leaf(k):
+            found.append(Terminal(k, None))
+        else:
+            sides = ((True, shape.upper[k]), (False, shape.lower[k]))
+            found += [Terminal(k, side) for side, child in sides if child == NONE]
+    return found
+
+
+def arrival(rows: Flow, terminal: Terminal) -> FloatArray:
+    """How surely each row ends at a terminal, (n,)."""
+    reach: FloatArray = rows.reach[terminal.node]
+    gate = rows.gate[terminal.node]
+    if terminal.side is None:
+        return reach
+    arriving: FloatArray = reach * (gate if terminal.side else 1.0 - gate)
+    return arriving
+
+
+def squares(tree: Tree, k: int) -> FloatArray:
+    """``sum_j (b^j_t)^2`` over the path to node ``k``, itself included, shape (T,)."""
+    total: FloatArray = (tree.weights[tree.shape.path(k)] ** 2).sum(axis=0)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Penalty:
+    """``lam``: the price of one cost unit in loss. ``rho``: the l1 weight."""
+
+    lam: float
+    rho: float
+
+
+def remaining(shape: Shape) -> list[int]:
+    """For each node how many classifiers the longest way has beyond it."""
+    levels = shape.levels()
+    return [max(levels) - level for level in levels]
+
+
+def counted(shape: Shape, rows: Flow) -> FloatArray:
+    """How often the risk of each node counts for each row, (K, n).
+
+    Once where a row is, and for a row that ends there once more for every classifier that others
+    still see: the risk is that of the tree cut at each of its levels, all summed.
+    """
+    often = rows.reach.copy()
+    more = remaining(shape)
+    for end in terminals(shape):
+        if more[end.node]:
+            often[end.node] += more[end.node] * arrival(rows, end)
+    return often
+
+
+def true_loss(problem: Problem, penalty: Penalty, tree: Tree, rows: Flow) -> float:
+    """Eq. 5: the expected risk of every node, l1, and the mixed norms of the expected cost."""
+    error = (problem.y - rows.scores) ** 2
+    often = counted(tree.shape, rows)
+    risk = 0.5 * float(np.einsum("i,ki,ki->", problem.weight, often, error))
+    l1 = penalty.rho * float(np.abs(tree.weights).sum())
+    return risk + l1 + penalty.lam * expected_cost(problem, tree, rows)
+
+
+def expected_cost(problem: Problem, tree: Tree, rows: Flow) -> float:
+    """The relaxed cost of each terminal's path, weighted by how many rows end there."""
+    return sum(
+        float(problem.share @ arrival(rows, end)) * relaxed_cost(problem, squares(tree, end.node))
+        for end in terminals(tree.shape)
+    )
+
+
+def stump(problem: Problem, value: float) -> Tree:
+    """The one classifier that says ``value`` of every row."""
+    none = np.zeros((1, problem.trees))
+    return Tree(Shape.balanced(1), none, np.array([value]), np.zeros(1))

@@ -1,0 +1,142 @@
+"""Stage-wise regression on features up to some cost: the plain way to spend less.
+
+The baseline "stage-wise regression feature subsets" of Z. Xu, K. Weinberger, O. Chapelle, "The
+greedy miser: learning under test-time budgets", ICML 2012: features are grouped by cost, and
+boosted trees are trained on those that cost at most 1, 20, 100 and 200, one model each.
+
+There is no lambda: the most that a feature may cost is the operating point.
+
+Departures
+- The limits 1, 20, 100, 200 are those of one data set. Where they do not divide the prices at
+  hand, their quartiles take their place; ``costs`` sets others. The last model always has all
+  features.
+- Features that are free once those of the subset are bought (derived ones, the second feature of
+  a shared sensor) belong to it.
+- Boosting is that of ``gbrt``, with second-order leaf values for classes.
+- Some prefixes of every model are points too, so that validation chooses the number of trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+from bench_models.boosting import CODE, TASKS, LossName, bench_warm_up, chain, check
+from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
+from bench_models.staged import MOST_POINTS, Point, StagedModel
+from numpy.typing import NDArray
+
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+
+__all__ = ["SubsetGBRT", "bench_learners", "bench_warm_up"]
+
+PAPER = (1.0, 20.0, 100.0, 200.0)
+
+
+@dataclass(frozen=True)
+class SubsetGBRT:
+    """Boosted trees on the features up to some cost, one model for each limit."""
+
+    name: ClassVar[str] = "gbrt-subset"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    code: ClassVar[tuple[str, ...]] = (*CODE, "bench_models.path_of_models")
+    adds_up: ClassVar[bool] = False
+
+    costs: tuple[float, ...] | None = param(
+        None,
+        "limits, rising: features up to each make a model; "
+        "none: 1, 20, 100, 200, or quartiles of the prices where these do not divide them",
+    )
+    trees: int = param(300, "boosting iterations of each model (for K classes K trees each)")
+    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)")
+    depth: int | None = param(4, "most split levels of a tree, none = no limit")
+    leaves: int = param(16, "most leaves of a tree")
+    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
+        "auto", "loss; auto: squared, for classes logistic or softmax"
+    )
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
+    max_bins: int = param(255, "most bins per feature")
+
+    def __post_init__(self) -> None:
+        check(self)
+        limits = self.costs
+        if limits is None:
+            return
+        rising = all(a < b for a, b in pairwise(limits))
+        if not limits or not rising or not all(0 <= c < np.inf for c in limits):
+            raise ValueError(f"costs must be finite, at least 0 and rise, got {list(limits)}")
+        if len(limits) >= MOST_POINTS:
+            raise ValueError(f"costs: at most {MOST_POINTS - 1} limits, got {len(limits)}")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """No other fit."""
+        return ()
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> PathOfModels:
+        """Boost on each subset of the features; ``valid`` is not used."""
+        from bench_trees import Settings
+
+        subsets = Subsets.of(
+            train,
+            prices,
+            context,
+            loss=self.loss,
+            settings=Settings(
+                trees=self.trees,
+                learning_rate=self.learning_rate,
+                max_depth=self.depth,
+                max_leaves=self.leaves,
+                min_rows=self.min_rows,
+            ),
+            max_bins=self.max_bins,
+        )
+        limits = limited(prices, self.costs)
+        each = MOST_POINTS // len(limits)
+        models = []
+        for k, (limit, features) in enumerate(limits):
+            ensemble = subsets.boost(features, share_of(context.progress, k, len(limits)))
+            whole = chain(ensemble, prices, {"loss": subsets.loss_name})
+            models.append(_thinned(whole, each, limit))
+        return PathOfModels(models)
+
+
+def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, NDArray[np.bool_]]]:
+    """The limits that matter, rising, each with its features (d,); the last has all."""
+    price = prices.feature_price()
+    highest = float(price.max(initial=0.0))
+    wanted = PAPER if costs is None else costs
+    if costs is None and not any(_divides(price, limit) for limit in wanted):
+        wanted = np.quantile(price, (0.25, 0.5, 0.75), method="lower").tolist()
+    shop, found = Shop.of(prices), []
+    for limit in wanted:
+        within = price <= limit
+        if within.any():
+            found.append((float(limit), shop.readable(within)))
+    found.append((highest, np.ones(len(price), dtype=bool)))
+    sizes = [int(features.sum()) for _, features in found]
+    # of limits that admit the same features the first stands for all
+    return [found[k] for k in range(len(found)) if k == 0 or sizes[k] > sizes[k - 1]]
+
+
+def _divides(price: NDArray[np.float64], limit: float) -> bool:
+    return bool(np.any(price <= limit) and np.any(price > limit))
+
+
+def _thinned(model: StagedModel, most: int, limit: float) -> StagedModel:
+    """At most ``most`` of a model's points, evenly, with the limit in front."""
+    last = len(model.points) - 1
+    kept = np.unique(np.round(np.linspace(last, 0, min(most, last + 1))).astype(np.int64))
+    points = [model.points[k] for k in kept]
+    named = [Point(p.stage, {"cost_up_to": limit, **p.values}) for p in points]
+    return replace(model, points=named)
+
+
+@hookimpl
+def bench_learners() -> Sequence[type[BudgetedLearner]]:
+    """The one learner of this module."""
+    return [SubsetGBRT]

@@ -1,0 +1,185 @@
+"""LightGBM, plain and with its cost-effective gradient boosting (CEGB).
+
+G. Ke and others, "LightGBM: a highly efficient gradient boosting decision tree", NIPS 2017; its
+CEGB follows S. Peter, F. Diego, F. Hamprecht, B. Nadler, "Cost efficient gradient boosting", NIPS
+2017. Trained by the library, imported, and metered like our own trees.
+
+Its gain is G_l^2/H_l + G_r^2/H_r - G_p^2/H_p without the 1/2 of the paper, and a penalty is
+subtracted as cegb_tradeoff times what is owed. With tau as in ``bench_models.boosting``:
+
+    cegb_tradeoff = 2,  split: tau alpha,  lazy: tau c_m per row,  coupled: tau N c_m
+
+Departures
+- LightGBM knows features, not sensors: each feature is charged in training what it costs bought
+  alone, so shared, discounted and derived features are too dear there. The bills are true.
+- It has one price for all splits: the mean of their multipliers.
+- ``acquisition = "all-rows"`` is its coupled mode, which is defective in 4.7: once a feature is
+  bought, its price is added to (not refunded from) the raw gain in the other leaves.
+- Copies of rows are made physically, since its limits and bins count rows, not weights.
+- Its own regularisation stays: min_sum_hessian_in_leaf and min_data_in_bin are the library's, as is
+  the sample of rows that bins are found on. ``deterministic`` and ``force_col_wise`` are on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from bench_models.boosting import LossName, LossPrices, bench_warm_up, constant_loss, loss_of
+from bench_models.libraries.common import (
+    CODE,
+    TASKS,
+    bought_alone,
+    check_classes,
+    check_ranges,
+    group_sizes,
+    peer_errors,
+    version_of,
+    with_physical_copies,
+)
+from bench_models.libraries.serving import Served, serve
+
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+
+__all__ = ["LightGBM", "LightGBMCEGB", "bench_learners", "bench_warm_up"]
+
+_OBJECTIVES = {
+    "squared": "regression",
+    "logistic": "binary",
+    "softmax": "multiclass",
+    "lambdarank": "lambdarank",
+}
+
+
+@dataclass(frozen=True)
+class LightGBM:
+    """LightGBM's boosted trees, blind to cost."""
+
+    name: ClassVar[str] = "lightgbm"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    code: ClassVar[tuple[str, ...]] = CODE
+
+    trees: int = param(300, "boosting iterations (for K classes K trees each)")
+    learning_rate: float = param(0.1, "shrinkage of every tree's output")
+    leaves: int = param(16, "most leaves of a tree")
+    depth: int | None = param(None, "most split levels of a tree, none = no limit")
+    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
+        "auto", "loss; auto: squared, for classes logistic or softmax"
+    )
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
+    max_bins: int = param(255, "most bins per feature")
+    l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)")
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """No other fit."""
+        return ()
+
+    def stamp(self) -> str:
+        """The library's version."""
+        return version_of(self.name, "lightgbm")
+
+    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Served:
+        """Boost on ``train``; ``valid`` is not used."""
+        self.stamp()
+        check_classes(self.name, train, context.task)
+        loss, _ = loss_of(context.task, self.loss, context.classes)
+        costs, facts = self._costs(train, prices, context)
+        return _trained(self, loss, train, prices, context, costs, {"loss": loss, **facts})
+
+    def _costs(
+        self, train: Examples, prices: Prices, context: FitContext
+    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """LightGBM's parameters for costs, and facts to keep."""
+        return {}, {}
+
+
+@dataclass(frozen=True)
+class LightGBMCEGB(LightGBM):
+    """LightGBM's own cost-effective gradient boosting."""
+
+    name: ClassVar[str] = "lightgbm-cegb"
+
+    tradeoff: float = param(0.3, "price of all features in units of the constant's training loss")
+    acquisition: Literal["per-row", "all-rows"] = param(
+        "per-row", "who pays for a feature: each row that needs it (lazy), or all at once (coupled)"
+    )
+
+    def _costs(
+        self, train: Examples, prices: Prices, context: FitContext
+    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        name, loss = loss_of(context.task, self.loss, context.classes)
+        row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
+        alone = bought_alone(row, prices)
+        everybody = float(train.weights.sum())
+        costs: dict[str, Any] = {
+            "cegb_tradeoff": 2.0,
+            "cegb_penalty_split": float(row.split.mean()),
+        }
+        if self.acquisition == "per-row":
+            costs["cegb_penalty_feature_lazy"] = alone.tolist()
+        else:
+            costs["cegb_penalty_feature_coupled"] = (everybody * alone).tolist()
+        return costs, {"tau": row.tau}
+
+
+def _trained(
+    learner: LightGBM,
+    loss: str,
+    train: Examples,
+    prices: Prices,
+    context: FitContext,
+    costs: Mapping[str, Any],
+    facts: Mapping[str, Any],
+) -> Served:
+    from bench_trees.importers import from_lightgbm
+
+    rows = with_physical_copies(train)
+    how = {**_parameters(learner, loss, context), **costs}
+    with peer_errors(learner.name):
+        import lightgbm
+
+        data = lightgbm.Dataset(
+            rows.X,
+            rows.y,
+            group=group_sizes(rows) if loss == "lambdarank" else None,
+            params=how,
+            categorical_feature=[],
+        )
+
+        def tell(environment: Any) -> None:
+            context.progress(environment.iteration + 1, learner.trees)
+
+        booster = lightgbm.train(how, data, learner.trees, callbacks=[tell])
+        text = booster.model_to_string(num_iteration=-1)
+    return serve(from_lightgbm(text), prices, facts)
+
+
+def _parameters(learner: LightGBM, loss: str, context: FitContext) -> dict[str, Any]:
+    classes = {"num_class": context.classes} if loss == "softmax" else {}
+    return {
+        "objective": _OBJECTIVES[loss],
+        **classes,
+        "metric": "none",
+        "learning_rate": learner.learning_rate,
+        "num_leaves": learner.leaves,
+        "max_depth": -1 if learner.depth is None else learner.depth,
+        "min_data_in_leaf": learner.min_rows,
+        "max_bin": learner.max_bins,
+        "lambda_l2": learner.l2,
+        "num_threads": context.threads,
+        "seed": context.seed % 2**31,
+        "deterministic": True,
+        "force_col_wise": True,
+        "feature_pre_filter": False,
+        "verbosity": -1,
+    }
+
+
+@hookimpl
+def bench_learners() -> Sequence[type[BudgetedLearner]]:
+    """LightGBM, and LightGBM under costs."""
+    return [LightGBM, LightGBMCEGB]

@@ -1,0 +1,178 @@
+"""The l1 path: a linear model whose weights are charged by what their features cost.
+
+R. Tibshirani, "Regression shrinkage and selection via the lasso", JRSS B 58 (1996), with the
+penalty of each weight in proportion to its feature's price:
+
+    min  (1/N) sum_i m_i l(y_i, b0 + b.z_i) + tau sum_j c_j |b_j|,
+
+squared loss for ranking (on grades) and regression, logistic and softmax loss for classes; z are
+standardised columns, N counts copies. It is the baseline "L1" of Z. Xu et al. (ICML 2012) and of
+F. Nan and V. Saligrama (NIPS 2017), who do not say how the penalty is scaled [M].
+
+tau = tradeoff x (mean loss of the best constant) / (price of all features), as everywhere. One
+fit follows ``tradeoff`` from where every weight is 0 downwards; its values are the operating
+points, the last the least penalised. (With columns scaled by 1/c this is a lasso of alpha = tau,
+or a logistic regression of C = 1/(N tau).) Targets and grades are in units of their standard
+deviation, so that a weight is a number without dimension, as the price of having one is.
+
+Departures
+- ``refit``: at each point the weights of the chosen features are fitted anew without penalty, so
+  that they are not shrunk. Points that chose the same features are then one.
+- c_j is the price of feature j bought alone, and 0 from where features bought earlier on the path
+  have paid for all of its sensors (shared ones, the parents of a derived feature); the points
+  then do not minimise one convex function. A discount that leaves a price is not seen: a small
+  price in proportion to |b| lets in early what gains only b^2.
+- The charge is in proportion to the weight, though a large weight costs no more than a small one.
+- Free features have no penalty but a ridge of 1e-6, as has the refit. Where everything is free
+  all features are charged alike.
+- Missing cells count as the training mean. With K classes a feature has K weights, charged each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from bench_models.boosting import constant_loss, loss_of
+from bench_models.scaling import Floats, Standard
+from bench_models.staged import MOST_POINTS
+
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_methods.linear.lasso import (
+    Classes,
+    Fitted,
+    LinearLoss,
+    Squared,
+    gram_of,
+    minimise,
+)
+from bench_methods.linear.marginal_prices import Tab
+from bench_methods.linear.model import LinearPath
+
+
+@dataclass(frozen=True)
+class L1:
+    """A linear model that pays for its weights, a whole path of trade-offs in one fit."""
+
+    name: ClassVar[str] = "l1"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+    code: ClassVar[tuple[str, ...]] = (
+        "bench_methods.linear",
+        "bench_models.boosting",
+        "bench_models.staged",
+        "bench_trees",
+    )
+    adds_up: ClassVar[bool] = False
+
+    points: int = param(60, "values of the trade-off on the path, at most 99")
+    least: float = param(1e-4, "the smallest trade-off in units of the largest that buys anything")
+    refit: bool = param(True, "fit the weights of the chosen features anew without penalty")
+    steps: int = param(300, "most gradient steps per point")
+    tolerance: float = param(
+        1e-4, "a step that moves no weight by more than this share is the last"
+    )
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.points < MOST_POINTS:
+            raise ValueError(f"points must be 1 to {MOST_POINTS - 1}, got {self.points}")
+        if not 0 < self.least < 1:
+            raise ValueError(f"least must be above 0 and below 1, got {self.least}")
+        if self.steps < 1 or not 0 < self.tolerance < 1:
+            raise ValueError("steps must be at least 1, tolerance above 0 and below 1")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """No other fit."""
+        return ()
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> LinearPath:
+        """Follow the path on ``train``; ``valid`` is not used."""
+        from bench_methods.cronus.learner import one_blas_thread
+
+        name, objective = loss_of(context.task, "auto", context.classes)
+        constant = constant_loss(name, objective, train)
+        with one_blas_thread():
+            standard = Standard.of(train)
+            # in these units the constant's loss is about 1, so that one tolerance fits all labels
+            spread = float(np.sqrt(2 * constant)) if name == "squared" and constant > 0 else 1.0
+            loss, gram, start = _begin(train, standard, context, spread)
+            # one label only: nothing to explain
+            usable = (standard.scale > 0) & (constant > 1e-12)
+            path = self._path(
+                loss, gram, start, Tab.of(prices), constant / spread**2, usable, context
+            )
+        points = [
+            {"tradeoff": float(f"{t:.6g}"), "features": sum(chosen(found))} for t, found in path
+        ]
+        return LinearPath(
+            weights=spread * np.array([found.weights for _, found in path]),
+            bias=spread * np.array([found.bias for _, found in path]),
+            points=points,
+            standard=standard,
+            prices=prices,
+            facts={"loss": name},
+        )
+
+    def _path(
+        self,
+        loss: LinearLoss,
+        gram: Floats,
+        start: Fitted,
+        tab: Tab,
+        worth: float,
+        usable: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        context: FitContext,
+    ) -> list[tuple[float, Fitted]]:
+        """The points, from the largest trade-off down; ``worth`` is the penalty of everything at a
+        trade-off of 1."""
+        unit = tab.charges() * worth
+        out = np.where(usable, 0.0, np.inf)
+        free = np.where(unit > 0, np.inf, out)
+        now = minimise(loss, gram, free, start, self.steps, self.tolerance)
+        paid = usable & (unit > 0)
+        by_weights = np.abs(loss.gradient(now.bias, now.weights)[1]).max(axis=0)
+        largest = float((by_weights[paid] / unit[paid]).max(initial=0.0))
+        if largest <= 0:
+            return [(0.0, now)]
+        found = [(largest, now)]
+        grid = np.geomspace(largest, largest * self.least, self.points + 1)[1:]
+        for k, t in enumerate(grid.tolist()):
+            cheaper = True
+            while cheaper:
+                penalty = t * tab.charges() * worth + out
+                now = minimise(loss, gram, penalty, now, self.steps, self.tolerance)
+                cheaper = tab.buy(now.weights)
+            if not self.refit:
+                found.append((t, now))
+            elif chosen(now) == chosen(found[-1][1]):
+                found[-1] = (t, found[-1][1])
+            else:
+                only = np.where(now.weights.any(axis=0), 0.0, np.inf)
+                found.append((t, minimise(loss, gram, only, now, self.steps, self.tolerance)))
+            context.progress(k + 1, self.points)
+        return found
+
+
+def _begin(
+    train: Examples, standard: Standard, context: FitContext, spread: float
+) -> tuple[LinearLoss, Floats, Fitted]:
+    """The loss, G and the best constant, labels in units of ``spread``."""
+    from bench_trees.losses import Labels
+
+    _, objective = loss_of(context.task, "auto", context.classes)
+    base = np.asarray(objective.base(Labels(train.y, train.multiplicity)), dtype=np.float64)
+    d = train.X.shape[1]
+    start = Fitted(base / spread, np.zeros((len(base), d)))
+    classes = context.task in (Task.BINARY, Task.MULTICLASS)
+    target = np.zeros(len(train)) if classes else (train.y - base[0]) / spread
+    gram, cross = gram_of(train, standard, target)
+    if classes:
+        return Classes(train, standard, len(base)), gram, start
+    return Squared(gram, cross, float(start.bias[0])), gram, start
+
+
+def chosen(fitted: Fitted) -> list[bool]:
+    """Which features have a weight."""
+    return [bool(column.any()) for column in fitted.weights.T]

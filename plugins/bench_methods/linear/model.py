@@ -1,0 +1,81 @@
+"""Linear scores at the points of a path: each pays for the columns with a weight that is not 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from bench_models.scaling import Floats, Standard
+from bench_models.staged.state import prices_from, prices_state
+from numpy.typing import NDArray
+
+from bench_core import Acquired, Bill, Features, Prediction, Prices
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPath:
+    """P points with ``weights`` (P, K, d) over standardised columns and ``bias`` (P, K).
+
+    All rows pay alike. Columns are added one after the other in float64, so that a row's scores
+    have the same bits in any block. ``facts`` are JSON values that the learner wants kept.
+    """
+
+    weights: Floats
+    bias: Floats
+    points: Sequence[Mapping[str, int | float]]
+    standard: Standard
+    prices: Prices
+    facts: Mapping[str, Any]
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """One prediction per point."""
+        if features.X.ndim != 2 or features.X.shape[1] != self.prices.features:
+            raise ValueError(f"expected X (n, {self.prices.features}), got {features.X.shape}")
+        z = np.ascontiguousarray(self.standard.columns(features.X).T)
+        for weights, bias, point in zip(self.weights, self.bias, self.points, strict=True):
+            scores = np.tile(bias[:, None], len(features))
+            for j in np.flatnonzero(weights.any(axis=0)):
+                scores += weights[:, j, None] * z[j]
+            bill = flat_bill(weights.any(axis=0), self.prices)
+            yield Prediction(dict(point), _shaped(scores), {"path": bill, "model": bill})
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON; ``from_state`` is the inverse."""
+        return {
+            "weights": self.weights,
+            "bias": self.bias,
+            "mean": self.standard.mean,
+            "scale": self.standard.scale,
+            **prices_state(self.prices),
+            "points": [dict(point) for point in self.points],
+            "facts": dict(self.facts),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild a model from ``state``."""
+        return cls(
+            weights=state["weights"],
+            bias=state["bias"],
+            points=state["points"],
+            standard=Standard(state["mean"], state["scale"]),
+            prices=prices_from(state),
+            facts=state["facts"],
+        )
+
+
+def flat_bill(features: Bools, prices: Prices) -> Bill:
+    """The bill of rows that all read the same features (d,)."""
+    bought = np.zeros((1, prices.sensors), dtype=bool)
+    for j in np.flatnonzero(features):
+        bought[0, prices.of(int(j))] = True
+    return Bill(Acquired.pack(bought))
+
+
+def _shaped(scores: Floats) -> Floats:
+    """Scores (K, n) as a prediction has them."""
+    return scores[0] if len(scores) == 1 else np.ascontiguousarray(scores.T)

@@ -1,0 +1,225 @@
+"""scikit-learn: random forests, and any of its estimators by import path.
+
+L. Breiman, "Random forests", Machine Learning 45 (2001), as scikit-learn trains them: bootstrap
+samples, a random subset of features at each split, averaged class shares or means.
+
+Estimators made of trees (trees, forests, GradientBoosting, HistGradientBoosting) are imported, and
+billed by each row's path through all their trees. Of any other estimator nothing is known but that
+it reads what it is given: it pays for every feature of every row. Scores: probabilities give
+log-odds, or logarithms for K classes, clipped (forests at 1e-6, others at 1e-12); estimators
+without probabilities give their decision function, which for a support vector machine is a margin
+and no log-odds. For ranking a regressor learns the grades.
+
+Departures
+- Copies of rows are made physically, so that a bootstrap draws copies.
+- ``random-forest`` tries a third of the features at each split for numbers, the square root of
+  their number for classes, as is usual; scikit-learn's own default for numbers is all of them.
+- Estimators not made of trees see missing cells replaced by the feature's mean, and features scaled
+  to unit variance (``prepare = false`` leaves them as they are).
+- ``sklearn`` fits on one thread, so that the number of threads changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+from bench_models.boosting import bench_warm_up
+from bench_models.libraries.common import (
+    CODE,
+    TASKS,
+    check_classes,
+    check_ranges,
+    peer_errors,
+    version_of,
+    with_physical_copies,
+)
+from bench_models.libraries.serving import Served, serve
+from bench_models.opaque import EstimatorModel
+
+from bench_core import (
+    BudgetedLearner,
+    BudgetedModel,
+    Examples,
+    FitContext,
+    Prices,
+    Task,
+    UsageError,
+    hookimpl,
+    param,
+)
+
+__all__ = ["RandomForest", "ScikitLearn", "bench_learners", "bench_warm_up"]
+
+_CLASSES = (Task.BINARY, Task.MULTICLASS)
+
+
+@dataclass(frozen=True)
+class RandomForest:
+    """scikit-learn's random forest, blind to cost."""
+
+    name: ClassVar[str] = "random-forest"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    code: ClassVar[tuple[str, ...]] = CODE
+
+    trees: int = param(300, "number of trees")
+    depth: int | None = param(None, "most split levels of a tree, none = no limit")
+    min_rows: int = param(1, "least rows (copies counted) in a leaf")
+    features: float | None = param(
+        None, "share of features tried at each split; none: a third, for classes the square root"
+    )
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        if self.features is not None and not 0 < self.features <= 1:
+            raise ValueError(f"features must be above 0 and at most 1, got {self.features}")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """No other fit."""
+        return ()
+
+    def stamp(self) -> str:
+        """The library's version."""
+        return version_of(self.name, "scikit-learn")
+
+    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Served:
+        """Grow the trees on ``train``; ``valid`` is not used."""
+        from bench_trees.importers import from_scikit
+
+        check_classes(self.name, train, context.task)
+        rows = with_physical_copies(train)
+        with peer_errors(self.name):
+            forest = self._grown(rows, context)
+        return serve(from_scikit(forest, context.classes), prices, {})
+
+    def _grown(self, rows: Examples, context: FitContext) -> Any:
+        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+        classes = context.task in _CLASSES
+        usual = "sqrt" if classes else 1 / 3
+        forest = (RandomForestClassifier if classes else RandomForestRegressor)(
+            n_estimators=0,
+            max_depth=self.depth,
+            min_samples_leaf=self.min_rows,
+            max_features=usual if self.features is None else self.features,
+            n_jobs=context.threads,
+            random_state=context.seed,
+            warm_start=True,  # the same forest, in steps that can be reported
+        )
+        X = np.require(rows.X, requirements=["C", "W"])  # its trees take no read-only arrays
+        step = -(-self.trees // 20)
+        for done in [*range(step, self.trees, step), self.trees]:
+            forest.n_estimators = done
+            forest.fit(X, rows.y.astype(np.int64) if classes else rows.y)
+            context.progress(done, self.trees)
+        return forest
+
+
+@dataclass(frozen=True)
+class ScikitLearn:
+    """Any scikit-learn estimator, named by its import path."""
+
+    name: ClassVar[str] = "sklearn"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    code: ClassVar[tuple[str, ...]] = CODE
+
+    estimator: str = param(
+        "auto", "import path, such as sklearn.svm.SVC; auto: logistic or ridge regression"
+    )
+    arguments: dict[str, Any] | None = param(  # noqa: RUF009 - a frozen dataclass
+        None, "its arguments as a table, such as {C = 10.0}; none: the library's own"
+    )
+    prepare: bool = param(True, "fill in means and scale features; never where trees are imported")
+
+    def __post_init__(self) -> None:
+        module, dot, _ = self.estimator.rpartition(".")
+        if self.estimator != "auto" and not (dot and module.partition(".")[0] == "sklearn"):
+            raise ValueError(f"estimator must be a path as sklearn.svm.SVC, got {self.estimator!r}")
+
+    def __hash__(self) -> int:
+        return hash((self.estimator, json.dumps(self.arguments, sort_keys=True), self.prepare))
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """No other fit."""
+        return ()
+
+    def stamp(self) -> str:
+        """The library's version."""
+        return version_of(self.name, "scikit-learn")
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> BudgetedModel:
+        """Fit the estimator on ``train``; ``valid`` is not used."""
+        from bench_trees.importers import ModelError, from_scikit
+        from bench_trees.importers.scikit import is_known
+        from sklearn.base import is_classifier
+
+        check_classes(self.name, train, context.task)
+        made = self._made(context)
+        classes = context.task in _CLASSES
+        if is_classifier(made) != classes:
+            kind = "classifier" if classes else "regressor"
+            raise UsageError(
+                f"sklearn: a {context.task} task wants a {kind}, not {self._path(context)}"
+            )
+        rows = with_physical_copies(train)
+        y = rows.y.astype(np.int64) if classes else rows.y
+        trees = is_known(type(made).__name__)
+        whole = made if trees or not self.prepare else _prepared(made)
+        with peer_errors(self.name), _one_thread():
+            # others in float64, where a block and a single row agree to the last bits
+            whole.fit(np.array(rows.X) if trees else rows.X.astype(np.float64), y)
+        if trees:
+            try:
+                return serve(from_scikit(made, context.classes), prices, {})
+            except ModelError:
+                pass  # pays for everything, like estimators of other kinds
+        return EstimatorModel.of(whole, prices, context.task, context.classes)
+
+    def _path(self, context: FitContext) -> str:
+        if self.estimator != "auto":
+            return self.estimator
+        classes = context.task in _CLASSES
+        return "sklearn.linear_model." + ("LogisticRegression" if classes else "Ridge")
+
+    def _made(self, context: FitContext) -> Any:
+        """The unfitted estimator, seeded where it has a seed."""
+        module, _, name = self._path(context).rpartition(".")
+        try:
+            cls = getattr(import_module(module), name)
+        except (ImportError, AttributeError):
+            raise UsageError(f"sklearn: there is no {self.estimator}") from None
+        if not (isinstance(cls, type) and hasattr(cls, "fit") and hasattr(cls, "predict")):
+            raise UsageError(f"sklearn: {self.estimator} is no estimator that predicts")
+        with peer_errors(self.name):
+            made = cls(**(self.arguments or {}))
+            known = made.get_params()
+        if known.get("random_state", 0) is None:
+            made.set_params(random_state=context.seed)
+        return made
+
+
+def _prepared(estimator: Any) -> Any:
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    filled = SimpleImputer(keep_empty_features=True)
+    return make_pipeline(filled, StandardScaler(), estimator)
+
+
+def _one_thread() -> Any:
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
+
+
+@hookimpl
+def bench_learners() -> Sequence[type[BudgetedLearner]]:
+    """Random forests, and any estimator."""
+    return [RandomForest, ScikitLearn]

@@ -1,0 +1,130 @@
+"""The dictionary: what each tree of a boosted ensemble says, needs and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Prices
+from bench_core.arrays import Float32Array, FloatArray
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+    from bench_trees.layout import Layout
+
+_CELLS = 250_000
+"""Pairs of a tree and a row walked at a time (8 bytes each, which caches hold)."""
+_ROWS = 1024
+"""Fewer rows are not worth a call."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dictionary:
+    """``columns`` float32 (T, n): outputs of the trees, learning rate included. ``tree_cost``
+    (T,) in the prices' unit; ``needs`` (s, T), 1.0 where a tree tests a feature of the sensor."""
+
+    columns: Float32Array
+    tree_cost: FloatArray
+    needs: FloatArray
+
+
+def dictionary(
+    ensemble: Ensemble, X: Float32Array, share: FloatArray, prices: Prices, threads: int
+) -> Dictionary:
+    """All trees over the rows ``X`` (n, d), whose weights ``share`` (n,) sum to 1.
+
+    The price of evaluating a tree is ``prices.tree`` plus ``prices.split`` times the mean over
+    rows of the multipliers of the splits on their path: 1 for a tree of depth 4 at 0.25 a split.
+    """
+    cost = np.full(ensemble.trees, float(prices.tree))
+    if prices.split > 0:
+        cost += prices.split * mean_splits(ensemble, X, share, prices, threads)
+    return Dictionary(
+        columns=tree_columns(ensemble, X, threads),
+        tree_cost=cost,
+        needs=needs_of(ensemble, prices),
+    )
+
+
+def tree_columns(ensemble: Ensemble, X: Float32Array, threads: int) -> Float32Array:
+    """The outputs of all trees for the rows ``X`` (n, d), float32 (T, n)."""
+    columns = np.empty((ensemble.trees, len(X)), dtype=np.float32)
+
+    def keep(rows: slice, outputs: FloatArray) -> None:
+        columns[:, rows] = outputs.T
+
+    _walk(_laid_out(ensemble, np.ones(ensemble.features)), X, threads, keep)
+    return columns
+
+
+def mean_splits(
+    ensemble: Ensemble, X: Float32Array, share: FloatArray, prices: Prices, threads: int
+) -> FloatArray:
+    """The multipliers of the splits on a row's path through each tree, mean over rows, (T,)."""
+    if ensemble.trees == 0:
+        return np.zeros(0)
+    layout = _laid_out(ensemble, prices.multiplier)
+    most = np.maximum.reduceat(layout.splits, layout.table[:-1])
+    least = np.minimum.reduceat(layout.splits, layout.table[:-1])
+    uneven = np.flatnonzero(least < most)  # in all other trees every path costs the same
+    layout = _laid_out(ensemble, prices.multiplier, uneven)
+    parts: dict[int, FloatArray] = {}
+
+    def add(rows: slice, splits: FloatArray) -> None:
+        parts[rows.start] = share[rows] @ splits
+
+    _walk(replace(layout, value=layout.splits), X, threads, add)
+    found: FloatArray = most * share.sum()
+    found[uneven] = sum(parts[start] for start in sorted(parts))
+    return found
+
+
+def _laid_out(
+    ensemble: Ensemble, multiplier: FloatArray, chosen: NDArray[np.int64] | None = None
+) -> Layout:
+    """Each tree with an output of its own."""
+    from bench_trees.inference import Needs, lay_out
+
+    # sensors are not metered here, so no feature needs any
+    nothing = np.zeros(ensemble.features + 1, dtype=np.int32)
+    layout = lay_out(ensemble, Needs(nothing, nothing[:0], multiplier, 0), chosen)
+    return replace(layout, output=np.arange(len(layout), dtype=np.int32))
+
+
+def _walk(
+    layout: Layout, X: Float32Array, threads: int, use: Callable[[slice, FloatArray], None]
+) -> None:
+    """Call ``use`` with slices of rows and what trees say there (m, T), from any thread."""
+    from bench_trees.inference import Steps, Walked, walk
+    from bench_trees.threads import workers
+
+    count = len(layout)
+    if count == 0:
+        return
+    all_at_once = Steps(np.array([count]), np.zeros((1, count)), np.zeros(1, dtype=bool))
+    size = max(_ROWS, _CELLS // count)
+
+    def piece(start: int, stop: int) -> None:
+        for i in range(start * size, min(stop * size, len(X)), size):
+            rows = slice(i, min(i + size, len(X)))
+            begin = Walked.begin(rows.stop - i, count, layout.words)
+            use(rows, walk(layout, all_at_once, X[rows], begin).scores[0])
+
+    with workers(max(1, threads)) as crew:
+        crew.run(piece, -(-len(X) // size), 1)
+
+
+def needs_of(ensemble: Ensemble, prices: Prices) -> FloatArray:
+    """``F`` over sensors, float64 (s, T)."""
+    owner = np.repeat(np.arange(ensemble.trees), np.diff(ensemble.start))
+    inner = ensemble.feature >= 0
+    tested = np.zeros((ensemble.features, ensemble.trees), dtype=bool)
+    tested[ensemble.feature[inner], owner[inner]] = True
+    needs = np.zeros((prices.sensors, ensemble.trees))
+    for feature in np.flatnonzero(tested.any(axis=1)):
+        needs[np.ix_(prices.of(int(feature)), tested[feature])] = 1.0
+    return needs

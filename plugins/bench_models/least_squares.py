@@ -1,0 +1,174 @@
+"""Weighted least squares on many rows and columns: Gram matrices and their solution.
+
+Sums are float64, block of rows by block, every entry always by the same code in the same order:
+the number of threads does not change a bit of the result.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench_core.arrays import FloatArray, IntArray
+from bench_models.problem import Problem
+
+NEGLIGIBLE = 1e-9
+"""A row that reaches a stage less surely than this is left out of it."""
+BLOCK = 4096
+"""Rows converted to float64 at a time."""
+_PANEL = 256
+_JITTER = 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Normal:
+    """Weighted least squares with the free constant eliminated.
+
+    ``gram`` (c, c) and ``moment`` (c,) are centred; ``trees`` (c,) are the columns that vary on
+    the rows at hand; ``mean`` (c,) and ``target`` give back the constant; ``spread`` is the loss of
+    the constant alone.
+    """
+
+    trees: IntArray
+    gram: FloatArray
+    moment: FloatArray
+    mean: FloatArray
+    target: float
+    spread: float
+
+    def bias(self, weights: FloatArray) -> float:
+        """The best constant beside weights (c,)."""
+        return self.target - float(self.mean @ weights)
+
+    def loss(self, weights: FloatArray) -> float:
+        """``1/2 sum omega (y - h.b - constant)^2`` at weights (c,)."""
+        quadratic = 0.5 * float(weights @ self.gram @ weights)
+        return self.spread - float(self.moment @ weights) + quadratic
+
+
+def normal_equations(
+    problem: Problem, omega: FloatArray, threads: int = 1, *, centred: bool = True
+) -> Normal:
+    """``H' Omega H`` and ``H' Omega y`` of all trees for row weights omega (n,)."""
+    growing = Growing(problem, omega, threads, centred=centred)
+    growing.grow(np.arange(problem.trees))
+    return growing.normal
+
+
+class Growing:
+    """The normal equations of a stage, for fixed row weights omega (n,), on trees added by and by.
+
+    ``normal`` holds the trees so far that vary on the rows; ``seen`` (T,) marks all that were asked
+    for, ``constant`` (T,) those of them that do not vary. Columns are taken about their weighted
+    means or, where there is no constant (not ``centred``), about zero.
+    """
+
+    def __init__(
+        self, problem: Problem, omega: FloatArray, threads: int = 1, *, centred: bool = True
+    ) -> None:
+        self.problem, self.threads, self.centred = problem, threads, centred
+        self.rows = np.flatnonzero(omega > NEGLIGIBLE * problem.weight)
+        self.omega, self.y = omega[self.rows], problem.y[self.rows]
+        self.total = float(self.omega.sum())
+        self.seen = np.zeros(problem.trees, dtype=bool)
+        self.constant = np.zeros(problem.trees, dtype=bool)
+        target = float(self.omega @ self.y) / self.total if centred else 0.0
+        none = np.zeros(0)
+        self.normal = Normal(
+            trees=np.zeros(0, dtype=np.int64),
+            gram=np.zeros((0, 0)),
+            moment=none,
+            mean=none,
+            target=target,
+            spread=0.5 * float(self.omega @ (self.y - target) ** 2),
+        )
+
+    def grow(self, trees: IntArray) -> None:
+        """Add those of ``trees`` that were not asked for before."""
+        new = trees[~self.seen[trees]]
+        if len(new) == 0:
+            return
+        self.seen[new] = True
+        old, known = self.normal, len(self.normal.trees)
+        every = np.concatenate([old.trees, new])
+        mean = np.concatenate([old.mean, self._means(new)])
+        gram = np.zeros((len(every), len(every)))
+        gram[:known, :known] = old.gram
+        moment = np.concatenate([old.moment, np.zeros(len(new))])
+        with ThreadPoolExecutor(max(1, self.threads)) as pool:
+            for i in range(0, len(self.rows), BLOCK):
+                part = slice(i, i + BLOCK)
+                root = np.sqrt(self.omega[part])
+                piece = self._columns(every, part)
+                piece -= mean[:, None]
+                piece *= root
+                moment[known:] += piece[known:] @ (root * (self.y[part] - old.target))
+                add_gram(gram, piece, pool, known)
+        self.normal = self._varying(every, gram, moment, mean)
+        self.constant[new] = True
+        self.constant[self.normal.trees] = False
+
+    def _columns(self, trees: IntArray, part: slice) -> FloatArray:
+        return self.problem.columns[np.ix_(trees, self.rows[part])].astype(np.float64)
+
+    def _means(self, trees: IntArray) -> FloatArray:
+        mean = np.zeros(len(trees))
+        for i in range(0, len(self.rows) if self.centred else 0, BLOCK):
+            part = slice(i, i + BLOCK)
+            mean += self._columns(trees, part) @ self.omega[part]
+        result: FloatArray = mean / self.total
+        return result
+
+    def _varying(
+        self, trees: IntArray, gram: FloatArray, moment: FloatArray, mean: FloatArray
+    ) -> Normal:
+        # a column that is constant on these rows differs from its mean by rounding at most
+        least = self.total * (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
+        kept = np.flatnonzero(gram.diagonal() > least)
+        lower = np.tril(gram[np.ix_(kept, kept)])
+        return Normal(
+            trees=trees[kept],
+            gram=lower + np.tril(lower, -1).T,
+            moment=moment[kept],
+            mean=mean[kept],
+            target=self.normal.target,
+            spread=self.normal.spread,
+        )
+
+
+def add_gram(gram: FloatArray, piece: FloatArray, pool: ThreadPoolExecutor, known: int = 0) -> None:
+    """Add ``piece @ piece.T`` (c, m) to the lower triangle of ``gram`` (c, c), panel by panel,
+    but for its first ``known`` rows."""
+
+    def panel(start: int) -> None:
+        stop = min(start + _PANEL, len(piece))
+        gram[start:stop, :stop] += piece[start:stop] @ piece[:stop].T
+
+    list(pool.map(panel, range(known, len(piece), _PANEL)))
+
+
+def solve_positive(gram: FloatArray, ridge: FloatArray, moment: FloatArray) -> FloatArray:
+    """``(gram + diag(ridge))^-1 moment`` by Cholesky, scaled to a unit diagonal.
+
+    A singular system (equal columns without a penalty) gets the smallest jitter of 1e-10, 1e-8, ...
+    on that unit diagonal that makes it solvable.
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    diagonal = gram.diagonal() + ridge
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    system = gram * scale[:, None] * scale
+    jitter = _JITTER
+    while True:
+        np.fill_diagonal(system, 1.0 + jitter)
+        try:
+            factor = cho_factor(system, lower=True, check_finite=False)
+        except LinAlgError:
+            jitter *= 100.0
+            if jitter > 1.0:
+                raise
+            continue
+        solved: FloatArray = scale * cho_solve(factor, scale * moment, check_finite=False)
+        return solved

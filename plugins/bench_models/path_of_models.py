@@ -1,0 +1,159 @@
+"""Boosted trees on subsets of the features, and several models as one path.
+
+What learners share that train one model for each of several sets of features: stage-wise
+regression on subsets, and the reference rungs that add feature after feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Examples, Features, FitContext, Prediction, Prices
+from bench_models.boosting import LossName, binned, loss_of
+from bench_models.staged import Point, Stage, StagedModel
+
+if TYPE_CHECKING:
+    from bench_trees import Bins, Ensemble, Loss, Settings
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PathOfModels:
+    """Models one after the other: its path is the points of the first, then of the second, ...
+
+    A row pays at each point for that point's own model only, not for those before it.
+    """
+
+    models: Sequence[StagedModel]
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """The points of all models in order."""
+        for model in self.models:
+            yield from model.predict_path(features)
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON; ``from_state`` is the inverse."""
+        parts = {
+            f"{k}.{name}": value
+            for k, model in enumerate(self.models)
+            for name, value in model.state().items()
+        }
+        return {"models": len(self.models), **parts}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild a path from ``state``."""
+        parts: list[dict[str, Any]] = [{} for _ in range(int(state["models"]))]
+        for key, value in state.items():
+            number, dot, name = key.partition(".")
+            if dot:
+                parts[int(number)][name] = value
+        return cls([StagedModel.from_state(part) for part in parts])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shop:
+    """Which features can be read with the sensors bought, and what the next one adds."""
+
+    needs: NDArray[np.float64]  # (d, s) sparse in spirit: 1 where a feature needs a sensor
+    sensor: Floats  # (s,)
+
+    @classmethod
+    def of(cls, prices: Prices) -> Shop:
+        """The shop with these prices."""
+        needs = np.zeros((prices.features, prices.sensors))
+        needs[np.repeat(np.arange(prices.features), np.diff(prices.start)), prices.needed] = 1
+        return cls(needs, prices.sensor)
+
+    def unpaid(self, features: Bools) -> Floats:
+        """What each feature costs (d,) once the ``features`` (d,) are bought."""
+        return self.needs @ np.where(self._bought(features), 0.0, self.sensor)
+
+    def readable(self, features: Bools) -> Bools:
+        """The features (d,) that cost nothing more once these are bought."""
+        # counted, not summed: a rounded sum of prices need not be zero
+        missing = ~self._bought(features) & (self.sensor > 0)
+        return np.asarray(features | (self.needs @ missing == 0))
+
+    def _bought(self, features: Bools) -> Bools:
+        return np.asarray(self.needs[features].any(axis=0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subsets:
+    """Boosting on any subset of the features of one training set, binned once for all."""
+
+    train: Examples
+    prices: Prices
+    context: FitContext
+    settings: Settings
+    loss_name: str
+    loss: Loss
+    bins: Bins
+    codes: NDArray[np.uint8]  # (d, n)
+
+    @classmethod
+    def of(
+        cls,
+        train: Examples,
+        prices: Prices,
+        context: FitContext,
+        *,
+        loss: LossName,
+        settings: Settings,
+        max_bins: int,
+    ) -> Subsets:
+        """Bin the rows and choose the loss."""
+        name, objective = loss_of(context.task, loss, context.classes)
+        bins, codes = binned(train, max_bins, context)
+        return cls(train, prices, context, settings, name, objective, bins, codes)
+
+    def boost(self, features: Bools, progress: Callable[[int, int], None]) -> Ensemble:
+        """Boosted trees that test these features (d,) only, numbered as in the data."""
+        from bench_trees import boost
+
+        chosen = np.flatnonzero(features)
+        trained = boost(
+            np.ascontiguousarray(self.codes[chosen]),
+            _only(self.bins, chosen),
+            self.train.y,
+            loss=self.loss,
+            settings=self.settings if len(chosen) else replace(self.settings, trees=0),
+            multiplicity=self.train.multiplicity,
+            queries=None if self.train.queries is None else self.train.queries.boundaries,
+            threads=self.context.threads,
+            seed=self.context.seed,
+            progress=progress,
+        )
+        # leaves have the number -1, which finds the last entry
+        numbers = np.append(chosen, -1).astype(np.int32)[trained.feature]
+        return replace(trained, feature=numbers, features=self.bins.features)
+
+    def whole(self, ensemble: Ensemble, point: Mapping[str, int | float]) -> StagedModel:
+        """All trees as the one point of a path."""
+        entries = np.arange(ensemble.trees, dtype=np.int64)
+        stage = Stage(entries, np.ones(len(entries)), ensemble.base)
+        facts = {"loss": self.loss_name}
+        return StagedModel([stage], [Point(0, point)], self.prices, ensemble, facts=facts)
+
+
+def _only(bins: Bins, chosen: Ints) -> Bins:
+    """The bins of some features."""
+    from bench_trees import Bins
+
+    edges = [bins.edges[bins.offset[j] : bins.offset[j + 1]] for j in chosen]
+    offset = np.concatenate([[0], np.cumsum([len(e) for e in edges])]).astype(np.int64)
+    return Bins(np.concatenate([*edges, bins.edges[:0]]), offset)
+
+
+def share_of(progress: Callable[[int, int], None], part: int, parts: int) -> Callable[..., None]:
+    """Progress of one fit of several, told as progress of all."""
+    return lambda done, total: progress(part * total + done, parts * total)

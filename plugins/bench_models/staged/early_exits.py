@@ -1,0 +1,181 @@
+"""A chain that rows may leave at any of its stages, served for many settings from one walk.
+
+Whether a row leaves changes nothing of what it has seen and paid so far. So all rows are walked
+through the whole chain once, for the full model, and every setting only picks the stage
+at which each row left: twenty settings cost little more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from bench_core import Bill, Features, Prediction, Queries
+from bench_models.staged.exit_rules import Groups, Rule
+from bench_models.staged.model import StagedModel
+from bench_models.staged.routing import below
+from bench_models.staged.stage_costs import Bools, Words
+from bench_models.staged.stages import MOST_POINTS, Floats, Ints
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended:
+    """How n rows ended under each of P settings, filled while they leave.
+
+    ``on`` (P, n): still on their way. ``stage`` (P, n): the last one evaluated; ``scores``
+    (P, n, K), ``bits`` (P, n, w) and ``splits`` (P, n) of that stage.
+    """
+
+    on: Bools
+    stage: Ints
+    scores: Floats
+    bits: Words
+    splits: Floats
+
+    @classmethod
+    def begin(cls, settings: int, rows: int, outputs: int, words: int) -> Ended:
+        """Nobody has left."""
+        shape = (settings, rows)
+        return cls(
+            on=np.ones(shape, dtype=bool),
+            stage=np.zeros(shape, dtype=np.int64),
+            scores=np.zeros((*shape, outputs)),
+            bits=np.zeros((*shape, words), dtype=np.uint64),
+            splits=np.zeros(shape),
+        )
+
+    def leave(self, who: Bools, stage: int, scores: Floats, bits: Words, splits: Floats) -> None:
+        """The rows ``who`` (P, n) leave after ``stage`` with what they have there."""
+        setting, row = np.nonzero(who)
+        self.stage[setting, row] = stage
+        self.scores[setting, row] = scores[row]
+        self.bits[setting, row] = bits[row]
+        self.splits[setting, row] += splits[row]
+        self.on[setting, row] = False
+
+
+class Judge(Protocol):
+    """What decides who goes on: ``Rule``, or a learned one."""
+
+    def stays(self, exit: int, scores: Floats, on: Bools, groups: Groups) -> Bools:
+        """Which rows go on, (P, n)."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON, every name beginning with ``rule``."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExitPath:
+    """A chain of always-pass stages, a rule for its exits, and one operating point per setting.
+
+    The exits are all stages but the last. ``points`` name the settings of the rule; at the end
+    the full model, from which nobody leaves, is added as ``full``. ``combine`` says what a row
+    scores after a stage: ``"last"`` the stage's score; ``"min"`` the smallest so far; ``"and"``
+    the log-odds of the product of the stages' probabilities so far. In queries, rows that left
+    score below all that did not, by exit and then by score.
+    """
+
+    rule_type: ClassVar[type] = Rule
+
+    chain: StagedModel
+    rule: Any
+    points: Sequence[Mapping[str, int | float]]
+    full: Mapping[str, int | float]
+    combine: str = "last"
+
+    def __post_init__(self) -> None:
+        if any(s.gate.kind != "always" for s in self.chain.stages):
+            raise ValueError("the stages of a chain with exits must let everybody pass")
+        if len(self.points) >= MOST_POINTS or self.combine not in _COMBINE:
+            raise ValueError(f"at most {MOST_POINTS - 1} settings; combine: {list(_COMBINE)}")
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        """The trees, where the full model adds them up."""
+        return self.chain.ensemble if self.combine == "last" and self.chain.adds_up else None
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the learner wants kept."""
+        return self.chain.facts
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """One prediction per setting, and the full model's."""
+        n, last = len(features), len(self.chain.stages) - 1
+        groups = Groups.over(n, features.queries)
+        combine = _COMBINE[self.combine]
+        ended: Ended | None = None
+        score: Floats | None = None
+        for stage, (found, bits, splits) in enumerate(self.chain.stage_by_stage(features)):
+            score = combine(score, found)
+            if ended is None:
+                ended = Ended.begin(len(self.points), n, score.shape[1], bits.shape[1])
+            stays = ended.on & (stage < last)
+            if stage < last:
+                stays &= self._judged(stage, score, ended, groups)
+            ended.leave(ended.on & ~stays, stage, score, bits, splits)
+        assert ended is not None
+        assert score is not None
+        for p, point in enumerate(self.points):
+            scores = _shown(ended.scores[p], ended.stage[p], last, features.queries)
+            yield Prediction(dict(point), scores, self._bills(ended, p))
+        everywhere = np.full(n, last)
+        scores = _shown(score.copy(), everywhere, last, None)
+        bills = self.chain.bills(everywhere, bits.copy(), splits.copy())
+        yield Prediction(dict(self.full), scores, bills)
+
+    def _judged(self, exit: int, scores: Floats, ended: Ended, groups: Groups) -> Bools:
+        stays: Bools = self.rule.stays(exit, scores, ended.on, groups)
+        return stays
+
+    def _bills(self, ended: Ended, p: int) -> dict[str, Bill]:
+        return self.chain.bills(ended.stage[p], ended.bits[p], ended.splits[p])
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON; ``from_state`` is the inverse."""
+        own = {
+            "points": [dict(p) for p in self.points],
+            "full": dict(self.full),
+            "combine": self.combine,
+        }
+        return {**self.chain.state(), **self.rule.state(), "exits": own}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild a model from ``state``."""
+        chain = StagedModel.from_state(state)
+        return cls(chain=chain, rule=cls.rule_type.from_state(state), **state["exits"])  # type: ignore[attr-defined]
+
+
+def _shown(scores: Floats, stage: Ints, last: int, queries: Queries | None) -> Floats:
+    if scores.shape[1] > 1:
+        return scores
+    left = stage < last
+    if queries is None or not left.any():
+        return scores[:, 0]
+    return below(scores[:, 0], left, stage, queries)
+
+
+def _last(before: Floats | None, found: Floats) -> Floats:
+    return found
+
+
+def _min(before: Floats | None, found: Floats) -> Floats:
+    return found if before is None else np.minimum(before, found)
+
+
+def _and(before: Floats | None, found: Floats) -> Floats:
+    """The log-odds of p q from those of p and q: 1 / (pq) - 1 = e^-a + e^-b + e^-(a+b)."""
+    if before is None:
+        return found
+    odds: Floats = -np.logaddexp(np.logaddexp(-before, -found), -before - found)
+    return odds
+
+
+_COMBINE = {"last": _last, "min": _min, "and": _and}

@@ -1,0 +1,185 @@
+"""The staged model itself: one prediction loop and one meter for all learners of this form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Acquired, Bill, Features, Prediction, Prices
+from bench_models.staged.routing import Rows, final_scores
+from bench_models.staged.segments import Leg, legs, no_trees
+from bench_models.staged.stage_costs import Tolls, Use, Words
+from bench_models.staged.stages import Floats, Ints, Point, Rejected, Stage, check
+from bench_models.staged.state import prices_from, prices_state, stages_from, stages_state
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+
+@dataclass(frozen=True, eq=False)
+class StagedModel:
+    """Stages over the trees of ``ensemble`` and raw columns, billed by ``prices``.
+
+    ``points`` rise by stage and end with the last stage; at most 100. ``rejected`` says what
+    rows score whose way ended at a gate that did not let them pass: ``"score"`` that of their
+    last stage; ``"below"`` below every survivor of their query, by exit stage and then by stage
+    score (rows without queries keep their stage's score); a number: that value. ``facts`` are
+    JSON values that the learner wants kept. ``threads`` never changes a result.
+    Raises ValueError where stages and points do not form a model.
+
+    Bills. ``path`` charges the sensors on the row's own path through every tree evaluated for
+    it, the multipliers of the splits on these paths, and the trees; each once per row. ``model``
+    charges every sensor of every tree of non-zero weight in the stages reached, each such tree,
+    and the splits of its dearest path. Raw columns cost their sensors in both. A tree without
+    a split is a constant and costs nothing.
+    """
+
+    concurrent: ClassVar[bool] = True
+
+    stages: Sequence[Stage]
+    points: Sequence[Point]
+    prices: Prices
+    ensemble: Ensemble | None = None
+    rejected: Rejected = "score"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        trees = 0 if self.ensemble is None else self.ensemble.trees
+        check(self.stages, self.points, trees, self.prices.features)
+
+    @property
+    def loss(self) -> str:
+        """The training loss, "" where the learner named none."""
+        return str(self.facts.get("loss", ""))
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs K."""
+        return len(self.stages[0].bias)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether every row scores the base plus all trees, each once and as it is."""
+        trees, later = self.ensemble, self.stages[1:]
+        if trees is None or not self._alike or not all(stage.carry for stage in later):
+            return False
+        return (
+            np.array_equal(np.concatenate([s.entries for s in self.stages]), np.arange(trees.trees))
+            and bool(np.all(np.concatenate([s.weights for s in self.stages]) == 1.0))
+            and np.array_equal(sum(s.bias for s in self.stages), trees.base)
+        )
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """One prediction per point; ``features.X`` is (n, d), n may be 0."""
+        X, queries = self._checked(features), features.queries
+        points = {p.stage: p for p in self.points}
+        rows = Rows.begin(len(X), self.outputs, self._tolls.bits.shape[1])
+        for leg in self._legs:
+            who = rows.waiting(leg.first)
+            done = leg.run(X, who, rows.walked(who), self.threads)
+            for step, stage in enumerate(range(leg.first, leg.stop)):
+                if stage in points or stage + 1 == leg.stop:
+                    now = (done.scores[step], done.bits[step], done.splits[step])
+                    rows = rows.evaluated(who, stage, *now)
+                if stage in points:
+                    # what is handed out must not be what the walk goes on from
+                    shown = rows if who is None and stage + 1 < leg.stop else rows.copied()
+                    scores = final_scores(shown, self.rejected, queries)
+                    yield Prediction(dict(points[stage].values), scores, self._charge(stage, shown))
+            rows = rows.turned(who, self.stages[leg.stop - 1], queries)
+
+    def stage_by_stage(self, features: Features) -> Iterator[tuple[Floats, Words, Floats]]:
+        """Scores (n, K), sensors (n, w) and splits (n,) of all rows after every stage.
+
+        For chains that always pass; what is handed out belongs to the walk.
+        """
+        from bench_trees.inference import Walked
+
+        X = self._checked(features)
+        done = Walked.begin(len(X), self.outputs, self._tolls.bits.shape[1])
+        for leg in self._legs:
+            done = leg.run(X, None, done, self.threads)
+            yield from zip(done.scores, done.bits, done.splits, strict=True)
+
+    def bills(self, last: Ints, bits: Words, splits: Floats) -> dict[str, Bill]:
+        """The bills of n rows that ended at the stages ``last`` (n,), with what they paid."""
+        tolls, sensors = self._tolls, self.prices.sensors
+        trees = tolls.trees[last]
+        whole = Acquired(tolls.bits[last], sensors)
+        return {
+            "path": Bill(Acquired(bits, sensors), splits, trees),
+            "model": Bill(whole, tolls.splits[last], trees),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON; ``from_state`` is the inverse."""
+        trees = {} if self.ensemble is None else self.ensemble.to_state()
+        return {
+            **{f"trees.{name}": value for name, value in trees.items()},
+            **stages_state(self.stages),
+            **prices_state(self.prices),
+            "points": [{"stage": p.stage, "values": dict(p.values)} for p in self.points],
+            "rejected": self.rejected,
+            "facts": dict(self.facts),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild a model from ``state``."""
+        ensemble = None
+        if "trees.start" in state:
+            from bench_trees import Ensemble
+
+            mark = "trees."
+            trees = {k[len(mark) :]: v for k, v in state.items() if k.startswith(mark)}
+            ensemble = Ensemble.from_state(trees)
+        return cls(
+            stages=stages_from(state),
+            points=[Point(int(p["stage"]), p["values"]) for p in state["points"]],
+            prices=prices_from(state),
+            ensemble=ensemble,
+            rejected=state["rejected"],
+            facts=state["facts"],
+        )
+
+    @cached_property
+    def _dictionary(self) -> Ensemble:
+        return self.ensemble or no_trees(self.outputs, self.prices.features)
+
+    @cached_property
+    def _uses(self) -> list[Use]:
+        return [Use.of(stage, self._dictionary.trees) for stage in self.stages]
+
+    @cached_property
+    def _tolls(self) -> Tolls:
+        return Tolls.of(self.stages, self._uses, self._dictionary, self.prices)
+
+    @cached_property
+    def _legs(self) -> list[Leg]:
+        return legs(self.stages, self._uses, self._tolls, self._dictionary, self.prices)
+
+    @cached_property
+    def _alike(self) -> bool:
+        """Whether every row goes the same way."""
+        return all(stage.gate.kind == "always" for stage in self.stages)
+
+    def _checked(self, features: Features) -> NDArray[np.float32]:
+        X = features.X
+        if X.ndim != 2 or X.shape[1] != self.prices.features:
+            raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
+        return X
+
+    def _charge(self, stage: int, rows: Rows) -> dict[str, Bill]:
+        if not self._alike:
+            return self.bills(rows.last, rows.bits, rows.splits)
+        tolls, sensors = self._tolls, self.prices.sensors
+        trees, splits = float(tolls.trees[stage]), float(tolls.splits[stage])
+        whole = tolls.bits[stage : stage + 1].copy()
+        path = Bill(Acquired(rows.bits, sensors), rows.splits, trees)
+        return {"path": path, "model": Bill(Acquired(whole, sensors), splits, trees)}

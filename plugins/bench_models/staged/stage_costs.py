@@ -1,0 +1,112 @@
+"""What the way to each stage costs under the ``model`` accounting, and who pays first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Acquired, Prices
+from bench_models.staged.stages import Floats, Ints, Stage, parents
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+Bools = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """What one stage evaluates: its dictionary entries of non-zero weight."""
+
+    trees: Ints
+    tree_weights: Floats
+    columns: Ints
+    column_weights: Floats
+    column_outputs: Ints
+
+    @classmethod
+    def of(cls, stage: Stage, trees: int) -> Use:
+        """Split a stage's entries over a dictionary of ``trees`` trees."""
+        entries = np.asarray(stage.entries, dtype=np.int64)
+        weights = np.asarray(stage.weights, dtype=np.float64)
+        into = np.asarray(stage.into, dtype=np.int64)
+        tree = (weights != 0) & (entries < trees)
+        column = (weights != 0) & (entries >= trees)
+        return cls(
+            entries[tree], weights[tree], entries[column] - trees, weights[column], into[column]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tolls:
+    """Costs of the way to each of S stages; all count the stages before it too.
+
+    ``bits`` (S, w): the sensors of every tree and column on the way. ``trees`` (S,): the trees
+    with a split. ``splits`` (S,): the sum over trees of their dearest path. ``fresh``: for each
+    stage and tree of it whether the tree was not evaluated before on the way.
+    """
+
+    bits: Words
+    trees: Floats
+    splits: Floats
+    fresh: list[Bools]
+
+    @classmethod
+    def of(
+        cls, stages: Sequence[Stage], uses: Sequence[Use], ensemble: Ensemble, prices: Prices
+    ) -> Tolls:
+        """Add up along every way."""
+        tree_bits = Acquired.pack(_tree_sensors(ensemble, prices)).bits
+        seen = np.zeros((len(stages), ensemble.trees), dtype=bool)
+        bits = np.zeros((len(stages), tree_bits.shape[1]), dtype=np.uint64)
+        fresh = []
+        for k, parent in enumerate(parents(stages)):
+            if parent >= 0:
+                seen[k], bits[k] = seen[parent], bits[parent]
+            trees = uses[k].trees
+            first = np.zeros(len(trees), dtype=bool)
+            first[np.unique(trees, return_index=True)[1]] = True
+            fresh.append(first & ~seen[k, trees])
+            seen[k, trees] = True
+            bits[k] |= np.bitwise_or.reduce(tree_bits[trees], axis=0, initial=0)
+            bits[k] |= column_bits(uses[k].columns, prices)
+        splitting = np.diff(ensemble.start) > 1
+        dearest = _dearest_paths(ensemble, prices.multiplier)
+        return cls(
+            bits, (seen & splitting).sum(axis=1).astype(float), (seen * dearest).sum(axis=1), fresh
+        )
+
+
+def column_bits(columns: Ints, prices: Prices) -> Words:
+    """The sensors that these features need, packed (w,)."""
+    mask = np.zeros((1, prices.sensors), dtype=bool)
+    for column in columns:
+        mask[0, prices.of(int(column))] = True
+    bits: Words = Acquired.pack(mask).bits[0]
+    return bits
+
+
+def _tree_sensors(ensemble: Ensemble, prices: Prices) -> Bools:
+    """Which sensors each tree needs in all, (T, s)."""
+    mask = np.zeros((ensemble.trees, prices.sensors), dtype=bool)
+    for tree in range(ensemble.trees):
+        for feature in ensemble.used_features(tree):
+            mask[tree, prices.of(int(feature))] = True
+    return mask
+
+
+def _dearest_paths(ensemble: Ensemble, multiplier: Floats) -> Floats:
+    """The largest sum of multipliers on a path of each tree, (T,)."""
+    if ensemble.trees == 0:
+        return np.zeros(0)
+    from bench_trees.inference import Needs, lay_out
+
+    plain = Needs.plain(ensemble.features)
+    layout = lay_out(ensemble, Needs(plain.start, plain.needed, multiplier, plain.sensors))
+    dearest: Floats = np.maximum.reduceat(layout.splits, layout.table[:-1])
+    return dearest

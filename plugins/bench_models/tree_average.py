@@ -1,0 +1,142 @@
+"""Trees whose leaves are vectors, whose sum is averaged, or whose sum passes a link function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core import Features, Prediction, Prices
+from bench_models.boosting import prefixes
+from bench_models.staged import END, Point, Stage, StagedModel
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+Floats = NDArray[np.float64]
+
+LEAST_SHARE = 1e-6
+"""Probabilities are clipped to [1e-6, 1 - 1e-6] before their logarithm is taken."""
+
+_LARGEST_EXPONENT = 700.0
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedTrees:
+    """Scores are link(base + sum over trees of a row of ``vectors``), the sum averaged if asked.
+
+    ``numbers`` has one stage per tree whose score is the row of ``vectors`` (m, K) that the tree's
+    leaf stands for; its bills are this model's. Every ``per_round`` trees end a round; rounds are
+    what is averaged over and what points count. A row pays for its paths through all trees so far.
+    """
+
+    numbers: StagedModel
+    vectors: Floats
+    base: Floats
+    average: bool
+    link: str
+    per_round: int
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        trees: Ensemble,
+        prices: Prices,
+        *,
+        vectors: Floats | None,
+        average: bool,
+        link: str,
+        facts: Mapping[str, Any],
+    ) -> Self:
+        """From trees whose leaves number rows of ``vectors``, or (None) hold values themselves."""
+        per_round, base = (1, trees.base) if vectors is not None else (len(trees.base), trees.base)
+        if vectors is None:
+            trees, vectors = _with_vectors(trees)
+        last = trees.trees - 1
+        stages = [
+            Stage(np.array([t]), np.ones(1), np.zeros(1), then=END if t == last else t + 1)
+            for t in range(trees.trees)
+        ]
+        numbers = StagedModel(stages, [Point(last, {})], prices, _of_one_output(trees))
+        return cls(numbers, vectors, base, average, link, per_round, facts)
+
+    def of_leaves(self, trees: Ensemble, leaves: Floats, facts: Mapping[str, Any]) -> Self:
+        """The same with other trees, as many, whose leaves number the rows of ``leaves`` (m, K)."""
+        return replace(
+            self, numbers=replace(self.numbers, ensemble=trees), vectors=leaves, facts=facts
+        )
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """One prediction per reported number of trees."""
+        n = len(features)
+        rounds = len(self.numbers.stages) // self.per_round
+        ends = set((prefixes(rounds) * self.per_round).tolist())
+        total = np.zeros((n, len(self.base)))
+        for t, (number, bits, splits) in enumerate(self.numbers.stage_by_stage(features)):
+            total += self.vectors[number[:, 0].astype(np.int64)]
+            if t + 1 in ends:
+                last = np.full(n, t, dtype=np.int64)
+                bills = self.numbers.bills(last, bits.copy(), splits.copy())
+                yield Prediction({"trees": t + 1}, self._scores(total, t + 1), bills)
+
+    def _scores(self, total: Floats, trees: int) -> Floats:
+        rounds = trees // self.per_round if self.average else 1
+        scores: Floats = _LINKS[self.link](self.base + total / rounds)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        """The full model as trees that add up to its scores; None where there are no such trees."""
+        if self.link != "identity" or len(self.base) != 1:
+            return None
+        trees = self.numbers.ensemble
+        assert trees is not None
+        share = 1.0 / trees.trees if self.average else 1.0
+        value = share * self.vectors[trees.value.astype(np.int64), 0]
+        return replace(trees, value=np.where(trees.feature < 0, value, 0.0), base=self.base)
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON; ``from_state`` is the inverse."""
+        about = {"average": self.average, "link": self.link, "per_round": self.per_round}
+        return {
+            **self.numbers.state(),
+            "vectors": self.vectors,
+            "base": self.base,
+            "linked": {**about, "facts": dict(self.facts)},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild a model from ``state``."""
+        numbers = StagedModel.from_state(state)
+        return cls(numbers, state["vectors"], state["base"], **state["linked"])
+
+
+def _probability(shares: Floats) -> Floats:
+    clipped = np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
+    return np.log(clipped) - (np.log1p(-clipped) if shares.shape[1] == 1 else 0.0)
+
+
+_LINKS = {
+    "identity": lambda raw: raw,
+    "exp": lambda raw: np.exp(np.minimum(raw, _LARGEST_EXPONENT)),
+    "probability": _probability,
+}
+
+
+def _with_vectors(trees: Ensemble) -> tuple[Ensemble, Floats]:
+    """Leaf values as rows of a table, in the column of the tree's output."""
+    column = np.repeat(trees.output, np.diff(trees.start))
+    rows = np.zeros((trees.nodes, len(trees.base)))
+    rows[np.arange(trees.nodes), column] = trees.value
+    vectors, number = np.unique(rows, axis=0, return_inverse=True)
+    return replace(trees, value=number.reshape(-1).astype(np.float64)), vectors
+
+
+def _of_one_output(trees: Ensemble) -> Ensemble:
+    nothing = np.where(trees.feature < 0, trees.value, 0.0)
+    return replace(trees, value=nothing, output=np.zeros_like(trees.output), base=np.zeros(1))

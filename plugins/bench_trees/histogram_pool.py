@@ -1,0 +1,223 @@
+"""The best cut of every feature in every leaf that may be split, and the histograms behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_trees.binning import Bins
+from bench_trees.growing_tree import Leaf, Pair
+from bench_trees.histogram import FixedPoint, accumulate, add_counts
+from bench_trees.kernels.packed_codes import LANES, Words, lane
+from bench_trees.kernels.partition import PIECE, RowOrder, gather
+from bench_trees.settings import Settings
+from bench_trees.splitting import best_cuts
+from bench_trees.threads import Piece, Workers
+
+CHUNK = 4  # words (of eight features) that one thread takes at a time
+SMALL = 200_000  # cells below which handing work to other threads costs more than it saves
+ROOT = 0
+"""The slot of the root's histogram, which outlasts the tree."""
+
+
+class Candidates:
+    """Histograms by slot, gains and cuts by row; all buffers only ever grow.
+
+    ``hist`` int64 (slots, channels, bins): feature j's bins are first[j]:first[j + 1].
+    ``gain`` float64 and ``cut`` int32 (rows, d), as ``best_cuts`` leaves them. ``root_known`` says
+    that the histogram of all rows is in slot ROOT already and need not be counted.
+    """
+
+    def __init__(
+        self, words: Words, bins: Bins, settings: Settings, order: RowOrder, crew: Workers
+    ) -> None:
+        self.words = words
+        self.settings = settings
+        self.order = order
+        self.crew = crew
+        d = bins.features
+        self.first = np.concatenate([[0], np.cumsum(bins.counts + 1)]).astype(np.int64)
+        # columns of one value cannot be split (NaN beside it can)
+        usable = [j for j in range(d) if bins.counts[j] > 1 or bool(lane(words, j).any())]
+        self.features = np.array(usable, dtype=np.int64)
+        self.groups = np.unique(self.features // LANES)
+        self.begins = np.searchsorted(self.features // LANES, np.append(self.groups, len(words)))
+        self.values = np.empty(0, np.int64)
+        self.hessians = np.empty(0, np.int64)
+        self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
+        self.gain = np.empty((0, d))
+        self.cut = np.empty((0, d), np.int32)
+        self.root_known = False
+
+    def begin(self, fixed: FixedPoint) -> None:
+        """A new tree, nothing scored."""
+        self.fixed = fixed
+        channels = 1 if len(fixed.hessian) == 0 else 2
+        if self.hist.shape[1] != channels:
+            self.hist = np.zeros((0, channels, self.hist.shape[2]), np.int64)
+        if not len(self.values):
+            self.values = np.empty(len(fixed.packed), np.int64)
+        if len(self.hessians) != len(fixed.hessian):
+            self.hessians = np.empty(len(fixed.hessian), np.int64)
+        self.slots = 1
+        self.rows = 0
+
+    def below(self, leaf: Leaf, feature: int, code: int, missing_left: bool) -> tuple[int, int]:
+        """Sums, packed and of hessians, of a scored leaf's rows left of a cut."""
+        first, missing = int(self.first[feature]), int(self.first[feature + 1]) - 1
+        sums = self.hist[leaf.slot, :, first : first + code + 1].sum(axis=1)
+        if missing_left:
+            sums += self.hist[leaf.slot, :, missing]
+        return int(sums[0]), int(sums[1]) if len(sums) == 2 else 0
+
+    def score(self, pairs: Sequence[Pair]) -> None:
+        """Histograms and best cuts of all leaves of the pairs."""
+        if not pairs:
+            return
+        leaves: list[Leaf] = []
+        for pair in pairs:
+            pair.small.slot = self._new_slot()
+            leaves.append(pair.small)
+            if pair.large is not None:
+                pair.large.slot = pair.slot
+                leaves.append(pair.large)
+        for leaf in leaves:
+            leaf.row = self.rows
+            self.rows += 1
+        self._make_room()
+        root = pairs[0].small if pairs[0].large is None else None
+        values, hessians = self.fixed.packed, self.fixed.hessian
+        if root is None:
+            for pair in pairs:
+                self._gather(pair.small)
+            values, hessians = self.values, self.hessians
+        work = self._work([(p.small.begin, p.small.end, p.small.slot, p.slot) for p in pairs])
+        whole = self._work([(0, len(values), ROOT, -1)])
+        slots = np.array([leaf.slot for leaf in leaves], dtype=np.int64)
+        table = np.array([leaf.row for leaf in leaves], dtype=np.int64)
+        fixed, s = self.fixed, self.settings
+
+        def piece(start: int, stop: int) -> None:
+            if root is None:
+                self._count(start, stop, self.order.rows, values, hessians, work)
+            else:
+                if not self.root_known:
+                    self._count(start, stop, self.order.rows, values, hessians, whole)
+                bins = self._bins(start, stop)
+                self.hist[root.slot, :, bins] = self.hist[ROOT, :, bins]
+            best_cuts(
+                self.hist,
+                slots,
+                table,
+                self.features[self.begins[start] : self.begins[stop]],
+                self.first,
+                fixed.count_bits,
+                fixed.gradient_unit,
+                fixed.hessian_unit,
+                float(s.l2),  # kernels are compiled for float: 0 must not be an int here
+                int(s.min_rows),
+                float(s.min_hessian) if s.second_order else 0.0,
+                self.gain,
+                self.cut,
+            )
+
+        self._run(piece, int((work[:, 1] - work[:, 0]).sum()))
+
+    def carry(
+        self,
+        slots: Sequence[int],
+        steps: Sequence[int],
+        moved: Sequence[tuple[int, int, int]],
+        copies: NDArray[np.int64],
+    ) -> None:
+        """Bring the root's histogram up to date for the next tree.
+
+        The gradient of every copy counted in slots[i] grows by steps[i]; that of the rows at the
+        positions begin:end of ``moved`` falls by a further step (begin, end, step).
+        """
+        bits, scratch = self.fixed.count_bits, self._new_slot()
+        self._make_room()
+        counted, by = np.array(slots, np.int64), np.array(steps, np.int64)
+        total = 0
+        for begin, end, step in moved:
+            rows = self.order.rows[begin:end]
+            to = slice(total, total + end - begin)
+            self.order.spare[to] = rows
+            self.values[to] = (copies[rows] * step if len(copies) else step) << bits
+            total += end - begin
+        work = self._work([(0, total, scratch, ROOT)])
+
+        def piece(start: int, stop: int) -> None:
+            bins = self._bins(start, stop)
+            add_counts(self.hist, counted, by, bins.start, bins.stop, bits, ROOT)
+            if total:
+                none = self.fixed.hessian
+                self._count(start, stop, self.order.spare, self.values, none, work)
+
+        self._run(piece, total)
+
+    def _work(self, rows: Sequence[tuple[int, int, int, int]]) -> NDArray[np.int64]:
+        """What ``accumulate`` is to do; all rows but those of the root have gaps between them."""
+        n = self.words.shape[1]
+        return np.array([(*row, row[1] - row[0] < n) for row in rows], np.int64)
+
+    def _count(
+        self,
+        start: int,
+        stop: int,
+        rows: NDArray[np.uint32],
+        values: NDArray[np.int64],
+        hessians: NDArray[np.int64],
+        work: NDArray[np.int64],
+    ) -> None:
+        accumulate(
+            self.words,
+            rows,
+            values,
+            hessians,
+            work,
+            self.groups[start:stop],
+            self.first,
+            self.hist,
+        )
+
+    def _bins(self, start: int, stop: int) -> slice:
+        """Where the bins of some usable words lie."""
+        features = self.features[self.begins[start] : self.begins[stop]]
+        return slice(int(self.first[features[0]]), int(self.first[features[-1] + 1]))
+
+    def _gather(self, leaf: Leaf) -> None:
+        """Gradients and hessians of a leaf's rows, in leaf order."""
+
+        def piece(start: int, stop: int) -> None:
+            a, b = leaf.begin + start, leaf.begin + stop
+            gather(self.fixed.packed, self.order.rows, a, b, self.values)
+            if len(self.hessians):
+                gather(self.fixed.hessian, self.order.rows, a, b, self.hessians)
+
+        self.crew.run(piece, leaf.end - leaf.begin, PIECE)
+
+    def _run(self, piece: Piece, rows: int) -> None:
+        """Do the work of all usable words."""
+        if len(self.groups):
+            few = rows * len(self.features) <= SMALL
+            self.crew.run(piece, len(self.groups), len(self.groups) if few else CHUNK)
+
+    def _new_slot(self) -> int:
+        self.slots += 1
+        return self.slots - 1
+
+    def _make_room(self) -> None:
+        if len(self.hist) < self.slots:
+            grown = np.zeros((max(self.slots, 2 * len(self.hist)), *self.hist.shape[1:]), np.int64)
+            grown[: len(self.hist)] = self.hist
+            self.hist = grown
+        if len(self.gain) < self.rows:
+            size = max(self.rows, 2 * len(self.gain))
+            gain = np.full((size, self.gain.shape[1]), -np.inf)
+            gain[: len(self.gain)] = self.gain
+            cut = np.full(gain.shape, -1, np.int32)
+            cut[: len(self.cut)] = self.cut
+            self.gain, self.cut = gain, cut

@@ -1,0 +1,1 @@
+"""Compiled code: bit packing, partition, penalties and traversal."""

@@ -1,0 +1,372 @@
+"""Claims of papers judged on frames small enough to check by eye."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from bench_claims.claims import (
+    ABSENT,
+    FAILS,
+    HOLDS,
+    UNMEASURED,
+    UNRUN,
+    WORDS,
+    Claim,
+    judge,
+    read_claims,
+    settle,
+    tally,
+)
+
+from bench_core.errors import UsageError
+from bench_core.metrics import parse_metric
+from bench_core.results.store import RunInfo
+
+ACCURACY = parse_metric("accuracy")
+BASE = {"id": "a", "source": "s", "says": "x", "published": "1", "dataset": "letters"}
+
+
+def rows(
+    learner: str, points: list[tuple[float, float, float]], **more: Any
+) -> list[dict[str, Any]]:
+    """Points given as (cost, validation quality, test quality)."""
+    return [
+        {
+            "suite": "s", "profile": "paper", "dataset": "letters", "accounting": "path", "fold": 0,
+            "seed": 0, "learner": learner, "params": "{}", "point": str(p), "split": split,
+            "status": "ok", "audit": "sampled", "unit": "cost", "stand_in": False,
+            "accuracy": quality, "total_cost": float(cost), "fit_seconds": 4.0, **more,
+        }
+        for p, (cost, valid, test) in enumerate(points)
+        for split, quality in (("valid", valid), ("test", test))
+    ]  # fmt: skip
+
+
+def frame(*parts: list[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame([row for part in parts for row in part])
+
+
+FULL = rows("full", [(16, 1.0, 0.98)], fit_seconds=2.0)
+CHEAP = rows("cheap", [(4, 0.9, 0.9), (8, 0.991, 0.97), (12, 0.999, 0.99)])
+POOR = rows("poor", [(4, 0.8, 0.8), (12, 0.9, 0.85)])
+
+
+def verdict(measure: str, learners: list[str], holds: str, **more: Any) -> tuple[str, float]:
+    table = {**BASE, "measure": measure, "learners": learners, "holds": holds, **more}
+    found = judge(Claim.of(table), frame(FULL, CHEAP, POOR), ACCURACY)
+    return found.word, found.measured
+
+
+def test_a_saving_is_at_the_cheapest_point_that_keeps_the_quality_on_validation() -> None:
+    assert verdict("saving", ["cheap", "full"], ">= 0.31") == (HOLDS, 0.5)
+    assert verdict("saving", ["cheap", "full"], ">= 0.6") == (FAILS, 0.5)
+    assert verdict("saving", ["cheap", "full"], ">= 0.2", keeps=0.999) == (HOLDS, 0.25)
+
+
+def test_a_quality_that_is_never_kept_does_not_hold_and_has_no_figure() -> None:
+    word, measured = verdict("saving", ["poor", "full"], ">= 0.1")
+    assert word == FAILS
+    assert measured != measured
+
+
+def test_quality_within_a_budget_is_chosen_on_validation_and_read_on_test() -> None:
+    assert verdict("quality", ["cheap"], "<= 0.975", budget=10) == (HOLDS, 0.97)
+    assert verdict("quality", ["cheap"], "<= 0.975") == (FAILS, 0.99)
+
+
+def test_quality_kept_compares_with_the_others_best() -> None:
+    word, measured = verdict("quality-kept", ["cheap", "full"], ">= 0.99", budget=8)
+    assert word == FAILS
+    assert measured == pytest.approx(0.97 / 0.98)
+
+
+def test_cost_is_that_of_the_cheapest_point_that_keeps_ones_own_best() -> None:
+    assert verdict("cost", ["cheap"], "<= 8", keeps=0.99) == (HOLDS, 8.0)
+    assert verdict("cost", ["cheap"], "<= 8", keeps=1.0) == (FAILS, 12.0)
+
+
+def test_a_margin_is_the_mean_difference_over_budgets_and_its_least_over_neighbours() -> None:
+    word, measured = verdict("margin", ["cheap", "poor"], "> 0")
+    # cheap has .9 below a budget of 8 and .97 from there, poor .8 until 12: 50 of 101 and 50 more
+    assert word == HOLDS
+    assert measured == pytest.approx((50 * 0.1 + 50 * 0.17 + 0.14) / 101)
+    assert verdict("margin", ["poor", "cheap"], "> 0")[0] == FAILS
+    assert verdict("margin", ["full", "cheap", "poor"], "> 0")[0] == FAILS
+
+
+def test_the_least_margin_is_that_of_the_worst_budget() -> None:
+    # .1 better below a budget of 8, .17 from there, and .14 where poor has its best
+    word, measured = verdict("least-margin", ["cheap", "poor"], ">= 0.09")
+    assert (word, measured) == (HOLDS, pytest.approx(0.1))
+    # full can be had from 16 on, and loses .01 there
+    assert verdict("least-margin", ["full", "cheap"], ">= 0")[1] == pytest.approx(-0.01)
+
+
+def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
+    dear = rows("cheap", [(11, 1.0, 1.0)], seed=1)
+    claim = Claim.of({**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0"})
+    within = Claim.of({**BASE, **vars(claim), "learners": ["cheap"], "sizes": [], "budget": 10})
+    assert judge(claim, frame(CHEAP, dear), ACCURACY).measured == pytest.approx((0.99 + 1) / 2)
+    found = judge(within, frame(CHEAP, dear), ACCURACY)
+    assert (found.word, found.shown) == (FAILS, "-")
+    assert found.how.endswith("2 repeats: 0.97, -; nothing to be had there in some repeat")
+
+
+def test_a_margin_within_a_budget_reads_nothing_beyond_it() -> None:
+    """full costs 16: below that there is nothing to compare, whatever stands beside it."""
+    for learners in (["cheap", "full"], ["full", "cheap"], ["cheap", "poor", "full"]):
+        for measure in ("margin", "least-margin"):
+            word, measured = verdict(measure, learners, "> -9", budget=15)
+            assert word == FAILS
+            assert measured != measured
+    assert verdict("margin", ["cheap", "poor"], "> 0", budget=4) == (HOLDS, pytest.approx(0.1))
+
+
+def test_a_learner_without_the_metric_settles_nothing() -> None:
+    nothing = rows("cheap", [(4, float("nan"), float("nan"))])
+    claim = Claim.of({**BASE, "measure": "margin", "learners": ["cheap", "full"], "holds": "> 0"})
+    found = judge(claim, frame(FULL, nothing), ACCURACY)
+    assert (found.word, found.how) == (UNRUN, "the run did not measure accuracy")
+
+
+def test_minutes_are_those_of_the_median_fit() -> None:
+    assert verdict("minutes", ["cheap"], "<= 0.05") == (FAILS, pytest.approx(4 / 60))
+
+
+def test_a_ratio_of_times_is_that_of_the_fits() -> None:
+    assert verdict("time-ratio", ["cheap", "full"], "<= 1.5") == (FAILS, 2.0)
+
+
+def test_small_and_large_ratios_of_times_keep_three_digits() -> None:
+    fast = rows("fast", [(1, 1, 1)], fit_seconds=0.0451)
+    for learners, shown in ((["fast", "full"], "0.0226x"), (["full", "fast"], "44.3x")):
+        claim = Claim.of({**BASE, "measure": "time-ratio", "learners": learners, "holds": "> 0"})
+        assert judge(claim, frame(FULL, fast), ACCURACY).shown == shown
+
+
+QUALITY = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0.98"}
+
+
+def info(*uses: dict[str, Any], **changes: Any) -> RunInfo:
+    fields: dict[str, Any] = {
+        "run": "r", "created_at": "", "updated_at": "", "state": "finished", "suite": "s",
+        "title": "", "paper": "", "profile": "paper", "reference": "full", "accounting": "path",
+        "metrics": ("accuracy", "log_loss"),
+        "higher_is_better": {"accuracy": True, "log_loss": False},
+        "datasets": uses, "planned": 1, "counts": {"ok": 1}, "notes": (), "warnings": (),
+        "claims": (), "request": {},
+    }  # fmt: skip
+    return RunInfo(**(fields | changes))
+
+
+def use(name: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "stand_in": False,
+        "stand_in_for": "",
+        "metrics": ("accuracy",),
+        "notes": (),
+        "size": "paper",
+        "features": 16,
+        "rows": {"train": 12, "valid": 4, "test": 5},
+    } | changes
+
+
+def test_what_was_not_run_is_said() -> None:
+    claim = Claim.of(QUALITY)
+    assert judge(claim, frame(FULL), ACCURACY).how == "no results of cheap"
+    assert judge(Claim.of({**QUALITY, "dataset": "x"}), frame(CHEAP), ACCURACY).word == UNRUN
+    found = settle(claim, info(use("forest")), frame(CHEAP))
+    assert (found.word, found.how) == (UNRUN, "letters is not in this run")
+
+
+def test_a_learner_all_of_whose_trials_failed_was_not_run() -> None:
+    failed = rows("cheap", [(1, 1, 1)], status="failed")
+    assert judge(Claim.of(QUALITY), frame(FULL, failed), ACCURACY).word == UNRUN
+
+
+def test_what_stands_in_never_counts() -> None:
+    stand_in = frame(rows("cheap", [(1, 1, 1)], stand_in=True))
+    assert judge(Claim.of(QUALITY), stand_in, ACCURACY).word == UNRUN
+    found = settle(Claim.of(QUALITY), info(use("sim", stand_in_for="letters")), stand_in)
+    assert (found.word, found.how) == (ABSENT, "sim stood in, which never counts")
+
+
+def test_what_is_generated_under_its_own_name_never_counts_either() -> None:
+    run = info(use("letters", stand_in=True, stand_in_for="frames"))
+    found = settle(Claim.of(QUALITY), run, frame(rows("cheap", [(1, 1, 1)], stand_in=True)))
+    assert (found.word, found.how) == (ABSENT, "letters is generated, which never counts")
+
+
+def test_data_that_the_run_skipped_are_absent() -> None:
+    found = settle(Claim.of(QUALITY), info(use("x"), absent=("letters",)), frame(CHEAP))
+    assert (found.word, found.how) == (ABSENT, "no files of letters: bench show letters")
+
+
+def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample() -> None:
+    run = info(use("letters", notes=("sample: 9 of 10 rows", "other")), profile="standard")
+    found = settle(Claim.of(QUALITY), run, frame(CHEAP))
+    assert (found.word, found.shown) == (HOLDS, "0.99")
+    told = "quality of cheap, accuracy; 1 repeat; profile standard; sample: 9 of 10 rows"
+    assert found.how == told
+
+
+def test_a_verdict_says_what_the_run_had_of_its_own_and_what_it_lacks() -> None:
+    run = info(
+        use("letters"),
+        request={"settings": ["cheap.trees=3"], "costs": "mine.json"},
+        state="interrupted",
+    )
+    told = settle(Claim.of(QUALITY), run, frame(CHEAP)).how
+    own = "profile paper; --set cheap.trees=3; --costs mine.json"
+    assert told.endswith(f"{own}; interrupted run")
+
+
+@pytest.mark.parametrize("lost", [{"status": "timeout"}, {"audit": "failed"}])
+@pytest.mark.parametrize("who", ["cheap", "poor"])
+@pytest.mark.parametrize(
+    ("measure", "figure"),
+    [("saving", 2 / 3), ("quality-kept", 0.99 / 0.85), ("least-margin", 0.1), ("time-ratio", 1)],
+)
+def test_repeats_that_one_learner_did_not_finish_are_left_out_and_said(
+    measure: str, figure: float, who: str, lost: dict[str, str]
+) -> None:
+    """In the second repeat one of both has no results."""
+    again = [
+        rows(name, [(4, 0.5, 0.5)], seed=1, **(lost if name == who else {}))
+        for name in ("cheap", "poor")
+    ]
+    two = {"measure": measure, "learners": ["cheap", "poor"], "holds": "> 0"}
+    found = judge(Claim.of({**BASE, **two}), frame(CHEAP, POOR, *again), ACCURACY)
+    assert (found.word, found.measured) == (HOLDS, pytest.approx(figure))
+    assert found.how.endswith("1 repeat; 1 more without results of all; failed trials: 1")
+
+
+def test_without_a_repeat_that_both_finished_nothing_is_settled() -> None:
+    apart = frame(rows("cheap", [(4, 1, 1)]), rows("poor", [(4, 1, 1)], seed=1))
+    claim = Claim.of({**BASE, "measure": "margin", "learners": ["cheap", "poor"], "holds": "> 0"})
+    found = judge(claim, apart, ACCURACY)
+    assert (found.word, found.how) == (UNRUN, "no repeat with results of cheap, poor")
+
+
+def test_every_repeat_shows_its_own_figure() -> None:
+    two = frame(CHEAP, rows("cheap", [(4, 1.0, 0.5)], seed=1))
+    found = judge(Claim.of(QUALITY), two, ACCURACY)
+    assert found.measured == pytest.approx((0.99 + 0.5) / 2)
+    assert "2 repeats: 0.99, 0.5" in found.how
+
+
+def test_what_cannot_be_measured_here_gives_its_reason() -> None:
+    found = settle(Claim.of({**BASE, "measure": "none", "why": "no text"}), info(), frame(FULL))
+    assert (found.word, found.how) == (UNMEASURED, "no text")
+
+
+def test_sizes_are_those_of_the_data_set_and_only_the_papers_profile_can_fail_them() -> None:
+    right = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 16]})
+    wrong = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 17]})
+    found = settle(right, info(use("letters")), frame(FULL))
+    assert (found.word, found.shown) == (HOLDS, "12/4/5 x 16")
+    assert settle(wrong, info(use("letters")), frame(FULL)).word == FAILS
+    unstated = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 0]})
+    assert settle(unstated, info(use("letters")), frame(FULL)).word == HOLDS
+    assert settle(wrong, info(use("letters", size="quick")), frame(FULL)).word == UNRUN
+
+
+def test_a_contender_may_be_some_of_a_learners_settings() -> None:
+    forest = '{"f0": {"learner": "forest", "trees": 9}, "depth": null}'
+    kernel = '{"f0": {"learner": "svm", "C": 1.0}, "depth": 4}'
+    both = frame(
+        rows("pair", [(4, 0.9, 0.8)], params=forest), rows("pair", [(4, 0.7, 0.6)], params=kernel)
+    )
+
+    def shown(**where: Any) -> str:
+        table = {**QUALITY, "learners": [{"learner": "pair", **where}]}
+        return judge(Claim.of(table), both, ACCURACY).shown
+
+    assert shown(f0="forest") == shown(depth="none") == "0.8"
+    assert shown(f0={"learner": "svm", "C": 1}) == shown(depth=4) == "0.6"
+    table = {**QUALITY, "learners": [{"learner": "pair", "f0": "none"}]}
+    assert judge(Claim.of(table), both, ACCURACY).how == "no results of pair(f0=none)"
+
+
+def test_two_settings_of_one_learner_are_compared_under_their_labels() -> None:
+    deep, flat = (rows("cegb", [(4, q, q)], params=p) for q, p in ((0.9, '{"d": 0}'), (0.8, "{}")))
+    table = {**BASE, "measure": "margin", "holds": "> 0"}
+    table["learners"] = [{"learner": "cegb", "d": 0}, "cegb"]
+    found = judge(Claim.of(table), frame(deep, flat), ACCURACY)
+    assert found.measured == pytest.approx(0.0)  # the second is the better of both
+    assert "cegb(d=0) against cegb" in found.how
+
+
+def test_a_number_of_the_operating_point_may_be_the_cost() -> None:
+    sent = [
+        {**row, "point": f'{{"sent": {share}}}'}
+        for share, quality in ((0.5, 0.9), (1.0, 0.95))
+        for row in rows("pair", [(1, quality, quality)])
+    ]
+    table = {**BASE, "measure": "quality", "learners": ["pair"], "cost": "point.sent"}
+    found = judge(Claim.of({**table, "budget": 0.6, "holds": "> 0"}), frame(sent), ACCURACY)
+    assert found.shown == "0.9"
+    assert "up to 0.6, by point.sent" in found.how
+
+
+def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it() -> None:
+    run = info(use("letters"))
+    for changes, said in (({"metric": "auc"}, "auc"), ({"cost": "test_seconds"}, "test_seconds")):
+        found = settle(Claim.of({**QUALITY, **changes}), run, frame(CHEAP))
+        assert found.word == UNRUN
+        assert f"the run did not measure {said}" in found.how
+    own = info(use("letters"), request={"metrics": ["accuracy"]})
+    assert settle(Claim.of(QUALITY), own, frame(CHEAP)).word == UNRUN
+    assert settle(Claim.of({**QUALITY, "metric": "accuracy"}), own, frame(CHEAP)).word == HOLDS
+    fast = Claim.of({**QUALITY, "measure": "minutes", "holds": "<= 1"})
+    assert settle(fast, own, frame(CHEAP)).word == HOLDS
+
+
+def test_a_claim_may_be_about_another_metric_of_the_run() -> None:
+    made = frame(rows("cheap", [(1, 0.5, 0.5), (2, 0.9, 0.9)], log_loss=0.3))
+    claim = Claim.of({**QUALITY, "metric": "log_loss", "holds": "<= 0.3"})
+    assert settle(claim, info(use("letters")), made).word == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"measure": "savings"}, "did you mean saving"),
+        ({"holds": "about 1"}, "write a comparison"),
+        ({"holds": ""}, "write a comparison"),
+        ({"learners": ["cheap"]}, "compares 2 learners"),
+        ({"sauce": 1}, "did you mean source"),
+        ({"learners": [{"trees": 1}, "b"]}, "a learner is a name or a table"),
+        ({"measure": "sizes"}, "sizes = "),
+        ({"measure": "none"}, "needs a reason"),
+        ({"holds": ">= e"}, "write a comparison"),
+        ({"holds": ">= 1..2"}, "write a comparison"),
+        ({"holds": 3}, "key 'holds': text is wanted, not 3"),
+        ({"keeps": "0.9"}, "key 'keeps': a number is wanted"),
+        ({"learners": "cheap"}, "key 'learners': a list is wanted"),
+        ({"measure": "sizes", "sizes": 3}, "key 'sizes': a list is wanted"),
+    ],
+)
+def test_a_claim_that_cannot_be_understood_is_refused(change: dict[str, Any], why: str) -> None:
+    table = {**BASE, "measure": "saving", "learners": ["a", "b"], "holds": "> 0", **change}
+    with pytest.raises(UsageError, match=why):
+        Claim.of(table)
+
+
+def test_a_missing_key_and_an_id_twice_are_refused() -> None:
+    with pytest.raises(UsageError, match="key 'says' is missing"):
+        Claim.of({k: v for k, v in BASE.items() if k != "says"} | {"measure": "none"})
+    with pytest.raises(UsageError, match="two claims have this id"):
+        read_claims([{**BASE, "measure": "none", "why": "y"}] * 2)
+
+
+def test_a_tally_counts_every_word_that_came_up() -> None:
+    assert len(set(WORDS)) == 5
+    unmeasured = Claim.of({**BASE, "measure": "none", "why": "y"})
+    found = [settle(unmeasured, info(), frame(FULL))] * 2
+    found.append(settle(Claim.of(QUALITY), info(use("letters")), frame(CHEAP)))
+    assert tally(found) == "holds: 1, not measured: 2"
+    assert tally([]) == "no claims"

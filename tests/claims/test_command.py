@@ -1,0 +1,143 @@
+"""``bench claims`` on a suite of a user's own."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from bench_claims.claims import UNRUN, Verdict, read_claims
+from bench_claims.command import ledger
+from helpers.commands import Ended, Run
+from rich.console import Console
+
+from bench_core.planning.suites import find_suite
+from bench_core.plugins import load_registry
+from bench_core.terminal.tables import show
+
+SUITE = """
+title = "Mine"
+datasets = ["adapt-synthetic-2", "letters"]
+metrics = ["accuracy"]
+reference = "gbrt"
+[learners.gbrt]
+trees = 3
+[learners.constant]
+[profiles.standard.learners.gbrt]
+trees = 2
+"""
+
+
+def claim(name: str, holds: str, **more: str) -> str:
+    given = {"dataset": "adapt-synthetic-2", "measure": "quality", **more}
+    lines = [f'{key} = "{value}"' for key, value in given.items()]
+    return "\n".join(
+        [
+            f'[[claims]]\nid = "{name}"\nsource = "S"\nsays = "claim {name}"\npublished = "1"',
+            f'holds = "{holds}"\nlearners = ["gbrt"]',
+            *lines,
+            "",
+        ]
+    )
+
+
+@pytest.fixture
+def suite(elsewhere: Path) -> Path:
+    path = elsewhere / "mine.toml"
+    claims = claim("good", ">= 0.5"), claim("none", "", measure="none", why="no figure")
+    path.write_text(SUITE + "".join(claims) + claim("away", ">= 0", dataset="letters"))
+    return path
+
+
+def run(bench: Run, *words: str) -> Ended:
+    ended = bench(
+        "run", "--suite", "mine.toml", "--data-dir", ".", "--executor", "inline", "-q", *words
+    )
+    assert ended.status == 0
+    return ended
+
+
+def row(ended: Ended, name: str) -> str:
+    (line,) = [line for line in ended.out.splitlines() if f"claim {name}" in line]
+    return line
+
+
+def test_before_any_run_a_claim_is_not_run_or_its_data_are_absent(bench: Run, suite: Path) -> None:
+    ended = bench("claims", "mine.toml", "--data-dir", ".")
+    assert ended.status == 0
+    assert "not run" in row(ended, "good")
+    assert "bench run --suite" in row(ended, "good")
+    assert "data absent" in row(ended, "away")
+    assert "not measured" in row(ended, "none")
+    assert "not run: 1" in ended.err
+
+
+def test_claims_are_settled_by_the_run_of_the_largest_profile(bench: Run, suite: Path) -> None:
+    run(bench, "--profile", "standard")
+    run(bench)
+    ended = bench("claims", "mine.toml", "--data-dir", ".")
+    assert ended.status == 0
+    assert "holds" in row(ended, "good")
+    assert "profile standard" in row(ended, "good")
+
+
+def test_a_run_with_settings_of_its_own_settles_only_what_no_other_does(
+    bench: Run, suite: Path
+) -> None:
+    run(bench, "--profile", "standard", "--set", "gbrt.trees=1")
+    assert "--set gbrt.trees=1" in row(bench("claims", "mine.toml", "--data-dir", "."), "good")
+    run(bench, "--seeds", "0,1")
+    run(bench)
+    run(bench, "--seeds", "0-2")
+    (line,) = [row(bench("claims", "mine.toml", "--data-dir", "."), "good")]
+    assert "--set" not in line
+    assert "1 repeat; profile quick" in line
+
+
+@pytest.mark.parametrize("suite", ["adapt", "cronus-yahoo"])
+def test_on_a_terminal_of_80_columns_each_claim_heads_its_record(suite: str) -> None:
+    claims = read_claims(find_suite(suite, load_registry()).claims)
+    made = ledger({suite: [Verdict(claim, UNRUN, how="bench run") for claim in claims]})
+    to = Console(file=StringIO(), width=80, force_terminal=True, color_system=None)
+    show(made, to)
+    assert isinstance(to.file, StringIO)
+    lines = to.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == claims[0].says[: len(lines[0])]
+    assert lines.count("  verdict: not run") == len(claims)
+    assert lines.count(f"  suite: {suite}") == len(claims)
+
+
+def test_a_claim_that_does_not_hold_ends_with_status_one(bench: Run, suite: Path) -> None:
+    suite.write_text(suite.read_text().replace(">= 0.5", "> 1"))
+    run(bench)
+    ended = bench("claims", "mine.toml", "--data-dir", ".")
+    assert ended.status == 1
+    assert "does not hold" in row(ended, "good")
+
+
+def test_a_run_by_other_metrics_settles_nothing_and_is_reported(bench: Run, suite: Path) -> None:
+    run(bench, "--metric", "auc")
+    ended = bench("claims", "mine.toml", "--data-dir", ".")
+    assert ended.status == 0
+    assert "not run" in row(ended, "good")
+    assert bench("report").status == 0
+
+
+def test_a_claim_on_a_metric_that_was_not_judged_leaves_the_report(bench: Run, suite: Path) -> None:
+    suite.write_text(suite.read_text() + claim("loss", "<= 9", metric="log_loss"))
+    run(bench)
+    assert bench("report").status == 0
+    ended = bench("claims", "mine.toml", "--data-dir", ".")
+    assert "did not measure log_loss" in row(ended, "loss")
+
+
+def test_skipped_data_are_said_by_the_run_and_the_report_sums_up(bench: Run, suite: Path) -> None:
+    words = ("run", "--suite", "mine.toml", "--data-dir", ".", "--executor", "inline")
+    ended = bench(*words, "--no-progress")
+    assert "skipped data sets, as their files are not in ." in ended.err
+    assert "letters (letter-recognition.data)" in ended.err
+    line = "claims: holds: 1, data absent: 1, not measured: 1; 'bench claims mine' lists them"
+    assert line in bench("report").out
+    assert bench("report", "-o", "board.html").status == 0
+    assert "Claims of the papers" in Path("board.html").read_text()

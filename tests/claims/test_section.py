@@ -1,0 +1,123 @@
+"""The claims ledger on the page and on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+from bench_claims.section import summary, verdicts
+from bench_reports.assembly import boards
+from bench_reports.console import show_boards, text_boards
+from bench_reports.html import page
+from helpers import browser, example
+from rich.console import Console
+
+SUMMARY = "holds: 1, does not hold: 1, data absent: 2"
+
+
+def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in() -> None:
+    found = verdicts(example.info(), example.frame())
+    assert [(v.claim.id, v.word, v.shown) for v in found] == [
+        ("cheap-forest", "holds", "83.3%"),  # 1 - 9/54
+        ("good-forest", "does not hold", "0.895"),
+        ("licensed", "data absent", "-"),
+        ("absent", "data absent", "-"),
+    ]
+    assert found[2].how == "yahoo-sim stood in, which never counts"
+    assert summary(example.info(), found) == SUMMARY
+
+
+def test_claims_of_another_version_are_left_out_and_it_is_said() -> None:
+    info = example.info(claims=({"text": "of old"},))
+    assert verdicts(info, example.frame()) == ()
+    assert summary(info, ()) == "written for another version of bench, not read"
+    assert summary(info, ()) in page(info, boards(info, example.frame()), example.frame())
+    assert summary(example.info(claims=()), ()) == ""
+
+
+def test_the_terminal_sums_up_and_names_the_command_that_lists() -> None:
+    info = example.info()
+    made = boards(info, example.frame())
+    line = f"claims: {SUMMARY}; 'bench claims yahoo' lists them"
+    assert text_boards(info, made, claims=SUMMARY).splitlines()[-1] == line
+    to = Console(file=StringIO(), width=200, force_terminal=True, color_system=None)
+    show_boards(info, made, to, claims=SUMMARY)
+    assert isinstance(to.file, StringIO)
+    assert line in to.file.getvalue().splitlines()
+    assert "claims:" not in text_boards(info, made)
+
+
+def test_a_page_without_claims_has_no_such_section() -> None:
+    info = example.info(claims=())
+    made = page(info, boards(info, example.frame()), example.frame())
+    assert "Claims of the papers" not in made
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Page]:
+    if browser.executable() is None:
+        pytest.skip("no Chromium on the PATH to open the page with")
+    file = tmp_path_factory.mktemp("claims") / "board.html"
+    info = example.info()
+    file.write_text(page(info, boards(info, example.frame()), example.frame()))
+    with browser.opened(file, file.parent / "profile") as opened:
+        opened.wait("document.documentElement.dataset.ready === 'yes'")
+        yield opened
+
+
+def cells(tab: browser.Page, claim: str) -> list[str]:
+    return list(
+        tab.js(f"[...document.getElementById('claim-{claim}').cells].map(c => c.innerText)")
+    )
+
+
+def test_the_page_shows_claim_published_measured_verdict_and_how(tab: browser.Page) -> None:
+    claim, published, measured, verdict, how = cells(tab, "cheap-forest")
+    assert claim.splitlines() == [
+        "miser keeps the accuracy at a sixth of the cost on Forest",
+        "Somebody, 2012, figure 1",
+    ]
+    assert (published, measured, verdict) == ("5/6 saved", "83.3%", "holds")
+    assert how.startswith("saving of miser against gbrt, accuracy, keeping 99% on validation")
+    assert how.endswith("profile quick; sample of 100000 rows")
+    assert cells(tab, "licensed")[3] == "data absent"
+
+
+def test_verdicts_have_the_colours_of_their_meaning(tab: browser.Page) -> None:
+    def colour(claim: str) -> str:
+        mark = f"document.querySelector('#claim-{claim} .mark')"
+        return str(tab.js(f"getComputedStyle({mark}).color"))
+
+    assert colour("cheap-forest") == "rgb(17, 99, 41)"
+    assert colour("good-forest") == "rgb(179, 38, 30)"
+    assert colour("absent") not in (colour("cheap-forest"), colour("good-forest"))
+
+
+def test_the_ledger_sorts_by_verdict(tab: browser.Page) -> None:
+    table = "document.querySelector('section[aria-labelledby=claims] table')"
+    tab.js(f"{table}.querySelector('button[data-column=\"3\"]').click()")
+    words = tab.js(f"[...{table}.tBodies[0].rows].map(r => r.cells[3].innerText)")
+    assert words == ["data absent", "data absent", "does not hold", "holds"]
+
+
+def test_a_hostile_source_is_text(tab: browser.Page) -> None:
+    assert example.HOSTILE in cells(tab, "good-forest")[0]
+    assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_claims_are_read_without_scrolling_sideways(tab: browser.Page, width: int) -> None:
+    """On a narrow screen each claim stands above its figures, which then bear their names."""
+    tab.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width, height=900, deviceScaleFactor=1, mobile=False,
+    )  # fmt: skip
+    area = "document.querySelector('section[aria-labelledby=claims] .scroll')"
+    assert tab.js(f"{area}.scrollWidth <= {area}.clientWidth + 1")
+    cell = "document.getElementById('claim-cheap-forest').cells[2]"
+    named = tab.js(f"getComputedStyle({cell}, '::before').content")
+    assert named == ('"measured: "' if width == 400 else "none")
+    below = tab.js(f"{cell}.offsetTop > {cell}.previousElementSibling.offsetTop")
+    assert below == (width == 400)
+    tab.call("Emulation.clearDeviceMetricsOverride")

@@ -1,0 +1,297 @@
+"""``bench data``: files fetched from a local server, imported, verified."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from helpers import pairs_plugin
+from helpers.commands import Ended, Run
+from helpers.webserver import Offer, serving
+
+from bench_core.cli import options
+
+TRAIN = b"0,0\n1,1\n0,0\n1,1\n"
+TEST = b"0,0\n1,1\n"
+Pairs = Callable[..., Ended]
+
+
+def archive(train: bytes = TRAIN, test: bytes = TEST) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as packed:
+        packed.writestr("pairs/train.csv", train)
+        packed.writestr("pairs/test.csv", test)
+        packed.writestr("../evil.txt", b"boo")
+    return made.getvalue()
+
+
+@pytest.fixture
+def offer() -> Offer:
+    return Offer(archive())
+
+
+@pytest.fixture
+def data(
+    bench: Run, offer: Offer, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Pairs]:
+    """``bench data``, with the plugin in the current folder and its publisher's server up."""
+    shutil.copy(pairs_plugin.__file__, "pairs_here.py")
+    monkeypatch.setenv("BENCH_DATA", str(elsewhere / "data"))
+    with serving({"/pairs.zip": offer}) as at:
+        monkeypatch.setenv("PAIRS_AT", at)
+        sys.modules.pop("pairs_here", None)
+        yield lambda verb, *words: bench("data", verb, *words, "-p", "pairs_here")
+    sys.modules.pop("pairs_here", None)
+
+
+def kept(folder: str = "data") -> list[str]:
+    """All files under a folder but locks."""
+    found = (p for p in Path(folder).rglob("*") if p.is_file() and p.suffix != ".lock")
+    return sorted(str(p.relative_to(folder)) for p in found)
+
+
+def test_fetched_files_are_there_whole_and_nothing_else_is(data: Pairs) -> None:
+    ended = data("fetch", "pairs")
+    assert ended.status == 0, ended.err
+    steps = ["fetching", "unpacking", "reading", "pairs:"]
+    assert [line.split()[0] for line in ended.err.splitlines()] == steps
+    assert "fetched and verified" in ended.err
+    assert kept() == ["pairs/test.csv", "pairs/train.csv"]
+    assert Path("data/pairs/train.csv").read_bytes() == TRAIN
+
+
+def test_what_is_there_is_not_fetched_again_unless_asked(data: Pairs, offer: Offer) -> None:
+    data("fetch", "pairs")
+    assert "already there" in data("fetch", "pairs").err
+    assert len(offer.asked) == 1
+    assert data("fetch", "pairs", "--again").status == 0
+    assert len(offer.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (archive(train=b"0,0\n1,1\n"), "2/2/2 rows instead of 4/4/2"),
+        (archive(train=b"0,0\n1,1\n0,0\n1,0\n"), "labels"),
+        (archive(train=b"0,0\n1,1\n0,0\n9,1\n"), "values 0 to 9 outside 0 to 1"),
+        (b"<html>please log in</html>", "neither a zip nor a tar archive"),
+        (archive()[:100], "damaged|neither"),
+    ],
+)
+def test_wrong_content_is_one_line_and_nothing_lands(
+    data: Pairs, offer: Offer, content: bytes, why: str
+) -> None:
+    import re
+
+    offer.content = content
+    ended = data("fetch", "pairs")
+    assert ended.status == 2
+    last = ended.err.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert re.search(why, last)
+    assert kept() == []
+
+
+def test_a_cut_transfer_is_kept_and_gone_on_with(
+    data: Pairs, offer: Offer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_core.datasets.publishers.download.PAUSE", 0.0)
+    offer.cuts = [50, 0, 0, 0, 0]
+    ended = data("fetch", "pairs")
+    assert ended.status == 2
+    assert "ended after 50 of" in ended.err
+    assert "bench data import pairs FOLDER" in ended.err
+    offer.cuts = []
+    assert data("fetch", "pairs").status == 0
+    assert offer.asked[-1] == "bytes=50-"
+    assert kept() == ["pairs/test.csv", "pairs/train.csv"]
+
+
+def test_a_licensed_set_says_how_a_person_gets_it(data: Pairs) -> None:
+    ended = data("fetch", "licensed-pairs")
+    assert ended.status == 2
+    assert (
+        "allows no automatic download; get train.csv, test.csv from https://pairs.example"
+        in ended.err
+    )
+
+
+def test_a_set_without_files_says_so(data: Pairs) -> None:
+    for verb in ("fetch", "verify"):
+        ended = data(verb, "bundled-pairs")
+        assert ended.status == 2
+        assert "needs no files" in ended.err
+
+
+def test_an_unknown_set_names_the_nearest(data: Pairs) -> None:
+    ended = data("fetch", "pears")
+    assert ended.status == 2
+    assert "pairs" in ended.err
+
+
+@pytest.mark.parametrize("form", ["folder", "nested", "archive", "folder of the archive"])
+def test_ones_own_copy_is_taken_over_in_any_form(data: Pairs, form: str) -> None:
+    own = Path("own") / ("deep/er" if form == "nested" else "")
+    own.mkdir(parents=True)
+    if "archive" in form:
+        (own / "pairs.zip").write_bytes(archive())
+    else:
+        (own / "train.csv").write_bytes(TRAIN)
+        (own / "test.csv").write_bytes(TEST)
+    ended = data("import", "pairs", "own/pairs.zip" if form == "archive" else "own")
+    assert ended.status == 0, ended.err
+    assert kept() == ["pairs/test.csv", "pairs/train.csv"]
+    assert len(kept("own")) == (1 if "archive" in form else 2)
+
+
+def test_an_incomplete_copy_says_what_is_missing(data: Pairs) -> None:
+    Path("own").mkdir()
+    Path("own/train.csv").write_bytes(TRAIN)
+    ended = data("import", "pairs", "own")
+    assert ended.status == 2
+    assert "no test.csv in it" in ended.err
+    assert kept() == []
+
+
+def test_a_second_copy_beside_the_first_is_refused(data: Pairs) -> None:
+    Path("data/mine").mkdir(parents=True)
+    Path("data/mine/train.csv").write_bytes(TRAIN)
+    ended = data("fetch", "pairs")
+    assert ended.status == 2
+    assert "already there" in ended.err
+    assert kept() == ["mine/train.csv"]
+
+
+def test_verifying_shows_each_file(data: Pairs) -> None:
+    data("fetch", "pairs")
+    ended = data("verify", "pairs")
+    assert ended.status == 0
+    assert [line.split()[0] for line in ended.out.splitlines()[1:]] == ["pairs", "pairs"]
+    assert "as expected" in ended.out
+
+
+def test_a_file_damaged_later_is_found(data: Pairs) -> None:
+    data("fetch", "pairs")
+    Path("data/pairs/test.csv").write_bytes(b"0,0\n0,1\n0,1\n")
+    ended = data("verify", "pairs")
+    assert ended.status == 2
+    assert "4/4/3 rows instead of 4/4/2" in ended.err
+    assert ended.err.rstrip().endswith("; say 'bench data fetch pairs --again'")
+
+
+def test_verifying_all_looks_at_what_is_there(data: Pairs) -> None:
+    data("fetch", "pairs")
+    shutil.copytree("data/pairs", "data/other/deeper/than/looked/for")
+    ended = data("verify", "all")
+    assert ended.status == 0, ended.err
+    assert "letters" not in ended.out
+
+
+def test_absent_files_say_how_to_get_them(data: Pairs) -> None:
+    ended = data("verify", "pairs")
+    assert ended.status == 2
+    assert "no file train.csv" in ended.err
+    assert "https://pairs.example" in ended.err
+
+
+def test_what_fails_does_not_keep_the_others_from_being_fetched(data: Pairs) -> None:
+    ended = data("fetch", "licensed-pairs", "bundled-pairs", "pairs")
+    assert ended.status == 2
+    errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert [line.split(":")[1].strip() for line in errors] == ["licensed-pairs", "bundled-pairs"]
+    assert kept() == ["pairs/test.csv", "pairs/train.csv"]
+
+
+def test_two_sets_of_the_same_files_fetch_them_once(data: Pairs, offer: Offer) -> None:
+    ended = data("fetch", "pairs", "same-pairs")
+    assert ended.status == 0, ended.err
+    assert "same-pairs: already there" in ended.err
+    assert len(offer.asked) == 1
+
+
+def test_verifying_goes_on_after_a_fault(data: Pairs) -> None:
+    data("fetch", "pairs")
+    ended = data("verify", "bundled-pairs", "pairs")
+    assert ended.status == 2
+    assert "error: bundled-pairs: needs no files" in ended.err
+    assert "as expected" in ended.out
+
+
+def test_verifying_nothing_says_so(data: Pairs, elsewhere: Path) -> None:
+    ended = data("verify", "all")
+    assert (ended.status, ended.out) == (0, "")
+    assert f"nothing to verify in {elsewhere / 'data'}" in ended.err
+
+
+def test_what_a_killed_process_left_is_no_data_and_goes_away(data: Pairs) -> None:
+    left = Path("data/.fetching/pairs.new/pairs")
+    left.mkdir(parents=True)
+    for name in ("train.csv", "test.csv", "more.csv"):
+        (left / name).write_bytes(TRAIN)
+    assert "no file train.csv" in data("verify", "pairs").err
+    assert data("fetch", "pairs").status == 0
+    assert kept() == ["pairs/test.csv", "pairs/train.csv"]
+
+
+def test_without_a_terminal_a_long_transfer_tells_how_far_it_is(
+    data: Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_core.terminal.counting.LINE_EVERY", 0.0)
+    size = f"{len(archive()) / (1 << 20):.1f}"
+    assert f"{size} of {size} MiB" in data("fetch", "pairs").err
+    assert "MiB" not in data("fetch", "pairs", "--again", "-q").err
+
+
+OWN = """
+[mine]
+file = "all.csv"
+task = "binary"
+"""
+
+
+def test_ones_own_files_are_verified_where_they_are(data: Pairs) -> None:
+    Path("data").mkdir()
+    Path("data/datasets.toml").write_text(OWN)
+    Path("data/all.csv").write_text("a,label\n" + "1,0\n2,1\n" * 50)
+    assert "as expected" in data("verify", "all").out
+    assert "its files are your own and stay where" in data("import", "mine", "data").err
+    assert len(Path("data/all.csv").read_text()) > 300
+    Path("data/all.csv").unlink()
+    for verb in ("verify", "fetch"):
+        ended = data(verb, "mine")
+        assert ended.status == 2
+        assert "bench data import" not in ended.err
+    assert "put it there, or correct" in data("verify", "mine").err
+    assert "datasets.toml, [mine]" in data("verify", "mine").err
+
+
+def test_verifying_all_says_that_ones_own_table_cannot_be_read(data: Pairs) -> None:
+    data("fetch", "pairs")
+    Path("data/datasets.toml").write_text(OWN.replace("binary", "bin"))
+    ended = data("verify", "all")
+    assert ended.status == 2
+    assert "as expected" in ended.out
+    assert "error: " in ended.err
+    assert "key 'task': one of" in ended.err
+
+
+def test_a_remark_is_left_to_the_bar_that_has_taken_stderr(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """rich puts what is written to sys.stderr above its bar; writing to what lies below breaks
+    the bar's line."""
+    below = io.BytesIO()
+    bar = io.TextIOWrapper(below)
+    above: list[str] = []
+    monkeypatch.setattr(bar, "write", above.append)
+    monkeypatch.setattr(sys, "stderr", bar)
+    options.note("reading pairs")
+    assert "".join(above) == "reading pairs\n"
+    assert below.getvalue() == b""
+    monkeypatch.setattr(sys, "stderr", None)
+    options.note("nobody reads this")

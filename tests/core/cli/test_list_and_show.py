@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from bench_datasets.covertype import Forest
+from helpers.commands import Run
+
+from bench_core.plugins import PluginInfo, Registry
+
+
+@pytest.mark.parametrize(
+    ("kind", "one"),
+    [
+        ("learners", "gbrt"),
+        ("datasets", "breast-cancer"),
+        ("suites", "quickstart"),
+        ("metrics", "ndcg@5"),
+        ("plugins", "metrics"),
+    ],
+)
+def test_each_kind_is_one_row_a_line_with_the_name_first(bench: Run, kind: str, one: str) -> None:
+    ended = bench("list", kind)
+    assert ended.status == 0
+    assert one in [line.split()[0] for line in ended.out.splitlines()]
+
+
+def test_plugins_show_where_they_come_from_and_their_version(bench: Run) -> None:
+    rows = [line.split() for line in bench("list", "plugins").out.splitlines()]
+    (row,) = [row for row in rows if row[0] == "metrics"]
+    assert row == ["metrics", "budget-bench", "0.1.0", "bench_core.metrics.plugin", "loaded"]
+
+
+def test_a_suite_names_a_data_set_once(bench: Run) -> None:
+    (row,) = [li for li in bench("list", "suites").out.splitlines() if li.startswith("cegb ")]
+    assert row.count("yahoo") == 1
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    info = PluginInfo("theirs", "their-package", "2.3", "theirs.bench", "ImportError: no gpu")
+    monkeypatch.setattr(
+        "bench_core.plugins.load_registry", lambda modules: Registry(plugins=[info])
+    )
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_plugin_that_does_not_load_is_a_row_with_its_error(bench: Run) -> None:
+    ended = bench("list", "plugins")
+    assert ended.status == 0
+    assert "theirs  their-package  2.3      theirs.bench  failed: ImportError: no gpu" in ended.out
+
+
+@pytest.mark.usefixtures("broken")
+def test_other_lists_mention_plugins_that_do_not_load(bench: Run) -> None:
+    assert "theirs" in bench("list", "learners").err
+    assert bench("list", "learners", "--quiet").err == ""
+
+
+def test_a_module_of_the_current_folder_is_a_plugin(shell: Run, material: Path) -> None:
+    listed = shell("list", "learners", "-p", "mine")
+    assert listed.status == 0
+    row = r"^toy +binary, regression +mine +Adds up the first columns and learns nothing\.$"
+    assert re.search(row, listed.out, flags=re.M)
+
+
+def test_a_module_named_by_p_is_listed_with_that_origin(bench: Run, material: Path) -> None:
+    rows = [line.split() for line in bench("list", "plugins", "-p", "mine").out.splitlines()]
+    assert ["mine", "-p", "-", "mine", "loaded"] in rows
+
+
+def test_a_plugin_module_that_does_not_import_is_one_line(bench: Run, material: Path) -> None:
+    (material / "bad.py").write_text("import not_there_at_all\n")
+    ended = bench("list", "learners", "-p", "bad")
+    assert ended.status == 2
+    assert "not_there_at_all" in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_show_tells_a_learners_parameters_with_type_default_and_meaning(
+    bench: Run, material: Path
+) -> None:
+    shown = bench("show", "toy", "-p", "mine").out
+    assert "toy: learner, plugin mine" in shown
+    assert "Parameters (--set toy.columns=VALUE; a list is a grid):" in shown
+    assert "  columns: a whole number, default 2\n      how many columns to add up" in shown
+
+
+def test_show_tells_a_data_sets_options(bench: Run) -> None:
+    shown = bench("show", "multiscale").out
+    assert "Options (--set multiscale.folder=VALUE):" in shown
+    assert '  eps: one of shared, printed, default "shared"\n      a split on a value' in shown
+    assert "Options" not in bench("show", "digits").out
+
+
+def test_show_tells_which_files_of_a_data_set_are_there(bench: Run, tmp_path: Path) -> None:
+    (tmp_path / "letter-recognition.data").write_text("")
+    shown = bench("show", "letters", "--data-dir", str(tmp_path), "--kind", "dataset").out
+    assert "  found    letter-recognition.data" in shown
+    missing = bench("show", "letters", "--data-dir", str(tmp_path / "no"), "--kind", "dataset").out
+    assert "  missing  letter-recognition.data" in missing
+    assert ("bench data fetch letters" in shown, "bench data fetch letters" in missing) == (0, 1)
+
+
+def test_data_sets_are_listed_with_whether_their_files_are_there(
+    bench: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "letter-recognition.data").write_text("")
+    (tmp_path / "covtype.data").write_text("")
+    (tmp_path / "again").mkdir()
+    (tmp_path / "again" / "covtype.data.gz").write_text("")
+    ended = bench("list", "datasets", "--data-dir", str(tmp_path))
+    lines = [re.split(r"  +", line) for line in ended.out.splitlines()]
+    found = {line[0]: line[3] for line in lines}
+    names = ("data set", "letters", "pima", "digits", "yahoo-sim", "forest")
+    assert [found[name] for name in names] == [
+        "files", "present", "absent", "none needed", "generated", "twice there",
+    ]  # fmt: skip
+    assert str(tmp_path) in ended.err
+    assert bench("list", "datasets", "--quiet").err == ""
+
+
+def test_a_data_set_that_raises_does_not_hide_the_others(
+    bench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def complete(self: object, source: object) -> bool:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(Forest, "complete", complete)
+    ended = bench("list", "datasets", "--data-dir", ".")
+    assert ended.status == 0
+    assert re.search(r"^forest .*  cannot tell  ", ended.out, flags=re.M)
+    assert re.search(r"^letters .*  absent  ", ended.out, flags=re.M)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--data", "clicks"),
+        ("show", "clicks"),
+        ("data", "verify", "clicks"),
+        ("data", "import", "clicks", "."),
+    ],
+)
+def test_an_unknown_data_set_names_the_file_that_could_not_be_read(
+    bench: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "datasets.toml").write_text("[clicks")
+    ended = bench(*words, "--data-dir", ".", "--quiet")
+    assert ended.status == 2
+    assert "unknown" in ended.err
+    assert "'clicks'" in ended.err
+    assert "datasets.toml: not a TOML file" in ended.err
+    assert "breast-cancer" not in ended.err  # no list of all names drowns it
+
+
+def test_absent_files_of_a_data_set_name_the_command_that_gets_them(
+    bench: Run, tmp_path: Path
+) -> None:
+    said = bench("run", "--data", "letters", "--data-dir", ".").err
+    assert "no file letter-recognition.data; say 'bench data fetch letters', or name" in said
+    assert "'bench show pima' says where" in bench("run", "--data", "pima", "--data-dir", ".").err
+    assert "bench data fetch letters" in bench("run", "--suite", "letters", "--data-dir", ".").err
+
+
+def test_show_says_how_to_get_files_that_only_a_person_can_get(bench: Run, tmp_path: Path) -> None:
+    shown = bench("show", "yahoo", "--data-dir", str(tmp_path), "--kind", "dataset").out
+    assert "fetch" not in shown
+    assert shown.rstrip().endswith("(a licence) and say 'bench data import yahoo FOLDER'")
+
+
+def test_show_prints_a_suites_file(bench: Run) -> None:
+    shown = bench("show", "quickstart").out
+    assert shown.startswith("quickstart: suite, ")
+    assert "[learners.miser]" in shown
+
+
+def test_show_of_a_name_that_two_kinds_share_shows_both_or_the_one_asked_for(bench: Run) -> None:
+    both = bench("show", "yahoo").out
+    assert "yahoo: data set" in both
+    assert "yahoo: suite" in both
+    assert "yahoo: suite" not in bench("show", "yahoo", "--kind", "dataset").out
+
+
+def test_show_knows_metrics_at_any_cut_off(bench: Run) -> None:
+    assert bench("show", "ndcg@7").out.startswith("ndcg@7: metric, higher is better")
+
+
+def test_output_goes_to_a_file_instead(bench: Run, tmp_path: Path) -> None:
+    printed = bench("list", "metrics").out
+    ended = bench("list", "metrics", "-o", "metrics.txt")
+    assert ended.out == ""
+    assert (tmp_path / "metrics.txt").read_text() == printed

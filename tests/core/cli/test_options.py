@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from bench_core.cli import options, request
+from bench_core.cli.app import bench as group
+from bench_core.planning.request import RunRequest, check_request
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
+    """The request that ``bench run`` hands to the engine."""
+    seen: list[RunRequest] = []
+
+    class StopError(Exception):
+        pass
+
+    def catch(*, request: RunRequest, on_event: Any) -> None:
+        seen.append(request)
+        raise StopError
+
+    monkeypatch.setattr("bench_core.api.run", catch)
+    with pytest.raises(StopError), group.make_context("bench", ["run", *words]) as context:
+        group.invoke(context)
+    return seen[0]
+
+
+def test_without_options_nothing_is_asked_but_the_usual_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert asked(monkeypatch) == RunRequest(store=str(Path("results/bench.db")))
+
+
+def test_lists_are_given_by_comma_or_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
+    got = asked(monkeypatch, "-l", "miser, cegb", "--learners", "gbrt", "-l", "miser")
+    assert got.learners == ("miser", "cegb", "gbrt")
+
+
+def test_settings_keep_their_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    got = asked(monkeypatch, "--set", "miser.tradeoff=[0.1,1]", "--set", "miser.trees=3")
+    assert got.settings == ("miser.tradeoff=[0.1,1]", "miser.trees=3")
+
+
+def test_seeds_are_numbers_and_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, "--seeds", "0-2,7", "--seeds", "1").seeds == (0, 1, 2, 7)
+    assert asked(monkeypatch, "--folds", "3").folds == (3,)
+
+
+def test_limits_have_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    got = asked(monkeypatch, "--timeout", "10m", "--memory", "4GiB")
+    assert (got.timeout, got.memory) == (600.0, 4 * 2**30)
+
+
+def test_every_field_of_a_request_has_its_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {
+        "suite": "--suite yahoo",
+        "data": "--data a,b",
+        "valid": "--valid v.svm",
+        "test": "--test t.svm",
+        "label": "--label y",
+        "query": "--query q",
+        "split": "--split s",
+        "task": "--task ranking",
+        "metrics": "--metric ndcg@5",
+        "index_base": "--index-base 0",
+        "costs": "--costs c.csv",
+        "learners": "--learners all",
+        "profile": "--profile paper",
+        "settings": "--set a.b=1",
+        "seeds": "--seeds 1",
+        "folds": "--folds 1",
+        "workers": "--workers 2",
+        "threads": "--threads 2",
+        "executor": "--executor inline",
+        "timeout": "--timeout 1s",
+        "memory": "--memory 1kB",
+        "audit": "--audit off",
+        "fresh": "--fresh",
+        "strict_data": "--strict-data",
+        "data_dir": "--data-dir here",
+        "store": "--store there.db",
+        "plugins": "-p math",
+    }
+    assert set(words) == set(RunRequest.__dataclass_fields__)
+    for field, given in words.items():
+        usual = asked(monkeypatch)
+        changed = asked(monkeypatch, *given.split())
+        differs = {f for f in words if getattr(usual, f) != getattr(changed, f)}
+        assert differs == {field}
+
+
+def test_environment_variables_stand_for_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_STORE", "other.db")
+    monkeypatch.setenv("BENCH_DATA", "data")
+    got = asked(monkeypatch)
+    assert (got.store, got.data_dir) == ("other.db", "data")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2 h", 7200), ("1D", 86400)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert options.DURATION.convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1024", 1024),
+        ("1k", 1024),
+        ("1KiB", 1024),
+        ("1kB", 1000),
+        ("2GB", 2e9),
+        ("1.5m", 1.5 * 2**20),
+    ],
+)
+def test_amounts_of_memory(text: str, size: float) -> None:
+    assert options.MEMORY.convert(text, None, None) == size
+
+
+@pytest.mark.parametrize("text", ["", "x", "-3s", "3 parsecs", "0m", "1e400", "nan"])
+def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="10m"):
+        options.DURATION.convert(text, None, None)
+
+
+def test_the_engine_accepts_every_executor_and_audit_offered() -> None:
+    for executor in request.EXECUTORS:
+        check_request(RunRequest(suite="x", executor=executor))
+    for audit in request.AUDITS:
+        check_request(RunRequest(suite="x", audit=audit))

@@ -1,0 +1,161 @@
+"""Exit status and messages, through the real entry point where processes matter."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from helpers.commands import BENCH, DATA, QUICK, Run
+
+MISTAKES = [
+    (["runn"], "did you mean run?"),
+    (["list", "lerners"], "did you mean learners?"),
+    (["show", "gbrtt"], "did you mean gbrt"),
+    (["show", "yahooo", "--kind", "dataset"], "did you mean yahoo"),
+    (["run", "--sede", "3"], "--seed"),
+    (["-q", "run"], "options come after the verb"),
+    (["run", "--timeout", "3x"], "10m"),
+    (["run", "--memory", "lots"], "4GiB"),
+    (["run", "--seeds", "1,x"], "0-2"),
+    (["run", "--seeds", "5-2"], "0-2"),
+    (["run", "--workers", "0"], "--workers"),
+    (["run"], "--suite"),
+    (["run", "--suite", "quickstrt"], "did you mean quickstart?"),
+    (["run", "--data", "nowhere.csv"], "nowhere.csv"),
+    (["run", "--suite", "quickstart", "--learners", "misr"], "did you mean miser?"),
+    (["run", "--suite", "quickstart", "--set", "miser.tree=3"], "did you mean trees?"),
+    (["run", "--suite", "quickstart", "-p", "no.such.module"], "no.such.module"),
+    (["report"], "bench run"),
+    (["report", "--store", "/nowhere/x.db"], "/nowhere/x.db"),
+    (["best"], "--budget"),
+    (["best", "--budget", "-3"], "--budget"),
+    (["export", "-o", "x.xml"], ".csv"),
+    (["export", "--format", "xml"], "parquet"),
+]
+
+
+@pytest.mark.parametrize(("words", "remedy"), MISTAKES, ids=lambda v: " ".join(v)[:40])
+def test_a_mistake_is_one_line_on_stderr_and_status_2(
+    bench: Run, words: list[str], remedy: str
+) -> None:
+    ended = bench(*words)
+    assert ended.status == 2
+    assert ended.out == ""
+    lines = [line for line in ended.err.splitlines() if not line.startswith("preparing")]
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert remedy in lines[0]
+
+
+def test_the_installed_command_says_it_likewise(shell: Run) -> None:
+    ended = shell("run", "--suite", "quickstrt")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == "error: unknown suite 'quickstrt': did you mean quickstart?\n"
+
+
+def test_debug_shows_the_traceback(shell: Run) -> None:
+    ended = shell("report", "--debug")
+    assert ended.status != 0
+    assert "Traceback" in ended.err
+
+
+def test_a_fault_of_the_program_itself_has_a_status_of_its_own(
+    bench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(modules: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("bench_core.plugins.load_registry", fail)
+    ended = bench("list", "learners")
+    assert ended.status == 3
+    assert "fault of bench itself (ZeroDivisionError: oh)" in ended.err
+    assert "--debug" in ended.err
+
+
+def test_all_well_is_0_and_some_failed_is_1(bench: Run, material: Path) -> None:
+    assert bench("run", *QUICK, "--learners", "toy").status == 0
+    failed = bench("run", *QUICK, "--learners", "toy,broken")
+    assert failed.status == 1
+    assert "1 ok, 1 failed" in failed.err
+
+
+def test_a_refused_audit_is_1_and_leaves_the_ranking(bench: Run, material: Path) -> None:
+    ended = bench("run", *QUICK, "--learners", "toy,peeking")
+    assert ended.status == 1
+    assert "1 refused by the audit" in ended.err
+    ranked = [line for line in ended.out.splitlines() if line.startswith("data.csv  ")]
+    assert [line.split()[1] for line in ranked] == ["toy"]
+    assert "failed: peeking: audit failed" in ended.out
+
+
+@pytest.mark.parametrize("place", ["taken/board.html", "folder"])
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(
+    bench: Run, material: Path, place: str
+) -> None:
+    (material / "taken").write_text("a file, not a folder")
+    (material / "folder").mkdir()
+    ended = bench("run", *QUICK, "--learners", "toy", "-o", place)
+    assert ended.status == 2
+    assert place in ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert not (material / "results").exists()
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
+    line = f"{BENCH} list metrics | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    first, status = done.stdout.splitlines()
+    assert first.startswith("metric")
+    assert status in ("0", "141")
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_a_closed_stdout_is_status_141() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([BENCH, "list", "metrics"], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert done.returncode == 141
+    assert done.stderr == b""
+
+
+def test_interrupted_is_130_and_finished_work_is_kept(material: Path, shell: Run) -> None:
+    words = ["run", *DATA, "-p", "mine", "--workers", "1", "--learners", "toy,slow"]
+    process = subprocess.Popen(
+        [str(BENCH), *words],
+        cwd=material,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if "ok score toy" in line:
+            break
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130, "".join(said) + rest
+    assert "interrupted" in rest
+    assert "Traceback" not in rest
+    assert "toy" in shell("report").out
+
+
+def test_output_that_the_terminal_cannot_show_is_replaced(
+    bench: Run, shell: Run, material: Path
+) -> None:
+    assert bench("run", *QUICK, "-l", "toy").status == 0
+    ended = shell("report", PYTHONIOENCODING="ascii")
+    assert ended.status == 0
+    assert "toy" in ended.out
+
+
+def test_looking_things_up_leaves_stderr_empty(shell: Run) -> None:
+    assert shell("list", "plugins").err == ""

@@ -1,0 +1,190 @@
+"""Sound cost files in all forms; unsound ones are in ``test_formats_malformed``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_core.costs.bill import Acquired
+from bench_core.costs.cost_file import ASSUMED_COSTS, read_costs
+from bench_core.costs.model import (
+    DiscountGroup,
+    Prices,
+    price_list,
+    prices_from_json,
+    prices_to_json,
+)
+from bench_core.data import Examples, Task
+from bench_core.datasets.priced import with_costs
+from bench_core.errors import InputError
+from bench_core.splits import Splits
+
+NAMES = ("a", "b", "c")
+
+FORMS = {
+    "csv": "b,2.5\na,1\nc,0\n",
+    "csv with header": "name,cost\na,1\nb,2.5\nc,0\n",
+    "csv with blanks and notes": "# prices\n\n a , 1\nb,2.5\n\n# free\nc,0",
+    "tsv": "a\t1\nb\t2.5\nc\t0\n",
+    "json": '{"c": 0, "a": 1, "b": 2.5}',
+    "json list": "[1, 2.5, 0]",
+    "json full": '{"costs": {"a": 1, "b": 2.5, "c": 0}}',
+    "json full list": '{"costs": [1, 2.5, 0]}',
+    "named lines": "a:1\nb:2.5\nc:0\n",
+    "named lines with spaces": "a : 1\r\nb : 2.5\r\nc : 0\r\n",
+    "bare lines": "1\n2.5\n0\n",
+    "bare lines with notes": "# all\n1\n\n2.5\n0e0\n",
+}
+
+
+def write(folder: Path, text: str, name: str = "costs.txt") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_prices(form: str, tmp_path: Path) -> None:
+    prices = read_costs(write(tmp_path, FORMS[form]), NAMES)
+    assert prices.feature_price().tolist() == [1, 2.5, 0]
+    assert prices.sensors == 3
+    assert prices.split == prices.tree == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["index,cost\n2,7\n1,5\n", "f1:5\nf2:7\n", "1:5\n2:7\n", "5\n7\n", "[5, 7]"]
+)
+def test_features_without_names_are_counted_from_one(text: str, tmp_path: Path) -> None:
+    assert read_costs(write(tmp_path, text), features=2).feature_price().tolist() == [5, 7]
+
+
+def test_names_that_are_indices_from_zero_are_taken_as_written(tmp_path: Path) -> None:
+    path = write(tmp_path, "0:5\n1:7\n")
+    assert read_costs(path, ("0", "1")).feature_price().tolist() == [5, 7]
+
+
+def test_positions_count_from_one_even_where_names_count_from_zero(tmp_path: Path) -> None:
+    path = write(tmp_path, "5\n7\n")
+    assert read_costs(path, ("0", "1")).feature_price().tolist() == [5, 7]
+
+
+def test_a_name_may_hold_a_colon(tmp_path: Path) -> None:
+    path = write(tmp_path, "x:y:3\nz:1\n")
+    assert read_costs(path, ("x:y", "z")).feature_price().tolist() == [3, 1]
+
+
+def test_a_close_name_is_suggested(tmp_path: Path) -> None:
+    path = write(tmp_path, "glucose,1\ninsulin,2\n")
+    with pytest.raises(InputError, match=r"line 1: feature 'glucose' .* did you mean 'glukose'\?"):
+        read_costs(path, ("glukose", "insulin"))
+
+
+FULL = {
+    "costs": {"age": 1, "TSH": 22.78, "TT4": 14.51, "T4U": 11.41, "left": 5, "right": 5},
+    "discounted": [{"members": ["TSH", "TT4", "T4U"], "later": [20.68, 12.41, 9.31]}],
+    "derived": {"FTI": ["TT4", "T4U"]},
+    "shared": [["left", "right"]],
+    "split": 0.25,
+    "tree": 0.5,
+    "unit": "dollars",
+}
+FULL_NAMES = ("age", "TSH", "TT4", "T4U", "FTI", "left", "right")
+
+
+def price_of(prices: Prices, names: tuple[str, ...]) -> float:
+    mask = np.zeros((1, prices.sensors), dtype=bool)
+    for name in names:
+        mask[0, prices.of(FULL_NAMES.index(name))] = True
+    return float(Acquired.pack(mask).cost(prices.sensor)[0])
+
+
+@pytest.mark.parametrize(
+    ("bought", "price"),
+    [
+        (("age",), 1),
+        (("TSH",), 22.78),
+        (("TSH", "TT4"), 22.78 + 12.41),
+        (("T4U", "TSH"), 11.41 + 20.68),
+        (("FTI",), 14.51 + 9.31),
+        (("FTI", "TT4", "T4U"), 14.51 + 9.31),
+        (("left",), 5),
+        (("left", "right"), 5),
+        (FULL_NAMES, 1 + 22.78 + 12.41 + 9.31 + 5),
+    ],
+)
+def test_the_full_form_charges_groups_as_it_says(
+    bought: tuple[str, ...], price: float, tmp_path: Path
+) -> None:
+    prices = read_costs(write(tmp_path, json.dumps(FULL)), FULL_NAMES)
+    assert price_of(prices, bought) == pytest.approx(price, abs=1e-9)
+
+
+def test_the_full_form_holds_split_tree_and_unit(tmp_path: Path) -> None:
+    prices = read_costs(write(tmp_path, json.dumps(FULL)), FULL_NAMES)
+    assert (prices.split, prices.tree, prices.unit) == (0.25, 0.5, "dollars")
+
+
+def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "cost-files.md").read_text()
+    example = text[text.index("    {\n") : text.index("    }\n") + 6]
+    names = ("age", "TSH", "T3", "TT4", "T4U", "FTI", "left", "right")
+    prices = read_costs(write(tmp_path, example), names)
+    assert prices.everything == pytest.approx(1 + 2.10 + 20.68 + 9.31 + 12.41 + 9.31 + 5)
+
+
+def test_published_cost_files_are_read(real_data: Path) -> None:
+    text = (real_data / "hepatitis" / "hepatitis.csv").read_text()
+    header = text.splitlines()[0].split(",")
+    hepatitis = read_costs(real_data / "hepatitis" / "hepatitis_costs.json", header)
+    assert hepatitis.feature_price()[header.index("protime")] == 8.3
+    assert hepatitis.everything == pytest.approx(14 + 4 * 7.27 + 8.3)
+    mslr = read_costs(real_data / "feature-costs" / "mslr_feature_cost.txt", features=136)
+    values, counts = np.unique(mslr.feature_price(), return_counts=True)
+    assert values.tolist() == [1, 10, 20, 50, 100]
+    assert counts.tolist() == [16, 46, 40, 24, 10]
+
+
+def splits(notes: tuple[str, ...]) -> Splits:
+    part = Examples(np.zeros((2, 3), dtype=np.float32), np.array([0.0, 1.0]))
+    return Splits(part, part, part, Prices.additive(np.ones(3)), Task.BINARY, 2, NAMES, notes=notes)
+
+
+def test_a_cost_file_replaces_the_assumed_prices_and_their_note(tmp_path: Path) -> None:
+    path = write(tmp_path, "a:1\nb:2.5\nc:0\n")
+    priced = with_costs(splits(("kept", ASSUMED_COSTS)), path)
+    assert priced.prices.feature_price().tolist() == [1, 2.5, 0]
+    assert priced.notes == ("kept",)
+
+
+@given(
+    cost=st.lists(st.floats(0, 1e6), min_size=4, max_size=4),
+    split=st.floats(0, 10),
+    tree=st.floats(0, 10),
+)
+def test_prices_survive_json_exactly(cost: list[float], split: float, tree: float) -> None:
+    prices = price_list(
+        np.array([*cost, 3.0, 4.0]),
+        discounted=[DiscountGroup((4, 5), (2.0, 3.0))],
+        derived={0: (1, 4)},
+        split=split,
+        tree=tree,
+        multiplier=np.arange(6) / 3,
+        unit="ms",
+    )
+    back = prices_from_json(json.loads(json.dumps(prices_to_json(prices))))
+    for name in ("start", "needed", "sensor", "multiplier"):
+        one, other = getattr(prices, name), getattr(back, name)
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    assert (back.split, back.tree, back.unit) == (split, tree, "ms")
+
+
+def test_how_costs_were_measured_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text('{"costs": {"a": 1}, "measured": {"machine": "x", "anything": [1]}}')
+    assert read_costs(path, ("a",)).feature_price().tolist() == [1]

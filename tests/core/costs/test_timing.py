@@ -1,0 +1,227 @@
+"""Measuring extractors, under a clock that the extractors themselves move on."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench_core.costs import timing
+from bench_core.costs.cost_file import read_costs
+from bench_core.costs.timing import Extractor, cost_document, measure
+from bench_core.errors import InputError
+
+
+class Clock:
+    """CPU seconds, as the extractors say."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slower = 0.0  # each second makes all later ones longer by this share
+
+    def process_time(self) -> float:
+        return self.now
+
+    def spend(self, seconds: float) -> None:
+        self.now += seconds * (1 + self.slower * self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(timing.time, "process_time", made.process_time)
+    return made
+
+
+def costly(clock: Clock, cost: Callable[[float], float], result: object = 1.0) -> Callable:
+    def extract(item: float) -> object:
+        clock.spend(cost(item))
+        return result
+
+    return extract
+
+
+def test_the_median_and_quartiles_over_items_are_told_in_milliseconds(clock: Clock) -> None:
+    seconds = [0.001, 0.002, 0.003, 0.004, 0.010]
+    measured = measure([Extractor("e", costly(clock, lambda s: s))], seconds, repeats=3)
+    timing = measured.extract["e"]
+    assert timing.median == pytest.approx(3)
+    assert (timing.low, timing.high) == pytest.approx((2, 4))
+    assert timing.spread == pytest.approx(2)
+    assert timing.mean == pytest.approx(4)
+    assert timing.count == 15
+
+
+def test_short_calls_are_repeated_until_the_clock_can_tell(clock: Clock) -> None:
+    calls = []
+
+    def quick(item: object) -> float:
+        calls.append(item)
+        clock.spend(1e-6)
+        return 0.0
+
+    measured = measure([Extractor("quick", quick)], ["x"], repeats=1)
+    assert measured.extract["quick"].median == pytest.approx(1e-3)
+    assert len(calls) > 200  # a timing lasts 0.2 ms at least
+
+
+class Coarse(Clock):
+    """Moves in steps, and with time, as the CPU clock of Windows does."""
+
+    def process_time(self) -> float:
+        self.now += 1e-5
+        return self.now // 0.015625 * 0.015625
+
+
+def test_a_clock_of_large_steps_is_given_enough_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Coarse()
+    monkeypatch.setattr(timing.time, "process_time", clock.process_time)
+    measured = measure([Extractor("e", costly(clock, lambda item: 0.001))], range(4), repeats=4)
+    assert measured.step == pytest.approx(0.015625)
+    assert measured.extract["e"].median == pytest.approx(1, rel=0.05)
+    assert measured.extract["e"].spread < 0.1
+    assert cost_document(measured)["measured"]["clock_step"] == pytest.approx(15.625)
+
+
+def test_the_step_of_a_fine_clock_is_small() -> None:
+    assert 0 < measure([Extractor("e", lambda item: 1)], ["x"], repeats=1).step < 1e-3
+
+
+def test_a_machine_that_slows_down_favours_none(clock: Clock) -> None:
+    clock.slower = 0.5
+    same = {name: costly(clock, lambda item: 0.01) for name in "abcd"}
+    measured = measure([Extractor(n, f) for n, f in same.items()], range(10), repeats=10)
+    medians = [t.median for t in measured.extract.values()]
+    spread = max(t.spread for t in measured.extract.values())
+    assert max(medians) - min(medians) < spread / 4
+
+
+def test_loading_is_not_counted(clock: Clock) -> None:
+    def load(item: float) -> float:
+        clock.spend(100)
+        return item
+
+    measured = measure([Extractor("e", costly(clock, lambda s: s))], [0.001], load=load)
+    assert measured.extract["e"].median == pytest.approx(1)
+
+
+def test_features_are_named_by_what_the_extractors_return() -> None:
+    extractors = [
+        Extractor("number", lambda item: 3),
+        Extractor("one", lambda item: [3.0]),
+        Extractor("vector", lambda item: np.zeros((2, 2))),
+        Extractor("named", lambda item: {"a": 1, "b": float("nan")}),
+        Extractor("raw", lambda item: "text", {"length": len}),
+    ]
+    assert measure(extractors, ["x"], repeats=1).features == {
+        "number": ("number",),
+        "one": ("one",),
+        "vector": ("vector_1", "vector_2", "vector_3", "vector_4"),
+        "named": ("a", "b"),
+        "raw": ("length",),
+    }
+
+
+def test_the_cost_file_lets_features_of_one_extractor_share_its_price(
+    clock: Clock, tmp_path: Path
+) -> None:
+    outputs = {
+        "cat": lambda raw: clock.spend(0.001) or 1.0,
+        "dog": lambda raw: clock.spend(0.003) or 1.0,
+    }
+    extractors = [
+        Extractor("plain", costly(clock, lambda item: 0.005)),
+        Extractor("pair", costly(clock, lambda item: 0.007, [1, 2])),
+        Extractor("raw", costly(clock, lambda item: 0.040, "anything"), outputs),
+    ]
+    document = cost_document(measure(extractors, ["x"], repeats=3))
+    path = tmp_path / "costs.json"
+    path.write_text(json.dumps(document))
+    names = ("plain", "pair_1", "pair_2", "cat", "dog")
+    prices = read_costs(path, names)
+    bought = {
+        wanted: sum(
+            prices.sensor[list({int(s) for n in wanted for s in prices.of(names.index(n))})]
+        )
+        for wanted in [("plain",), ("pair_1",), names[1:3], ("cat",), ("dog",), ("cat", "dog")]
+    }
+    assert bought == pytest.approx(
+        {
+            ("plain",): 5,
+            ("pair_1",): 7,
+            ("pair_1", "pair_2"): 7,
+            ("cat",): 41,
+            ("dog",): 43,
+            ("cat", "dog"): 44,
+        }
+    )
+    assert prices.unit == "CPU ms"
+    assert document["measured"]["extractors"]["raw"]["median"] == pytest.approx(40)
+    assert document["measured"]["outputs"]["dog"]["quartiles"] == pytest.approx([3, 3])
+    assert "cores" in document["measured"]["machine"]
+
+
+def test_numbered_features_are_those_of_an_svmlight_file(clock: Clock, tmp_path: Path) -> None:
+    extractors = [
+        Extractor("a", costly(clock, lambda item: 0.001, [1, 2])),
+        Extractor("b", costly(clock, lambda item: 0.002)),
+    ]
+    path = tmp_path / "costs.json"
+    document = cost_document(measure(extractors, ["x"], repeats=1), numbered=True)
+    path.write_text(json.dumps(document))
+    assert read_costs(path, features=3).feature_price() == pytest.approx([1, 1, 2])
+
+
+def failing(item: object) -> float:
+    raise RuntimeError("no luck")
+
+
+@pytest.mark.parametrize(
+    ("extract", "outputs", "why"),
+    [
+        (failing, {}, "'e' failed on here.txt .RuntimeError: no luck"),
+        (lambda item: None, {}, "'e' returned nothing"),
+        (lambda item: "text", {}, "returned str, not numbers"),
+        (lambda item: [], {}, "no number at all"),
+        (lambda item: 1, {"o": lambda raw: [1, 2]}, "'o' of 'e' is not one number"),
+        (lambda item: 1, {"o": failing}, "failed on here.txt"),
+    ],
+)
+def test_an_extractor_that_does_not_work_is_named(extract, outputs, why) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=why):
+        measure([Extractor("e", extract, outputs)], ["here.txt"])
+
+
+def test_an_extractor_must_give_the_same_features_for_all_items() -> None:
+    with pytest.raises(InputError, match="2 features for the first item and 3"):
+        measure([Extractor("e", lambda item: item)], [[1, 2], [1, 2, 3]], repeats=1)
+
+
+def test_two_extractors_must_not_give_one_feature() -> None:
+    twins = [Extractor(name, lambda item: {"same": 1}) for name in "ab"]
+    with pytest.raises(InputError, match="'same' comes from the extractors 'a' and 'b'"):
+        measure(twins, ["x"])
+
+
+def test_an_item_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone.txt: loading it failed \(FileNotFoundError"):
+        measure([Extractor("e", len)], [tmp_path / "gone.txt"], load=lambda path: path.read_text())
+
+
+def test_progress_ends_at_all_timings_and_garbage_is_collected_again() -> None:
+    heard: list[tuple[int, int]] = []
+    extractors = [Extractor(n, lambda item: 1) for n in "ab"]
+    measure(extractors, [1, 2, 3], repeats=4, progress=lambda *told: heard.append(told))
+    assert [done for done, _ in heard] == list(range(1, 25))
+    assert {total for _, total in heard} == {24}
+    assert gc.isenabled()
+
+
+def test_an_output_must_be_one_number_for_every_item() -> None:
+    extractor = Extractor("e", lambda item: item, {"o": lambda raw: raw})
+    with pytest.raises(InputError, match="output 'o' of 'e' is not one number"):
+        measure([extractor], [[1], [1, 2]], repeats=1)

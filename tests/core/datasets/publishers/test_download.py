@@ -1,0 +1,126 @@
+"""Fetching files from a server that cuts, lies and changes its mind."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from helpers.webserver import Offer, serving
+
+from bench_core.datasets.publishers import download as module
+from bench_core.datasets.publishers.download import Download, fetch
+from bench_core.errors import InputError
+
+CONTENT = bytes(range(256)) * 4000
+SUM = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAUSE", 0.0)
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir() if not p.name.endswith(".lock"))
+
+
+def test_a_file_arrives_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    with serving({"/a": Offer(CONTENT)}) as at:
+        path = fetch(Download(f"{at}/a", "a.bin", SUM, len(CONTENT)), tmp_path)
+    assert path.read_bytes() == CONTENT
+    assert left(tmp_path) == ["a.bin"]
+
+
+def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"mine")
+    assert fetch(Download("http://127.0.0.1:9/a", "a.bin"), tmp_path).read_bytes() == b"mine"
+
+
+def test_cut_transfers_go_on_where_they_stopped(tmp_path: Path) -> None:
+    offer = Offer(CONTENT, cuts=[300_000, 500_000])
+    with serving({"/a": offer}) as at:
+        path = fetch(Download(f"{at}/a", "a.bin", SUM), tmp_path)
+    assert path.read_bytes() == CONTENT
+    assert offer.asked == ["", "bytes=300000-", "bytes=800000-"]
+
+
+def test_the_next_call_goes_on_where_a_failed_one_stopped(tmp_path: Path) -> None:
+    offer = Offer(CONTENT, cuts=[400_000, *[0] * module.TRIES])
+    with serving({"/a": offer}) as at:
+        wanted = Download(f"{at}/a", "a.bin", SUM)
+        with pytest.raises(InputError, match=r"ended after 400000 of 1024000 bytes"):
+            fetch(wanted, tmp_path)
+        assert not (tmp_path / "a.bin").exists()
+        offer.cuts = []
+        assert fetch(wanted, tmp_path).read_bytes() == CONTENT
+    assert offer.asked[-1] == "bytes=400000-"
+
+
+@pytest.mark.parametrize(("ranges", "tag"), [(False, '"v1"'), (True, ""), (True, 'W/"v1"')])
+def test_without_ranges_or_a_strong_mark_it_begins_anew(
+    ranges: bool, tag: str, tmp_path: Path
+) -> None:
+    with serving({"/a": Offer(CONTENT, cuts=[300_000], ranges=ranges, tag=tag)}) as at:
+        assert fetch(Download(f"{at}/a", "a", SUM), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_file_that_changed_between_two_tries_is_fetched_anew(tmp_path: Path) -> None:
+    offer = Offer(b"x" * 900_000, cuts=[300_000, *[0] * module.TRIES])
+    with serving({"/a": offer}) as at:
+        with pytest.raises(InputError):
+            fetch(Download(f"{at}/a", "a"), tmp_path)
+        offer.content, offer.tag, offer.cuts = CONTENT, '"v2"', []
+        assert fetch(Download(f"{at}/a", "a"), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
+    with serving({"/a": Offer(CONTENT, statuses=[503, 500])}) as at:
+        assert fetch(Download(f"{at}/a", "a", SUM), tmp_path).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("offer", "wanted", "why"),
+    [
+        (Offer(CONTENT), {"sha256": "0" * 64}, f"not the expected file.*sha256 {SUM}"),
+        (Offer(CONTENT), {"bytes": 10}, "offers 1024000 bytes instead of 10"),
+        (Offer(CONTENT, length=0), {"bytes": 10}, "longer than 10 bytes"),
+        (Offer(CONTENT, length=2**60), {}, "bytes of disk"),
+        (Offer(CONTENT, status=404), {}, "answers 404"),
+        (Offer(CONTENT, status=503), {}, "answers 503"),
+    ],
+)
+def test_a_wrong_answer_is_one_line_and_leaves_no_file(
+    offer: Offer, wanted: dict[str, object], why: str, tmp_path: Path
+) -> None:
+    with serving({"/a": offer}) as at, pytest.raises(InputError, match=why) as caught:
+        fetch(Download(f"{at}/a", "a", **wanted), tmp_path)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    assert f"{at}/a" in str(caught.value)
+    assert not (tmp_path / "a").exists()
+
+
+def test_no_network_says_what_to_get_and_where_to_put_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        fetch(Download("http://127.0.0.1:9/a", "a.bin"), tmp_path)
+    assert "Connection refused" in str(caught.value)
+    assert str(tmp_path / "a.bin") in str(caught.value)
+
+
+def test_only_the_web_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no address of the web"):
+        fetch(Download("file:///etc/passwd", "a"), tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        fetch(Download("http://127.0.0.1:9/a", "a"), tmp_path / "file")
+
+
+def test_progress_ends_with_all_bytes(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    with serving({"/a": Offer(CONTENT, cuts=[300_000])}) as at:
+        fetch(Download(f"{at}/a", "a"), tmp_path, lambda done, total: told.append((done, total)))
+    assert told[-1] == (len(CONTENT), len(CONTENT))
+    assert (300_000, len(CONTENT)) in told

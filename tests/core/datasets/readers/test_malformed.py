@@ -1,0 +1,253 @@
+"""Malformed input: one line that names the file, the place, the fault and a remedy.
+
+Every case is a sound file with one thing spoilt; the sound files are read, too.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench_core.costs.cost_file import read_costs
+from bench_core.datasets.readers import svmlight
+from bench_core.datasets.search import DataFolder
+from bench_core.datasets.user_files import FileData
+from bench_core.errors import InputError
+
+SVM = "2 qid:1 1:0.5 3:1\n0 qid:1 2:4\n# between\n1 qid:2 1:1 2:2 3:3\n0 qid:4 3:1\n"
+CSV = "query,a,b,label\n1,0.5,2,2\n1,,3,0\n2,1,4,1\n3,7,5,0\n"
+COSTS = "# prices\na,1\nb,2.5\nc,0\n"
+JSON = (
+    '{"costs": {"a": 3, "b": 2.5, "c": 1},\n'
+    ' "discounted": [{"members": ["a", "b"], "later": [2, 1.5]}],\n'
+    ' "derived": {"c": ["a", "b"]},\n'
+    ' "split": 0.25}\n'
+)
+FEATURES = ("a", "b", "c")
+
+Read = Callable[[Path], object]
+
+
+def own(path: Path, **options: str) -> object:
+    """The file as training, validation and test data alike."""
+    name = str(path)
+    data = FileData(name, valid=name, test=name, **options)  # type: ignore[arg-type]
+    return data.prepare(DataFolder("."), "quick", 0, 0)
+
+
+def costs(path: Path) -> object:
+    return read_costs(path, FEATURES)
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    file: str
+    read: Read
+    sound: str
+    spoilt: str | bytes
+    place: str  # what the message must say besides the file's name
+    remedy: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def svm(name: str, old: str, new: str, place: str, remedy: str) -> Case:
+    assert old in SVM
+    return Case(name, "rows.svm", own, SVM, SVM.replace(old, new, 1), place, remedy)
+
+
+def csv(name: str, old: str, new: str, place: str, remedy: str) -> Case:
+    assert old in CSV
+    return Case(name, "rows.csv", own, CSV, CSV.replace(old, new, 1), place, remedy)
+
+
+def cost(name: str, old: str, new: str, place: str, remedy: str) -> Case:
+    assert old in COSTS
+    return Case(name, "costs.csv", costs, COSTS, COSTS.replace(old, new, 1), place, remedy)
+
+
+def tariff(name: str, old: str, new: str, place: str, remedy: str) -> Case:
+    assert old in JSON
+    return Case(name, "costs.json", costs, JSON, JSON.replace(old, new, 1), place, remedy)
+
+
+CASES = [
+    svm("letters as a value", "2:4", "2:four", "line 2: feature 2: 'four'", "correct it"),
+    svm("half a number", "2:4", "2:4.5.6", "line 2: feature 2: '4.5.6'", "correct it"),
+    svm("hexadecimal value", "2:4", "2:0x4", "line 2: feature 2: '0x4'", "correct it"),
+    svm("underscore in a number", "2:4", "2:4_0", "line 2: feature 2: '4_0'", "correct it"),
+    svm("infinite value", "2:4", "2:inf", "line 2: feature 2: 'inf'", "correct it"),
+    svm("value beyond float32", "2:4", "2:4e38", "line 2: feature 2: '4e38'", "correct it"),
+    svm("value beyond float64", "2:4", "2:4e999", "line 2: feature 2: '4e999'", "correct it"),
+    svm("empty value", "2:4", "2:", "line 2: feature 2: ''", "correct it"),
+    svm("exponent without digits", "2:4", "2:4e", "line 2: feature 2: '4e'", "correct it"),
+    svm("cell without a colon", "2:4", "24", "line 2: '24' is not index:value", "correct it"),
+    svm("negative index", "2:4", "-2:4", "line 2: '-2:4' is not index:value", "correct it"),
+    svm("index of letters", "2:4", "b:4", "line 2: 'b:4' is not index:value", "correct it"),
+    svm("index 0", "1:0.5", "0:0.5", "line 1: index 0", "--index-base 0"),
+    svm("descending index", "1:1 2:2", "2:1 1:2", "line 4: index 1 after 2", "sort the line"),
+    svm("repeated index", "1:1 2:2", "1:1 1:2", "line 4: index 1 comes twice", "remove one"),
+    svm("enormous index", "2:4", "2000000000:4", "2000000000 features", "without gaps"),
+    svm("text label", "2 qid:1", "two qid:1", "line 1: label 'two'", "correct it"),
+    svm("NaN label", "2 qid:1", "nan qid:1", "line 1: label 'nan'", "correct it"),
+    svm("infinite label", "2 qid:1", "1e400 qid:1", "line 1: label '1e400'", "correct it"),
+    svm("negative grade", "2 qid:1", "-2 qid:1", "line 1: label -2", "start at 0"),
+    svm("split query", "qid:4", "qid:1", "line 5: query 1 is split", "put its lines together"),
+    svm("query id with letters", "qid:2", "qid:b", "line 4: 'qid:b'", "correct it"),
+    svm("negative query id", "qid:2", "qid:-2", "line 4: 'qid:-2'", "correct it"),
+    svm("a line without query", " qid:2", "", "line 4: no qid", "give every line"),
+    svm("query id in the wrong place", "3:1\n", "3:1 qid:5\n", "line 1: 'qid:5'", "correct"),
+    Case("empty file", "rows.svm", own, SVM, "", "empty", "name another"),
+    Case("only comments", "rows.svm", own, SVM, "# a\n\n# b\n", "no rows", "name another"),
+    Case("no features", "rows.svm", own, SVM, "1 qid:1\n0 qid:2\n", "no features", "name another"),
+    Case(
+        "truncated gzip", "rows.svm.gz", own, SVM, gzip.compress(SVM.encode())[:-12],
+        "truncated or damaged", "get the file again",
+    ),
+    Case(
+        "not gzip at all", "rows.svm.gz", own, SVM, SVM.encode(),
+        "truncated or damaged", "get the file again",
+    ),
+    csv("text in a numeric column", "2,1,4,1", "2,one,4,1", "line 4, column 'a'", "correct it"),
+    csv("infinite cell", "2,1,4,1", "2,inf,4,1", "line 4, column 'a'", "correct it"),
+    csv("missing label", "2,1,4,1", "2,1,4,", "line 4, column 'label'", "correct it"),
+    csv("text among the labels", "2,1,4,1", "2,1,4,x", "line 4, column 'label'", "correct it"),
+    csv("missing query", "2,1,4,1", ",1,4,1", "line 4, column 'query'", "fill it in"),
+    csv("split query in a table", "3,7,5,0", "1,7,5,0", "line 5: query '1'", "put its lines"),
+    csv("too few cells", "2,1,4,1", "2,1,4", "line 4: 3 cells", "complete the line"),
+    csv("too many cells", "2,1,4,1", "2,1,4,1,9", "line 4", "correct the file"),
+    csv("two columns of one name", "a,b", "a,a", "line 1: two columns", "rename one"),
+    csv("a column without a name", "a,b", "a,", "line 1: column 3", "give it one"),
+    csv("no header", "query,a,b,label", "1,2,3,4", "line 1: no header", "column names"),
+    Case(
+        "a column of text", "rows.csv", own, CSV, "a,b,label\nred,1,0\nblue,2,1\nred,3,0\n",
+        "line 2, column 'a' holds text ('red')", "encode",
+    ),
+    Case("header and no rows", "rows.csv", own, CSV, "a,b,label\n", "no rows", "name another"),
+    Case("Parquet that is none", "rows.parquet", own, "", b"PAR1 broken", "not a Parquet", "again"),
+    cost("negative cost", "b,2.5", "b,-2.5", "line 3: feature 'b'", "correct it"),
+    cost("infinite cost", "b,2.5", "b,inf", "line 3: feature 'b'", "correct it"),
+    cost("NaN cost", "b,2.5", "b,nan", "line 3: feature 'b'", "correct it"),
+    cost("text cost", "b,2.5", "b,cheap", "line 3: feature 'b' costs 'cheap'", "correct it"),
+    cost("missing feature", "b,2.5\n", "", "feature 'b' has no cost", "add a line"),
+    cost("surplus feature", "c,0\n", "c,0\nd,1\n", "line 5: feature 'd'", "remove the line"),
+    cost("repeated feature", "c,0\n", "c,0\na,1\n", "line 5: feature 'a'", "keep one line"),
+    cost("three cells", "b,2.5", "b,2,5", "line 3: 3 cells", "correct the line"),
+    Case("empty cost file", "costs.csv", costs, COSTS, "\n", "empty", "name another"),
+    Case("cost file of comments", "costs.csv", costs, COSTS, "# x\n", "no costs", "write one line"),
+    Case("too few lines", "costs.txt", costs, "1\n2\n3\n", "1\n2\n", "feature 'c'", "add a line"),
+    Case("too many lines", "costs.txt", costs, "1\n2\n3\n", "1\n2\n3\n4\n", "line 4", "surplus"),
+    Case("not name:cost", "costs.txt", costs, "a:1\nb:2\nc:3", "a:1\nb\nc:3", "line 2", "correct"),
+    Case("binary rubbish", "costs.txt", costs, "1\n2\n3\n", b"1\n\xff\xfe\n", "line 2", "UTF-8"),
+    tariff("broken JSON", '"b": 2.5,', '"b": 2.5', "line 1: not JSON", "correct it"),
+    tariff("negative JSON cost", '"b": 2.5', '"b": -2.5', "line 1: feature 'b'", "correct it"),
+    tariff("true as a cost", '"b": 2.5', '"b": true', "line 1: feature 'b'", "correct it"),
+    tariff("NaN in JSON", '"b": 2.5', '"b": NaN', "line 1: feature 'b'", "correct it"),
+    tariff("repeated JSON key", '"b": 2.5', '"a": 2.5', "line 1: feature 'a'", "keep one"),
+    tariff("unknown JSON key", '"split"', '"splits"', "line 4: unknown key 'splits'", "known:"),
+    tariff("discount too deep", "[2, 1.5]", "[4, 1.5]", "feature 'a'", "equal"),
+    tariff("unequal discount", "[2, 1.5]", "[2, 1]", "feature 'b'", "equal"),
+    tariff("discount of wrong length", "[2, 1.5]", "[2]", "line 2", "each of the 2 members"),
+    tariff("unknown member", '["a", "b"], "later"', '["a", "z"], "later"', "'z'", "remove"),
+    tariff("group member twice", '["a", "b"], "later"', '["a", "a"], "later"', "'a'", "keep one"),
+    tariff("derived from itself", '{"c": ["a", "b"]}', '{"c": ["c"]}', "'c'", "derived from"),
+    tariff("negative split price", "0.25", "-0.25", "line 4: feature 'split'", "correct it"),
+]  # fmt: skip
+
+
+def write(folder: Path, case: Case, content: str | bytes) -> Path:
+    path = folder / case.file
+    raw = content.encode() if isinstance(content, str) else content
+    if case.file.endswith(".gz") and isinstance(content, str):
+        raw = gzip.compress(raw)
+    path.write_bytes(raw)
+    return path
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("way", ["compiled", "plain"])
+def test_is_refused_in_one_line_with_file_place_and_remedy(
+    case: Case, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "compiled":
+        if ".svm" not in case.file:
+            pytest.skip("only SVMlight files have a compiled reader")
+        monkeypatch.setattr(svmlight, "SMALL", -1)
+    path = write(tmp_path, case, case.spoilt)
+    with pytest.raises(InputError) as caught:
+        case.read(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path) in message
+    assert case.place in message
+    assert case.remedy in message
+
+
+@pytest.mark.parametrize("case", {(c.file, c.sound): c for c in CASES if c.sound}.values(), ids=str)
+def test_the_same_file_unspoilt_is_read(case: Case, tmp_path: Path) -> None:
+    assert case.read(write(tmp_path, case, case.sound)) is not None
+
+
+def test_there_are_many_kinds() -> None:
+    assert len({c.name for c in CASES}) == len(CASES) >= 60
+
+
+SIDE_CARS = {
+    "wrong sum": ("2\n1\n", "add up to 3", "take the side-car"),
+    "zero size": ("2\n0\n2\n", "line 2: '0'", "whole number >= 1"),
+    "text": ("2\nx\n2\n", "line 2: 'x'", "whole number >= 1"),
+    "contradiction": ("1\n3\n", "contradict", "remove it"),
+    "empty": ("", "empty", "name another"),
+}
+
+
+@pytest.mark.parametrize("kind", SIDE_CARS)
+def test_unusable_side_cars_are_refused(kind: str, tmp_path: Path) -> None:
+    content, place, remedy = SIDE_CARS[kind]
+    path = tmp_path / "rows.svm"
+    path.write_text(SVM)
+    (tmp_path / "rows.svm.query").write_text(content)
+    with pytest.raises(InputError) as caught:
+        own(path)
+    assert "rows.svm.query" in str(caught.value)
+    assert place in str(caught.value)
+    assert remedy in str(caught.value)
+
+
+def test_a_sound_side_car_beside_equal_qid_is_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text(SVM)
+    (tmp_path / "rows.svm.query").write_text("2\n1\n1\n")
+    assert own(path) is not None
+
+
+def test_two_side_cars_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text(SVM)
+    for end in ("query", "group"):
+        (tmp_path / f"rows.svm.{end}").write_text("2\n1\n1\n")
+    with pytest.raises(InputError, match="keep one"):
+        own(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        own(tmp_path / "absent.svm")
+
+
+def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        own(tmp_path)
+
+
+def test_too_many_features_for_memory_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{i % 2} 900000:{i}\n" for i in range(300000)))
+    with pytest.raises(InputError, match="do not fit into memory"):
+        svmlight.read_svmlight(path)

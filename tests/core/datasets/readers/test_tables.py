@@ -1,0 +1,97 @@
+"""CSV, Parquet and bare number files; unsound ones are in ``test_formats_malformed``."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bench_core.datasets.readers.tables import read_matrix, read_table
+from bench_core.errors import InputError
+
+
+def write(folder: Path, text: str, name: str = "rows.csv") -> Path:
+    path = folder / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2.5\n3,\n",
+        "a;b\n1;2.5\n3;\n",
+        "a\tb\n1\t2.5\n3\t\n",
+        "a,b\r\n1,2.5\r\n3,NA\r\n",
+        '"a","b"\n"1","2.5"\n3,?\n',
+        "\ufeffa,b\n1,2.5\n\n3,nan\n",
+        " a , b \n1,2.5\n3,\n",
+    ],
+)
+def test_separators_quotes_and_missing_cells(text: str, tmp_path: Path) -> None:
+    table = read_table(write(tmp_path, text))
+    assert table.names == ("a", "b")
+    np.testing.assert_array_equal(table.matrix(table.names), [[1, 2.5], [3, np.nan]])
+
+
+def test_packed_tables_are_read(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path, "a,b\n1,2\n", "rows.csv.gz"))
+    np.testing.assert_array_equal(table.matrix(("b", "a")), [[2, 1]])
+
+
+def test_numbers_are_rounded_once_to_the_nearest_float64(tmp_path: Path) -> None:
+    tokens = ["0.1", "1.7976931348623157e308", "9007199254740993", "123456789.123456789", "1e-310"]
+    table = read_table(write(tmp_path, "a,b\n" + "".join(f"{t},0\n" for t in tokens)))
+    assert table.numbers("a").tolist() == [float(t) for t in tokens]
+
+
+def test_truth_values_count_as_zero_and_one(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path, "a,b\nTrue,1\nFalse,2\n"))
+    assert table.numbers("a").tolist() == [1, 0]
+
+
+def test_places_count_lines_as_an_editor_does(tmp_path: Path) -> None:
+    path = write(tmp_path, "\na,b\n1,2\n\n\n3,4\n")
+    table = read_table(path)
+    assert [table.place(row) for row in (0, 1)] == [f"{path}, line 3", f"{path}, line 6"]
+
+
+def test_parquet_gives_what_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, None], "c": [True, False], "d": ["x", "y"]})
+    frame.to_parquet(path)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.matrix(("a", "b", "c")), [[1, 0.5, 1], [2, np.nan, 0]])
+    assert table.texts("d").tolist() == ["x", "y"]
+    with pytest.raises(InputError, match=r"rows.parquet, row 1, column 'd' holds text \('x'\)"):
+        table.numbers("d")
+
+
+def test_text_with_few_bad_cells_is_no_text_column(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path, "a,b\n1,red\n2,blue\nx,red\n"))
+    assert not table.is_text("a")
+    assert table.is_text("b")
+
+
+def test_a_matrix_of_white_space_is_read(tmp_path: Path) -> None:
+    table = read_matrix(write(tmp_path, "1 2 x  \n 3  4 y\n"), 3, separator="", text=(2,))
+    np.testing.assert_array_equal(table.matrix(("1", "2")), [[1, 2], [3, 4]])
+    assert table.texts("3").tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("1,2\n3,\n", "line 2, column '2'"),
+        ("1,2\n3,x\n", "line 2, column '2'"),
+        ("1\n2\n", "1 cells"),
+    ],
+)
+def test_a_matrix_has_no_missing_cells_and_no_other_width(
+    text: str, place: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=place):
+        read_matrix(write(tmp_path, text), 2).matrix(("1", "2"))

@@ -1,0 +1,362 @@
+"""The prepared-data cache: whole or absent, whatever is killed, changed or damaged."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench_core.costs.model import DiscountGroup, Prices, price_list
+from bench_core.data import Examples, Frames, Queries, Task
+from bench_core.datasets import cache
+from bench_core.datasets.cache import (
+    cache_folder,
+    entry_name,
+    fingerprint,
+    open_prepared,
+    prepare,
+)
+from bench_core.datasets.search import DataFolder
+from bench_core.errors import InputError
+from bench_core.protocols import Source
+from bench_core.splits import Splits
+
+
+def made(scale: float, rows: int = 4) -> Splits:
+    def part(n: int) -> Examples:
+        X = np.arange(n * 3, dtype=np.float32).reshape(n, 3) * np.float32(scale)
+        X[0, 0] = np.nan
+        return Examples(
+            X,
+            np.arange(n, dtype=np.float64),
+            Queries.from_sizes(np.array([n - 1, 1])),
+            np.arange(1, n + 1),
+        )
+
+    prices = price_list(
+        np.array([3.0, 4.0, 9.0]),
+        discounted=[DiscountGroup((0, 1), (2.0, 3.0))],
+        derived={2: (0, 1)},
+        split=0.25,
+        tree=0.1,
+        unit="ms",
+    )
+    return Splits(
+        part(rows), part(rows + 1), part(rows + 2), prices, Task.RANKING,
+        feature_names=("x", "y", "z"), stand_in=True, notes=("a note",),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Toy:
+    scale: float = 1.0
+    log: str = ""
+    wait: float = 0.0
+
+    name = "toy"
+    files = ("toy.data",)
+    version = 1
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        with Path(self.log).open("a") as log:
+            log.write(f"{size} {fold} {seed}\n")
+        time.sleep(self.wait)
+        return made(self.scale + seed)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "toy.data").write_text("1")
+    return tmp_path
+
+
+def entry(folder: Path, toy: Toy | None = None, **options: object) -> tuple[Path, Splits]:
+    toy = toy or Toy()
+    toy = replace(toy, log=str(folder / "log"))
+    kept = prepare(
+        toy,
+        source=DataFolder(folder / "data"),
+        cache_dir=folder / "cache",
+        **options,  # type: ignore[arg-type]
+    )
+    return kept.path, kept.splits
+
+
+def times(folder: Path) -> int:
+    return len((folder / "log").read_text().splitlines())
+
+
+def assert_same(one: Splits, other: Splits) -> None:
+    for name in ("train", "valid", "test"):
+        a, b = getattr(one, name), getattr(other, name)
+        np.testing.assert_array_equal(a.X, b.X)
+        np.testing.assert_array_equal(a.y, b.y)
+        np.testing.assert_array_equal(a.queries.boundaries, b.queries.boundaries)
+        np.testing.assert_array_equal(a.multiplicity, b.multiplicity)
+        assert a.X.dtype == b.X.dtype == np.float32
+    for name in ("start", "needed", "sensor", "multiplier"):
+        np.testing.assert_array_equal(getattr(one.prices, name), getattr(other.prices, name))
+    for name in ("task", "classes", "feature_names", "stand_in", "notes"):
+        assert getattr(one, name) == getattr(other, name)
+
+
+def test_what_is_opened_equals_what_was_prepared(folder: Path) -> None:
+    path, splits = entry(folder)
+    assert_same(splits, made(1.0))
+    assert_same(open_prepared(path), made(1.0))
+    assert splits.fingerprint == fingerprint(made(1.0))
+
+
+def test_arrays_are_read_only_memory_maps(folder: Path) -> None:
+    _, splits = entry(folder)
+    assert isinstance(splits.train.X.base, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        splits.train.X[0, 0] = 1
+
+
+def test_optional_parts_may_be_absent(folder: Path) -> None:
+    class Plain(Toy):
+        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+            part = Examples(np.ones((2, 1), dtype=np.float32), np.zeros(2))
+            return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
+
+    _, splits = entry(folder, Plain())
+    assert splits.train.queries is None
+    assert splits.train.multiplicity is None
+    assert splits.classes == 2
+
+
+@pytest.mark.parametrize("widths", [None, [2, 1]])
+def test_frames_come_back_as_they_were(folder: Path, widths: list[int] | None) -> None:
+    frames = Frames(np.array([0, 4, 6]), None if widths is None else np.array(widths))
+
+    class Pixels(Toy):
+        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+            part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), frames=frames)
+            return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
+
+    _, splits = entry(folder, Pixels())
+    found = splits.test.frames
+    assert found is not None
+    assert found.boundaries.tolist() == [0, 4, 6]
+    assert (found.widths is None) == (widths is None)
+    assert found.widths is None or found.widths.tolist() == widths
+    assert splits.train.queries is None
+
+
+def test_the_second_time_nothing_is_prepared_and_nothing_said(folder: Path) -> None:
+    said: list[str] = []
+    first, _ = entry(folder, say=said.append)
+    second, _ = entry(folder, say=said.append)
+    assert first == second
+    assert times(folder) == 1
+    assert said == ["preparing toy"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"size": "paper"}, {"fold": 1}, {"seed": 1}, {"toy": Toy(scale=2.0)}],
+    ids=["size", "fold", "seed", "option"],
+)
+def test_whatever_changes_the_arrays_changes_the_entry(
+    other: dict[str, object], folder: Path
+) -> None:
+    first, _ = entry(folder)
+    second, _ = entry(folder, **other)  # type: ignore[arg-type]
+    assert first != second
+    assert times(folder) == 2
+
+
+def test_what_a_data_set_does_not_depend_on_does_not_change_the_entry(folder: Path) -> None:
+    class Fixed(Toy):
+        depends_on = ("fold",)
+
+    first, _ = entry(folder, Fixed())
+    assert entry(folder, Fixed(), size="paper", seed=5)[0] == first
+    assert entry(folder, Fixed(), fold=1)[0] != first
+
+
+def test_other_readers_make_another_entry(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = DataFolder(folder)
+    before = entry_name(Toy(), "quick", 0, 0, source)
+    assert entry_name(Toy(), "quick", 0, 0, source) == before
+    monkeypatch.setattr(cache, "READERS", "json")
+    assert entry_name(Toy(), "quick", 0, 0, source) != before
+
+
+def test_a_changed_file_is_prepared_anew(folder: Path) -> None:
+    first, _ = entry(folder)
+    (folder / "data" / "toy.data").write_text("22")
+    assert entry(folder)[0] != first
+
+
+def test_a_file_fetched_while_preparing_does_not_cost_a_second_preparation(folder: Path) -> None:
+    class Fetching(Toy):
+        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+            (folder / "data" / "toy.data").write_text("fetched")
+            return super().prepare(source, size, fold, seed)
+
+    (folder / "data" / "toy.data").unlink()
+    first, _ = entry(folder, Fetching())
+    assert entry(folder, Fetching())[0] == first
+    assert times(folder) == 1
+
+
+DAMAGE = {
+    "a missing array": lambda p: (p / "test.y.npy").unlink(),
+    "a truncated array": lambda p: os.truncate(p / "train.X.npy", 150),
+    "a longer array": lambda p: os.truncate(p / "train.X.npy", 5000),
+    "no meta file": lambda p: (p / "meta.json").unlink(),
+    "an empty meta file": lambda p: (p / "meta.json").write_text(""),
+    "half a meta file": lambda p: os.truncate(p / "meta.json", 60),
+    "a meta file of another kind": lambda p: (p / "meta.json").write_text("[1]"),
+    "an array of another shape": lambda p: swap(p / "valid.X.npy"),
+    "a header that is none": lambda p: (p / "valid.y.npy").write_bytes(
+        b"x" * (p / "valid.y.npy").stat().st_size
+    ),
+}
+
+
+def swap(path: Path) -> None:
+    array = np.load(path)
+    np.save(path, array.T.copy())
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_noticed_and_mended(damage: str, folder: Path) -> None:
+    path, _ = entry(folder)
+    DAMAGE[damage](path)
+    with pytest.raises(InputError, match="run again to rebuild it"):
+        open_prepared(path)
+    again, splits = entry(folder)
+    assert again == path
+    assert_same(splits, made(1.0))
+    assert times(folder) == 2
+    assert left_over(folder) == []
+
+
+def left_over(folder: Path) -> list[str]:
+    return [p.name for p in (folder / "cache" / "prepared").glob(".building-*")]
+
+
+def test_a_failure_while_preparing_leaves_nothing(folder: Path) -> None:
+    class Broken(Toy):
+        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+            raise InputError("toy.data, line 1: broken; mend it")
+
+    with pytest.raises(InputError, match="mend it"):
+        entry(folder, Broken())
+    assert left_over(folder) == []
+    assert not any(p.is_dir() for p in (folder / "cache" / "prepared").iterdir())
+
+
+def test_a_cache_that_cannot_be_written_is_named(folder: Path) -> None:
+    (folder / "cache").write_text("a file where a folder is wanted")
+    with pytest.raises(InputError, match=r"cannot keep prepared data .* BENCH_CACHE"):
+        entry(folder)
+
+
+def _prepare_in_child(folder: str, done: object) -> None:
+    entry(Path(folder), Toy(wait=0.3))
+
+
+def test_processes_that_want_the_same_at_once_prepare_it_once(folder: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    children = [
+        context.Process(target=_prepare_in_child, args=(str(folder), None)) for _ in range(3)
+    ]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+    assert [child.exitcode for child in children] == [0, 0, 0]
+    assert times(folder) == 1
+    assert_same(entry(folder, Toy(wait=0.3))[1], made(1.0))
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+import numpy as np
+import test_cache
+
+real = np.lib.format.write_array
+def slowly(out, array, **options):
+    real(out, array, **options)
+    out.flush()
+    print("wrote", flush=True)
+    time.sleep(0.05)
+np.lib.format.write_array = slowly
+test_cache.entry(Path({folder!r}))
+print("finished", flush=True)
+"""
+
+
+@pytest.mark.parametrize("after", [1, 4, 11])
+def test_killed_half_way_nothing_is_taken_for_whole(after: int, folder: Path) -> None:
+    code = KILLED.format(tests=str(Path(__file__).parent), folder=str(folder))
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    for _ in range(after):
+        assert child.stdout.readline() == "wrote\n"
+    child.send_signal(signal.SIGKILL)
+    rest = child.stdout.read()
+    child.stdout.close()
+    assert child.wait() == -signal.SIGKILL
+    assert "finished" not in rest
+    assert left_over(folder) != []
+    _, splits = entry(folder)
+    assert_same(splits, made(1.0))
+    assert times(folder) == 2
+    assert left_over(folder) == []
+
+
+def test_the_fingerprint_leaves_prices_out_and_holds_every_array() -> None:
+    base = made(1.0)
+    assert fingerprint(base) == fingerprint(made(1.0))
+    assert fingerprint(replace(base, prices=Prices.additive(np.ones(3)))) == fingerprint(base)
+    others = {fingerprint(base)}
+    for split in ("train", "valid", "test"):
+        part: Examples = getattr(base, split)
+        assert part.multiplicity is not None
+        for changed in (
+            replace(part, X=part.X + np.float32(1)),
+            replace(part, y=part.y + 1),
+            replace(part, queries=Queries.from_sizes(np.array([1, len(part) - 1]))),
+            replace(part, queries=None),
+            replace(part, multiplicity=part.multiplicity + 1),
+            replace(part, multiplicity=None),
+        ):
+            others.add(fingerprint(replace(base, **{split: changed})))
+        pixels = replace(part, queries=None, frames=Frames(np.array([0, len(part)])))
+        others.add(fingerprint(replace(base, **{split: pixels})))
+        line = Frames(np.array([0, len(part)]), np.array([len(part)]))
+        others.add(fingerprint(replace(base, **{split: replace(pixels, frames=line)})))
+    assert len(others) == 1 + 3 * 8
+
+
+def test_the_meta_file_is_plain_json(folder: Path) -> None:
+    path, _ = entry(folder)
+    meta = json.loads((path / "meta.json").read_text())
+    assert meta["arrays"]["train.X"]["shape"] == [4, 3]
+
+
+def test_the_cache_folder_is_the_argument_then_the_environment_then_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "env"))
+    assert cache_folder(tmp_path) == tmp_path
+    assert cache_folder() == tmp_path / "env"
+    monkeypatch.delenv("BENCH_CACHE")
+    assert "budget-bench" in str(cache_folder())

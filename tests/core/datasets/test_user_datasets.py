@@ -1,0 +1,155 @@
+"""One's own data sets by name: the tables of datasets.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bench_core
+from bench_core.data import Task
+from bench_core.datasets.search import DataFolder
+from bench_core.datasets.user_datasets import read_entries
+from bench_core.errors import InputError
+from bench_core.splits import Splits
+
+ROWS = 400
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = "".join(f"{i},{i % 7},{int(i % 7 > 3)}\n" for i in range(ROWS))
+    (tmp_path / "all.txt").write_text(f"number,rest,bought\n{rows}")
+    (tmp_path / "costs.txt").write_text("number:2\nrest:3\n")
+    return tmp_path
+
+
+def entry(folder: Path, text: str, fold: int = 0) -> Splits:
+    (folder / "datasets.toml").write_text(f"[mine]\n{text}\n")
+    [cls] = read_entries(folder / "datasets.toml")
+    return cls().prepare(DataFolder(folder), "quick", fold, 0)  # type: ignore[call-arg]
+
+
+def numbers(splits: Splits) -> list[set[float]]:
+    return [set(part.X[:, 0].tolist()) for part in (splits.train, splits.valid, splits.test)]
+
+
+TABLE = 'file = "all.txt"\nformat = "csv"\ntask = "binary"\nlabel = "bought"\n'
+
+
+def test_a_table_names_file_format_task_label_and_costs(folder: Path) -> None:
+    splits = entry(folder, TABLE + 'costs = "costs.txt"')
+    assert splits.task is Task.BINARY
+    assert splits.feature_names == ("number", "rest")
+    assert splits.prices.everything == 5.0
+    assert sum(map(len, numbers(splits))) == ROWS
+
+
+def test_shares_say_how_rows_are_split(folder: Path) -> None:
+    splits = entry(folder, TABLE + "split = [0.8, 0.1, 0.1]")
+    np.testing.assert_allclose([len(s) / ROWS for s in numbers(splits)], [0.8, 0.1, 0.1], atol=0.06)
+    assert "split: 80/10/10, by a hash of the row number" in splits.notes
+
+
+def test_folds_test_every_row_once(folder: Path) -> None:
+    folds = [numbers(entry(folder, TABLE + "folds = 4", fold)) for fold in range(4)]
+    tests = [test for _, _, test in folds]
+    assert sum(map(len, tests)) == len(set().union(*tests)) == ROWS
+    for train, valid, test in folds:
+        assert len(train) + len(valid) + len(test) == len(train | valid | test) == ROWS
+        np.testing.assert_allclose(len(train) / ROWS, 0.5, atol=0.1)
+
+
+def test_shares_and_folds_do_not_heed_a_column_called_split(folder: Path) -> None:
+    lines = ["number,rest,split,bought"]
+    lines += [f"{i},{i % 5},{('train', 'valid', 'test')[i % 3]},{i % 2}" for i in range(ROWS)]
+    (folder / "all.txt").write_text("\n".join(lines) + "\n")
+    folds = [entry(folder, TABLE + "folds = 4", fold) for fold in range(4)]
+    assert folds[0].feature_names == ("number", "rest")
+    tests = [numbers(splits)[2] for splits in folds]
+    assert sum(map(len, tests)) == len(set().union(*tests)) == ROWS
+
+
+def test_a_column_says_which_split(folder: Path) -> None:
+    lines = ["number,bought,part"]
+    lines += [f"{i},{i // 3 % 2},{('train', 'valid', 'test')[i % 3]}" for i in range(90)]
+    (folder / "all.txt").write_text("\n".join(lines) + "\n")
+    found = numbers(entry(folder, TABLE + 'split = "part"'))
+    assert found == [{float(i) for i in range(90) if i % 3 == k} for k in range(3)]
+
+
+def test_a_registered_table_is_a_data_set_like_any_other(folder: Path) -> None:
+    (folder / "datasets.toml").write_text(f"[mine]\n{TABLE}folds = 3\n")
+    result = bench_core.run(
+        data="mine",
+        learners="constant",
+        folds=[0, 1, 2],
+        data_dir=folder,
+        store=str(folder / "own.db"),
+        executor="inline",
+    )
+    frame = result.frame()
+    assert set(frame["dataset"]) == {"mine"}
+    assert set(frame["fold"]) == {0, 1, 2}
+    assert frame["fingerprint"].nunique() == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('task = "binary"', "key 'file': is missing"),
+        ('file = "all.txt"', "key 'task': one of ranking, regression, binary, multiclass"),
+        (TABLE + "fold = 3", "unknown key 'fold': did you mean folds"),
+        (TABLE + "split = [0.5, 0.2]", "key 'split': a column, or the shares"),
+        (TABLE + "split = [0.5, 0.2, 0.2]", "key 'split': a column, or the shares"),
+        (TABLE + "folds = 2", "key 'folds': at least 3"),
+        (TABLE + "folds = 5\nsplit = [0.4, 0.2, 0.4]", "test splits overlap"),
+        (TABLE + 'folds = 5\ntest = "other.txt"', "key 'folds': folds divide one file"),
+        (TABLE + 'split = [0.6, 0.2, 0.2]\ntest = "o.txt"', "key 'split': shares divide one file"),
+        (TABLE + "index_base = 2", "key 'index_base': a whole number 0 to 1"),
+        (TABLE.replace("csv", "xls"), "key 'format': one of svmlight, csv, parquet"),
+        ("file = 3", "key 'file': text is wanted, not 3"),
+        (TABLE.replace("bought", "sold"), "all.txt, line 1: key 'label': unknown column 'sold'"),
+        (TABLE + 'query = "who"', "line 1: key 'query': unknown column 'who'"),
+        (TABLE.replace("binary", "ranking"), "all.txt.query, or key 'query' = COLUMN"),
+        (TABLE.replace('"csv"', '"svmlight"'), "all.txt: key 'label' bought names"),
+        (TABLE.replace("all", "some"), "some.txt: no such file"),
+    ],
+)
+def test_a_wrong_table_is_refused_in_one_line(folder: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=r"datasets\.toml") as caught:
+        entry(folder, text)
+    assert said in str(caught.value)
+    assert "[mine]" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["mine = 3", '["my data"]\nfile = "a"', "[mine", '["a.b"]'])
+def test_a_file_of_another_form_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "datasets.toml").write_text(text)
+    with pytest.raises(InputError, match=r"datasets\.toml"):
+        read_entries(tmp_path / "datasets.toml")
+
+
+def test_an_unusable_file_is_a_warning_and_stops_no_other_data(folder: Path) -> None:
+    (folder / "datasets.toml").write_text("[letters]\n" + TABLE)
+    said = []
+    bench_core.run(
+        data="breast-cancer",
+        learners="constant",
+        data_dir=folder,
+        store=str(folder / "own.db"),
+        executor="inline",
+        on_event=lambda event: said.append(event.message) if event.warning else None,
+    )
+    assert any("[letters] has the name of another data set" in line for line in said)
+
+
+def test_an_option_of_the_command_is_called_by_its_key(folder: Path) -> None:
+    (folder / "all.txt").write_text("0 0:1\n1 0:2\n" * 20)
+    with pytest.raises(InputError, match=r"say key 'index_base' = 0 if"):
+        entry(folder, 'file = "all.txt"\nformat = "svmlight"\ntask = "binary"')
+    (folder / "all.txt").write_text("a,label\n1,0\n2,1\n")
+    with pytest.raises(InputError, match=r"give key 'valid' and key 'test', or a key 'split' col"):
+        entry(folder, 'file = "all.txt"\nformat = "csv"\ntask = "binary"')

@@ -1,0 +1,272 @@
+"""A user's own files as a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench_core.costs.cost_file import ASSUMED_COSTS
+from bench_core.data import Task
+from bench_core.datasets.priced import with_costs
+from bench_core.datasets.search import DataFolder
+from bench_core.datasets.user_files import FileData
+from bench_core.errors import InputError
+from bench_core.splits import Splits
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def prepared(*args: str, **options: object) -> Splits:
+    return FileData(*args, **options).prepare(DataFolder("."), "quick", 0, 0)  # type: ignore[arg-type]
+
+
+def ranking(queries: int, start: int = 0) -> str:
+    """Three documents a query; the one feature is the query's number."""
+    numbers = range(start, start + queries)
+    return "".join(f"{i} qid:{q} 1:{q}\n" for q in numbers for i in range(3))
+
+
+def table(rows: int, label: str = "i % 2") -> str:
+    return "a,b,y\n" + "".join(f"{i},{i * i},{eval(label, {'i': i})}\n" for i in range(rows))
+
+
+def test_one_file_is_split_60_20_20_by_whole_queries(tmp_path: Path) -> None:
+    splits = prepared(write(tmp_path, "all.svm", ranking(1000)))
+    counts = []
+    for part in (splits.train, splits.valid, splits.test):
+        assert part.queries is not None
+        assert (part.queries.sizes == 3).all()
+        counts.append(len(part.queries))
+        by_query = part.X[:, 0].reshape(-1, 3)
+        assert (by_query == by_query[:, :1]).all()
+    assert sum(counts) == 1000
+    np.testing.assert_allclose(counts, [600, 200, 200], atol=45)
+    kept = np.concatenate([p.X[:, 0] for p in (splits.train, splits.valid, splits.test)])
+    assert sorted(kept.tolist()) == sorted(q for q in range(1000) for _ in range(3))
+    assert "split: 60/20/20, by a hash of the query" in splits.notes
+
+
+def test_a_querys_split_depends_on_its_id_alone(tmp_path: Path) -> None:
+    whole = prepared(write(tmp_path, "all.svm", ranking(200)))
+    later = prepared(write(tmp_path, "later.svm", ranking(150, start=50)))
+    for one, other in ((whole.train, later.train), (whole.test, later.test)):
+        expected = {q for q in one.X[:, 0].tolist() if q >= 50}
+        assert set(other.X[:, 0].tolist()) == expected
+
+
+def test_rows_without_queries_are_split_by_their_number(tmp_path: Path) -> None:
+    splits = prepared(write(tmp_path, "all.csv", table(1000)))
+    sizes = [len(p) for p in (splits.train, splits.valid, splits.test)]
+    assert sum(sizes) == 1000
+    np.testing.assert_allclose(sizes, [600, 200, 200], atol=45)
+    assert "split: 60/20/20, by a hash of the row number" in splits.notes
+
+
+@pytest.mark.parametrize("given", ["test", "valid"])
+def test_with_one_more_file_a_quarter_is_cut_off(given: str, tmp_path: Path) -> None:
+    train = write(tmp_path, "train.svm", ranking(1000))
+    other = write(tmp_path, "other.svm", ranking(5, start=5000))
+    splits = prepared(train, **{given: other})
+    missing = "valid" if given == "test" else "test"
+    assert len(getattr(splits, given)) == 15
+    np.testing.assert_allclose(len(getattr(splits, missing)), 750, atol=130)
+    assert len(splits.train) + len(getattr(splits, missing)) == 3000
+
+
+def test_three_files_are_taken_as_they_are(tmp_path: Path) -> None:
+    names = [write(tmp_path, f"{n}.svm", ranking(n)) for n in (4, 2, 3)]
+    splits = prepared(*names)
+    assert [len(p) for p in (splits.train, splits.valid, splits.test)] == [12, 6, 9]
+    assert not any(note.startswith("split:") for note in splits.notes)
+
+
+def test_a_column_can_say_which_split(tmp_path: Path) -> None:
+    rows = ["train", "test", "Validation", "vali", "training", "dev"]
+    text = "part,a,y\n" + "".join(f"{name},{i},{int(i > 2)}\n" for i, name in enumerate(rows))
+    splits = prepared(write(tmp_path, "all.csv", text), split="part")
+    assert splits.train.X[:, 0].tolist() == [0, 4]
+    assert splits.valid.X[:, 0].tolist() == [2, 3, 5]
+    assert splits.test.X[:, 0].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("split,a,y\ntrain,1,0\nlater,2,1\n", {}, "line 3, column 'split': 'later' is no split"),
+        ("split,a,y\ntrain,1,0\nvalid,2,1\n", {}, "no row of split test"),
+        ("split,q,a,y\ntrain,1,1,0\nvalid,1,2,1\n", {"query": "q"}, "line 3, .* keep"),
+        ("a,y\n1,0\n2,1\n", {"split": "part"}, "line 1: --split: unknown column 'part'"),
+        ("a,y\n1,0\n2,1\n", {"label": "z"}, "line 1: --label: unknown column 'z'"),
+        ("a,y\n1,0\n2,1\n", {}, "too small"),
+        ("y\n1\n2\n", {"label": "y"}, "no feature columns"),
+    ],
+)  # fmt: skip
+def test_columns_that_cannot_be_used_are_refused(
+    text: str, options: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        prepared(write(tmp_path, "all.csv", text), **options)
+
+
+def test_the_test_file_may_have_more_or_fewer_features(tmp_path: Path) -> None:
+    train = write(tmp_path, "train.svm", "1 2:5\n0 1:1\n")
+    wide = write(tmp_path, "wide.svm", "1 3:7\n0 1:1\n")
+    splits = prepared(train, train, wide)
+    assert splits.feature_names == ("1", "2", "3")
+    np.testing.assert_array_equal(splits.train.X, [[0, 5, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(splits.test.X, [[0, 0, 7], [1, 0, 0]])
+    narrow = prepared(wide, wide, train)
+    np.testing.assert_array_equal(narrow.test.X, [[0, 5, 0], [1, 0, 0]])
+    assert narrow.prices.features == 3
+
+
+def test_columns_of_tables_are_matched_by_name(tmp_path: Path) -> None:
+    train = write(tmp_path, "train.csv", "a,b,y\n1,2,0\n3,4,1\n")
+    test = write(tmp_path, "test.csv", "y,b,a\n0,20,10\n")
+    splits = prepared(train, train, test)
+    np.testing.assert_array_equal(splits.test.X, [[10, 20]])
+
+
+def test_a_column_that_one_file_lacks_is_named(tmp_path: Path) -> None:
+    train = write(tmp_path, "train.csv", "a,b,y\n1,2,0\n3,4,1\n")
+    test = write(tmp_path, "test.csv", "a,y\n1,0\n")
+    with pytest.raises(InputError, match=r"test.csv, line 1: no column 'b', which .*train.csv has"):
+        prepared(train, train, test)
+    with pytest.raises(InputError, match=r"test.csv, line 1: no column 'b', which .*train.csv has"):
+        prepared(test, test, train)
+
+
+@pytest.mark.parametrize(
+    ("label", "task", "classes"),
+    [
+        ("i % 2", Task.BINARY, 2),
+        ("-1 if i % 3 else 1", Task.BINARY, 2),
+        ("i % 5", Task.MULTICLASS, 5),
+        ("i % 5 + 0.5", Task.REGRESSION, 0),
+        ("i", Task.REGRESSION, 0),
+        ("'abc'[i % 3]", Task.MULTICLASS, 3),
+        ("'no' if i % 3 else 'yes'", Task.BINARY, 2),
+    ],
+)
+def test_the_task_is_read_off_the_labels(
+    label: str, task: Task, classes: int, tmp_path: Path
+) -> None:
+    name = write(tmp_path, "all.csv", table(60, label))
+    splits = prepared(name, name, name)
+    assert (splits.task, splits.classes) == (task, classes)
+    assert any(note.startswith(f"task: {task}") for note in splits.notes)
+
+
+def test_labels_of_classes_are_numbered_in_sorted_order_and_shown(tmp_path: Path) -> None:
+    name = write(tmp_path, "all.csv", "a,y\n1,no\n2,yes\n3,no\n")
+    splits = prepared(name, name, name)
+    assert splits.train.y.tolist() == [0, 1, 0]
+    assert "classes: no is 0, yes is 1" in splits.notes
+
+
+def test_minus_one_and_one_become_zero_and_one(tmp_path: Path) -> None:
+    name = write(tmp_path, "all.svm", "-1 1:1\n+1 1:2\n-1 1:3\n")
+    splits = prepared(name, name, name)
+    assert splits.train.y.tolist() == [0, 1, 0]
+    assert "classes: -1 is 0, 1 is 1" in splits.notes
+
+
+def test_a_given_task_wins(tmp_path: Path) -> None:
+    name = write(tmp_path, "all.csv", table(60, "i % 5"))
+    assert prepared(name, name, name, task="regression").task is Task.REGRESSION
+
+
+@pytest.mark.parametrize(
+    ("label", "task", "message"),
+    [
+        ("i % 5", "binary", "5 different labels"),
+        ("i % 2", "multiclass", "two different labels, .* say --task binary"),
+        ("i % 2", "ranking", "ranking needs queries"),
+        ("i % 2", "sorting", "no such task"),
+        ("'ab'[i % 2]", "regression", "line 2: label 'a' is text"),
+        ("7", "binary", "all labels are 7"),
+    ],
+)
+def test_a_task_the_labels_do_not_allow_is_refused(
+    label: str, task: str, message: str, tmp_path: Path
+) -> None:
+    name = write(tmp_path, "all.csv", table(20, label))
+    with pytest.raises(InputError, match=message):
+        prepared(name, name, name, task=task)
+
+
+def test_text_query_ids_group_rows(tmp_path: Path) -> None:
+    name = write(tmp_path, "all.csv", "query,a,grade\nq1,1,0\nq1,2,1\nother,3,2\n")
+    splits = prepared(name, name, name)
+    assert splits.task is Task.RANKING
+    assert splits.train.queries is not None
+    assert splits.train.queries.sizes.tolist() == [2, 1]
+
+
+def test_a_file_without_queries_beside_one_with_them_is_refused(tmp_path: Path) -> None:
+    with_them = write(tmp_path, "with.svm", ranking(3))
+    without = write(tmp_path, "without.svm", "1 1:2\n0 1:3\n")
+    with pytest.raises(InputError, match=r"without.svm: ranking needs queries"):
+        prepared(with_them, with_them, without)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "names"),
+    [
+        ("rows.txt", "1 1:2\n0 1:3\n", ("1",)),
+        ("rows.train", "# c\n1 qid:1 1:2\n0 qid:2 1:3\n", ("1",)),
+        ("rows.dat", "a,y\n2,1\n3,0\n", ("a",)),
+        ("rows", "a;y\n2;1\n3;0\n", ("a",)),
+        ("rows.svm", "1\n0 1:3\n", ("1",)),
+    ],
+)
+def test_the_format_is_recognised(
+    name: str, text: str, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = write(tmp_path, name, text)
+    assert prepared(path, path, path).feature_names == names
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.dat", "1.0 2.0 3.0\n")
+    with pytest.raises(InputError, match="give SVMlight, CSV with a header, or Parquet"):
+        prepared(path)
+
+
+def test_column_options_mean_nothing_for_svmlight(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.svm", "1 1:2\n")
+    with pytest.raises(InputError, match=r"rows.svm: --label y names a column"):
+        prepared(path, label="y")
+
+
+def test_every_feature_costs_one_until_a_cost_file_says_otherwise(tmp_path: Path) -> None:
+    name = write(tmp_path, "rows.svm", "1 0:1 1:2\n0 1:3\n")
+    splits = prepared(name, name, name, index_base=0)
+    assert splits.prices.feature_price().tolist() == [1, 1]
+    assert ASSUMED_COSTS in splits.notes
+    priced = with_costs(splits, write(tmp_path, "costs", "0:3\n1:4\n"))
+    assert priced.prices.feature_price().tolist() == [3, 4]
+
+
+def test_side_cars_belong_to_the_files(tmp_path: Path) -> None:
+    name = write(tmp_path, "rows.train", "1 1:2\n0 1:3\n")
+    side = write(tmp_path, "rows.train.query", "2\n")
+    assert FileData(name).files == (name, side)
+
+
+def test_the_learning_to_rank_sample_is_a_data_set(real_data: Path) -> None:
+    folder = real_data / "ltr-lambdarank"
+    splits = prepared(str(folder / "rank.train"), test=str(folder / "rank.test"))
+    assert splits.task is Task.RANKING
+    assert splits.train.X.shape[1] == splits.test.X.shape[1] == 300
+    assert len(splits.train) + len(splits.valid) == 3005
+    assert splits.test.queries is not None
+    assert len(splits.test.queries) == 50
+    assert len(splits.test) == 768
+    assert set(np.unique(splits.train.y)) == {0, 1, 2, 3, 4}

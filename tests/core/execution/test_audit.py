@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import models
+
+from bench_core import Acquired, Bill, Examples, Prediction, Prices, Queries, price_list
+from bench_core.execution.audit import replay
+from bench_core.execution.predict import predict_split
+
+PRICES = Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
+
+
+def data(n: int = 600, ranked: bool = True) -> Examples:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, models.D)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    queries = Queries(np.arange(0, n + 1, 5)) if ranked else None
+    return Examples(X, np.zeros(n), queries)
+
+
+def verdict(say: Any, mode: str = "sample", ranked: bool = True, **more: Any) -> Any:
+    return replay(models.Scripted(say), data(ranked=ranked), PRICES, 0, mode, seed="s", **more)
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+@pytest.mark.parametrize("say", [models.honest, models.ranks_in_query])
+def test_an_honest_model_passes(say: Any, ranked: bool) -> None:
+    assert verdict(say, ranked=ranked).word == "sampled"
+    assert verdict(say, "full", ranked).word == "verified"
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_model_that_peeks_for_its_scores_is_caught(mode: str, ranked: bool) -> None:
+    found = verdict(models.peeks_for_its_scores, mode, ranked)
+    assert found.word == "failed"
+    assert "its scores change" in found.reason
+    assert "{'step': 2}" in found.reason
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_model_that_peeks_to_decide_what_to_buy_is_caught(mode: str, ranked: bool) -> None:
+    found = verdict(models.peeks_to_decide, mode, ranked)
+    assert found.word == "failed"
+    assert "what it buys (acquired)" in found.reason
+
+
+def test_a_zero_weight_times_what_was_not_paid_is_caught() -> None:
+    found = verdict(models.multiplies_by_zero)
+    assert found.word == "failed"
+    assert "not finite" in found.reason
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_model_that_keys_on_the_blocks_other_queries_is_caught(mode: str) -> None:
+    found = verdict(models.centres_by_block, mode)
+    assert found.word == "failed"
+    assert "other queries of its block" in found.reason
+
+
+def test_a_model_that_keys_on_the_size_of_its_block_is_caught_by_the_trials_own_scores() -> None:
+    model, examples = models.Scripted(models.keys_on_size), data()
+    path = predict_split(model, examples, PRICES, 0)
+    found = replay(model, examples, PRICES, 0, seed="s", path=path)
+    assert found.word == "failed"
+    assert "scores change with the block" in found.reason
+
+
+def test_an_honest_model_agrees_with_the_trials_own_scores() -> None:
+    model, examples = models.Scripted(models.honest), data()
+    path = predict_split(model, examples, PRICES, 0)
+    assert replay(model, examples, PRICES, 0, seed="s", path=path).word == "sampled"
+
+
+def complete() -> Examples:
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(600, models.D)).astype(np.float32)
+    return Examples(X, np.zeros(600), Queries(np.arange(0, 601, 5)))
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_missing_cell_at_a_point_that_pays_for_it_is_not_held_against_a_cheaper_one(
+    mode: str,
+) -> None:
+    model = models.Scripted(models.reads_more_than_it_can_use)
+    found = replay(model, complete(), PRICES, 0, mode, seed="s")
+    assert found.word == {"sample": "sampled", "full": "verified"}[mode]
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_score_that_is_nan_where_unpaid_cells_are_is_caught(mode: str) -> None:
+    model = models.Scripted(models.multiplies_by_zero)
+    found = replay(model, complete(), PRICES, 0, mode, seed="s")
+    assert found.word == "failed"
+    assert "replaced by NaN, its scores change" in found.reason
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_nothing_noted_in_the_block_reaches_the_next_call(mode: str) -> None:
+    found = replay(models.Annotates(), complete(), PRICES, 0, mode, seed="s")
+    assert found.word == "failed"
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_what_an_instance_remembers_is_of_no_use_to_the_one_that_is_shown_replaced_cells(
+    mode: str,
+) -> None:
+    model, examples = models.Remembers(), complete()
+    path = predict_split(model, examples, PRICES, 0)
+    blind = models.Remembers()
+    found = replay(model, examples, PRICES, 0, mode, seed="s", path=path, blind=blind)
+    assert found.word == "failed"
+    assert "its scores change" in found.reason
+
+
+def test_the_full_audit_too_compares_with_the_trials_own_scores() -> None:
+    class Tires(models.Scripted):
+        calls = 0
+
+        def predict_path(self, features: Any) -> Any:
+            self.calls += 1
+            for prediction in super().predict_path(features):
+                prediction.scores[:] += self.calls == 1
+                yield prediction
+
+    model, examples = Tires(models.honest), complete()
+    path = predict_split(model, examples, PRICES, 0)
+    found = replay(model, examples, PRICES, 0, "full", seed="s", path=path)
+    assert "scores change with the block" in found.reason
+
+
+def test_scores_are_compared_with_the_trials_under_any_accounting_and_costs_under_path() -> None:
+    model, examples = models.Scripted(models.keys_on_size), data()
+    path = predict_split(model, examples, PRICES, 0)
+    found = replay(model, examples, PRICES, 0, seed="s", path=path, accounting="model")
+    assert "scores change with the block" in found.reason
+    honest = models.Scripted(models.honest)
+    path = predict_split(honest, examples, PRICES, 0)
+    path.cost += 1.0
+    found = replay(honest, examples, PRICES, 0, seed="s", path=path, accounting="model")
+    assert found.word == "sampled"
+    found = replay(honest, examples, PRICES, 0, seed="s", path=path)
+    assert "costs change" in found.reason
+
+
+def test_a_path_that_grows_shorter_with_other_queries_is_caught() -> None:
+    class Shortens(models.Scripted):
+        def predict_path(self, features: Any) -> Any:
+            for prediction in super().predict_path(features):
+                yield prediction
+                if np.isnan(features.X).any():
+                    return
+
+    found = replay(Shortens(models.honest), complete(), PRICES, 0, "full", seed="s")
+    assert "another length" in found.reason
+
+
+def test_without_an_audit_costs_are_only_declared() -> None:
+    assert verdict(models.peeks_for_its_scores, "off").word == "declared"
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+@pytest.mark.parametrize("step", [1, 50, 100])
+def test_with_enough_queries_the_sample_leaves_no_point_out(step: int, ranked: bool) -> None:
+    def peeks_once(X: Any, features: Any, point: int) -> Any:
+        return X[:, 0] + X[:, 5] if point == step else X[:, 0], models.bought(len(X), 0)
+
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1800, models.D)).astype(np.float32)
+    examples = Examples(X, np.zeros(1800), Queries(np.arange(0, 1801, 6)) if ranked else None)
+    found = replay(models.Scripted(peeks_once, 100), examples, PRICES, 0, seed="s")
+    assert f"'step': {step}" in found.reason
+
+
+def test_the_sample_depends_on_the_seed_alone() -> None:
+    one = verdict(models.peeks_for_its_scores)
+    assert one == verdict(models.peeks_for_its_scores)
+
+
+def test_a_model_that_raises_on_what_it_did_not_buy_is_caught() -> None:
+    def picky(X: Any, features: Any, point: int) -> Any:
+        if np.isnan(X[:, 3]).mean() > 0.3:
+            raise ValueError("NaN")
+        return models.honest(X, features, point)
+
+    found = verdict(picky)
+    assert found.word == "failed"
+    assert "it raises ValueError: NaN" in found.reason
+
+
+def test_splits_and_trees_must_not_change_either() -> None:
+    class Counting:
+        def predict_path(self, features: Any) -> Any:
+            n = len(features)
+            splits = np.isnan(features.X[:, 5]).astype(float)
+            bill = Bill(Acquired.nothing(models.D), splits=splits)
+            yield Prediction({}, np.zeros(n), {"path": bill})
+
+    found = replay(Counting(), data(), PRICES, 0, seed="s")
+    assert found.word == "failed"
+    assert "splits" in found.reason
+
+
+def test_a_feature_whose_sensors_came_with_another_may_be_read() -> None:
+    """Column 5 is derived from 0 and 1: whoever bought both may read it."""
+    prices = price_list(np.array([1.0, 2, 3, 4, 5, 0]), derived={5: [0, 1]})
+
+    class Derived:
+        def predict_path(self, features: Any) -> Any:
+            mask = np.zeros((1, prices.sensors), dtype=bool)
+            mask[0, prices.of(5)] = True
+            scores = np.nan_to_num(features.X[:, 5].astype(float))
+            yield Prediction({}, scores, {"path": Bill(Acquired.pack(mask))})
+
+    assert replay(Derived(), data(), prices, 0, "full", seed="s").word == "verified"
+
+
+def test_one_query_alone_can_be_audited() -> None:
+    examples = Examples(np.ones((1, models.D), dtype=np.float32), np.zeros(1))
+    model = models.Scripted(models.honest)
+    assert replay(model, examples, PRICES, 0, seed="s").word == "sampled"
+    assert replay(model, examples, PRICES, 0, "full", seed="s").word == "verified"
+
+
+def test_the_full_audit_tells_how_far_it_is() -> None:
+    seen: list[tuple[int, int]] = []
+    verdict(models.honest, "full", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (600, 600)
+    assert seen == sorted(seen)

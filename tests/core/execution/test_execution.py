@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import io
+import os
+import re
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from helpers.toys import Prefix, fits
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import bench_core
+from bench_core.errors import InputError
+from bench_core.execution import wire
+from bench_core.execution.messages import failure
+from bench_core.execution.scheduler import run_jobs
+from bench_core.results.records import FitSpec, Job, Outcome, Status
+
+FIT = FitSpec(
+    key="", title="", learner={}, learner_name="x", dataset="d", data="", metric="", seed=0,
+    states="",
+)  # fmt: skip
+
+
+def job(name: str, *needs: str, kind: Any = "fit") -> Job:
+    spec = replace(FIT, key=name, title=name)
+    return Job(kind, spec, tuple(f"fit:{n}" for n in needs))
+
+
+class Scripted:
+    """Ends jobs in the order they came, or as ``order`` says; those in ``bad`` fail."""
+
+    def __init__(self, slots: int = 1, bad: tuple[str, ...] = ()) -> None:
+        self.slots, self.bad = slots, bad
+        self.running: list[Job] = []
+        self.started: list[str] = []
+        self.most = 0
+
+    def submit(self, job: Job) -> None:
+        self.running.append(job)
+        self.started.append(job.key)
+        self.most = max(self.most, len(self.running))
+
+    def outcome(self) -> Outcome:
+        job = self.running.pop()
+        if job.spec.key in self.bad:
+            return Outcome(job, Status.TIMEOUT, "too slow")
+        return Outcome(job, Status.OK)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_job_waits_for_what_it_needs() -> None:
+    executor = Scripted(slots=4)
+    list(run_jobs([job("a"), job("b", "a"), job("c", "b"), job("d")], executor))
+    assert executor.started.index("fit:a") < executor.started.index("fit:b")
+    assert executor.started.index("fit:b") < executor.started.index("fit:c")
+
+
+def test_no_more_jobs_run_than_there_are_slots() -> None:
+    executor = Scripted(slots=2)
+    assert len(list(run_jobs([job(str(i)) for i in range(7)], executor))) == 7
+    assert executor.most == 2
+
+
+def test_a_need_that_is_not_among_the_jobs_is_taken_as_done() -> None:
+    assert [o.status for o in run_jobs([job("b", "a")], Scripted())] == [Status.OK]
+
+
+def test_what_stands_on_a_failure_is_skipped_with_the_reason() -> None:
+    jobs = [job("a"), job("b", "a"), job("c", "b"), job("d")]
+    ended = {o.job.key: o for o in run_jobs(jobs, Scripted(bad=("a",)))}
+    assert {k: o.status for k, o in ended.items()} == {
+        "fit:a": Status.TIMEOUT,
+        "fit:b": Status.SKIPPED,
+        "fit:c": Status.SKIPPED,
+        "fit:d": Status.OK,
+    }
+    assert ended["fit:b"].error == "stands on a: timeout (too slow)"
+    assert ended["fit:c"].error == "stands on a: timeout (too slow)"
+
+
+def test_the_trial_of_a_failed_fit_ends_as_the_fit_did() -> None:
+    jobs = [job("a"), job("a", "a", kind="score")]
+    ended = list(run_jobs(jobs, Scripted(bad=("a",))))
+    assert [(o.job.kind, o.status, o.error) for o in ended] == [
+        ("fit", Status.TIMEOUT, "too slow"),
+        ("score", Status.TIMEOUT, "too slow"),
+    ]
+
+
+def test_scores_come_before_further_fits_so_that_there_are_rows_early() -> None:
+    executor = Scripted()
+    jobs = [job("a"), job("b"), job("x", "a", kind="score"), job("y", "b", kind="score")]
+    list(run_jobs(jobs, executor))
+    assert executor.started == ["fit:a", "score:x", "fit:b", "score:y"]
+
+
+def test_fits_that_others_stand_on_go_first() -> None:
+    executor = Scripted()
+    list(run_jobs([job("a"), job("base"), job("b", "base")], executor))
+    assert executor.started[0] == "fit:base"
+
+
+ARRAYS = hnp.arrays(
+    st.sampled_from([np.float32, np.float64, np.int64, np.uint64, np.bool_]),
+    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), ARRAYS, max_size=3), st.lists(st.integers()))
+def test_messages_arrive_as_they_were_sent(arrays: dict[str, Any], numbers: list[int]) -> None:
+    pipe = io.BytesIO()
+    wire.send(pipe, {"numbers": numbers}, arrays)
+    wire.send(pipe, {"second": True})
+    pipe.seek(0)
+    message, back = wire.receive(pipe)
+    assert message == {"numbers": numbers}
+    assert back.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert back[name].dtype == array.dtype
+        assert back[name].shape == array.shape
+        assert back[name].tobytes() == array.tobytes()
+    assert wire.receive(pipe)[0] == {"second": True}
+    with pytest.raises(EOFError):
+        wire.receive(pipe)
+
+
+def run(**options: Any) -> Any:
+    given = {"data": "toy-rank", "workers": 2, **options}
+    return bench_core.run(plugins=("helpers.toys",), **given)
+
+
+def errors(result: Any) -> dict[str, tuple[str, str]]:
+    return {title: (status, error) for title, status, error in result.failures}
+
+
+def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home: Path) -> None:
+    result = run(
+        learners=["toy-broken", "toy-prefix"],
+        settings=[
+            "toy-broken.how=['raise', 'hang', 'memory', 'crash', 'exit', 'state']",
+            "toy-prefix.tradeoff=[0.5, 1]",
+        ],
+        timeout=5,
+        memory=1 << 30,
+    )
+    assert result.counts == {
+        "failed": 2,
+        "timeout": 1,
+        "out-of-memory": 1,
+        "crashed": 2,
+        "ok": 2,
+    }
+    found = {title.split("how=")[1].split()[0]: end for title, end in errors(result).items()}
+    assert found["raise"][0] == "failed"
+    assert found["raise"][1].startswith("RuntimeError: deliberately broken (toys.py:")
+    assert found["hang"] == ("timeout", "took longer than 5 s and was ended")
+    assert found["memory"][0] == "out-of-memory"
+    assert found["crash"] == ("crashed", "its process died of SIGSEGV")
+    assert found["exit"] == ("crashed", "its process ended with status 3")
+    assert "array of Python objects" in found["state"][1]
+
+
+def test_what_stands_on_a_failed_fit_is_skipped(home: Path) -> None:
+    result = run(learners=["toy-on-broken"])
+    assert result.counts == {"skipped": 1}
+    ((_, status, error),) = result.failures
+    assert status == "skipped"
+    assert error.startswith("stands on toy-broken for toy-on-broken")
+    assert "deliberately broken" in error
+
+
+def test_inline_and_workers_give_the_same_rows(home: Path) -> None:
+    timed = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
+    frames = [
+        run(learners=["toy-prefix", "toy-stacked"], executor=executor, store=f"{executor}.db")
+        .frame()
+        .drop(columns=timed)
+        for executor in ("inline", "local")
+    ]
+    assert frames[0].equals(frames[1])
+
+
+def test_progress_tells_who_is_how_far(home: Path) -> None:
+    seen: list[Any] = []
+    run(
+        learners="toy-prefix",
+        settings=["toy-prefix.tradeoff=0.5", "toy-prefix.seconds=0.8"],
+        on_event=seen.append,
+    )
+    kinds = [e.kind for e in seen]
+    assert kinds.index("plan") < kinds.index("start") < kinds.index("progress")
+    steps = [(e.done, e.total) for e in seen if e.kind == "progress" and e.activity == "fit"]
+    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    ends = [(e.activity, e.status, e.jobs_done, e.jobs_total) for e in seen if e.kind == "finish"]
+    assert ends == [("fit", "ok", 1, 2), ("score", "ok", 2, 2)]
+    assert all(e.worker in (1, 2) for e in seen if e.kind in ("start", "progress"))
+
+
+def test_a_learner_that_no_other_process_can_import_runs_inline(home: Path) -> None:
+    @dataclass(frozen=True)
+    class Mine(Prefix):
+        name: ClassVar[str] = "mine"
+
+    seen: list[Any] = []
+    result = run(learners=[Mine(0.5), Mine(2.0)], on_event=seen.append)
+    assert result.failures == ()
+    assert any("Mine cannot be imported by another process" in e.message for e in seen)
+    assert len(fits(home)) == 2
+
+
+def test_what_runs_inline_has_all_cores(home: Path) -> None:
+    from bench_core.api import plan
+    from bench_core.planning.request import RunRequest, cores_for
+
+    class Mine(Prefix):
+        name: ClassVar[str] = "mine"
+
+    p = plan(data="toy-rank", learners=[Mine(0.5), Mine(2.0)], plugins="helpers.toys")
+    assert (p.executor, p.workers, p.threads) == ("inline", *cores_for(RunRequest(), 1))
+
+
+def test_a_learner_that_ends_the_program_is_a_failed_trial_inline_too(home: Path) -> None:
+    class Leaving(Prefix):
+        name: ClassVar[str] = "leaving"
+
+        def fit(self, *given: Any) -> Any:
+            raise SystemExit(3)
+
+    result = run(learners=[Leaving(0.5), Prefix(0.5)])
+    assert result.counts == {"failed": 1, "ok": 1}
+    assert "SystemExit: 3" in result.failures[0][2]
+
+
+def test_learner_objects_of_a_module_run_in_workers(home: Path) -> None:
+    seen: list[Any] = []
+    result = bench_core.run(data="toy-rank", plugins="helpers.toys", learners=[Prefix(0.25)])
+    assert result.counts == {"ok": 1}
+    assert not any("inline" in e.message for e in seen)
+    assert fits(home) == ["toy-prefix 0.25"]
+
+
+def test_what_a_learner_prints_does_not_reach_the_pipe(home: Path) -> None:
+    (home / "chatty.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from typing import ClassVar\n"
+        "import os, sys\n"
+        "import bench_core\n"
+        "from toys import Prefix\n"
+        "@dataclass(frozen=True)\n"
+        "class Chatty(Prefix):\n"
+        "    name: ClassVar[str] = 'chatty'\n"
+        "    def fit(self, *a):\n"
+        "        print('hello'); os.write(1, b'x' * 5000); sys.stdin.read()\n"
+        "        return super().fit(*a)\n"
+        "@bench_core.hookimpl\n"
+        "def bench_learners():\n"
+        "    return [Chatty]\n"
+    )
+    import sys
+
+    sys.path.insert(0, str(home))
+    try:
+        result = bench_core.run(
+            data="toy-rank", plugins=("toys", "chatty"), learners="chatty", timeout=20
+        )
+    finally:
+        sys.path.remove(str(home))
+    assert result.counts == {"ok": 7}
+
+
+def test_a_resident_size_above_the_limit_ends_the_process_where_it_must_be_polled() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "from bench_core.execution.memory import limit_memory\n"
+        "import numpy as np, time\n"
+        "limit_memory(300 << 20, poll=True)\n"
+        "held = np.ones(400 << 17)\n"
+        "time.sleep(20)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], timeout=15, check=False)
+    assert ended.returncode == 77
+
+
+def test_the_peak_of_memory_is_that_of_the_job_alone() -> None:
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("this system does not let a process reset its peak")
+    from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
+
+    held = np.ones(200 << 17)
+    assert held[-1] == 1
+    high = peak_rss_mb()
+    del held
+    reset_peak_rss()
+    assert peak_rss_mb() < high - 100
+
+
+def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> None:
+    from bench_core.api import plan
+    from bench_core.execution.worker_pool import LocalExecutor
+
+    made = plan(data="toy-rank", learners="toy-prefix", plugins="helpers.toys")
+    executor = LocalExecutor(1, 1, lambda event: None)
+    try:
+        executor.submit(Job("fit", made.fits[0]))
+        assert executor.outcome().status == Status.OK
+        (worker,) = executor._workers.values()
+        worker.process.kill()
+        worker.process.wait()
+        executor.submit(Job("fit", made.fits[1]))
+        assert executor.outcome().status == Status.OK
+    finally:
+        executor.close()
+
+
+def test_threads_are_pinned_in_workers(home: Path) -> None:
+    from bench_core.execution.worker_pool import LocalExecutor
+
+    executor = LocalExecutor(1, 3, lambda event: None)
+    try:
+        worker = executor._start()
+        environ = Path(f"/proc/{worker.process.pid}/environ")
+        if not environ.exists():
+            pytest.skip("no /proc here")
+        until = time.monotonic() + 10
+        while not environ.read_bytes() and time.monotonic() < until:
+            time.sleep(0.01)  # it is empty while the program is being loaded
+        assert b"OMP_NUM_THREADS=3\0" in environ.read_bytes()
+        assert b"NUMBA_NUM_THREADS=3\0" in environ.read_bytes()
+    finally:
+        executor.close()
+    assert not os.path.exists(f"/proc/{worker.process.pid}/cmdline")  # noqa: PTH110
+
+
+def test_a_message_for_users_stands_alone_and_a_fault_names_its_place() -> None:
+    def said(error: Exception) -> str:
+        try:
+            raise error
+        except Exception as caught:
+            return failure(caught)[1]
+
+    assert said(InputError("model.txt: no model; give another")) == (
+        "model.txt: no model; give another"
+    )
+    assert re.fullmatch(r"KeyError: 'x' \(test_execution\.py:\d+\)", said(KeyError("x")))

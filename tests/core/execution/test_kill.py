@@ -1,0 +1,252 @@
+"""Real processes, really killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from helpers import run_toys
+from helpers.run_toys import SETTINGS
+from helpers.toys import fits
+
+import bench_core
+from bench_core.api import Interrupted
+from bench_core.results.store import Store
+
+SCRIPT = Path(run_toys.__file__)
+TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
+FITS = 6  # four of toy-prefix, of which one carries the two of toy-stacked
+
+COMMAND = (
+    *(sys.executable, "-m", "bench_core", "run", "--data", "toy-rank", "--plugin", "helpers.toys"),
+    *("--learners", "toy-prefix,toy-stacked", "--store", "c.db", "--no-progress"),
+)
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc"
+)
+
+
+def start(store: str, *learners: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), store, *learners],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def workers_of(parent: int) -> list[int]:
+    found = []
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = cmdline.read_bytes().decode(errors="replace")
+            state = (cmdline.parent / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if "bench_core.execution.worker" in text and f'"parent": {parent},' in text:
+            found += [int(cmdline.parent.name)] if state != "Z" else []
+    return found
+
+
+def gone_after(parent: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if not workers_of(parent):
+            return True
+        time.sleep(0.05)
+    return not workers_of(parent)
+
+
+def killed_at(store: str, event: int, group: bool, delay: float) -> int:
+    """Kill a run ``delay`` seconds after its n-th event; how many events it came to."""
+    process = start(store)
+    assert process.stdout is not None
+    with process:
+        for number, _ in enumerate(process.stdout):
+            if number == event:
+                time.sleep(delay)
+                (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
+                break
+    assert gone_after(process.pid, 5)
+    return event
+
+
+def export(store: str) -> pd.DataFrame:
+    return Store(store).frame().drop(columns=TIMED)
+
+
+def finish(store: str) -> None:
+    with start(store) as process:
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def kill_and_resume(home: Path, moments: int, seed: int) -> None:
+    draw = random.Random(seed)
+    with start("whole.db") as process:
+        events = len(process.communicate(timeout=60)[0].splitlines())
+    undisturbed = export("whole.db")
+    assert len(fits(home)) == FITS
+    for moment in range(moments):
+        store = f"killed{moment}.db"
+        killed_at(store, draw.randrange(events), moment % 2 == 1, draw.random() * 0.1)
+        finish(store)
+        assert export(store).equals(undisturbed)
+        assert Store(store).info().state == "finished"
+
+
+@needs_proc
+def test_a_run_killed_at_any_moment_ends_up_with_the_rows_of_an_undisturbed_one(
+    home: Path,
+) -> None:
+    kill_and_resume(home, 3, seed=1)
+
+
+@needs_proc
+@pytest.mark.slow
+def test_a_run_killed_at_twenty_moments_ends_up_with_the_rows_of_an_undisturbed_one(
+    home: Path,
+) -> None:
+    kill_and_resume(home, 20, seed=2)
+
+
+@needs_proc
+def test_workers_that_hold_the_interpreters_lock_go_with_their_parent(home: Path) -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("only Linux kills a child with its parent")
+    process = start("busy.db", "toy-busy")
+    assert process.stdout is not None
+    with process:
+        for line in process.stdout:
+            if line.startswith("start"):
+                break
+        time.sleep(0.5)
+        assert workers_of(process.pid)
+        process.kill()
+    assert gone_after(process.pid, 5)
+
+
+@needs_proc
+def test_a_killed_run_shows_what_it_finished(home: Path) -> None:
+    process = start("part.db")
+    assert process.stdout is not None
+    with process:
+        scored = 0
+        for line in process.stdout:
+            scored += line.startswith("finish toy-prefix tradeoff=")
+            if scored >= 5:  # five ends of fits and scores: at least one trial is whole
+                process.kill()
+                break
+    assert gone_after(process.pid, 5)
+    info = Store("part.db").info()
+    assert info.state == "interrupted"
+    assert info.planned == 6
+    assert 1 <= sum(info.counts.values()) < 6
+    assert set(Store("part.db").frame()["status"]) == {"ok"}
+
+
+def run(**options: Any) -> Any:
+    given = {"data": "toy-rank", "executor": "inline", "settings": SETTINGS, **options}
+    return bench_core.run(plugins="helpers.toys", learners=["toy-prefix", "toy-stacked"], **given)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(home: Path) -> None:
+    ended = []
+
+    def interrupt(event: Any) -> None:
+        if event.kind == "finish":
+            ended.append(event)
+            if len(ended) == 5:
+                raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        run(on_event=interrupt)
+    kept = caught.value.result
+    assert kept.exit_status == 130
+    assert kept.counts == {"ok": sum(e.activity == "score" for e in ended)}
+    assert Store().info().state == "interrupted"
+    before = len(fits(home))
+    result = run()
+    assert result.run == kept.run
+    assert result.counts == {"ok": 6}
+    assert result.reused == kept.counts["ok"]
+    assert before < FITS
+    assert len(fits(home)) == FITS
+    assert max(Counter(fits(home)).values()) == 1
+
+
+def test_the_same_command_again_does_nothing(home: Path) -> None:
+    first = run()
+    second = run()
+    assert second.run == first.run
+    assert second.reused == 6
+    assert len(fits(home)) == FITS
+
+
+def test_failures_are_tried_again_and_successes_are_not(home: Path) -> None:
+    options: dict[str, Any] = {
+        "data": "toy-rank",
+        "plugins": "toys",
+        "executor": "inline",
+        "learners": ["toy-broken", "toy-prefix"],
+        "settings": ["toy-prefix.tradeoff=1.0"],
+    }
+    for _ in range(2):
+        bench_core.run(**options)
+    assert Counter(fits(home)) == {"toy-broken raise": 2, "toy-prefix 1": 1}
+
+
+def test_fresh_does_everything_anew(home: Path) -> None:
+    run()
+    result = run(fresh=True)
+    assert result.reused == 0
+    assert len(fits(home)) == 2 * FITS
+
+
+def test_a_model_whose_file_is_gone_is_fitted_again(home: Path) -> None:
+    run()
+    for state in (home / "results" / "bench.fits").rglob("*.npz"):
+        state.unlink()
+    result = run(metrics=["ndcg@5", "precision@5", "ndcg@10"])
+    assert result.counts == {"ok": 6}
+    assert len(fits(home)) == 2 * FITS
+
+
+def test_a_further_metric_scores_anew_but_fits_nothing(home: Path) -> None:
+    run()
+    result = run(metrics=["ndcg@5", "precision@5", "ndcg@10"])
+    assert result.reused == 0
+    assert "ndcg@10" in result.frame().columns
+    assert len(fits(home)) == FITS
+
+
+@needs_proc
+def test_ctrl_c_ends_the_command_with_130_and_leaves_no_process(home: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, *(word for text in SETTINGS for word in ("--set", text))],
+        env=os.environ | {"PYTHONPATH": str(SCRIPT.parents[1])},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        until = time.monotonic() + 60
+        while not fits(home) and time.monotonic() < until:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate(timeout=20)[1]
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert gone_after(process.pid, 5)
+    assert Store("c.db").info().state == "interrupted"

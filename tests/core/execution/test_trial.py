@@ -1,0 +1,532 @@
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import models
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_core import (
+    Acquired,
+    Bill,
+    Examples,
+    Features,
+    Frames,
+    InputError,
+    MetricValues,
+    Prediction,
+    Prices,
+    Queries,
+    Task,
+    price_list,
+)
+from bench_core._io import spill
+from bench_core.api import plan
+from bench_core.execution import predict
+from bench_core.execution.predict import ContractError, blocks, predict_split
+from bench_core.execution.score import condense, readable, score_split, thinned, unit_costs
+from bench_core.execution.trial import run_fit, run_trial
+from bench_core.metrics import parse_metric
+from bench_core.results.model_files import StateError, load_model, save_model, state_path
+
+PRICES = Prices.additive(np.array([1.0, 2, 4, 8, 16, 32]), split=0.5)
+
+
+def ranked(sizes: list[int], seed: int = 0) -> Examples:
+    rng = np.random.default_rng(seed)
+    n = sum(sizes)
+    X = rng.normal(size=(n, models.D)).astype(np.float32)
+    return Examples(X, rng.integers(0, 5, n).astype(float), Queries.from_sizes(np.array(sizes)))
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=40), st.integers(1, 60))
+def test_blocks_cover_all_rows_in_order_and_cut_no_query(sizes: list[int], rows: int) -> None:
+    examples = ranked(sizes)
+    made = list(blocks(examples.features, rows))
+    assert [b.rows.start for b in made][1:] == [b.rows.stop for b in made][:-1]
+    assert made[0].rows.start == 0
+    assert made[-1].rows.stop == len(examples)
+    joined = [b.features.queries.sizes.tolist() for b in made if b.features.queries]
+    assert [size for part in joined for size in part] == sizes
+    for b in made:
+        assert len(b.features) <= rows or b.queries.stop - b.queries.start == 1
+        assert np.array_equal(b.features.X, examples.X[b.rows])
+
+
+def test_blocks_of_independent_rows_have_the_size_asked_for() -> None:
+    features = Features(np.zeros((25, 2), dtype=np.float32))
+    assert [len(b.features) for b in blocks(features, 10)] == [10, 10, 5]
+
+
+def test_a_block_is_a_copy_so_that_no_model_can_spoil_the_data() -> None:
+    features = Features(np.zeros((5, 2), dtype=np.float32))
+    next(iter(blocks(features))).features.X[:] = 9
+    assert not features.X.any()
+
+
+def test_a_path_is_metered_by_hand_reckoned_costs() -> None:
+    """Column 0 (1) for all; column 1 (2) where column 0 > 0; column 2 (4) at step 2; a split
+    0.5 per step. The first row stands for three copies."""
+    X = np.zeros((3, models.D), dtype=np.float32)
+    X[:, 0] = [1, -1, -2]
+    examples = Examples(X, np.array([1.0, 0, 0]), multiplicity=np.array([3, 1, 1]))
+    path = predict_split(models.Scripted(models.honest, 2), examples, PRICES, 2)
+    assert path.cost.tolist() == [[3.5, 1.5, 1.5], [8.0, 6.0, 6.0]]
+    assert path.feature_cost.tolist() == [(3 * 3 + 1 + 1) / 5, (3 * 7 + 5 + 5) / 5]
+    assert path.evaluation_cost.tolist() == [0.5, 1.0]
+    rows = score_split(path, examples, PRICES, [parse_metric("accuracy")], "test").rows
+    assert rows[0].metrics == {"accuracy": 1.0}
+    assert rows[0].total_cost == pytest.approx((3 * 3.5 + 1.5 + 1.5) / 5)
+    assert (rows[0].cost_p95, rows[0].cost_max) == (3.5, 3.5)
+    assert [row.features_used for row in rows] == [2, 3]
+
+
+def test_a_path_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    examples = ranked([3, 1, 7, 2, 9, 4])
+    model = models.Scripted(models.ranks_in_query)
+    whole = predict_split(model, examples, PRICES, 0)
+    monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 5))
+    parts = predict_split(model, examples, PRICES, 0)
+    assert np.array_equal(whole.scores, parts.scores)
+    assert np.array_equal(whole.cost, parts.cost)
+
+
+class AtOnce(models.Scripted):
+    """Counts the threads that ask it."""
+
+    def __init__(self, concurrent: bool) -> None:
+        super().__init__(models.ranks_in_query)
+        self.concurrent, self.inside, self.most = concurrent, 0, 0
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.002 * (len(features) % 3))  # blocks end in another order than they began
+        yield from super().predict_path(features)
+        self.inside -= 1
+
+
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_only_a_model_that_allows_it_is_asked_by_several_threads(
+    concurrent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 5))
+    examples, model = ranked([3, 1, 7, 2, 9, 4] * 5), AtOnce(concurrent)
+    alone = predict_split(models.Scripted(models.ranks_in_query), examples, PRICES, 0)
+    path = predict_split(model, examples, PRICES, 0, threads=3)
+    assert (model.most > 1) == concurrent
+    for name in ("scores", "cost", "feature_cost", "evaluation_cost", "scale", "bought"):
+        assert getattr(path, name).tobytes() == getattr(alone, name).tobytes()
+    judged = [
+        score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test", t) for t in (1, 3)
+    ]
+    assert judged[0].rows == judged[1].rows
+
+
+def test_what_is_wrong_on_one_of_many_blocks_ends_the_prediction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Late(AtOnce):
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            if (features.X[:, 0] == 1).any():
+                raise ZeroDivisionError("in the fourth block")
+            yield from super().predict_path(features)
+
+    monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 5))
+    X = np.zeros((40, models.D), dtype=np.float32)
+    X[17, 0] = 1
+    with pytest.raises(ZeroDivisionError, match="in the fourth block"):
+        predict_split(Late(True), Examples(X, np.zeros(40)), PRICES, 0, threads=2)
+
+
+def test_features_that_can_be_read_are_those_whose_sensors_are_all_bought() -> None:
+    prices = price_list(np.array([1.0, 1, 1, 0]), shared=[[0, 1]], derived={3: [0, 2]})
+    mask = np.zeros((3, prices.sensors), dtype=bool)
+    mask[1, prices.of(0)] = True
+    mask[2, [*prices.of(0), *prices.of(2)]] = True
+    assert readable(mask, prices).tolist() == [
+        [False, False, False, False],
+        [True, True, False, False],
+        [True, True, True, True],
+    ]
+
+
+def script(*predictions: Prediction) -> Any:
+    class Fixed:
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            yield from predictions
+
+    return Fixed()
+
+
+def good(n: int = 4, **changes: Any) -> Prediction:
+    bill = Bill(Acquired.nothing(models.D))
+    usual = {"point": {"k": 1}, "scores": np.zeros(n), "bills": {"path": bill}}
+    return Prediction(**usual | changes)
+
+
+def bills(**changes: Any) -> dict[str, Bill]:
+    return {"path": Bill(**{"acquired": Acquired.nothing(models.D)} | changes)}
+
+
+BAD = {
+    "its path is empty": (),
+    "scores have shape (3,) instead of (4,)": (good(3),),
+    "1 scores are not finite": (good(scores=np.array([0, 0, np.nan, 0])),),
+    "there is no bill 'path'": (good(bills={}),),
+    "has 7 sensors, the prices have 6": (good(bills=bills(acquired=Acquired.nothing(7))),),
+    "acquired is uint64 (3, 1)": (
+        good(bills=bills(acquired=Acquired(np.zeros((3, 1), dtype=np.uint64), models.D))),
+    ),
+    "bits beyond the last sensor": (
+        good(bills=bills(acquired=Acquired(np.full((1, 1), 64, dtype=np.uint64), models.D))),
+    ),
+    "splits must be finite": (good(bills=bills(splits=-1)),),
+    "trees must be finite": (good(bills=bills(trees=np.zeros(3))),),
+    "a point holds plain numbers": (good(point={"k": "x"}),),
+    "two points of its path are {'k': 1}": (good(), good()),
+    "more than 100 points": tuple(good(point={"k": i}) for i in range(101)),
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_a_broken_contract_is_named(line: str) -> None:
+    examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
+    with pytest.raises(ContractError) as caught:
+        predict_split(script(*BAD[line]), examples, PRICES, 0)
+    assert line in str(caught.value)
+
+
+def test_another_path_on_another_block_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Moody:
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            for k in range(len(features)):
+                yield good(len(features), point={"k": k})
+
+    monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 3))
+    examples = Examples(np.zeros((5, models.D), dtype=np.float32), np.zeros(5))
+    with pytest.raises(ContractError, match="3 points on one block and 2 on another"):
+        predict_split(Moody(), examples, PRICES, 0)
+
+
+def test_a_point_is_judged_by_what_its_arrays_held_when_it_was_handed_out() -> None:
+    examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
+    path = predict_split(models.Overwrites(), examples, PRICES, 0)
+    assert path.scores.tolist() == [[1.0] * 4, [2.0] * 4, [3.0] * 4]
+
+
+def test_an_accounting_without_a_bill_is_named() -> None:
+    examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
+    with pytest.raises(ContractError, match=r"no bill 'model' \(its accountings: path\)"):
+        predict_split(script(good()), examples, PRICES, 0, "model")
+
+
+@given(st.integers(0, 100), st.integers(2, 30))
+def test_points_are_thinned_evenly_with_both_ends(count: int, at_most: int) -> None:
+    kept = thinned(np.arange(count), at_most)
+    assert len(kept) == min(count, at_most)
+    if count:
+        assert (kept[0], kept[-1]) == (0, count - 1)
+    gaps = np.diff(kept)
+    assert len(gaps) == 0 or gaps.max() - gaps.min() <= 1
+
+
+def test_values_per_query_carry_mean_cost_and_number_of_copies() -> None:
+    cost, copies = np.array([1.0, 3, 10]), np.array([1.0, 3, 2])
+    means, rows = unit_costs(cost, Queries(np.array([0, 2, 3])), copies, 2)
+    assert means.tolist() == [2.5, 10.0]
+    assert rows.tolist() == [4.0, 2.0]
+
+
+class HeightOfFirst:
+    """A metric that needs pictures: the height of each."""
+
+    name = "height"
+    higher_is_better = True
+    tasks = frozenset({Task.BINARY})
+
+    def values(self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None) -> Any:
+        heights = np.array([float(len(picture)) for picture in queries.pictures(y)])
+        return MetricValues(heights, np.ones(len(heights)))
+
+
+def test_a_metric_sees_the_frames_that_the_model_does_not() -> None:
+    frames = Frames(np.array([0, 6, 10]), np.array([2, 4]))
+    examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), frames=frames)
+    path = predict_split(models.Scripted(models.honest), examples, PRICES, 2)
+    score = score_split(path, examples, PRICES, [HeightOfFirst()], "test")
+    assert score.units == 2
+    assert score.primary[0].tolist() == [3.0, 1.0]
+    assert score.rows[0].metrics["height"] == 2.0
+
+
+def test_too_many_units_become_weighted_means_of_neighbours() -> None:
+    values, weights = condense(np.array([1.0, 2, 3, 4, 5]), np.array([1.0, 3, 1, 1, 2]), 3)
+    assert values.tolist() == [1.75, 3.5, 5.0]
+    assert weights.tolist() == [4.0, 2.0, 2.0]
+
+
+@dataclass
+class Kept:
+    """A model with a state of every kind."""
+
+    values: dict[str, Any]
+
+    def state(self) -> dict[str, Any]:
+        return self.values
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Kept:
+        return cls(dict(state))
+
+
+def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
+    values = {
+        "file": np.arange(6, dtype=np.int32).reshape(2, 3),
+        "json": np.array([], dtype=np.float32),
+        "flags": np.array([True, False]),
+        "nested": {"a": [1, 2.5, None, "x"]},
+        "": np.float64(3.0) * np.ones(1),
+    }
+    path = tmp_path / "deep" / "m.npz"
+    save_model(path, Kept(values))
+    back = load_model(path).values
+    assert back.keys() == values.keys()
+    for name, value in values.items():
+        if isinstance(value, np.ndarray):
+            assert back[name].dtype == value.dtype
+            assert np.array_equal(back[name], value)
+        else:
+            assert back[name] == value
+    assert [p.name for p in path.parent.iterdir()] == ["m.npz"]
+
+
+@pytest.mark.parametrize("value", [np.array([object()]), {1, 2}, object()])
+def test_a_state_of_python_objects_is_refused(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(StateError):
+        save_model(tmp_path / "m.npz", Kept({"x": value}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_state_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    path.write_bytes(b"PK\x03\x04 cut short")
+    with pytest.raises(InputError, match=r"m\.npz: not a model's state"):
+        load_model(path)
+
+
+def test_a_state_that_does_not_fit_into_memory_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: Any, **options: Any) -> Any:
+        raise MemoryError("no room")
+
+    path = tmp_path / "m.npz"
+    path.write_bytes(b"PK")
+    monkeypatch.setattr(np, "load", full)
+    with pytest.raises(MemoryError, match="no room"):
+        load_model(path)
+
+
+def prepared(home: Path, **options: Any) -> Any:
+    return plan(plugins=("helpers.toys",), data="toy-binary", learners="toy-prefix", **options)
+
+
+def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
+    p = prepared(home, settings="toy-prefix.tradeoff=0.5")
+    results = []
+    for _ in range(2):
+        run_fit(p.fits[0])
+        results.append(run_trial(p.trials[0]))
+    assert results[0].rows == results[1].rows
+    assert results[0].audit == "sampled"
+    assert {row.split for row in results[0].rows} == {"valid", "test"}
+    for one, two in zip(results[0].values, results[1].values, strict=True):
+        assert np.array_equal(one.metric, two.metric)
+        assert one.metric.dtype == np.float32
+
+
+def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def timed(model: Any, part: Examples, *more: Any) -> Any:
+        path = predict_split(model, part, *more)
+        path.seconds = float(len(part))
+        return path
+
+    p = prepared(home, settings="toy-prefix.tradeoff=0.5")
+    run_fit(p.fits[0])
+    monkeypatch.setattr(predict, "predict_split", timed)
+    spec = replace(p.trials[0], splits=("train", "valid", "test"))
+    rows = p.datasets[0].rows
+    assert run_trial(spec).predict_seconds == rows["valid"] + rows["test"]
+
+
+def test_stored_values_average_to_the_exported_rows(home: Path) -> None:
+    p = prepared(home, settings="toy-prefix.tradeoff=0.5")
+    run_fit(p.fits[0])
+    result = run_trial(p.trials[0])
+    assert {v.split for v in result.values} == {"valid", "test"}
+    for stored in result.values:
+        rows = {r.index: r for r in result.rows if r.split == stored.split}
+        for i, point in enumerate(stored.points):
+            mean = np.average(stored.metric[i], weights=stored.weights)
+            cost = np.average(stored.cost[i], weights=stored.rows)
+            assert mean == pytest.approx(rows[point].metrics["accuracy"], rel=1e-6)
+            assert cost == pytest.approx(rows[point].total_cost, rel=1e-6)
+
+
+def test_physical_copies_give_the_rows_of_a_multiplicity() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(50, models.D)).astype(np.float32)
+    y = rng.integers(0, 2, 50).astype(float)
+    m = rng.integers(1, 5, 50)
+    metrics = [parse_metric(name) for name in ("accuracy", "log_loss", "auc")]
+    model = models.Scripted(models.honest)
+    rows = []
+    for examples in (Examples(X, y, multiplicity=m), Examples(X.repeat(m, axis=0), y.repeat(m))):
+        path = predict_split(model, examples, PRICES, 2)
+        rows.append(score_split(path, examples, PRICES, metrics, "test").rows)
+    for one, two in zip(*rows, strict=True):
+        for name in one.metrics:
+            assert one.metrics[name] == pytest.approx(two.metrics[name], rel=1e-12)
+        assert one.feature_cost == pytest.approx(two.feature_cost, rel=1e-12)
+        assert (one.cost_p95, one.cost_max) == (two.cost_p95, two.cost_max)
+
+
+def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
+    (home / "double.txt").write_text("2\n2\n4\n10\n20\n40\n")
+    one = prepared(home, settings="toy-prefix.tradeoff=0.0", metrics=["accuracy"])
+    two = prepared(
+        home, settings="toy-prefix.tradeoff=0.0", metrics=["accuracy"], costs="double.txt"
+    )
+    rows = []
+    for p in (one, two):
+        run_fit(p.fits[0])
+        rows.append(run_trial(p.trials[0]).rows)
+    assert [2 * r.feature_cost for r in rows[0]] == [r.feature_cost for r in rows[1]]
+
+
+def test_specifications_are_json(home: Path) -> None:
+    from bench_core.execution.messages import job_from_json, job_to_json
+    from bench_core.results.records import Job
+
+    p = prepared(home)
+    for job in (Job("fit", p.fits[0]), Job("score", p.trials[0])):
+        again = job_from_json(json.loads(json.dumps(job_to_json(job))))
+        assert again == replace(job, needs=())
+
+
+def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
+    from helpers.toys import Prefix
+
+    from bench_core.execution.fit_context import Context
+    from bench_core.execution.trial import open_splits
+
+    p = prepared(home)
+    splits = open_splits(p.fits[0].data, None)
+    context = Context(p.fits[0], splits, parse_metric("accuracy"), lambda done, total: None)
+    with pytest.raises(KeyError, match="is not among needs"):
+        context.fitted(Prefix())
+
+
+def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_core.execution.fit_context import Context
+    from bench_core.execution.trial import open_splits
+
+    spec = prepared(home).fits[0]
+    before = sorted(Path(spec.data).rglob("*"))
+    splits = open_splits(spec.data, None)
+    context = Context(spec, splits, parse_metric("accuracy"), lambda done, total: None)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    assert context.shared("some", lambda: {"codes": np.arange(3)})["codes"].tolist() == [0, 1, 2]
+    assert sorted(Path(spec.data).rglob("*")) == before
+
+
+def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path: Path) -> None:
+    from bench_core._io.shared_arrays import shared_arrays
+
+    built = []
+
+    def build() -> dict[str, Any]:
+        built.append(1)
+        return {"codes": np.arange(3)}
+
+    for _ in range(2):
+        arrays = shared_arrays(tmp_path / "shared" / "codes", build)
+        assert arrays["codes"].tolist() == [0, 1, 2]
+    assert len(built) == 1
+    with pytest.raises(ValueError, match="read-only"):
+        arrays["codes"][0] = 5
+
+
+def test_a_failed_build_of_shared_arrays_leaves_nothing(tmp_path: Path) -> None:
+    from bench_core._io.shared_arrays import shared_arrays
+
+    def build() -> dict[str, Any]:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        shared_arrays(tmp_path / "codes", build)
+    assert not [p for p in tmp_path.iterdir() if not p.name.endswith(".lock")]
+
+
+def test_what_a_killed_process_left_of_shared_arrays_goes_with_the_next_build(
+    tmp_path: Path,
+) -> None:
+    from bench_core._io.shared_arrays import shared_arrays
+
+    process = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import os, sys\n"
+            "from pathlib import Path\n"
+            "import numpy as np\n"
+            "from bench_core._io import shared_arrays\n"
+            "def killed(file, *rest, **more):\n"
+            "    Path(file).write_bytes(b'half')\n"
+            "    os._exit(9)\n"
+            "np.save = killed\n"
+            "shared_arrays.shared_arrays(Path(sys.argv[1]), lambda: {'x': np.arange(3)})\n",
+            str(tmp_path / "codes"),
+        ],
+        check=False,
+    )
+    assert process.returncode == 9
+    assert list(tmp_path.glob(".building-*"))
+    shared_arrays(tmp_path / "codes", lambda: {"x": np.arange(3)})
+    assert {p.name for p in tmp_path.iterdir()} == {"codes", ".codes.lock"}
+
+
+def test_the_place_of_a_state_is_spread_over_folders() -> None:
+    assert state_path("a", "abcdef") == Path("a/ab/abcdef.npz")
+
+
+def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    examples = ranked([5] * 4000)
+    model = models.Scripted(models.honest)
+    found = []
+    for limit in (1 << 30, 0):
+        monkeypatch.setattr(spill, "IN_MEMORY", limit)
+        monkeypatch.setattr(predict, "FORGET_ROWS", 8000)
+        path = predict_split(model, examples, PRICES, 0)
+        found.append((path, score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test")))
+    (kept, score), (filed, other) = found
+    assert isinstance(filed.scores.base.base, mmap.mmap)
+    np.testing.assert_array_equal(kept.scores, filed.scores)
+    np.testing.assert_array_equal(kept.cost, filed.cost)
+    assert score.rows == other.rows

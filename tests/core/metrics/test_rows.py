@@ -1,0 +1,144 @@
+"""Classification, regression and cost by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_core import InputError
+from bench_core.costs.summary import summarise_cost
+from bench_core.metrics import parse_metric
+
+
+def judge(name, scores, y, multiplicity=None):
+    m = None if multiplicity is None else np.array(multiplicity)
+    return parse_metric(name).values(np.array(scores, float), np.array(y, float), None, m)
+
+
+def test_a_score_of_zero_calls_class_0():
+    assert judge("accuracy", [0, 0, 1e-300, -1e-300], [0, 1, 1, 0]).values.tolist() == [1, 0, 1, 1]
+
+
+def test_equal_class_scores_call_the_lowest_class():
+    assert judge("accuracy", [[1, 1, 0], [0, 1, 1]], [0, 2]).values.tolist() == [1, 0]
+
+
+def test_balanced_accuracy_weighs_classes_alike_by_hand():
+    found = judge("balanced_accuracy", [1, -1, -1, -1], [1, 1, 0, 0], [1, 3, 5, 5])
+    assert found.mean == pytest.approx((1 / 4 + 1) / 2)
+
+
+def test_balanced_accuracy_is_the_mean_over_classes_that_occur():
+    found = judge("balanced_accuracy", [[1, 0, 0], [1, 0, 0]], [0, 2])
+    assert found.mean == pytest.approx(1 / 2)
+
+
+def test_log_loss_by_hand():
+    assert judge("log_loss", [0, np.log(3)], [1, 0]).values == pytest.approx([np.log(2), np.log(4)])
+    assert judge("log_loss", [[0, 0, np.log(2)]], [2]).mean == pytest.approx(np.log(2))
+
+
+def test_log_loss_of_far_scores_does_not_overflow():
+    assert judge("log_loss", [1e4, -1e4], [0, 0]).values.tolist() == [1e4, 0]
+    assert judge("log_loss", [[1e4, 0.0]], [1]).values.tolist() == [1e4]
+
+
+def test_being_infinitely_sure_costs_nothing_or_infinity():
+    assert judge("log_loss", [np.inf, -np.inf], [1, 0]).values.tolist() == [0, 0]
+    assert judge("log_loss", [np.inf], [0]).mean == np.inf
+
+
+def test_auc_counts_ties_half_by_hand():
+    found = judge("auc", [3, 1, 1, 0], [1, 1, 0, 0])
+    assert found.values[:2].tolist() == [1, 0.75]  # below 2 of 2; tie with one, above the other
+    assert found.mean == pytest.approx(0.875)
+
+
+auc_rows = st.lists(
+    st.tuples(st.integers(-3, 3), st.integers(0, 1), st.integers(1, 5)), min_size=2, max_size=12
+)
+
+
+@given(auc_rows, st.booleans())
+def test_auc_of_a_positive_row_is_the_share_of_negatives_below_it(rows, with_copies):
+    scores, y, m = (np.array(column, float) for column in zip(*rows, strict=True))
+    m = m if with_copies else np.ones(len(y))
+    found = judge("auc", scores, y, m.astype(int) if with_copies else None)
+    for i in np.flatnonzero((y == 1) & np.any(y == 0)):
+        below = m[(y == 0) & (scores < scores[i])].sum()
+        tied = m[(y == 0) & (scores == scores[i])].sum()
+        assert found.values[i] == (below + tied / 2) / m[y == 0].sum()
+        assert found.weights[i] == m[i]
+    assert not found.weights[y == 0].any()
+
+
+@pytest.mark.parametrize("y", [[1, 1], [0, 0]])
+def test_auc_of_one_class_is_nan(y):
+    assert np.isnan(judge("auc", [1, 2], y).mean)
+
+
+def test_auc_of_one_class_among_many_is_nan():
+    assert np.isnan(judge("auc", [[1, 2, 3], [3, 2, 1]], [1, 1]).mean)
+
+
+def test_multiclass_auc_tells_apart_saturated_probabilities():
+    scores = [[60, 0], [50, 0], [55, 0]]  # softmax of each rounds to 1
+    assert judge("auc", scores, [0, 1, 0]).mean == pytest.approx(1)
+
+
+def test_squared_error_by_hand():
+    found = judge("mse", [1, 2], [3, 2], [1, 3])
+    assert found.values.tolist() == [4, 0]
+    assert found.mean == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("name", "scores"), [("accuracy", [1, 1]), ("auc", [[0, 1], [1, 0]])])
+@pytest.mark.parametrize("bad", [2, -1, 0.5])
+def test_a_label_that_is_no_class_number_is_refused(name, scores, bad):
+    with pytest.raises(InputError, match=r"row 1 .*class numbers 0\.\.1"):
+        judge(name, scores, [0, bad])
+
+
+@pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "log_loss", "auc", "mse"])
+def test_a_nan_score_is_refused_by_every_row_metric(name):
+    with pytest.raises(InputError, match=f"^{name}: the score of row 1 "):
+        judge(name, [0, np.nan, np.nan], [0, 1, 1])
+
+
+def test_a_nan_among_class_scores_is_refused():
+    with pytest.raises(InputError, match="row 1 "):
+        judge("accuracy", [[0, 1], [np.nan, 1]], [0, 1])
+
+
+costs = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 12)), min_size=1, max_size=12)
+
+
+@given(costs)
+def test_a_cost_summary_equals_that_of_physical_copies(rows):
+    cost, m = (np.array(column) for column in zip(*rows, strict=True))
+    physical = np.repeat(cost, m).astype(float)
+    found = summarise_cost(cost.astype(float), m)
+    assert found.average == pytest.approx(physical.mean(), abs=1e-12)
+    assert found.p95 == np.percentile(physical, 95, method="inverted_cdf")
+    assert found.maximum == physical.max()
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=60))
+def test_a_cost_summary_of_plain_rows_is_that_of_numpy(rows):
+    cost = np.array(rows, float)
+    found = summarise_cost(cost)
+    assert found.average == cost.mean()
+    assert found.p95 == np.percentile(cost, 95, method="inverted_cdf")
+    assert found.maximum == cost.max()
+
+
+def test_the_percentile_is_the_cost_that_95_percent_do_not_exceed():
+    assert summarise_cost(np.arange(1, 21, dtype=float)).p95 == 19
+    assert summarise_cost(np.arange(1, 101, dtype=float)).p95 == 95
+    assert summarise_cost(np.array([1.0, 9.0]), np.array([95, 5])).p95 == 1
+    assert summarise_cost(np.array([1.0, 9.0]), np.array([94, 6])).p95 == 9
+
+
+def test_no_rows_have_no_cost():
+    with pytest.raises(ValueError, match="no cost"):
+        summarise_cost(np.zeros(0))

@@ -1,0 +1,127 @@
+"""The tie rule and multiplicity, against every permutation of small queries."""
+
+import numpy as np
+import pytest
+from helpers.metric_definitions import (
+    DEFINITIONS,
+    NEED_CUT_OFF,
+    copies,
+    expected,
+    spelling,
+    stable_order,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core import Queries
+from bench_core.metrics import parse_metric
+
+documents = st.lists(
+    st.tuples(st.sampled_from([0.0, 1.0, 2.0]), st.integers(0, 4)), min_size=1, max_size=6
+)
+copied_documents = st.lists(
+    st.tuples(st.sampled_from([0.0, 1.0]), st.integers(0, 3), st.integers(1, 3)),
+    min_size=1,
+    max_size=4,
+).filter(lambda rows: sum(m for _, _, m in rows) <= 6)
+cut_offs = st.sampled_from([None, 1, 2, 3, 5, 8])
+
+
+def value(name, scores, grades, multiplicity=None):
+    found = parse_metric(name).values(
+        np.array(scores, float),
+        np.array(grades, float),
+        Queries.from_sizes(np.array([len(scores)])),
+        None if multiplicity is None else np.array(multiplicity),
+    )
+    assert found.weights.tolist() == [1.0]
+    return float(found.values[0])
+
+
+@pytest.mark.parametrize("family", DEFINITIONS)
+@settings(max_examples=60, deadline=None)
+@given(rows=documents, k=cut_offs)
+def test_tied_documents_give_the_mean_over_all_their_orders(family, rows, k):
+    k = k or (5 if family in NEED_CUT_OFF else None)
+    scores, grades = zip(*rows, strict=True)
+    assert value(spelling(family, k), scores, grades) == pytest.approx(
+        expected(family, k, scores, grades), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("family", DEFINITIONS)
+@settings(max_examples=60, deadline=None)
+@given(rows=documents, k=cut_offs)
+def test_the_stable_rule_takes_ties_in_row_order(family, rows, k):
+    k = k or (5 if family in NEED_CUT_OFF else None)
+    scores, grades = zip(*rows, strict=True)
+    by_hand = DEFINITIONS[family](stable_order(scores, grades), k) if max(grades) else 0.0
+    assert value(spelling(family, k, "ties=stable"), scores, grades) == pytest.approx(
+        by_hand, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("family", DEFINITIONS)
+@settings(max_examples=60, deadline=None)
+@given(rows=copied_documents, k=cut_offs)
+def test_multiplicity_gives_the_mean_over_all_orders_of_physical_copies(family, rows, k):
+    k = k or (5 if family in NEED_CUT_OFF else None)
+    scores, grades, multiplicity = zip(*rows, strict=True)
+    by_hand = expected(family, k, copies(scores, multiplicity), copies(grades, multiplicity))
+    assert value(spelling(family, k), scores, grades, multiplicity) == pytest.approx(
+        by_hand, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("family", DEFINITIONS)
+@settings(max_examples=60, deadline=None)
+@given(rows=copied_documents, k=cut_offs)
+def test_under_the_stable_rule_copies_fill_consecutive_places(family, rows, k):
+    k = k or (5 if family in NEED_CUT_OFF else None)
+    scores, grades, multiplicity = zip(*rows, strict=True)
+    order = stable_order(copies(scores, multiplicity), copies(grades, multiplicity))
+    by_hand = DEFINITIONS[family](order, k) if max(grades) else 0.0
+    name = spelling(family, k, "ties=stable")
+    assert value(name, scores, grades, multiplicity) == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_one_relevant_document_tied_with_three_others_by_hand():
+    grades = [0, 0, 1, 0]  # at place 1, 2, 3 or 4 with chance 1/4 each
+    scores = [7.0] * 4
+    assert value("mrr", scores, grades) == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
+    assert value("precision@2", scores, grades) == pytest.approx(1 / 4)  # (1 + 1 + 0 + 0) / 2 / 4
+    assert value("leading_run_precision@5", scores, grades) == pytest.approx(1 / 4 / 5)
+
+
+def test_long_tie_groups_agree_with_their_sampled_mean():
+    """Groups of 40 use running sums instead of loops; permutations cannot be enumerated."""
+    rng = np.random.default_rng(5)
+    scores = np.repeat([2.0, 1.0, 0.0], [3, 40, 5])
+    grades = rng.integers(0, 3, 48)
+    for family in ("ap", "ndcg", "err", "mrr"):
+        draws = []
+        for _ in range(4000):
+            order = np.lexsort((rng.random(48), -scores))
+            draws.append(DEFINITIONS[family]([int(g) for g in grades[order]], 30))
+        error = np.std(draws) / np.sqrt(len(draws))
+        assert abs(value(f"{family}@30", scores, grades) - np.mean(draws)) < 4.5 * error
+
+
+def test_long_tie_groups_give_average_precision_exactly():
+    """One group of n with r relevant: E[AP] from the chance that places i and l are relevant."""
+    n, r = 200, 30
+    by_hand = sum(r / n * (1 + (i - 1) * (r - 1) / (n - 1)) / i for i in range(1, n + 1)) / r
+    grades = [1] * r + [0] * (n - r)
+    assert value("ap", [0.0] * n, grades) == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_infinite_scores_tie_with_one_another():
+    tied = value("ndcg@1", [np.inf, np.inf, -np.inf], [0, 1, 0])
+    assert tied == pytest.approx(0.5)
+
+
+def test_a_tie_at_the_cut_off_is_shared_by_documents_beyond_it():
+    scores = [9.0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]
+    grades = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1]
+    assert value("precision@2", scores, grades) == pytest.approx(1 / 10 / 2)
+    assert value("precision@2(ties=stable)", scores, grades) == 0

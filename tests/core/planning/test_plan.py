@@ -1,0 +1,518 @@
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import toys
+
+from bench_core import InputError, UsageError
+from bench_core.api import plan
+
+PLUGINS = ("helpers.toys",)
+
+
+def made(**options: Any) -> Any:
+    return plan(plugins=PLUGINS, **options)
+
+
+@pytest.fixture
+def suite(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = home / "suites"
+    folder.mkdir()
+    (folder / "toys.toml").write_text(toys.SUITE)
+    monkeypatch.setenv("TOY_SUITES", str(folder))
+    return folder / "toys.toml"
+
+
+def test_a_fit_that_several_trials_stand_on_is_planned_once(home: Path) -> None:
+    p = made(data="toy-rank", learners="toy-stacked", settings="toy-stacked.shrink=[0.5, 0.25, 1]")
+    names = [f.learner_name for f in p.fits]
+    assert names == ["toy-prefix", "toy-stacked", "toy-stacked", "toy-stacked"]
+    base = p.fits[0].key
+    assert [list(f.needs.values()) for f in p.fits[1:]] == [[base]] * 3
+    assert len(p.trials) == 3
+
+
+def test_a_need_that_is_also_asked_for_is_one_fit(home: Path) -> None:
+    p = made(
+        data="toy-rank",
+        learners=["toy-stacked", "toy-prefix"],
+        settings=["toy-prefix.tradeoff=0.0"],
+    )
+    assert [f.learner_name for f in p.fits] == ["toy-prefix", "toy-stacked"]
+
+
+def test_a_suite_gives_grids_metrics_reference_and_claims(suite: Path) -> None:
+    p = made(suite="toys")
+    assert (p.suite, p.title, p.profile) == ("toys", "Toys", "quick")
+    assert p.metrics == ("ndcg@5", "precision@5")
+    assert [claim["says"] for claim in p.claims] == ["toys are cheap"]
+    assert [t.learner for t in p.trials] == ["toy-prefix"] * 2 + ["toy-stacked"] * 2
+
+
+def test_the_reference_is_on_the_board_even_where_it_was_not_asked_for(suite: Path) -> None:
+    p = made(suite="toys", learners="toy-stacked")
+    assert {t.learner for t in p.trials} == {"toy-prefix", "toy-stacked"}
+
+
+def test_the_reference_alone_is_scored_on_cheap_training_rows(suite: Path) -> None:
+    splits = {t.learner: t.splits for t in made(suite="toys").trials}
+    assert splits == {
+        "toy-prefix": ("train", "valid", "test"),
+        "toy-stacked": ("valid", "test"),
+    }
+
+
+def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite: Path) -> None:
+    p = made(suite="toys")
+    assert [(d.name, d.stand_in, d.stand_in_for) for d in p.datasets] == [
+        ("toy-rank", True, "toy-licensed")
+    ]
+    assert any(w.startswith("STAND-IN: licensed.txt of toy-licensed") for w in p.warnings)
+    assert all(t.stand_in for t in p.trials)
+
+
+def test_real_data_is_used_where_it_is_there(suite: Path, home: Path) -> None:
+    (home / "data" / "licensed.txt").write_text("x")
+    p = made(suite="toys")
+    assert [(d.name, d.stand_in) for d in p.datasets] == [("toy-licensed", False)]
+    assert p.warnings == ()
+
+
+def test_strict_data_makes_an_absent_file_an_error(suite: Path) -> None:
+    with pytest.raises(InputError, match=r"their files are not in .*licensed\.txt.*show toy-lic"):
+        made(suite="toys", strict_data=True)
+
+
+def test_data_restricts_a_suite(suite: Path) -> None:
+    assert [d.name for d in made(suite="toys", data="toy-rank").datasets] == ["toy-rank"]
+    with pytest.raises(UsageError, match="restricts it: unknown data set 'toy-binary'"):
+        made(suite="toys", data="toy-binary")
+
+
+def test_seeds_and_folds_multiply_the_trials(home: Path) -> None:
+    p = made(
+        data="toy-rank",
+        learners="toy-prefix",
+        seeds=[0, 3],
+        folds=[0, 1],
+        settings="toy-prefix.tradeoff=0.5",
+    )
+    assert [(t.fold, t.seed) for t in p.trials] == [(0, 0), (0, 3), (1, 0), (1, 3)]
+    assert len({t.fingerprint for t in p.trials}) == 4
+
+
+def test_what_is_asked_for_twice_is_there_once(home: Path) -> None:
+    once = made(data="toy-rank", learners="toy-stacked", metrics="ndcg@5", seeds=3, folds=0)
+    twice = made(
+        data=["toy-rank", "toy-rank"],
+        learners=["toy-stacked", "toy-stacked"],
+        metrics=["ndcg@5", "ndcg@05"],
+        seeds=[3, 3],
+        folds=[0, 0],
+    )
+    assert twice.datasets == once.datasets
+    assert [t.key for t in twice.trials] == [t.key for t in once.trials]
+
+
+def test_seeds_of_numpy_are_those_of_python(home: Path) -> None:
+    one = made(data="toy-rank", learners="toy-stacked", seeds=np.arange(2))
+    two = made(data="toy-rank", learners="toy-stacked", seeds=[0, 1])
+    assert [t.key for t in one.trials] == [t.key for t in two.trials]
+
+
+def test_titles_name_what_differs_within_a_grid(home: Path) -> None:
+    p = made(
+        data="toy-rank",
+        learners=["toy-prefix", "toy-stacked"],
+        settings="toy-prefix.tradeoff=[0.5, 1]",
+        seeds=[0, 7],
+    )
+    assert [t.title for t in p.trials] == [
+        "toy-prefix tradeoff=0.5 on toy-rank",
+        "toy-prefix tradeoff=1 on toy-rank",
+        "toy-stacked on toy-rank",
+        "toy-prefix tradeoff=0.5 on toy-rank, fold 0, seed 7",
+        "toy-prefix tradeoff=1 on toy-rank, fold 0, seed 7",
+        "toy-stacked on toy-rank, fold 0, seed 7",
+    ]
+
+
+def test_a_fold_that_is_not_there_is_refused(home: Path) -> None:
+    with pytest.raises(UsageError, match="toy-rank has folds 0 to 1, not 2"):
+        made(data="toy-rank", learners="toy-prefix", folds=2)
+
+
+def test_all_leaves_unsuitable_learners_out_with_a_note(home: Path) -> None:
+    p = made(data="digits", learners="all")
+    assert "toy-prefix" not in {t.learner for t in p.trials}
+    assert any(n.startswith("skipped: toy-prefix does binary") for n in p.notes)
+
+
+def test_a_named_unsuitable_learner_is_a_skipped_trial_beside_others(home: Path) -> None:
+    p = made(data="digits", learners=["toy-prefix", "toy-broken"])
+    reasons = dict(p.skipped)
+    skipped = [t.learner for t in p.trials if t.key in reasons]
+    assert set(skipped) == {"toy-prefix"}
+    assert "digits is multiclass" in next(iter(reasons.values()))
+
+
+def test_only_unsuitable_learners_is_an_error(home: Path) -> None:
+    with pytest.raises(UsageError, match="nothing to run: toy-prefix does binary, ranking"):
+        made(data="digits", learners="toy-prefix")
+
+
+def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(home: Path) -> None:
+    stand: dict[str, Any] = {"data": "digits", "settings": "toy-on-broken.base=toy-prefix"}
+    does = "toy-prefix, which does binary, ranking, regression"
+    line = f"toy-on-broken stands on {does}, digits is multiclass"
+    p = made(learners=["toy-broken", "toy-on-broken"], **stand)
+    assert [t.learner for t in p.trials if t.key not in dict(p.skipped)] == ["toy-broken"]
+    assert list(dict(p.skipped).values()) == [line]
+    with pytest.raises(UsageError, match=f"nothing to run: {line}"):
+        made(learners="toy-on-broken", **stand)
+    p = made(learners="all", **stand)
+    assert "toy-on-broken" not in {t.learner for t in p.trials}
+    assert f"skipped: {line}" in p.notes
+
+
+def test_a_learner_with_a_trade_off_gets_the_default_grid(home: Path) -> None:
+    from bench_core.planning.resolve_learners import TRADEOFFS
+
+    p = made(data="toy-rank", learners="toy-prefix")
+    assert tuple(t.params["tradeoff"] for t in p.trials) == TRADEOFFS
+
+
+def test_a_setting_replaces_a_suites_grid(suite: Path) -> None:
+    p = made(suite="toys", settings="toy-prefix.tradeoff=0.25")
+    prefix = [t.params["tradeoff"] for t in p.trials if t.learner == "toy-prefix"]
+    assert prefix == [0.25]
+
+
+def test_options_of_a_data_set_are_set_alike_and_show_in_its_name(home: Path) -> None:
+    p = made(data="toy-rank", learners="toy-prefix", settings="toy-rank.queries=7")
+    assert p.datasets[0].name == "toy-rank(queries=7)"
+    assert p.datasets[0].queries["train"] == 7
+
+
+BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({}, "nothing to run: give --suite"),
+        ({"data": "nowhere.csv"}, "unknown data set or file 'nowhere.csv'"),
+        ({"data": "toy-rank", "learners": "toy-prefx"}, "did you mean toy-prefix"),
+        ({"data": "toy-rank", "settings": "toy-prefix.x=1"}, "unknown parameter 'x'"),
+        ({"data": "toy-rank", "settings": "nobody.x=1"}, "unknown learner or data set 'nobody'"),
+        ({"data": "toy-rank", "settings": "toy-stacked.x=1"}, "takes no part in this run (toy-pre"),
+        (
+            {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
+            "takes no part in this run by itself: write --set toy-stacked.base.tradeoff=1",
+        ),
+        ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
+        ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),
+        ({"data": "toy-binary", "metrics": "seg"}, "metric seg judges pictures, and the rows of"),
+        ({"data": "toy-rank", "test": "x.svm"}, "--test means nothing with a registered"),
+        ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG': did you mean ndcg"),
+        ({"data": "toy-rank", "seeds": 1.5}, "--seeds: 1.5 is not a whole number from 0"),
+        ({"data": Path("no.csv")}, "--data: unknown data set or file 'no.csv'"),
+        ({"data": ""}, "data must be names or texts, not ['']"),
+        ({"data": "toy-rank", "suite": 5}, "suite must be text, not 5"),
+        ({"data": "toy-rank", "workers": "two"}, "--workers must be a number >= 0, not 'two'"),
+        (
+            {
+                "data": "toy-rank",
+                "learners": "toy-prefix",
+                "settings": ["toy-prefix.speed=1", "toy-prefix.tradeoff=1"],
+            },
+            "--set toy-prefix.speed=1 --set toy-prefix.tradeoff=1: unknown parameter 'speed'",
+        ),
+        (
+            {
+                "data": "toy-rank",
+                "learners": "toy-prefix",
+                "settings": ["toy-prefix.tradeoff=1", "toy-prefix.tradeoff.more=1"],
+            },
+            "--set toy-prefix.tradeoff.more=1: parameter 'tradeoff' holds no learner",
+        ),
+        ({"data": "toy-rank", "audit": "some"}, "--audit: unknown value 'some'"),
+        ({"data": "toy-rank", "executor": "dusk"}, "--executor: unknown value 'dusk'"),
+        ({"data": "toy-rank", "profile": "huge"}, "unknown profile 'huge'"),
+        ({"data": "toy-rank", "learners": [3]}, "3 is neither a name nor a learner"),
+        ({"data": "toy-rank", "nonsense": 3}, "unknown option 'nonsense'"),
+        ({"data": ["toy-rank", "toy-binary"], "costs": "c.csv"}, "--costs holds for one data set"),
+        ({"suite": "nope"}, "unknown suite 'nope'"),
+    ],
+)
+def test_a_contradiction_is_one_line(home: Path, options: dict[str, Any], line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        made(**{"learners": "toy-prefix", **options})
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (home / "results").exists()
+
+
+def keys(**options: Any) -> tuple[str, str]:
+    usual = {"plugins": PLUGINS, "settings": "toy-prefix.tradeoff=1"}
+    p = plan(data="toy-rank", learners="toy-prefix", **{**usual, **options})
+    return p.trials[0].fit, p.trials[0].key
+
+
+def test_the_same_request_has_the_same_keys(home: Path) -> None:
+    assert keys() == keys()
+
+
+def test_threads_workers_and_timeouts_do_not_enter_the_keys(home: Path) -> None:
+    assert keys() == keys(threads=3, workers=5, timeout=9, memory=1 << 40)
+
+
+def test_a_further_metric_changes_the_score_key_alone(home: Path) -> None:
+    one, two = keys(metrics="ndcg@5"), keys(metrics=["ndcg@5", "precision@5"])
+    assert one[0] == two[0]
+    assert one[1] != two[1]
+
+
+METRIC = """
+import dataclasses
+import numpy as np
+from bench_core import MetricValues, Task, hookimpl
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    name = "constant"
+    higher_is_better = True
+    tasks = frozenset({Task.RANKING})
+
+    def values(self, scores, y, queries=None, multiplicity=None):
+        return MetricValues(np.full(len(y), VALUE), np.ones(len(y)))
+
+@hookimpl
+def bench_metrics():
+    return [Constant()]
+"""
+
+
+@pytest.mark.parametrize("metrics", [("constant", "ndcg@5"), ("ndcg@5", "constant")])
+def test_a_metric_of_a_plugin_that_was_rewritten_is_reckoned_anew(
+    home: Path, monkeypatch: pytest.MonkeyPatch, metrics: tuple[str, ...]
+) -> None:
+    monkeypatch.syspath_prepend(home)
+    monkeypatch.delitem(sys.modules, "constant_metric", raising=False)
+    found = []
+    for value in ("0.25", "0.75"):
+        (home / "constant_metric.py").write_text(METRIC.replace("VALUE", value))
+        found.append(keys(metrics=metrics, plugins=("toys", "constant_metric")))
+    assert found[0][1] != found[1][1]
+    learners_see_it = metrics[0] == "constant"
+    assert (found[0][0] != found[1][0]) == learners_see_it
+
+
+def test_a_learner_that_was_rewritten_within_a_session_is_fitted_anew(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(home)
+    monkeypatch.delitem(sys.modules, "rewritten", raising=False)
+    found = []
+    for note in ("first", "second"):
+        (home / "rewritten.py").write_text(
+            f"# {note}\n"
+            "import dataclasses, toys\n"
+            "@dataclasses.dataclass(frozen=True)\n"
+            "class Mine(toys.Prefix):\n"
+            "    name = 'mine'\n"
+        )
+        module = importlib.import_module("rewritten")
+        found.append(made(data="toy-rank", learners=[module.Mine()]).fits[0].key)
+    assert found[0] != found[1]
+
+
+def test_equal_rows_under_another_name_have_results_of_their_own(home: Path) -> None:
+    table = "a,label\n" + "".join(f"{i % 7},{i % 3 % 2}\n" for i in range(60))
+    planned = []
+    for name in ("one.csv", "two.csv"):
+        (home / name).write_text(table)
+        planned.append(plan(data=name, learners="gbrt"))
+    one, two = (p.trials[0] for p in planned)
+    assert one.fingerprint == two.fingerprint
+    assert one.fit == two.fit
+    assert one.key != two.key
+    assert two.dataset == "two.csv"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"settings": "toy-prefix.tradeoff=2"},
+        {"settings": ["toy-prefix.tradeoff=1", "toy-rank.queries=9"]},
+        {"seeds": 1},
+        {"folds": 1},
+        {"metrics": "precision@5"},
+    ],
+)
+def test_what_a_fit_depends_on_changes_its_key(home: Path, options: dict[str, Any]) -> None:
+    assert keys()[0] != keys(**options)[0]
+
+
+def test_other_prices_change_the_fit_key(home: Path) -> None:
+    (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
+    assert keys()[0] != keys(costs="costs.txt")[0]
+
+
+def test_a_cost_file_reaches_the_trials(home: Path) -> None:
+    (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
+    p = made(data="toy-rank", learners="toy-prefix", costs="costs.txt")
+    assert p.datasets[0].price_of_everything == 40.0
+    assert all(t.prices is not None for t in p.trials)
+
+
+def test_the_run_is_named_by_its_content(home: Path) -> None:
+    assert made(data="toy-rank", learners="toy-prefix").run.startswith("toy-rank-quick-")
+    two = [made(data="toy-rank", learners="toy-prefix", seeds=s).run for s in (0, 1)]
+    assert two[0] != two[1]
+
+
+def test_the_time_is_unknown_before_anything_was_timed(home: Path) -> None:
+    assert made(data="toy-rank", learners="toy-prefix").seconds is None
+
+
+def test_without_a_suite_the_one_learner_that_is_blind_to_cost_is_the_reference(
+    home: Path,
+) -> None:
+    p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked"])
+    assert p.reference == "toy-stacked"
+    p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked", "toy-broken"])
+    assert p.reference == ""
+
+
+def with_rungs(suite: Path) -> None:
+    suite.write_text('rungs = ["constant", "greedy-order"]\n' + suite.read_text())
+
+
+def test_a_suites_rungs_are_on_every_board_of_it(suite: Path) -> None:
+    with_rungs(suite)
+    p = made(suite="toys", learners="toy-stacked")
+    learners = list(dict.fromkeys(t.learner for t in p.trials))
+    assert learners == ["toy-prefix", "toy-stacked", "constant", "greedy-order"]
+    assert p.rungs == ("constant", "greedy-order")
+    assert p.reference == "toy-prefix"
+
+
+def test_a_rung_that_was_asked_for_is_there_once_and_takes_settings(suite: Path) -> None:
+    with_rungs(suite)
+    p = made(
+        suite="toys",
+        learners=["greedy-order", "toy-stacked"],
+        settings=["greedy-order.trees=3"],
+    )
+    assert [t.params["trees"] for t in p.trials if t.learner == "greedy-order"] == [3]
+
+
+def test_a_rung_given_as_an_object_takes_the_place_of_the_suites(suite: Path) -> None:
+    from bench_methods.baselines import GreedyOrder
+
+    with_rungs(suite)
+    p = made(suite="toys", learners=[GreedyOrder(trees=7)])
+    assert [t.params["trees"] for t in p.trials if t.learner == "greedy-order"] == [7]
+
+
+def test_an_unknown_rung_is_blamed_on_its_key(suite: Path) -> None:
+    suite.write_text('rungs = ["constnt"]\n' + suite.read_text())
+    with pytest.raises(UsageError, match=r"key 'rungs': .*did you mean constant"):
+        made(suite="toys")
+
+
+def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_rung(
+    home: Path,
+) -> None:
+    def reference(*learners: str) -> str:
+        return str(made(data="digits", learners=list(learners)).reference)
+
+    assert reference("miser", "l1", "rbf-svm", "gbrt", "constant") == "gbrt"
+    assert reference("miser", "constant", "greedy-order") == ""
+    assert reference("miser", "rbf-svm", "constant") == "rbf-svm"
+
+
+def of_several(suite: Path, more: str = "") -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "letters", "miniboone"]')
+    suite.write_text(more + text)
+
+
+def test_a_suite_of_several_data_sets_runs_on_those_that_are_there_and_says_so(
+    suite: Path,
+) -> None:
+    of_several(suite)
+    p = made(suite="toys")
+    assert [d.name for d in p.datasets] == ["toy-rank"]
+    assert p.absent == ("letters", "miniboone")
+    (line,) = p.warnings
+    assert line.startswith("skipped data sets, as their files are not in ")
+    assert "letters (letter-recognition.data), miniboone (MiniBooNE_PID.txt)" in line
+    assert "bench data fetch" in line
+    assert "\n" not in line
+
+
+def test_a_suite_none_of_whose_data_sets_is_there_is_an_error(suite: Path) -> None:
+    suite.write_text(suite.read_text().replace('["toy-licensed"]', '["letters", "miniboone"]'))
+    with pytest.raises(InputError, match="suite toys has no data to run on, their files") as caught:
+        made(suite="toys")
+    assert "letters (letter-recognition.data)" in str(caught.value)
+
+
+def test_data_asked_for_by_name_or_strictly_are_not_skipped(suite: Path) -> None:
+    of_several(suite)
+    for options in ({"data": "miniboone"}, {"strict_data": True}):
+        with pytest.raises(InputError, match=r"no file (letter|MiniBooNE)"):
+            made(suite="toys", **options)
+
+
+def test_where_a_suite_wants_no_stand_ins_absent_licensed_data_are_skipped(suite: Path) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-licensed", "toy-binary"]')
+    suite.write_text("stand_ins = false\n" + text)
+    p = made(suite="toys", metrics=[])
+    assert [d.name for d in p.datasets] == ["toy-binary"]
+    assert p.absent == ("toy-licensed",)
+
+
+ON = """
+[on.toy-rank.toy-prefix]
+tradeoff = 0.5
+[on.toy-rank]
+toy-stacked = false
+"""
+
+
+def test_folds_of_a_suite_are_those_that_the_data_set_has(suite: Path) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
+    suite.write_text("folds = [0, 1, 2]\n" + text)
+    found = {(t.dataset, t.fold) for t in made(suite="toys").trials}
+    assert found == {("toy-rank", 0), ("toy-rank", 1), ("toy-binary", 0)}
+    with pytest.raises(UsageError, match="toy-binary has only fold 0, not 1"):
+        made(suite="toys", folds=1)
+
+
+def test_a_suite_whose_folds_a_data_set_has_not_is_refused(suite: Path) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
+    suite.write_text("folds = [1]\n" + text)
+    with pytest.raises(UsageError, match="toy-binary has only fold 0, not 1"):
+        made(suite="toys")
+
+
+def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite: Path) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
+    suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))
+    found = {
+        (t.dataset, t.learner, t.params.get("tradeoff"), t.params.get("shrink"))
+        for t in made(suite="toys").trials
+    }
+    assert {f for f in found if f[0] == "toy-rank"} == {("toy-rank", "toy-prefix", 0.5, None)}
+    assert ("toy-binary", "toy-prefix", 1.0, None) in found
+    asked = made(suite="toys", data="toy-rank", learners="toy-stacked").trials
+    assert {t.learner for t in asked} == {"toy-prefix", "toy-stacked"}
+    settled = made(suite="toys", data="toy-rank", settings="toy-prefix.tradeoff=0.25").trials
+    assert [t.params["tradeoff"] for t in settled] == [0.25]

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bench_core import InputError, UsageError
+from bench_core.metrics import parse_metric
+from bench_core.planning.suites import DatasetEntry, find_suite, read_suite
+from bench_core.plugins import Registry, load_registry
+
+GOOD = """
+title = "T"
+datasets = ["letters", {name = "letters", classes = 26}]
+metrics = ["accuracy"]
+seeds = [0, 1]
+reference = "gbrt"
+[learners.gbrt]
+trees = [10, 20]
+[profiles.standard]
+seeds = [0, 1, 2]
+size = "quick"
+[profiles.standard.learners.gbrt]
+trees = 300
+[[claims]]
+id = "one"
+source = "nobody"
+says = "letters are easy"
+published = "1"
+dataset = "letters"
+measure = "quality"
+learners = ["gbrt"]
+holds = ">= 1"
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_suite_is_read_as_its_file_says_it(tmp_path: Path) -> None:
+    suite = read_suite(written(tmp_path, GOOD))
+    assert suite.name == "mine"
+    assert suite.datasets == (DatasetEntry("letters"), DatasetEntry("letters", {"classes": 26}))
+    assert suite.learners == {"gbrt": {"trees": [10, 20]}}
+    assert suite.accounting == "path"
+    assert [(claim["id"], claim["holds"]) for claim in suite.claims] == [("one", ">= 1")]
+
+
+def test_quick_is_the_default_profile_and_profiles_inherit_seeds(tmp_path: Path) -> None:
+    suite = read_suite(written(tmp_path, GOOD))
+    quick = suite.profile("")
+    assert (quick.size, quick.seeds, quick.folds) == ("quick", (0, 1), (0,))
+    assert suite.profile("paper").size == "paper"
+
+
+def test_a_profile_overrides_size_seeds_and_parameters(tmp_path: Path) -> None:
+    standard = read_suite(written(tmp_path, GOOD)).profile("standard")
+    assert (standard.size, standard.seeds) == ("quick", (0, 1, 2))
+    assert standard.learners == {"gbrt": {"trees": 300}}
+
+
+def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="suite mine: unknown profile 'quik': did you mean quick"):
+        read_suite(written(tmp_path, GOOD)).profile("quik")
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (("title", "tittle"), "unknown key 'tittle': did you mean title?"),
+        (('title = "T"', "title = 3"), "key 'title': text is wanted, not 3"),
+        (('datasets = ["letters", {name = "letters", classes = 26}]', ""), "'datasets': is mis"),
+        (('{name = "letters", classes = 26}', "3"), "key 'datasets[1]': a name or a table"),
+        (('{name = "letters", classes = 26}', '"letters"'), "[1]': letters stands there twice"),
+        (('["accuracy"]', "[]"), "key 'metrics': a list with at least one"),
+        (('["accuracy"]', "[5]"), "key 'metrics[0]': text is wanted, not 5"),
+        (("[0, 1]", "[0, 1.5]"), "key 'seeds': a list of whole numbers is wanted"),
+        (("[0, 1]", "[-1]"), "key 'seeds': whole numbers from 0"),
+        (('size = "quick"', 'size = "big"'), "key 'profiles.standard.size': one of quick"),
+        (('size = "quick"', 'siz = "quick"'), "unknown key 'profiles.standard.siz'"),
+        (("[learners.gbrt]\ntrees = [10, 20]", "learners = 3"), "key 'learners': a table"),
+        (("[[claims]]", "[claims]"), "key 'claims': [[claims]] tables are wanted"),
+        (('holds = ">= 1"', 'holds = "1"'), "key 'claims': claim one: holds = '1': write a comp"),
+        (('dataset = "letters"', 'dataset = "leters(a=1)"'), "claim one: unknown data set of this"),
+        (('learners = ["gbrt"]', 'learners = ["gbtr"]'), "unknown learner of this suite"),
+        (('published = "1"', ""), "key 'claims': claim one: key 'published' is missing"),
+        (("seeds = [0, 1]\n", "seeds = \n"), "not a TOML file"),
+    ],
+)
+def test_a_fault_in_a_suite_is_one_line_with_file_and_key(
+    tmp_path: Path, change: tuple[str, str], line: str
+) -> None:
+    assert change[0] in GOOD
+    path = written(tmp_path, GOOD.replace(*change, 1))
+    with pytest.raises(InputError) as caught:
+        read_suite(path)
+    assert line in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"x\.toml, line 1: not text in UTF-8"):
+        read_suite(path)
+
+
+def test_a_suite_is_found_by_name_or_by_file(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    registry = Registry(suite_folders=[tmp_path])
+    assert find_suite("mine", registry) == read_suite(path)
+    assert find_suite(str(path), Registry()) == read_suite(path)
+
+
+def test_an_unknown_suite_names_the_nearest(tmp_path: Path) -> None:
+    written(tmp_path, GOOD)
+    with pytest.raises(UsageError, match="unknown suite 'mien': did you mean mine"):
+        find_suite("mien", Registry(suite_folders=[tmp_path]))
+
+
+def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:
+    registry = load_registry()
+    found = registry.suites()
+    assert {"quickstart", "yahoo", "letters", "forest", "thyroid"} <= found.keys()
+    for path in found.values():
+        suite = read_suite(path)
+        assert suite.reference in suite.learners
+        for entry in suite.datasets:
+            registry.dataset(entry.name)
+        for metric in suite.metrics:
+            parse_metric(metric, registry.metrics)
+        for name, table in suite.learners.items():
+            from bench_core.parameters import expand
+
+            assert expand(registry.learner(name), table, registry)
+        for profile in suite.profiles.values():
+            for name, table in profile.learners.items():
+                assert expand(registry.learner(name), table, registry)
+
+
+def test_suite_files_hold_no_python() -> None:
+    for path in load_registry().suites().values():
+        assert path.suffix == ".toml"
+        tomllib.loads(path.read_text())
+        assert not list(path.parent.glob("*.py"))
+
+
+def test_rungs_are_a_list_of_learners(tmp_path: Path) -> None:
+    assert read_suite(written(tmp_path, GOOD)).rungs == ()
+    rungs = 'rungs = ["constant", "greedy-order"]\n'
+    assert read_suite(written(tmp_path, rungs + GOOD)).rungs == ("constant", "greedy-order")
+    for wrong in ('rungs = "constant"\n', "rungs = [3]\n"):
+        with pytest.raises(InputError, match="key 'rungs"):
+            read_suite(written(tmp_path, wrong + GOOD))
+
+
+def test_every_shipped_suite_shows_what_costs_nothing() -> None:
+    registry = load_registry()
+    for path in registry.suites().values():
+        for rung in (rungs := read_suite(path).rungs):
+            assert registry.learner(rung).role == "rung"
+        assert "constant" in rungs
+
+
+ON = GOOD.replace(
+    "[[claims]]",
+    "[on.letters]\nmiser = false\n[on.forest.gbrt]\ntrees = 3\n[learners.miser]\n[[claims]]",
+).replace('"letters", {', '"letters", "forest", {')
+
+
+def test_a_suite_may_say_something_of_a_learner_on_one_data_set(tmp_path: Path) -> None:
+    suite = read_suite(written(tmp_path, ON))
+    assert suite.on == {"letters": {"miser": False}, "forest": {"gbrt": {"trees": 3}}}
+    assert suite.stand_ins
+    assert not read_suite(written(tmp_path, "stand_ins = false\n" + GOOD)).stand_ins
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (("on.forest.gbrt", "on.forrest.gbrt"), "unknown key 'on.forrest': did you mean forest"),
+        (("miser = false", "mser = false"), "unknown key 'on.letters.mser': known: gbrt, miser"),
+        (("miser = false", "miser = true"), "key 'on.letters.miser': a table or false is wanted"),
+        (("miser = false", "gbrt = false"), "key 'on.letters.gbrt': it is the reference, which"),
+        (("title", "stand_ins = 1\ntitle"), "key 'stand_ins': true or false is wanted, not 1"),
+    ],
+)
+def test_a_fault_in_what_holds_on_one_data_set_is_one_line(
+    tmp_path: Path, change: tuple[str, str], line: str
+) -> None:
+    assert change[0] in ON
+    with pytest.raises(InputError, match=re.escape(line)):
+        read_suite(written(tmp_path, ON.replace(*change, 1)))

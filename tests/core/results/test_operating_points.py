@@ -1,0 +1,211 @@
+"""Choosing on validation and reporting on test, on frames small enough to check by eye."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bench_core import UsageError
+from bench_core.results.operating_points import (
+    best_points,
+    curve,
+    mean_curve,
+    over_repeats,
+    savings,
+    under_budget,
+)
+
+
+def rows(learner, points, *, seed=0, fold=0, dataset="yahoo", metric="ndcg@5", **more):
+    """Points given as (trees, cost, validation quality, test quality); test cost is 10 more."""
+    out = []
+    for trees, cost, valid, test in points:
+        for split, quality, charged in (("valid", valid, cost), ("test", test, cost + 10)):
+            row = {
+                "suite": "s", "profile": "quick", "dataset": dataset, "accounting": "path",
+                "fold": fold, "learner": learner, "params": '{"depth": 4}', "seed": seed,
+                "point": f'{{"trees": {trees}}}', "split": split, "status": "ok",
+                metric: quality, "feature_cost": charged - 1.0, "total_cost": float(charged),
+                "audit": "verified", "unit": "cost", "features_used": trees,
+            }  # fmt: skip
+            out.append(row | more)
+    return out
+
+
+def frame(*parts):
+    return pd.DataFrame([row for part in parts for row in part])
+
+
+CEGB = rows("cegb", [(1, 10, 0.5, 0.40), (2, 20, 0.7, 0.60), (3, 30, 0.6, 0.90)])
+GBRT = rows("gbrt", [(1, 40, 0.60, 0.55), (2, 90, 0.705, 0.65)])
+
+
+def test_the_best_point_is_chosen_on_validation_and_reported_on_test():
+    found = best_points(frame(CEGB, GBRT), "ndcg@5").set_index("learner")
+    assert found.loc["cegb", "point"] == '{"trees": 2}'  # not trees 3, the best on test
+    assert found.loc["cegb", ["valid_quality", "test_quality"]].tolist() == [0.7, 0.6]
+    assert found.loc["cegb", ["valid_cost", "test_cost"]].tolist() == [20, 30]
+    assert found.loc["gbrt", "test_quality"] == 0.65
+
+
+def test_a_budget_is_held_by_the_validation_cost():
+    found = under_budget(frame(CEGB, GBRT), "ndcg@5", 19.0)
+    assert found["learner"].tolist() == ["cegb"]
+    assert found["point"].tolist() == ['{"trees": 1}']
+
+
+def test_a_budget_nobody_meets_leaves_no_row():
+    assert len(under_budget(frame(CEGB, GBRT), "ndcg@5", 1.0)) == 0
+
+
+def test_a_metric_better_when_lower_picks_the_lowest():
+    found = best_points(frame(rows("a", [(1, 1, 0.5, 0.4), (2, 2, 0.3, 0.9)], metric="mse")), "mse")
+    assert found["test_quality"].tolist() == [0.9]
+
+
+def test_of_equals_the_cheapest_is_chosen():
+    found = best_points(frame(rows("a", [(2, 20, 0.5, 0.1), (1, 10, 0.5, 0.2)])), "ndcg@5")
+    assert found["point"].tolist() == ['{"trees": 1}']
+
+
+def test_the_curve_is_the_validation_frontier_with_its_test_values():
+    found = curve(frame(CEGB, GBRT), "ndcg@5", "cegb")
+    assert found["valid_cost"].tolist() == [10, 20]
+    assert found["test_quality"].tolist() == [0.4, 0.6]
+    assert found["test_cost"].tolist() == [20, 30]
+
+
+def test_each_seed_and_fold_chooses_for_itself_and_the_mean_is_over_all():
+    other = [(1, 10, 0.9, 0.2), (2, 20, 0.7, 0.6)]
+    data = frame(CEGB, rows("cegb", other, seed=1), rows("cegb", other, fold=1))
+    found = best_points(data, "ndcg@5")
+    assert len(found) == 3
+    total = over_repeats(found).iloc[0]
+    assert total["repeats"] == 3
+    assert total["test_quality"] == pytest.approx(np.mean([0.6, 0.2, 0.2]))
+    assert total["test_quality_std"] == pytest.approx(np.std([0.6, 0.2, 0.2], ddof=1))
+    assert total["test_cost"] == pytest.approx(np.mean([30, 20, 20]))
+    assert total["params"] == '{"depth": 4}'
+    assert total["point"] == ""  # the repeats chose differently
+
+
+def test_one_repeat_has_no_standard_deviation():
+    total = over_repeats(best_points(frame(CEGB), "ndcg@5")).iloc[0]
+    assert np.isnan(total["test_quality_std"])
+    assert total["point"] == '{"trees": 2}'
+
+
+def test_points_are_told_apart_by_parameters():
+    deep = rows("cegb", [(2, 20, 0.8, 0.1)], params='{"depth": 9}')
+    found = best_points(frame(CEGB, deep), "ndcg@5")
+    assert found["params"].tolist() == ['{"depth": 9}']
+
+
+@pytest.mark.parametrize("column", ["dataset", "accounting", "suite", "profile"])
+def test_boards_are_not_mixed(column):
+    better = rows("cegb", [(9, 5, 0.99, 0.99)], **{column: "other"})
+    found = best_points(frame(CEGB, better), "ndcg@5")
+    assert dict(zip(found[column], found["test_quality"], strict=True)).keys() >= {"other"}
+    assert sorted(found["test_quality"]) == [0.6, 0.99]
+
+
+def test_trials_that_failed_take_no_part():
+    bad = rows("cegb", [(9, 5, 0.99, 0.99)], status="timeout")
+    assert best_points(frame(CEGB, bad), "ndcg@5")["test_quality"].tolist() == [0.6]
+
+
+def test_trials_that_failed_the_audit_take_no_part():
+    bad = rows("cheat", [(9, 5, 0.99, 0.99)], audit="failed")
+    data = frame(CEGB, bad)
+    assert set(best_points(data, "ndcg@5")["learner"]) == {"cegb"}
+
+
+def test_a_point_without_a_validation_value_is_not_chosen():
+    data = frame(CEGB, rows("cegb", [(7, 5, np.nan, 0.99)]))
+    assert best_points(data, "ndcg@5")["test_quality"].tolist() == [0.6]
+
+
+def test_another_cost_column_may_be_held_to_the_budget():
+    found = under_budget(frame(CEGB), "ndcg@5", 19.0, cost="feature_cost")
+    assert found["point"].tolist() == ['{"trees": 2}']  # its feature cost is 19, its total 20
+
+
+def test_savings_compare_test_costs_at_99_percent_of_the_references_validation_quality():
+    found = savings(frame(CEGB, GBRT), "ndcg@5", "gbrt").set_index("learner")
+    assert found.loc["cegb", "target"] == pytest.approx(0.705 * 0.99)
+    assert bool(found.loc["cegb", "reached"])
+    assert found.loc["cegb", "test_cost"] == 30
+    assert found.loc["cegb", "saving"] == pytest.approx(100 / 30)  # 90 + 10 on test against 20 + 10
+    assert found.loc["gbrt", "saving"] == 1
+    assert found.loc["cegb", ["reference_quality", "reference_cost"]].tolist() == [0.65, 100]
+
+
+def test_the_reference_saves_against_itself_with_a_cheaper_point_that_reaches_the_share():
+    found = savings(frame(GBRT), "ndcg@5", "gbrt", share=0.8)
+    assert found["saving"].tolist() == [pytest.approx(100 / 50)]
+
+
+def test_a_learner_that_never_reaches_the_target_saves_nan():
+    weak = rows("weak", [(1, 1, 0.2, 0.99)])
+    found = savings(frame(weak, GBRT), "ndcg@5", "gbrt").set_index("learner")
+    assert not found.loc["weak", "reached"]
+    assert np.isnan(found.loc["weak", "saving"])
+    assert found.loc["weak", ["test_quality", "test_cost", "total_cost"]].isna().all()
+
+
+def test_savings_for_a_loss_allow_one_over_the_share():
+    data = frame(
+        rows("gbrt", [(1, 100, 0.99, 1.0)], metric="mse"),
+        rows("near", [(1, 10, 1.0, 1.0)], metric="mse"),
+        rows("far", [(1, 10, 1.01, 1.0)], metric="mse"),
+    )
+    found = savings(data, "mse", "gbrt").set_index("learner")
+    assert found["reached"].to_dict() == {"far": False, "gbrt": True, "near": True}
+
+
+def test_a_missing_reference_saves_nobody_anything():
+    found = savings(frame(CEGB), "ndcg@5", "gbrt")
+    assert found["reached"].tolist() == [False]
+    assert np.isnan(found["saving"].iloc[0])
+
+
+def test_the_mean_saving_is_nan_unless_every_repeat_reached_the_target():
+    data = frame(CEGB, GBRT, rows("cegb", [(1, 10, 0.1, 0.4)], seed=1), rows(
+        "gbrt", [(2, 90, 0.705, 0.65)], seed=1
+    ))  # fmt: skip
+    total = over_repeats(savings(data, "ndcg@5", "gbrt")).set_index("learner")
+    assert total.loc["cegb", ["reached", "repeats"]].tolist() == [1, 2]
+    assert np.isnan(total.loc["cegb", "saving"])
+    assert total.loc["gbrt", "saving"] == 1
+
+
+def test_the_mean_curve_averages_what_each_repeat_can_afford():
+    data = frame(
+        rows("a", [(1, 10, 0.5, 0.1), (2, 20, 0.6, 0.3)]),
+        rows("a", [(1, 15, 0.5, 0.2), (2, 30, 0.6, 0.5)], seed=1),
+    )
+    found = mean_curve(data, "ndcg@5", "a")
+    assert found["budget"].tolist() == [15, 20, 30]
+    assert found["test_quality"].tolist() == pytest.approx([0.15, 0.25, 0.4])
+    assert found["test_cost"].tolist() == pytest.approx([22.5, 27.5, 35])
+    assert found["test_quality_std"].tolist() == pytest.approx(
+        [np.std(pair, ddof=1) for pair in ([0.1, 0.2], [0.3, 0.2], [0.3, 0.5])]
+    )
+
+
+@pytest.mark.parametrize("select", [best_points, lambda f, m: under_budget(f, m, 5.0)])
+def test_a_metric_that_was_not_measured_is_one_clear_line(select):
+    with pytest.raises(UsageError, match=r"no column 'ndcg@7'; metrics: ndcg@5$"):
+        select(frame(CEGB), "ndcg@7")
+
+
+def test_an_unknown_learner_has_an_empty_curve():
+    data = frame(CEGB)
+    assert len(curve(data, "ndcg@5", "nobody")) == 0
+    assert len(mean_curve(data, "ndcg@5", "nobody")) == 0
+
+
+def test_nothing_finished_selects_nothing():
+    data = frame(rows("a", [(1, 1, 0.5, 0.5)], status="failed"))
+    assert len(best_points(data, "ndcg@5")) == 0
+    assert len(over_repeats(best_points(data, "ndcg@5"))) == 0
+    assert len(savings(data, "ndcg@5", "a")) == 0

@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import toys
+
+import bench_core
+from bench_core import InputError, UsageError
+from bench_core.results.schema import check_store, lock_path
+from bench_core.results.store import Store
+from bench_core.results.writer import open_writer
+
+COLUMNS = [
+    "run",
+    "suite",
+    "profile",
+    "dataset",
+    "fold",
+    "fingerprint",
+    "stand_in",
+    "learner",
+    "learner_version",
+    "params",
+    "seed",
+    "point",
+    "split",
+    "status",
+    "error",
+    "ndcg@5",
+    "precision@5",
+    "feature_cost",
+    "evaluation_cost",
+    "total_cost",
+    "cost_p95",
+    "cost_max",
+    "features_used",
+    "accounting",
+    "unit",
+    "audit",
+    "fit_seconds",
+    "predict_seconds",
+    "peak_rss_mb",
+    "machine",
+    "created_at",
+]
+
+
+LINE = 1 + next(
+    i
+    for i, line in enumerate(Path(toys.__file__).read_text().splitlines())
+    if "deliberately" in line
+)
+FAULT = f"RuntimeError: deliberately broken (toys.py:{LINE})"
+
+
+def run(**options: Any) -> Any:
+    given = {"data": "toy-rank", "learners": "toy-prefix", "executor": "inline", **options}
+    return bench_core.run(plugins=("helpers.toys",), **given)
+
+
+def test_the_frame_has_the_export_columns_in_order(home: Path) -> None:
+    frame = run().frame()
+    assert list(frame.columns) == COLUMNS
+    assert set(frame["split"]) == {"valid", "test"}
+    assert frame["stand_in"].all()
+    assert json.loads(frame["point"][0]) == {"features": 1}
+    assert json.loads(frame["params"][0]) == {"seconds": 0.0, "tradeoff": 0.003}
+
+
+def test_a_failed_trial_is_one_row_without_point_and_split(home: Path) -> None:
+    result = run(learners=["toy-prefix", "toy-broken"])
+    broken = result.frame().query("learner == 'toy-broken'")
+    assert broken[["status", "point", "split", "error"]].values.tolist() == [
+        ["failed", "", "", FAULT]
+    ]
+    assert result.exit_status == 1
+
+
+def test_a_run_is_found_by_last_number_id_and_beginning(home: Path) -> None:
+    first, second = run(seeds=0).run, run(seeds=1).run
+    store = Store()
+    assert store.resolve() == second
+    assert store.resolve("1") == first
+    assert store.resolve(first) == first
+    assert store.resolve(first[:-2]) == first
+    assert [info.run for info in store.runs()] == [second, first]
+
+
+def test_an_ambiguous_or_unknown_run_is_one_line(home: Path) -> None:
+    run(seeds=0)
+    run(seeds=1)
+    with pytest.raises(UsageError, match=r"may be toy-rank-quick-.* write more of it"):
+        Store().resolve("toy-rank")
+    with pytest.raises(UsageError, match="unknown run 'nope'"):
+        Store().resolve("nope")
+
+
+def test_a_run_tells_what_it_was(home: Path) -> None:
+    result = run(learners=["toy-prefix", "toy-broken"])
+    info = Store().info(result.run)
+    assert (info.state, info.planned, info.counts) == ("finished", 8, {"failed": 1, "ok": 7})
+    assert info.metrics == ("ndcg@5", "precision@5")
+    assert info.higher_is_better == {"ndcg@5": True, "precision@5": True}
+    assert info.stand_in
+    assert info.datasets[0]["rows"].keys() == {"train", "valid", "test"}
+    assert info.request["learners"] == ["toy-prefix", "toy-broken"]
+    assert info.notes == ("toy-rank: made of random numbers",)
+
+
+def test_values_stand_in_the_same_order_for_all_learners(home: Path) -> None:
+    run(learners=["toy-prefix", "toy-stacked"])
+    values = Store().values()
+    assert {v.learner for v in values} == {"toy-prefix", "toy-stacked"}
+    assert len({len(v.metric) for v in values}) == 1
+    frame = Store().frame()
+    for v in values:
+        rows = frame[
+            (frame["learner"] == v.learner)
+            & (frame["split"] == "test")
+            & (frame["params"].map(json.loads) == dict(v.params))
+            & (frame["point"].map(json.loads) == dict(v.point))
+        ]
+        assert np.average(v.metric, weights=v.weights) == pytest.approx(
+            rows["ndcg@5"].item(), rel=1e-6
+        )
+        assert np.average(v.cost, weights=v.rows) == pytest.approx(
+            rows["total_cost"].item(), rel=1e-6
+        )
+
+
+def test_values_can_be_asked_for_by_data_set_learner_and_split(home: Path) -> None:
+    run(learners=["toy-prefix", "toy-stacked"])
+    store = Store()
+    assert {v.learner for v in store.values(learner="toy-stacked")} == {"toy-stacked"}
+    assert {v.split for v in store.values(split="valid")} == {"valid"}
+    assert store.values(dataset="elsewhere") == []
+
+
+def test_a_trial_serves_every_run_that_asks_for_it(home: Path) -> None:
+    run(settings="toy-prefix.tradeoff=0.5")
+    result = run(settings="toy-prefix.tradeoff=[0.5, 0.7]")
+    assert (result.reused, result.counts) == (1, {"ok": 2})
+    assert len(Store().frame(result.run)) == 2 * len(Store().frame("1"))
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"not a database at all, but some notes of mine" * 9, "not a results store"),
+        (b"SQLite format 3\0" + bytes(84), "a database of another program"),
+    ],
+)
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(
+    home: Path, content: bytes, line: str
+) -> None:
+    path = home / "mine.db"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=line):
+        run(store=path)
+    with pytest.raises(InputError, match=line):
+        Store(path)
+    assert path.read_bytes() == content
+    assert sorted(p.name for p in home.iterdir()) == ["data", "mine.db"]
+
+
+def test_another_programs_database_is_refused_and_left_as_it_was(home: Path) -> None:
+    path = home / "other.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t (x)")
+    db.commit()
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="a database of another program"):
+        run(store=path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_store_is_refused_and_left_as_it_was(home: Path) -> None:
+    result = run()
+    db = sqlite3.connect(result.store)
+    db.execute("PRAGMA user_version = 99")
+    db.commit()
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    before = result.store.read_bytes()
+    with pytest.raises(InputError, match=r"written by a newer version \(schema 99"):
+        run()
+    assert result.store.read_bytes() == before
+
+
+def test_a_folder_in_the_stores_place_is_refused(home: Path) -> None:
+    (home / "folder.db").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        run(store="folder.db")
+
+
+def test_a_device_is_refused_and_never_replaced(home: Path) -> None:
+    link = home / "null.db"
+    link.symlink_to(os.devnull)
+    with pytest.raises(InputError, match="is a pipe or a device"):
+        run(store=link)
+    assert link.is_symlink()
+    assert sorted(p.name for p in home.iterdir()) == ["data", "null.db"]
+
+
+def test_a_file_in_the_folders_place_is_refused(home: Path) -> None:
+    (home / "results").write_text("mine")
+    with pytest.raises(InputError, match="cannot"):
+        run()
+    assert (home / "results").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_refused(home: Path) -> None:
+    folder = home / "locked"
+    folder.mkdir(mode=0o500)
+    with pytest.raises(InputError, match="cannot write there"):
+        run(store=folder / "x.db")
+
+
+def test_no_store_is_no_results_yet(home: Path) -> None:
+    with pytest.raises(InputError, match="no results there yet"):
+        Store()
+    assert not (home / "results").exists()
+
+
+def test_a_damaged_store_is_one_line(home: Path) -> None:
+    path = run().store
+    content = bytearray(path.read_bytes())
+    content[100:] = b"\xff" * (len(content) - 100)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="damaged"):
+        Store(path).frame()
+
+
+def test_a_second_writer_is_refused_while_the_first_is_at_work(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_core.results import writer
+
+    monkeypatch.setattr(writer, "_LOCK_SECONDS", 0.1)
+    path = home / "results" / "bench.db"
+    with open_writer(path):
+        with pytest.raises(InputError, match="another run is writing"):
+            run()
+        assert Store(path).runs() == []
+    assert run().counts == {"ok": 7}
+
+
+def test_a_run_that_finds_another_at_work_says_so_before_it_prepares_anything(home: Path) -> None:
+    seen: list[Any] = []
+    with (
+        open_writer(home / "results" / "bench.db"),
+        pytest.raises(InputError, match="another run is writing"),
+    ):
+        run(on_event=seen.append)
+    assert seen == []
+
+
+def test_what_a_killed_run_left_of_a_deleted_store_stays_out_of_the_next(home: Path) -> None:
+    path = run(seeds=0).store
+    log = path.with_name("bench.db-wal")
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_autocheckpoint = 0")
+        database.execute("UPDATE run SET state = 'running'")
+        database.commit()
+        left = log.read_bytes()
+    path.unlink()
+    log.write_bytes(left)
+    second = run(seeds=1).run
+    assert [info.run for info in Store().runs()] == [second]
+
+
+def test_rows_are_of_one_moment_even_while_a_trial_is_done_anew(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_core.results import store
+
+    path = run().store
+    trials = store._trials
+
+    def overtaken(database: Any, name: str) -> Any:
+        found = trials(database, name)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("UPDATE trial SET status = 'timeout'")
+            other.execute("DELETE FROM point")
+            other.commit()
+        return found
+
+    monkeypatch.setattr(store, "_trials", overtaken)
+    frame = Store(path).frame()
+    assert set(frame["status"]) == {"ok"}
+    assert set(frame["split"]) == {"valid", "test"}
+
+
+def test_readers_do_not_disturb_the_writer(home: Path) -> None:
+    seen = []
+
+    def look(event: Any) -> None:
+        if event.kind == "finish":
+            seen.append(Store().info().state)
+
+    run(on_event=look)
+    assert set(seen) == {"running"}
+    assert Store().info().state == "finished"
+
+
+def test_a_store_can_be_read_in_a_folder_that_cannot_be_written(home: Path) -> None:
+    path = run().store
+    rows = len(Store(path).frame())
+    for extra in path.parent.glob("bench.db-*"):
+        extra.unlink()
+    lock_path(path).unlink()
+    path.parent.chmod(0o500)
+    try:
+        assert len(Store(path).frame()) == rows
+    finally:
+        path.parent.chmod(0o700)
+
+
+def test_an_empty_file_becomes_a_store(home: Path) -> None:
+    (home / "new.db").touch()
+    assert run(store="new.db").counts == {"ok": 7}
+    assert check_store(home / "new.db")
+
+
+def test_everything_is_read_back_in_the_order_of_the_plan(home: Path) -> None:
+    result = run(learners=["toy-stacked", "toy-prefix"])
+    order = result.frame()["learner"].drop_duplicates().tolist()
+    assert order == ["toy-stacked", "toy-prefix"]

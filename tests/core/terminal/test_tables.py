@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import csv
+import os
+import stat
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench_core.errors import UsageError
+from bench_core.terminal.tables import (
+    Column,
+    Table,
+    check_output,
+    deliver,
+    plain_lines,
+    show,
+    write_text,
+)
+
+LONG = "a remark of many words that goes on well beyond the width of any usual terminal, " * 3
+
+
+def table(remark: str = "short") -> Table:
+    columns = (Column("name"), Column("mean cost", right=True), Column("remark", fold=True))
+    return Table("", columns, [("one", "1.5", remark), ("twelve", "120.25", "")])
+
+
+def shown(what: Table, width: int, terminal: bool = True) -> str:
+    to = Console(file=StringIO(), width=width, force_terminal=terminal, color_system=None)
+    show(what, to)
+    assert isinstance(to.file, StringIO)
+    return to.file.getvalue()
+
+
+def test_plain_columns_are_aligned_two_blanks_apart() -> None:
+    assert plain_lines(table()) == [
+        "name    mean cost  remark",
+        "one           1.5  short",
+        "twelve     120.25",
+    ]
+
+
+def test_without_a_terminal_a_row_is_one_line_however_long() -> None:
+    lines = shown(table(LONG), width=40, terminal=False).splitlines()
+    assert len(lines) == 3
+    assert LONG.strip() in lines[1]
+
+
+def test_a_line_break_in_a_cell_does_not_break_the_row() -> None:
+    assert plain_lines(table("two\nlines\x1b[2J"))[1] == "one           1.5  two lines [2J"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_on_a_terminal_no_line_is_wider_than_it(width: int) -> None:
+    lines = shown(table(LONG), width).splitlines()
+    assert max(map(len, lines)) <= width
+
+
+def test_a_terminal_too_narrow_for_columns_gets_records() -> None:
+    lines = shown(table(), width=18).splitlines()
+    assert lines[:3] == ["one", "  mean cost: 1.5", "  remark: short"]
+
+
+def test_prose_is_not_broken_into_single_words() -> None:
+    remark = "one of a few words"
+    assert shown(table(remark), width=34).splitlines()[0].split() == ["mean"]  # of the heading
+    assert shown(table(remark), width=33).splitlines()[0] == "one"  # 6, 6 and 18 do not fit
+
+
+def test_no_word_is_cut_where_columns_have_room_for_it() -> None:
+    columns = (Column("a", fold=True), Column("b", fold=True), Column("c", fold=True))
+    path = "a/path/of/forty/characters/that/is/long"
+    made = Table("", columns, [(LONG, f"see {path}", LONG)])
+    for width in range(80, 200, 7):
+        text = shown(made, width)
+        assert path in text
+        assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_broken_line_of_a_record_stays_under_its_row() -> None:
+    lines = shown(table("several words that need a second line"), width=18).splitlines()
+    assert [line for line in lines if line.strip() and not line.startswith("  ")] == [
+        "one",
+        "twelve",
+    ]
+
+
+def test_a_csv_file_gets_headings_and_rows_that_a_reader_of_csv_finds(tmp_path: Path) -> None:
+    deliver(table('one, "two"\nthree'), tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["name", "mean cost", "remark"],
+            ["one", "1.5", 'one, "two" three'],
+            ["twelve", "120.25", ""],
+        ]
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.HTML", "t.parquet"])
+def test_a_suffix_that_promises_something_else_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=rf"{name}: this table is written as CSV"):
+        deliver(table(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_lost_on_a_narrow_terminal() -> None:
+    assert "".join(LONG.split()) in "".join(shown(table(LONG), width=40).split())
+
+
+def test_an_empty_table_is_its_headings() -> None:
+    assert plain_lines(Table("", (Column("a"), Column("b")), [])) == ["a  b"]
+    assert "a" in shown(Table("", (Column("a"), Column("b")), []), width=40)
+
+
+def test_markup_in_a_cell_is_text() -> None:
+    assert "[red]x[/red]" in shown(table("[red]x[/red]"), width=80)
+
+
+def test_a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "board.txt"
+    write_text(file, "first")
+    write_text(file, "second")
+    assert file.read_text() == "second"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_link_stays_a_link_to_the_replaced_file(tmp_path: Path) -> None:
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("old")
+    link.symlink_to(file)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert file.read_text() == "new"
+
+
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    write_text(Path(os.devnull), "gone")
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+def test_a_dash_is_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    write_text(Path("-"), "here\n")
+    assert capsys.readouterr().out == "here\n"
+
+
+def test_a_folder_and_a_file_on_the_way_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path, tmp_path / "file" / "board.html"):
+        with pytest.raises(UsageError, match="cannot write"):
+            check_output(place)
+        with pytest.raises(UsageError, match="cannot write"):
+            write_text(place, "x")
+
+
+def test_a_place_that_does_not_exist_yet_is_accepted(tmp_path: Path) -> None:
+    check_output(tmp_path / "a" / "b" / "board.html")
+    assert not (tmp_path / "a").exists()

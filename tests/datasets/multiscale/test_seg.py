@@ -1,0 +1,148 @@
+"""The SEG measure beside masks judged by hand and a flood fill over sets of pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_datasets.multiscale.seg import Seg, jaccards
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from bench_core import Frames, InputError, Queries
+
+Place = tuple[int, int]
+masks = st.tuples(st.integers(1, 9), st.integers(1, 9)).flatmap(
+    lambda shape: st.tuples(arrays(bool, shape), arrays(bool, shape))
+)
+
+
+def picture(text: str) -> np.ndarray:
+    return np.array([[c == "#" for c in line.strip()] for line in text.strip().splitlines()])
+
+
+def flooded(mask: np.ndarray) -> list[set[Place]]:
+    """Objects as sets of pixels, in the order in which lines meet them."""
+    left = {(int(i), int(j)) for i, j in np.argwhere(mask)}
+    found = []
+    for start in sorted(left):
+        if start not in left:
+            continue
+        left.discard(start)
+        one, border = {start}, [start]
+        while border:
+            i, j = border.pop()
+            near = {(i + a, j + b) for a in (-1, 0, 1) for b in (-1, 0, 1)} & left
+            left -= near
+            one |= near
+            border += near
+        found.append(one)
+    return found
+
+
+def by_sets(called: np.ndarray, truth: np.ndarray) -> list[float]:
+    scores = []
+    for reference in flooded(truth):
+        matches = [s for s in flooded(called) if len(reference & s) > len(reference) / 2]
+        assert len(matches) <= 1
+        scores += [len(reference & s) / len(reference | s) for s in matches] or [0.0]
+    return scores
+
+
+def judge(called: np.ndarray, truth: np.ndarray) -> Any:
+    shape = truth.shape
+    frames = Frames(np.array([0, truth.size]), np.array([shape[1]]))
+    scores = np.where(called, 0.5, -0.5).reshape(-1)
+    return Seg().values(scores, truth.reshape(-1).astype(float), frames)
+
+
+TRUTH = picture("""
+    ##......
+    ##..###.
+    ....###.
+    #.......
+    #....#..
+""")
+
+
+@pytest.mark.parametrize(
+    ("called", "scores"),
+    [
+        (TRUTH, [1, 1, 1, 1]),
+        (np.zeros_like(TRUTH), [0, 0, 0, 0]),
+        (np.ones_like(TRUTH), [4 / 40, 6 / 40, 2 / 40, 1 / 40]),
+        # half of an object is not more than half; 4 of 6 and one beside them; a stray object
+        (
+            picture("""
+                #......#
+                #...##..
+                ....##..
+                #...#...
+                #.......
+            """),
+            [0, 4 / 7, 1, 0],
+        ),
+    ],
+)
+def test_scores_are_those_found_by_hand(called: np.ndarray, scores: list[float]) -> None:
+    assert jaccards(called, TRUTH).tolist() == pytest.approx(scores)
+    assert judge(called, TRUTH).mean == pytest.approx(np.mean(scores))
+
+
+def test_a_score_that_is_no_number_is_refused() -> None:
+    frames = Frames(np.array([0, 4]), np.array([2]))
+    with pytest.raises(InputError, match="seg: the score of row 1"):
+        Seg().values(np.array([1.0, np.nan, -1.0, -1.0]), np.array([1.0, 1.0, 0.0, 0.0]), frames)
+
+
+def test_corners_join_pixels_to_one_object() -> None:
+    slanting = picture("""
+        #..
+        .#.
+        ..#
+    """)
+    assert jaccards(slanting, slanting).tolist() == [1.0]
+
+
+@given(masks)
+def test_scores_agree_with_sets_of_flooded_pixels(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    called, truth = pair
+    assert sorted(jaccards(called, truth)) == pytest.approx(sorted(by_sets(called, truth)))
+
+
+def test_the_mean_is_over_the_objects_of_all_frames() -> None:
+    """Frames of other shapes: one of two objects found whole, one object not found, none there."""
+    frames = Frames(np.array([0, 6, 10, 12]), np.array([3, 2, 1]))
+    y = np.array([1, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0], dtype=float)
+    scores = np.array([1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 0], dtype=float)
+    found = Seg().values(scores, y, frames)
+    assert found.values.tolist() == [0.5, 0.0, 0.0]
+    assert found.weights.tolist() == [2.0, 1.0, 0.0]
+    assert found.mean == pytest.approx(1 / 3)
+    assert found.unjudged == 1
+
+
+def test_a_score_of_zero_is_background() -> None:
+    truth = np.ones((1, 1), dtype=bool)
+    frames = Frames(np.array([0, 1]), np.array([1]))
+    assert Seg().values(np.zeros(1), truth.reshape(-1).astype(float), frames).mean == 0.0
+
+
+def test_pixels_drawn_from_frames_are_not_judged() -> None:
+    found = Seg().values(np.ones(5), np.ones(5), Frames(np.array([0, 3, 5])))
+    assert found.unjudged == 2
+    assert np.isnan(found.mean)
+
+
+@pytest.mark.parametrize("groups", [None, Queries(np.array([0, 4]))])
+def test_rows_that_are_no_pixels_are_refused(groups: Queries | None) -> None:
+    with pytest.raises(InputError, match="pixels of frames"):
+        Seg().values(np.ones(4), np.ones(4), groups)
+
+
+def test_copies_of_pixels_are_refused() -> None:
+    frames = Frames(np.array([0, 4]), np.array([2]))
+    with pytest.raises(InputError, match="no copies"):
+        Seg().values(np.ones(4), np.ones(4), frames, np.full(4, 2))

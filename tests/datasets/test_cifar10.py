@@ -1,0 +1,101 @@
+"""CIFAR-10's binary format, and patch features beside a loop over pixels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_datasets import cifar10
+from bench_datasets.cifar10 import BATCHES, TEST, Cifar10, coates_patches
+from bench_datasets.cifar10.coates_patches import Coder
+
+from bench_core.datasets.search import DataFolder
+from bench_core.errors import InputError
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coates_patches, "SAMPLE", 3000)
+    monkeypatch.setattr(cifar10, "ROWS", {"quick": (60, 20, 20)})
+
+
+def batch(path: Path, images: int, seed: int) -> np.ndarray:
+    records = np.random.default_rng(seed).integers(0, 256, (images, 3073)).astype(np.uint8)
+    records[:, 0] = np.arange(images) % 10
+    path.write_bytes(records.tobytes())
+    return records
+
+
+def pooled_by_hand(image: np.ndarray, coder: Coder) -> np.ndarray:
+    total = np.zeros((2, 2, len(coder.centroids)))
+    for top in range(27):
+        for left in range(27):
+            cells = [
+                float(image[top + i, left + j, c])
+                for c in range(3)
+                for i in range(6)
+                for j in range(6)
+            ]
+            patch = np.array(cells)
+            patch = (patch - patch.mean()) / np.sqrt(patch.var() + 10.0)
+            white = (patch - coder.mean) @ coder.whiten.astype(float)
+            distance = np.array([np.linalg.norm(white - c) for c in coder.centroids])
+            code = np.maximum(0, distance.mean() - distance)
+            total[int(top >= 14), int(left >= 14)] += code
+    return total.reshape(-1)
+
+
+def test_features_are_those_of_a_loop_over_pixels() -> None:
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (3, 32, 32, 3)).astype(np.uint8)
+    whiten = np.eye(108, dtype=np.float32) + rng.normal(0, 0.05, (108, 108)).astype(np.float32)
+    coder = Coder(
+        rng.normal(0, 0.1, 108).astype(np.float32),
+        whiten,
+        rng.normal(0, 1, (7, 108)).astype(np.float32),
+    )
+    wanted = np.stack([pooled_by_hand(image, coder) for image in images])
+    np.testing.assert_allclose(coder.features(images), wanted, rtol=2e-4, atol=2e-2)
+
+
+def test_whitened_patches_are_uncorrelated() -> None:
+    rng = np.random.default_rng(1)
+    smooth = np.cumsum(rng.normal(size=(20, 32, 32, 3)), axis=1) * 10 + 128
+    images = np.clip(smooth, 0, 255).astype(np.uint8)
+    coder = Coder.learn(images, 5, seed=0)
+    views = coates_patches._patches(images)
+    rows = coates_patches._normalised(views.reshape(-1, 108))[::7]
+    covariance = np.cov((rows - coder.mean) @ coder.whiten, rowvar=False)
+    strong = np.linalg.eigvalsh(np.cov(rows, rowvar=False)) > 10 * coates_patches.RIDGE
+    values = np.linalg.eigvalsh(covariance)
+    assert strong.any()
+    assert values.max() < 1.1
+
+
+@pytest.mark.usefixtures("few")
+def test_batches_become_two_classes_of_400_features(tmp_path: Path) -> None:
+    for k, name in enumerate((*BATCHES, TEST)):
+        batch(tmp_path / name, 20, k)
+    splits = Cifar10().prepare(DataFolder(tmp_path), "quick", 0, 0)
+    assert [len(p) for p in (splits.train, splits.valid, splits.test)] == [60, 20, 20]
+    assert splits.train.X.shape[1] == 400
+    assert splits.test.y.sum() == 10
+    assert splits.prices.everything == 400
+
+
+def test_pixels_are_planes_of_red_green_and_blue(tmp_path: Path) -> None:
+    records = batch(tmp_path / "a.bin", 3, 0)
+    pixels, kinds = cifar10._images(tmp_path / "a.bin")
+    assert kinds.tolist() == [0, 1, 2]
+    assert pixels[1, 2, 5].tolist() == [records[1, 1 + c * 1024 + 2 * 32 + 5] for c in range(3)]
+
+
+@pytest.mark.parametrize("fault", ["short", "kind"])
+def test_a_spoilt_batch_is_refused(fault: str, tmp_path: Path) -> None:
+    records = batch(tmp_path / "a.bin", 3, 0)
+    records[1, 0] = 11
+    raw = records.tobytes()
+    (tmp_path / "a.bin").write_bytes(raw[:-1] if fault == "short" else raw)
+    with pytest.raises(InputError, match="no whole number" if fault == "short" else "image 2"):
+        cifar10._images(tmp_path / "a.bin")

@@ -1,0 +1,589 @@
+"""Pictures in class folders: descriptors, machines, measured prices, and a run on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import imageio.v3 as iio
+import numpy as np
+import pytest
+from bench_datasets import images
+from bench_datasets.images import ImageFolder, Scene15, image_folder
+from bench_datasets.images.descriptors import (
+    DESCRIPTORS,
+    cell_means,
+    grey,
+    regions,
+    textons,
+)
+from bench_datasets.images.image_folder import decoded, open_album, squeezed
+from bench_datasets.images.one_vs_rest_svm import Machines, roots
+from sklearn.svm import SVC
+
+from bench_core.api import plan
+from bench_core.cli import main
+from bench_core.costs.model import prices_to_json
+from bench_core.data import Task
+from bench_core.datasets.cache import fingerprint
+from bench_core.datasets.search import DataFolder
+from bench_core.errors import InputError, UsageError
+from bench_core.splits import Splits
+
+FEW = ("tiny-4", "lbp-8-1")
+KINDS = {"across": 0.0, "down": np.pi / 2, "slanted": np.pi / 4}
+
+
+def waves(rng: np.random.Generator, angle: float, side: int = 40) -> np.ndarray:
+    """A noisy grating of one direction in random colours."""
+    y, x = np.mgrid[0:side, 0:side] / side
+    wave = np.sin(2 * np.pi * rng.uniform(4, 8) * (np.cos(angle) * x + np.sin(angle) * y))
+    colours = (0.5 + 0.3 * wave[..., None]) * rng.uniform(0.6, 1, 3)
+    noise = rng.normal(0, 0.05, (side, side, 3))
+    return (np.clip(colours + noise, 0, 1) * 255).astype(np.uint8)
+
+
+def write_pictures(root: Path, each: int, seed: int = 0) -> Path:
+    rng = np.random.default_rng(seed)
+    for kind, angle in KINDS.items():
+        (root / kind).mkdir(parents=True)
+        for k in range(each):
+            iio.imwrite(root / kind / f"image_{k:04}.png", waves(rng, angle))
+    return root
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pictures(tmp_path_factory.mktemp("photos"), 16)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def few(root: Path, **options: Any) -> ImageFolder:
+    return ImageFolder(
+        **{"path": str(root), "train": 8, "valid": 2, "side": 64, "descriptors": FEW} | options
+    )
+
+
+def splits_of(dataset: ImageFolder, folder: Path, fold: int = 0, seed: int = 0) -> Splits:
+    return dataset.prepare(DataFolder(folder), "paper", fold, seed)
+
+
+# --- descriptors ---------------------------------------------------------------------------------
+
+
+def test_regions_are_the_whole_its_quadrants_and_three_bands() -> None:
+    seen = np.zeros((8, 10, 10), dtype=int)
+    for k, part in enumerate(regions(10).values()):
+        seen[k][part] += 1
+    assert seen[0].all()
+    assert (seen[1:5].sum(axis=0) == 1).all()
+    assert (seen[5:].sum(axis=0) == 1).all()
+
+
+def test_cell_means_are_those_of_a_loop() -> None:
+    maps = np.random.default_rng(0).normal(size=(7, 10, 2))
+    rows, columns = (0, 2, 4, 7), (0, 3, 6, 10)
+    wanted = [
+        [
+            maps[rows[i] : rows[i + 1], columns[j] : columns[j + 1]].mean(axis=(0, 1))
+            for j in range(3)
+        ]
+        for i in range(3)
+    ]
+    np.testing.assert_allclose(cell_means(maps, 3), wanted)
+
+
+@pytest.mark.parametrize("name", DESCRIPTORS)
+def test_each_descriptor_is_finite_not_negative_and_the_same_again(name: str) -> None:
+    rng = np.random.default_rng(3)
+    for pixels in (waves(rng, 0.3, 64), np.full((64, 64, 3), 7, np.uint8), waves(rng, 1, 64)[:21]):
+        found = DESCRIPTORS[name](pixels)
+        assert found.dtype == np.float32
+        assert found.ndim == 1
+        assert np.isfinite(found).all()
+        assert (found >= 0).all()
+        np.testing.assert_array_equal(DESCRIPTORS[name](pixels.copy()), found)
+
+
+def test_histograms_count_every_pixel_once() -> None:
+    pixels = waves(np.random.default_rng(1), 0.7, 64)
+    for name in DESCRIPTORS:
+        if name.startswith(("grey", "rgb", "hsv", "lbp", "texton")):
+            assert DESCRIPTORS[name](pixels).sum() == 64 * 64, name
+
+
+def test_colours_fall_where_they_should() -> None:
+    pixels = np.zeros((64, 64, 3), np.uint8)
+    pixels[:16] = (255, 0, 64)
+    found = DESCRIPTORS["rgb-4"](pixels)
+    assert found[3 * 16 + 0 * 4 + 1] == 16 * 64
+    assert found[0] == 48 * 64
+
+
+def test_an_edge_has_the_texton_of_its_direction_and_a_flat_wall_none() -> None:
+    pixels = np.zeros((64, 64, 3), np.uint8)
+    assert textons(pixels, 1).nonzero()[0].tolist() == [16]
+    pixels[:, 32:] = 255  # brighter to the right: direction 0
+    edges = textons(pixels, 1)[:16:2]
+    assert edges.argmax() == 0
+    turned = textons(np.ascontiguousarray(pixels.transpose(1, 0, 2)), 1)[:16:2]
+    assert turned.argmax() == 2  # a quarter turn is two of eight directions
+    assert textons(255 - pixels, 1)[:16:2].argmax() == 4
+
+
+def test_gabor_energy_is_strongest_for_the_waves_own_direction() -> None:
+    y, x = np.mgrid[0:64, 0:64]
+    for k, angle in enumerate(np.pi * np.arange(4) / 4):
+        wave = np.sin(2 * np.pi * 0.25 * (np.cos(angle) * x + np.sin(angle) * y))
+        pixels = np.repeat(((wave + 1) * 127).astype(np.uint8)[..., None], 3, axis=2)
+        energy = DESCRIPTORS["gabor-2-4"](pixels).reshape(2, 4, 16).sum(axis=2)[0]
+        assert energy.argmax() == k
+
+
+def test_grey_is_the_usual_mixture() -> None:
+    from skimage.color import rgb2gray
+
+    pixels = waves(np.random.default_rng(2), 0.1)
+    np.testing.assert_allclose(grey(pixels), rgb2gray(pixels), atol=1e-5)
+
+
+# --- machines ------------------------------------------------------------------------------------
+
+
+def test_machines_give_what_scikit_learns_svm_gives() -> None:
+    rng = np.random.default_rng(0)
+    known, asked = rng.random((30, 6), np.float32), rng.random((9, 6), np.float32)
+    label = np.arange(30) % 3
+    made = Machines.learn(known, label, 3)
+    a = roots(known).astype(float)
+    distances = ((a[:, None] - a) ** 2).sum(axis=2)
+    for k in range(3):
+        peer = SVC(C=10, gamma=1 / distances.mean(), class_weight="balanced")
+        peer.fit(a, label == k)
+        wanted = peer.decision_function(roots(asked))
+        np.testing.assert_allclose(made.outputs(made.kernel(asked))[:, k], wanted, atol=3e-3)
+        assert made.output(made.kernel(asked)[0], k) == pytest.approx(wanted[0], abs=3e-3)
+
+
+def test_pictures_without_any_gradient_are_no_trouble() -> None:
+    made = Machines.learn(np.zeros((4, 5), np.float32), np.array([0, 1, 0, 1]), 2)
+    assert np.isfinite(made.outputs(made.kernel(np.zeros((2, 5), np.float32)))).all()
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def test_pictures_of_all_forms_become_three_colours(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    colour = rng.integers(0, 256, (5, 6, 3)).astype(np.uint8)
+    clear = np.dstack([colour, np.full((5, 6), 255, np.uint8)])
+    for name, pixels, wanted in (
+        ("rgb.png", colour, colour),
+        ("rgba.png", clear, colour),
+        ("ppm.ppm", colour, colour),
+        ("grey.png", colour[..., 0], np.repeat(colour[..., :1], 3, axis=2)),
+        ("deep.png", colour[..., 0].astype(np.uint16) * 257, np.repeat(colour[..., :1], 3, axis=2)),
+        ("through.png", np.zeros((5, 6, 4), np.uint8), np.full((5, 6, 3), 255)),
+    ):
+        iio.imwrite(tmp_path / name, pixels)
+        found = decoded((tmp_path / name).read_bytes())
+        assert found.shape == (5, 6, 3), name
+        np.testing.assert_allclose(found * 255, wanted, atol=1e-3, err_msg=name)
+
+
+def test_printing_colours_become_red_green_and_blue(tmp_path: Path) -> None:
+    from PIL import Image
+
+    cyan = Image.fromarray(np.full((16, 16, 4), (255, 0, 0, 0), np.uint8))
+    Image.merge("CMYK", cyan.split()).save(tmp_path / "print.jpg", quality=95)
+    found = decoded((tmp_path / "print.jpg").read_bytes())
+    np.testing.assert_allclose(found.mean(axis=(0, 1)), [0, 1, 1], atol=0.05)
+
+
+def test_other_colours_and_depths_that_formats_have_are_read_too(tmp_path: Path) -> None:
+    from PIL import Image
+
+    tones = np.repeat(np.arange(0, 240, 16, dtype=np.uint8)[:, None], 20, axis=1)
+    deep = b"P5\n20 15\n65535\n" + (tones.astype(">u2") * 257).tobytes()
+    np.testing.assert_allclose(decoded(deep) * 255, tones[..., None].repeat(3, 2), atol=1e-3)
+    red = Image.new("RGB", (9, 9), (254, 0, 0))
+    for mode in ("CMYK", "YCbCr"):
+        red.convert(mode).save(tmp_path / "red.tif")
+        found = decoded((tmp_path / "red.tif").read_bytes())
+        np.testing.assert_allclose(found.mean(axis=(0, 1)), [254 / 255, 0, 0], atol=0.01)
+    wide = Image.fromarray(np.full((9, 9), 1 << 20, np.int32))
+    wide.save(tmp_path / "wide.tif")
+    with pytest.raises(ValueError, match="more than 16 bits"):
+        decoded((tmp_path / "wide.tif").read_bytes())
+
+
+def test_a_picture_is_squeezed_to_a_square() -> None:
+    pixels = np.zeros((64, 128, 3), np.float32)
+    pixels[:, 64:] = 1.0
+    small = squeezed(pixels, 64)
+    assert small.shape == (64, 64, 3)
+    assert small[:, :30].max() == 0
+    assert small[:, 34:].min() == 255
+
+
+def test_folder_and_zip_however_deep_are_the_same_album(photos: Path, tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    shutil.copytree(photos, deep)
+    (deep / "across" / "Thumbs.db").write_bytes(b"x")
+    (deep / ".hidden").mkdir()
+    packed = Path(shutil.make_archive(str(tmp_path / "all"), "zip", tmp_path / "a"))
+    with zipfile.ZipFile(packed, "a") as archive:
+        archive.writestr("__MACOSX/across/image_0000.png", b"x")
+    source = DataFolder(tmp_path)
+    albums = [open_album(p, source) for p in (str(photos), "a", str(packed), "all.zip")]
+    for found in albums:
+        assert found.classes == ("across", "down", "slanted")
+        assert len(found) == 48
+        np.testing.assert_array_equal(found.read([0, 20], 64), albums[0].read([0, 20], 64))
+
+
+def spoilt(root: Path, how: str) -> None:
+    if how == "empty":
+        shutil.rmtree(root)
+        root.mkdir()
+    elif how == "one class":
+        shutil.rmtree(root / "down")
+        shutil.rmtree(root / "slanted")
+    elif how == "loose":
+        shutil.copy(root / "across" / "image_0000.png", root / "stray.png")
+    elif how == "few":
+        for path in sorted((root / "down").iterdir())[10:]:
+            path.unlink()
+    elif how == "corrupt":
+        (root / "down" / "image_0003.png").write_bytes(b"\x89PNG no picture")
+    elif how == "gone":
+        shutil.rmtree(root)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("empty", "no pictures"),
+        ("one class", "all pictures lie in 'across'"),
+        ("loose", "stray.png lies in no class folder"),
+        ("few", "class 'down' has 10 pictures and needs 11 .8 to train, 2 to validate"),
+        ("corrupt", "down/image_0003.png is no picture that can be read"),
+        ("gone", "no such folder"),
+    ],
+)
+def test_an_unusable_folder_is_refused_in_one_line(
+    photos: Path, tmp_path: Path, how: str, why: str
+) -> None:
+    root = tmp_path / "photos"
+    shutil.copytree(photos, root)
+    spoilt(root, how)
+    with pytest.raises(InputError, match=why) as caught:
+        splits_of(few(root), tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "images.zip").write_bytes(b"<html>")
+    with pytest.raises(InputError, match="not a zip that can be read"):
+        open_album("images.zip", DataFolder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"path": ""}, "path is empty"),
+        ({"train": 1}, "train must be at least 2"),
+        ({"side": 20}, "side is 20"),
+        ({"descriptors": ("sift",)}, "no descriptor 'sift'"),
+    ],
+)
+def test_a_wrong_option_is_refused(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        ImageFolder(**options)
+
+
+def test_without_scikit_image_it_says_what_to_install(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "skimage", None)
+    with pytest.raises(UsageError, match=r"pip install 'budget-bench\[images\]'"):
+        few(photos).stamp(DataFolder(photos))
+
+
+# --- splits, features and prices -----------------------------------------------------------------
+
+
+def test_each_class_gives_its_pictures_to_machines_and_splits(photos: Path) -> None:
+    splits = splits_of(few(photos), photos)
+    assert (splits.task, splits.classes) == (Task.MULTICLASS, 3)
+    # of 8 training pictures round(2.4) = 2 build the machines; 16 - 8 - 2 = 6 test
+    for part, each in ((splits.train, 6), (splits.valid, 2), (splits.test, 6)):
+        assert np.bincount(part.y.astype(int)).tolist() == [each] * 3
+    assert splits.train.X.shape[1] == len(FEW) * 8 * 3
+    assert splits.feature_names[:4] == (
+        "tiny-4@whole:across", "tiny-4@whole:down", "tiny-4@whole:slanted", "tiny-4@ul:across",
+    )  # fmt: skip
+    rows = np.concatenate([p.X for p in (splits.train, splits.valid, splits.test)])
+    assert len(np.unique(rows, axis=0)) == len(rows)
+
+
+def test_features_are_outputs_of_machines_on_the_pictures_left_out(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned = []
+    learn = Machines.learn.__func__
+
+    def spy(cls: type, descriptors: np.ndarray, label: np.ndarray, classes: int) -> Machines:
+        made = learn(cls, descriptors, label, classes)
+        learned.append((np.array(descriptors), label, made))
+        return made
+
+    monkeypatch.setattr(images.Machines, "learn", classmethod(spy))
+    splits = splits_of(few(photos, descriptors=("hog-4",), views="whole"), photos)
+    [(support, label, made)] = learned
+    assert np.bincount(label).tolist() == [2, 2, 2]
+    pictures = open_album(str(photos), DataFolder(photos)).read(range(48), 64)
+    described = np.stack([DESCRIPTORS["hog-4"](p) for p in pictures])
+    number = {row.tobytes(): k for k, row in enumerate(described)}
+    taken = {number[row.tobytes()] for row in support}
+    rest = [k for k in range(48) if k not in taken]
+    wanted = made.outputs(made.kernel(described[rest])).astype(np.float32)
+    found = np.concatenate([p.X for p in (splits.train, splits.valid, splits.test)])
+    np.testing.assert_allclose(
+        np.sort(found, axis=0), np.sort(wanted, axis=0), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_folds_and_seeds_draw_anew_and_repeat_exactly(photos: Path) -> None:
+    first, again = splits_of(few(photos), photos), splits_of(few(photos), photos)
+    assert fingerprint(first) == fingerprint(again)
+    others = [splits_of(few(photos), photos, fold, seed) for fold, seed in ((1, 0), (0, 1))]
+    prints = {fingerprint(s) for s in (first, *others)}
+    assert len(prints) == 3
+
+
+def test_prices_are_measured_once_for_all_folds(photos: Path, cache: Path) -> None:
+    first, other = (splits_of(few(photos), photos, fold) for fold in (0, 3))
+    assert prices_to_json(first.prices) == prices_to_json(other.prices)
+    [kept] = (cache / "kept").glob("image-folder-costs-*.json")
+    told = json.loads(kept.read_text())["measured"]
+    assert set(told["extractors"]) == {f"{d}@{r}" for d in FEW for r in regions(64)}
+    assert str(kept) in first.notes[-1]
+    assert "this machine" in ImageFolder.title
+    assert "this machine" in Scene15.title
+
+
+def test_the_second_output_of_a_descriptor_costs_its_machine_alone(photos: Path) -> None:
+    splits = splits_of(few(photos), photos)
+    prices = splits.prices
+    assert (prices.sensor > 0).all()
+    assert prices.unit == "CPU ms"
+    assert prices.sensors == 2 * 8 * (1 + 3)
+    first, second, other = prices.of(0), prices.of(1), prices.of(3)
+    assert len(set(first) & set(second)) == 1  # extraction and kernel
+    assert not set(first) & set(other)  # another region
+    [shared] = set(first) & set(second)
+    [own] = set(second) - {shared}
+    assert prices.sensor[own] < prices.sensor[shared]
+    assert prices.feature_price()[1] == pytest.approx(prices.sensor[own] + prices.sensor[shared])
+
+
+def test_a_dear_descriptor_is_dearer_and_a_part_cheaper_than_the_whole(photos: Path) -> None:
+    names = ("tiny-4", "daisy-3")
+    splits = splits_of(few(photos, descriptors=names), photos)
+    price = dict(zip(splits.feature_names, splits.prices.feature_price(), strict=True))
+    assert price["daisy-3@whole:down"] > 5 * price["tiny-4@whole:down"]
+    assert price["daisy-3@whole:down"] > price["daisy-3@ul:down"]
+
+
+def test_a_pinned_cost_file_takes_the_place_of_measuring(
+    photos: Path, cache: Path, tmp_path: Path
+) -> None:
+    measured = splits_of(few(photos), photos)
+    [kept] = (cache / "kept").glob("image-folder-costs-*.json")
+    document = json.loads(kept.read_text())
+    for rule in document["discounted"]:
+        for member, later in zip(rule["members"], rule["later"], strict=True):
+            document["costs"][member] = later + 7
+    pinned = tmp_path / "mine.json"
+    pinned.write_text(json.dumps(document))
+    kept.unlink()
+    splits = splits_of(few(photos, costs=str(pinned)), photos)
+    later = document["discounted"][0]["later"][0]
+    assert splits.prices.feature_price()[0] == pytest.approx(7 + later)
+    assert fingerprint(splits) == fingerprint(measured)
+    assert not list((cache / "kept").glob("*.json"))
+
+
+def test_the_cache_notices_pictures_and_pins_that_change(photos: Path, tmp_path: Path) -> None:
+    root = tmp_path / "photos"
+    shutil.copytree(photos, root)
+    pin = tmp_path / "pin.json"
+    pin.write_text("{}")
+    source = DataFolder(tmp_path)
+
+    def key(**options: Any) -> str:
+        return cache.entry_name(few(root, **options), "paper", 0, 0, source)
+
+    keys = [key(), key(), key(costs=str(pin))]
+    pin.write_text("{ }")
+    keys.append(key(costs=str(pin)))
+    changed = root / "down" / "image_0000.png"
+    os.utime(changed, ns=(1, 1))
+    keys.append(key())
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 4
+
+
+@pytest.mark.parametrize("package", ["scikit-image", "scipy", "numpy", "pillow", "imageio"])
+def test_another_version_of_what_reads_and_computes_is_another_entry(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    def key() -> str:
+        return cache.entry_name(few(photos), "paper", 0, 0, DataFolder(photos))
+
+    before, known = key(), metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "0" if name == package else known(name))
+    assert key() != before
+
+
+def test_what_is_prepared_holds_on_to_its_prices(photos: Path, cache: Path) -> None:
+    first = cache.prepare(few(photos), "paper", source=DataFolder(photos)).splits
+    for kept in (cache / "kept").glob("*.json"):
+        kept.unlink()
+    again = cache.prepare(few(photos), "paper", source=DataFolder(photos)).splits
+    assert prices_to_json(first.prices) == prices_to_json(again.prices)
+
+
+def test_small_sizes_take_fewer_pictures_and_say_so(photos: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(images, "LIMITS", {"quick": (4, 2, 3)})
+    dataset = few(photos, descriptors=("tiny-4",), views="whole")
+    splits = dataset.prepare(DataFolder(photos), "quick", 0, 0)
+    sizes = [len(p) for p in (splits.train, splits.valid, splits.test)]
+    assert sizes == [9, 6, 9]  # 4 train, 1 of them for machines
+    assert splits.notes[0] == "quick: 27 of 48 pictures"
+
+
+# --- Scene-15 ------------------------------------------------------------------------------------
+
+
+def test_scene15_has_the_papers_sizes() -> None:
+    assert sum(images.SCENES.values()) == 4485
+    every, dataset = sum(images.SCENES.values()), Scene15()
+    label = np.repeat(np.arange(15), list(images.SCENES.values()))
+    scenes = image_folder.Album(Path("s"), ("",) * every, tuple(sorted(images.SCENES)), label, "")
+    used, draw = dataset._draw(scenes, "paper", 0)
+    assert len(used) == every
+    sizes = [len(p) for p in (draw.support, draw.train, draw.valid, draw.test)]
+    assert sizes == [450, 1050, 300, 2685]
+    assert np.bincount(label[used[draw.support]]).tolist() == [30] * 15
+    assert len(DESCRIPTORS) * len(regions(128)) * 15 == 2760
+    assert dataset.folds == 10
+
+
+def test_scene15_refuses_other_pictures(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="48 pictures of 3 classes, not the 4485 of 15"):
+        splits_of(Scene15(path=str(photos)), tmp_path)
+
+
+def test_where_the_scenes_lie_does_not_make_them_other_data(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claims about ``scene15`` are settled by runs on a folder of its pictures too."""
+    monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 16))
+    settings = [f"path={json.dumps(str(photos))}", "train=8", "valid=2", 'descriptors=["tiny-4"]']
+    made = plan(
+        data="scene15",
+        learners="constant",
+        settings=[f"scene15.{setting}" for setting in settings],
+        store=str(tmp_path / "x.db"),
+    )
+    [use] = made.datasets
+    assert use.name == "scene15(descriptors=['tiny-4'],train=8,valid=2)"
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The ``bench`` command in this process, with nothing set outside."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("BENCH_STORE", "BENCH_DATA"):
+        monkeypatch.delenv(name, raising=False)
+
+    def bench(*words: str) -> int:
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        return int(end.value.code or 0)
+
+    return bench
+
+
+def test_the_publishers_zip_is_imported_packed_and_verified(
+    command: Any, photos: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 16))
+    own = tmp_path / "own"
+    shutil.make_archive(str(own / "scene_categories"), "zip", photos)
+    words = ("import", "scene15", "own/scene_categories.zip", "--data-dir", "data")
+    assert command("data", *words) == 0, capsys.readouterr().err
+    assert (tmp_path / "data/scene15/scene_categories.zip").is_file()
+    assert command("data", "verify", "scene15", "--data-dir", "data") == 0
+    monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 17))
+    assert command("data", "verify", "scene15", "--data-dir", "data") == 2
+    assert "not the 51 of 3" in capsys.readouterr().err
+
+
+def test_miser_runs_on_measured_prices_end_to_end(
+    command: Any, photos: Path, tmp_path: Path, capsys: Any
+) -> None:
+    settings = (
+        "path=" + str(photos),
+        "train=8",
+        "valid=2",
+        "side=64",
+        'descriptors=["tiny-4","hog-4"]',
+    )
+    options = [word for s in settings for word in ("--set", f"image-folder.{s}")]
+    status = command(
+        "run", "--data", "image-folder", *options, "--folds", "0,1",
+        "--learners", "miser", "--set", "miser.trees=8", "--set", "miser.min_rows=2",
+        "--set", "miser.tradeoff=[0,1]",
+        "--executor", "inline", "--audit", "full", "--no-progress", "-q",
+    )  # fmt: skip
+    assert status == 0, capsys.readouterr().err
+    assert command("export", "-o", "out.csv") == 0
+    import pandas as pd
+
+    rows = pd.read_csv(tmp_path / "out.csv")
+    test = rows[rows["split"] == "test"]
+    assert set(rows["status"]) == {"ok"}
+    assert set(rows["audit"]) == {"verified"}
+    assert set(rows["unit"]) == {"CPU ms"}
+    assert set(rows["fold"]) == {0, 1}
+    assert test["accuracy"].max() > 0.8
+    tradeoff = test["params"].map(lambda told: json.loads(told)["tradeoff"])
+    dearest = test["feature_cost"].groupby(tradeoff).max()
+    assert 0 < dearest[1] < dearest[0]
+
+
+def test_a_folder_that_is_not_there_is_one_line(command: Any, capsys: Any) -> None:
+    status = command("run", "-d", "image-folder", "--set", "image-folder.path=no", "-l", "miser")
+    assert status == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("error: no: no such folder")
+
+
+def test_without_a_path_it_asks_for_one(command: Any, capsys: Any) -> None:
+    assert command("run", "-d", "image-folder", "-l", "miser", "--data-dir", "data") == 2
+    assert "say which pictures by --set image-folder.path=FOLDER" in capsys.readouterr().err

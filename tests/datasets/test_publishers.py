@@ -1,0 +1,288 @@
+"""Loaders of publishers' formats, on small files made here in those formats."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_datasets.letor import IstellaS, Mslr10k, Mslr30k, mslr_costs
+from bench_datasets.medical import HEART, HEPATITIS, PIMA, Heart, Hepatitis, Pima
+from bench_datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
+
+from bench_core import Acquired, Splits, Task
+from bench_core.datasets.publishers.fetch import import_dataset
+from bench_core.datasets.readers import svmlight
+from bench_core.datasets.search import DataFolder
+from bench_core.errors import InputError
+
+
+def prepared(
+    dataset: object, folder: Path, size: str = "paper", fold: int = 0, seed: int = 0
+) -> Splits:
+    splits: Splits = dataset.prepare(DataFolder(folder), size, fold, seed)  # type: ignore[attr-defined]
+    return splits
+
+
+def sizes(splits: Splits) -> list[int]:
+    return [len(part) for part in (splits.train, splits.valid, splits.test)]
+
+
+def letor(path: Path, queries: int, features: int, seed: int, third: str = "") -> None:
+    """Three documents a query, of whole numbers; ``third`` is feature 3 of each, if given."""
+    rng = np.random.default_rng(seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as out:
+        for query in range(queries):
+            for _ in range(3):
+                cells = [f"{j + 1}:{rng.integers(100)}" for j in range(features)]
+                cells[2] = f"3:{third}" if third else cells[2]
+                out.write(f"{rng.integers(5)} qid:{seed * 1000 + query} {' '.join(cells)}\n")
+
+
+@pytest.mark.parametrize("dataset", [Mslr10k(), Mslr30k()])
+def test_mslr_reads_the_fold_that_is_asked_for(dataset: Mslr10k, tmp_path: Path) -> None:
+    for fold in range(1, 6):
+        for k, part in enumerate(("train", "vali", "test")):
+            at = tmp_path / dataset.name / f"Fold{fold}" / f"{part}.txt"
+            letor(at, queries=fold + k, features=136, seed=10 * fold + k)
+    assert len(dataset.files) == 15
+    assert sizes(prepared(dataset, tmp_path, fold=0)) == [3, 6, 9]
+    third = prepared(dataset, tmp_path, fold=2)
+    assert sizes(third) == [9, 12, 15]
+    assert third.task is Task.RANKING
+    first = (tmp_path / dataset.name / "Fold3" / "train.txt").read_text().split("\n")[0].split()
+    assert third.train.X[0].tolist() == [float(cell.split(":")[1]) for cell in first[2:]]
+    assert third.train.y[0] == float(first[0])
+
+
+def test_both_mslr_sets_live_side_by_side(tmp_path: Path) -> None:
+    for name, queries in (("mslr-web10k", 1), ("mslr-web30k", 2)):
+        for part in ("train", "vali", "test"):
+            letor(tmp_path / name / "Fold1" / f"{part}.txt", queries, 136, queries)
+    assert sizes(prepared(Mslr10k(), tmp_path)) == [3, 3, 3]
+    assert sizes(prepared(Mslr30k(), tmp_path)) == [6, 6, 6]
+
+
+def test_mslr_costs_are_those_of_their_authors(real_data: Path) -> None:
+    published = np.loadtxt(real_data / "feature-costs" / "mslr_feature_cost.txt")
+    np.testing.assert_array_equal(mslr_costs(), published)
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are read by Python, large ones by the kernel."""
+    if request.param == "compiled":
+        monkeypatch.setattr(svmlight, "SMALL", -1)
+
+
+def istella(folder: Path, third: str) -> None:
+    for k, part in enumerate(("train", "vali", "test")):
+        letor(folder / "sample" / f"{part}.txt", 2 + k, 220, k, third)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("largest", ["1.79769313486231570815e+308", "1.79769313486e+308"])
+def test_istellas_largest_float64_is_a_missing_value(largest: str, tmp_path: Path) -> None:
+    istella(tmp_path, third=largest)
+    splits = prepared(IstellaS(), tmp_path)
+    assert sizes(splits) == [6, 9, 12]
+    for part in (splits.train, splits.valid, splits.test):
+        assert np.isnan(part.X[:, 2]).all()
+        assert np.isfinite(np.delete(part.X, 2, axis=1)).all()
+        assert part.queries is not None
+    assert splits.prices.feature_price().tolist() == [1.0] * 220
+    assert splits.task is Task.RANKING
+
+
+@pytest.mark.usefixtures("way")
+def test_mslr_has_no_such_value(tmp_path: Path) -> None:
+    for part in ("train", "vali", "test"):
+        letor(tmp_path / "mslr-web10k" / "Fold1" / f"{part}.txt", 1, 136, 0, third="1.7e308")
+    with pytest.raises(InputError, match=r"train.txt, line 1: feature 3: '1.7e308' is too large"):
+        prepared(Mslr10k(), tmp_path)
+
+
+def test_istellas_archive_is_imported_if_it_is_the_publishers(tmp_path: Path) -> None:
+    istella(tmp_path / "istella-s-letor", third="5")
+    archive = tmp_path / "istella-s-letor.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(tmp_path / "istella-s-letor", "istella-s-letor")
+    with pytest.raises(InputError, match="sha256"):
+        import_dataset(IstellaS(), archive, DataFolder(tmp_path / "data"), print)
+    archive.rename(tmp_path / "mine.tar.gz")  # of any other name, only its content decides
+    with pytest.raises(InputError, match=str(IstellaS.facts.rows[0])):
+        import_dataset(IstellaS(), tmp_path / "mine.tar.gz", DataFolder(tmp_path / "data"), print)
+    assert not (tmp_path / "data" / "istella-s").exists()
+
+
+def miniboone(path: Path, signal: int, background: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(signal + background, 50)).round(4)
+    rows[3] = -999.0
+    lines = [" ".join(f"{v:g}" for v in row) for row in rows]
+    path.write_text(f" {signal} {background}\n" + "\n".join(lines) + "\n")
+    return rows
+
+
+def test_miniboone_has_the_papers_proportions_and_no_sentinel(tmp_path: Path) -> None:
+    rows = miniboone(tmp_path / "MiniBooNE_PID.txt", 400, 600)
+    splits = prepared(MiniBooNE(), tmp_path)
+    assert sizes(splits) == [350, 150, 500]
+    X = np.concatenate([splits.train.X, splits.valid.X, splits.test.X])
+    y = np.concatenate([splits.train.y, splits.valid.y, splits.test.y])
+    missing = np.isnan(X).any(axis=1)
+    assert missing.sum() == 1
+    signal = {tuple(row) for row in rows[:400].astype(np.float32)}
+    assert all(
+        (tuple(x) in signal) == (label == 1) for x, label in zip(X, y, strict=True) if x[0] == x[0]
+    )
+    assert y[missing].tolist() == [1.0]
+    assert sizes(prepared(MiniBooNE(), tmp_path, seed=1)) == [350, 150, 500]
+    assert not np.array_equal(prepared(MiniBooNE(), tmp_path, seed=1).test.y, splits.test.y)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1 2 3\n", "line 1: two counts"),
+        ("1 1\n" + "1 " * 50 + "\n", "1 rows of 50 numbers where line 1 says 2"),
+        ("1 1\n" + ("1 " * 49 + "x\n") * 2, "get the file again"),
+    ],
+)
+def test_a_spoilt_miniboone_file_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "MiniBooNE_PID.txt").write_text(text)
+    with pytest.raises(InputError, match=why):
+        prepared(MiniBooNE(), tmp_path)
+
+
+def hepmass(path: Path, rows: int, features: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(rows, features + 1)).astype(np.float32)
+    table[:, 0] = np.arange(rows) % 2
+    head = ",".join(["# label", *(f"f{j}" for j in range(features))])
+    lines = [",".join(f"{v:.9e}" for v in row) for row in table]
+    with gzip.open(path, "wt") as out:
+        out.write(head + "\n" + "\n".join(lines) + "\n")
+    return table
+
+
+@pytest.mark.parametrize(
+    ("dataset", "stem", "features"),
+    [(Hepmass1000(), "1000", 27), (HepmassNot1000(), "not1000", 28)],
+)
+def test_hepmass_divides_seven_and_three_and_a_half_as_the_papers(
+    dataset: Hepmass1000, stem: str, features: int, tmp_path: Path
+) -> None:
+    train = hepmass(tmp_path / f"{stem}_train.csv.gz", 70, features, 0)
+    test = hepmass(tmp_path / f"{stem}_test.csv.gz", 35, features, 1)
+    splits = prepared(dataset, tmp_path)
+    assert sizes(splits) == [35, 14, 56]
+    np.testing.assert_array_equal(splits.test.X[21:], test[:, 1:])
+    np.testing.assert_array_equal(splits.test.y[21:], test[:, 0])
+    taken = np.concatenate([splits.train.X, splits.valid.X, splits.test.X[:21]])
+    assert sorted(map(tuple, taken)) == sorted(map(tuple, train[:, 1:]))
+
+
+def test_hepmass_in_a_smaller_profile_says_so(tmp_path: Path) -> None:
+    hepmass(tmp_path / "1000_train.csv.gz", 70, 27, 0)
+    hepmass(tmp_path / "1000_test.csv.gz", 35, 27, 1)
+    assert "beginning of the files" in prepared(Hepmass1000(), tmp_path, "quick").notes[0]
+
+
+@pytest.mark.parametrize("fault", ["columns", "label", "text", "truncated"])
+def test_a_spoilt_hepmass_file_is_refused(fault: str, tmp_path: Path) -> None:
+    path = tmp_path / "1000_train.csv.gz"
+    hepmass(path, 70, 26 if fault == "columns" else 27, 0)
+    hepmass(tmp_path / "1000_test.csv.gz", 35, 27, 1)
+    lines = gzip.decompress(path.read_bytes()).decode().split("\n")
+    if fault == "label":
+        lines[5] = "7" + lines[5][1:]
+    if fault == "text":
+        lines[5] = lines[5].replace("e", "x")
+    raw = gzip.compress("\n".join(lines).encode())
+    path.write_bytes(raw[: len(raw) // 2] if fault == "truncated" else raw)
+    with pytest.raises(InputError) as caught:
+        prepared(Hepmass1000(), tmp_path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    assert fault != "label" or "line 6" in message
+
+
+def uci_hepatitis(folder: Path, real: Path) -> None:
+    """The publisher's form, from the table in which it is passed on: class first, 1 = dies."""
+    X = np.genfromtxt(real / "hepatitis" / "hepatitis.csv", delimiter=",", skip_header=1)
+    y = np.genfromtxt(real / "hepatitis" / "hepatitis_target.csv", skip_header=1)
+    lines = []
+    for x, label in zip(X, y, strict=True):
+        cells = ["?" if v == -1 else f"{v:g}" for v in x]
+        lines.append(",".join(["1" if label else "2", *cells]))
+    (folder / "hepatitis.data").write_text("\n".join(lines) + "\n")
+
+
+def test_both_forms_of_hepatitis_are_one_data_set(real_data: Path, tmp_path: Path) -> None:
+    uci_hepatitis(tmp_path, real_data)
+    table, publishers = prepared(Hepatitis(), real_data), prepared(Hepatitis(), tmp_path)
+    assert sum(sizes(table)) == 155
+    assert int(sum(p.y.sum() for p in (table.train, table.valid, table.test))) == 32
+    for a, b in zip(
+        (table.train, table.valid, table.test),
+        (publishers.train, publishers.valid, publishers.test),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a.X, b.X)
+        np.testing.assert_array_equal(a.y, b.y)
+    assert np.isnan(table.train.X).any()
+
+
+def test_hepatitis_costs_are_the_published_ones(real_data: Path) -> None:
+    import json
+
+    published = json.loads((real_data / "hepatitis" / "hepatitis_costs.json").read_text())
+    assert published == HEPATITIS
+    bought = np.zeros((1, 24), dtype=bool)
+    prices = prepared(Hepatitis(discount=True), real_data).prices
+    for name in ("bilirubin", "protime"):
+        bought[0, prices.of(list(HEPATITIS).index(name))] = True
+    paid = Acquired.pack(bought[:, : prices.sensors]).cost(prices.sensor)
+    assert paid[0] == pytest.approx(7.27 + 8.30 - 2.10)
+
+
+def test_heart_disease_of_any_grade_is_one_class(tmp_path: Path) -> None:
+    lines = [f"{30 + k},1,4,{k},?,0,2,108,1,1.5,2,3.0,?,{k % 5}" for k in range(50)]
+    (tmp_path / "processed.cleveland.data").write_text("\n".join(lines) + "\n")
+    splits = prepared(Heart(), tmp_path)
+    assert sizes(splits) == [30, 10, 10]
+    assert sum(float(p.y.sum()) for p in (splits.train, splits.valid, splits.test)) == 40
+    assert np.isnan(splits.train.X[:, [4, 12]]).all()
+    assert splits.prices.everything == pytest.approx(sum(HEART.values()))
+
+
+def test_pimas_second_blood_test_is_cheaper(tmp_path: Path) -> None:
+    lines = [f"{k},{80 + k},{60 + k},0,0,30.5,0.{k + 1:02d},{20 + k},{k % 2}" for k in range(60)]
+    (tmp_path / "pima-indians-diabetes.data").write_text("\n".join(lines) + "\n")
+    splits = prepared(Pima(), tmp_path)
+    assert splits.prices.everything == pytest.approx(sum(PIMA.values()) - 2.10)
+    alone = splits.prices.feature_price()
+    assert alone[1] == pytest.approx(17.61)
+    assert alone[4] == pytest.approx(22.78)
+    assert np.isnan(splits.train.X[:, 3]).all()
+    assert not np.isnan(splits.train.X[:, 0]).any()
+    assert not np.isnan(prepared(Pima(zeros=True), tmp_path).train.X).any()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "file", "line"),
+    [
+        (Heart(), "processed.cleveland.data", "1," * 13 + "9"),
+        (Pima(), "pima-indians-diabetes.data", "1," * 8 + "2"),
+        (Hepatitis(), "hepatitis.data", "3" + ",1" * 19),
+    ],
+)
+def test_an_unknown_class_is_refused(dataset: object, file: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_text(f"{line}\n" * 20)
+    with pytest.raises(InputError, match=f"{file}, line 1: label"):
+        prepared(dataset, tmp_path)

@@ -1,0 +1,249 @@
+"""Data sets from publishers' files, and those bundled with scikit-learn."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_datasets.covertype import NAMES, Forest
+from bench_datasets.letters import Letters, Letters26
+from bench_datasets.sklearn_bundled import BreastCancer, Digits
+from bench_datasets.thyroid import NAMES as THYROID_NAMES
+from bench_datasets.thyroid import Thyroid, thyroid_prices
+from sklearn.datasets import load_breast_cancer, load_digits
+
+from bench_core.costs.bill import Acquired
+from bench_core.data import Examples, Task
+from bench_core.datasets.search import DataFolder
+from bench_core.errors import InputError
+from bench_core.splits import Splits
+
+
+def prepared(dataset: object, folder: Path, size: str = "standard", seed: int = 0) -> Splits:
+    splits: Splits = dataset.prepare(DataFolder(folder), size, 0, seed)  # type: ignore[attr-defined]
+    return splits
+
+
+def sizes(splits: Splits) -> list[int]:
+    return [len(part) for part in (splits.train, splits.valid, splits.test)]
+
+
+def rows_of(*parts: Examples) -> list[tuple[float, ...]]:
+    return sorted(tuple(row) for part in parts for row in np.column_stack([part.y, part.X]))
+
+
+@pytest.fixture(scope="module")
+def letter_lines(real_data: Path) -> list[list[str]]:
+    with (real_data / "letter" / "letter-recognition.data").open() as file:
+        return list(csv.reader(file))
+
+
+def test_letters_keep_the_files_order(real_data: Path, letter_lines: list[list[str]]) -> None:
+    splits = prepared(Letters(), real_data)
+    assert sizes(splits) == [12000, 4000, 4000]
+    lines = iter(letter_lines)
+    for part in (splits.train, splits.valid, splits.test):
+        for x, y in zip(part.X, part.y, strict=True):
+            letter, *cells = next(lines)
+            assert x.tolist() == [float(cell) for cell in cells]
+            assert y == (letter >= "N")
+
+
+def test_letters_have_26_classes_on_request(real_data: Path, letter_lines: list[list[str]]) -> None:
+    for dataset in (Letters26(), Letters(classes=26)):
+        splits = prepared(dataset, real_data)
+        assert (splits.task, splits.classes) == (Task.MULTICLASS, 26)
+        wanted = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(line[0]) for line in letter_lines[16000:]]
+        assert splits.test.y.tolist() == wanted
+    assert prepared(Letters(), real_data).task is Task.BINARY
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("A" + ",1" * 16 + "\n", "1 rows where the publisher's file has 20000"),
+        ("A" + ",1" * 15 + "\n", "16 cells a line where the publisher's file has 17"),
+        ("A" + ",1" * 16 + "\nb" + ",1" * 16 + "\n", "line 2: 'b' is not a capital letter"),
+        ("A" + ",1" * 16 + "\nB" + ",x" * 16 + "\n", "line 2, column '2'"),
+    ],
+)
+def test_a_spoilt_letter_file_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "letter-recognition.data").write_text(text)
+    with pytest.raises(InputError, match=message):
+        prepared(Letters(), tmp_path)
+
+
+def test_the_forest_sample_keeps_the_papers_proportions(real_data: Path) -> None:
+    splits = prepared(Forest(), real_data)
+    assert sizes(splits) == [33157, 14211, 52632]
+    assert splits.notes == ("sample: 100000 of 581012 rows, in the papers' proportions",)
+    assert splits.feature_names == NAMES
+    assert not splits.stand_in
+
+
+def test_forest_uses_every_row_once_and_labels_class_two(real_data: Path) -> None:
+    splits = prepared(Forest(), real_data)
+    with gzip.open(real_data / "covertype" / "covtype-100k.csv.gz", "rt") as file:
+        wanted = np.loadtxt(file, delimiter=",", skiprows=1)
+    found = np.concatenate(
+        [np.column_stack([p.X, p.y]) for p in (splits.train, splits.valid, splits.test)]
+    )
+    wanted = np.column_stack([wanted[:, :-1], wanted[:, -1] == 2])
+    order = [np.lexsort(rows.T[::-1]) for rows in (found, wanted)]
+    np.testing.assert_array_equal(found[order[0]], wanted[order[1]])
+
+
+def test_forest_rows_are_drawn_by_the_seed(real_data: Path) -> None:
+    one, two = (prepared(Forest(), real_data, "quick", seed) for seed in (0, 1))
+    assert sizes(one) == sizes(two) == [12000, 4000, 8000]
+    assert not np.array_equal(one.train.X, two.train.X)
+    np.testing.assert_array_equal(one.train.X, prepared(Forest(), real_data, "quick", 0).train.X)
+    assert any(note.startswith("quick") for note in one.notes)
+
+
+def test_the_full_forest_file_has_the_papers_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the publisher's format, of which 1500 rows are made here."""
+    monkeypatch.setattr("bench_datasets.covertype.FULL_ROWS", 1500)
+    monkeypatch.setattr("bench_datasets.covertype.PAPER", (500, 200, 700))
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(0, 3000, (1500, 54)), rng.integers(1, 8, 1500)])
+    text = "\n".join(",".join(map(str, row)) for row in rows)
+    (tmp_path / "covtype.data.gz").write_bytes(gzip.compress(text.encode()))
+    splits = prepared(Forest(positive=5), tmp_path)
+    assert sizes(splits) == [500, 200, 700]
+    assert splits.notes == ()
+    known = {(*map(float, row[:-1]), float(row[-1] == 5)) for row in rows}
+    for part in (splits.train, splits.valid, splits.test):
+        assert {tuple(r) for r in np.column_stack([part.X, part.y])} <= known
+
+
+def test_the_full_forest_file_is_verified_by_its_cover_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_datasets.covertype.FULL_ROWS", 60)
+    monkeypatch.setattr("bench_datasets.covertype.PAPER", (30, 10, 20))
+    lines = [",".join(["1"] * 54 + [str(j % 3 + 1)]) for j in range(60)]
+    (tmp_path / "covtype.data").write_text("\n".join(lines) + "\n")
+    said = Forest().faults(DataFolder(tmp_path))
+    assert [fault.partition(" instead")[0] for fault in said] == [
+        "cover types {1.0: 20, 2.0: 20, 3.0: 20}"
+    ]
+    monkeypatch.setattr("bench_datasets.covertype.COUNTS", {1: 20, 2: 20, 3: 20})
+    assert Forest().faults(DataFolder(tmp_path)) == []
+    lines[7] = ",".join(["1"] * 53 + ["9999", "2"])
+    (tmp_path / "covtype.data").write_text("\n".join(lines) + "\n")
+    assert Forest().faults(DataFolder(tmp_path)) == ["values 1 to 9999 outside -173 to 7173"]
+
+
+def test_a_short_full_forest_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "covtype.data").write_text(",".join(["1"] * 55) + "\n")
+    with pytest.raises(InputError, match="1 rows where the publisher's file has 581012"):
+        prepared(Forest(), tmp_path)
+
+
+def test_a_forest_sample_without_its_label_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "covtype-100k.csv").write_text(",".join(NAMES) + "\n" + ",".join("1" * 54) + "\n")
+    with pytest.raises(InputError, match="line 1: no column 'Cover_Type'"):
+        prepared(Forest(), tmp_path)
+
+
+def test_both_forest_files_together_are_refused(tmp_path: Path) -> None:
+    for name in ("covtype.data.gz", "covtype-100k.csv.gz"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match=r"covtype-100k.csv.gz and .*covtype.data.gz both match"):
+        prepared(Forest(), tmp_path)
+
+
+def test_an_impossible_cover_type_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"positive = 8: give a cover type 1\.\.7"):
+        Forest(positive=8)
+
+
+def test_thyroid_has_the_publishers_split(real_data: Path) -> None:
+    splits = prepared(Thyroid(), real_data)
+    train = np.loadtxt(real_data / "ann-thyroid" / "ann-train.data")
+    test = np.loadtxt(real_data / "ann-thyroid" / "ann-test.data")
+    np.testing.assert_array_equal(splits.test.X, test[:, :-1].astype(np.float32))
+    np.testing.assert_array_equal(splits.test.y, test[:, -1] - 1)
+    wanted = np.column_stack([train[:, -1] - 1, train[:, :-1].astype(np.float32)])
+    assert rows_of(splits.train, splits.valid) == sorted(map(tuple, wanted))
+    assert (splits.task, splits.classes) == (Task.MULTICLASS, 3)
+
+
+def test_thyroid_validates_on_30_percent_of_each_class(real_data: Path) -> None:
+    splits = prepared(Thyroid(), real_data)
+    counts = np.array([np.bincount(p.y.astype(int)) for p in (splits.train, splits.valid)])
+    assert counts.sum(axis=0).tolist() == [93, 191, 3488]
+    np.testing.assert_allclose(counts[1] / counts.sum(axis=0), 0.3, atol=0.01)
+    other = prepared(Thyroid(), real_data, seed=1)
+    assert not np.array_equal(other.valid.X, splits.valid.X)
+
+
+def test_thyroid_prices_are_those_of_the_publishers_cost_file(real_data: Path) -> None:
+    lines = (real_data / "ann-thyroid" / "ann-thyroid.cost").read_text().split()
+    published = {name: float(cost) for name, cost in (line.split(":") for line in lines)}
+    prices = thyroid_prices(discount=False).feature_price()
+    assert set(THYROID_NAMES) - set(published) == {"FTI"}
+    for name, price in zip(THYROID_NAMES, prices, strict=True):
+        assert price == published.get(name, published["TT4"] + published["T4U"])
+
+
+@pytest.mark.parametrize(
+    ("bought", "plain", "discounted"),
+    [
+        (("TSH",), 22.78, 22.78),
+        (("TSH", "T3"), 34.19, 32.09),
+        (("TT4", "T4U"), 25.92, 23.82),
+        (("FTI",), 25.92, 23.82),
+        (("TT4", "T4U", "FTI"), 25.92, 23.82),
+        (("age", "FTI", "TSH"), 49.70, 45.50),
+    ],
+)
+def test_thyroid_blood_tests_may_share_the_drawing_of_blood(
+    bought: tuple[str, ...], plain: float, discounted: float
+) -> None:
+    for discount, wanted in ((False, plain), (True, discounted)):
+        prices = thyroid_prices(discount)
+        mask = np.zeros((1, prices.sensors), dtype=bool)
+        for name in bought:
+            mask[0, prices.of(THYROID_NAMES.index(name))] = True
+        assert Acquired.pack(mask).cost(prices.sensor)[0] == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_thyroid_class_that_is_none_is_refused(tmp_path: Path) -> None:
+    for name in Thyroid.files:
+        (tmp_path / name).write_text("0.1 " * 21 + "4\n")
+    with pytest.raises(InputError, match=r"ann-train.data, line 1: class 4 is not 1, 2 or 3"):
+        prepared(Thyroid(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "load"), [(BreastCancer, load_breast_cancer), (Digits, load_digits)]
+)
+def test_bundled_sets_hold_every_row_once_split_60_20_20(
+    dataset: type, load: object, tmp_path: Path
+) -> None:
+    splits = prepared(dataset(), tmp_path)
+    X, y = load(return_X_y=True)  # type: ignore[operator]
+    wanted = np.column_stack([y, X.astype(np.float32)])
+    assert rows_of(splits.train, splits.valid, splits.test) == sorted(map(tuple, wanted))
+    np.testing.assert_allclose(np.array(sizes(splits)) / len(y), [0.6, 0.2, 0.2], atol=0.01)
+    for part in (splits.train, splits.valid, splits.test):
+        share = np.bincount(part.y.astype(int)) / len(part)
+        np.testing.assert_allclose(share, np.bincount(y) / len(y), atol=0.01)
+    assert splits.prices.everything == X.shape[1]
+
+
+def test_every_data_set_says_what_it_needs(tmp_path: Path) -> None:
+    for dataset in (Letters(), Forest(), Thyroid()):
+        with pytest.raises(InputError) as caught:
+            prepared(dataset, tmp_path)
+        message = str(caught.value)
+        assert "\n" not in message
+        assert dataset.files[0].removesuffix(".gz") in message
+        assert str(tmp_path) in message

@@ -1,0 +1,59 @@
+"""Binarised grades and copied negatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bench_datasets.yahoo.labels import TEST, TRAIN, Judgement
+
+from bench_core.data import Examples, Queries
+
+GRADES = [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.fixture
+def examples() -> Examples:
+    X = np.zeros((5, 1), dtype=np.float32)
+    return Examples(X, np.array(GRADES), Queries.from_sizes(np.array([5])))
+
+
+def test_by_default_nothing_changes(examples: Examples) -> None:
+    judged = Judgement()(examples, TRAIN)
+    assert judged.y.tolist() == GRADES
+    assert judged.multiplicity is None
+
+
+def test_binarised_at_three_as_in_cronus(examples: Examples) -> None:
+    judged = Judgement(relevant=3, copies=10)(examples, TRAIN)
+    assert judged.y.tolist() == [0, 0, 0, 1, 1]
+    assert judged.multiplicity is not None
+    assert judged.multiplicity.tolist() == [10, 10, 10, 1, 1]
+
+
+def test_grade_zero_is_copied_as_in_miser(examples: Examples) -> None:
+    judged = Judgement(copies=10)(examples, TRAIN)
+    assert judged.y.tolist() == GRADES
+    assert judged.multiplicity is not None
+    assert judged.multiplicity.tolist() == [10, 1, 1, 1, 1]
+
+
+def test_the_highest_copied_grade_can_be_chosen(examples: Examples) -> None:
+    judged = Judgement(relevant=3, copies=4, copied=0)(examples, TRAIN)
+    assert judged.multiplicity is not None
+    assert judged.multiplicity.tolist() == [4, 1, 1, 1, 1]
+
+
+def test_copies_only_in_the_test_split(examples: Examples) -> None:
+    judge = Judgement(copies=10, copied_in="test")
+    assert judge(examples, TRAIN).multiplicity is None
+    judged = judge(examples, TEST)
+    assert judged.multiplicity is not None
+    assert judged.multiplicity.tolist() == [10, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"relevant": 5}, {"copies": 0}, {"copied": 4}, {"copied_in": "valid"}]
+)
+def test_values_out_of_range_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="give"):
+        Judgement(**wrong)  # type: ignore[arg-type]

@@ -1,0 +1,264 @@
+"""Yahoo's set 1, read from small files in the publisher's format made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_datasets import yahoo
+from bench_datasets.yahoo import Yahoo, YahooSubset
+from helpers.webserver import Offer, serving
+
+from bench_core.data import Task
+from bench_core.datasets.publishers.fetch import Publisher, is_there
+from bench_core.datasets.search import DataFolder
+from bench_core.errors import InputError
+from bench_core.splits import Splits
+
+USED = [0, 5, 6, 7, 350, 699]
+
+
+@dataclass(frozen=True)
+class Made:
+    X: np.ndarray  # all 700 columns
+    y: np.ndarray
+    sizes: list[int]
+
+
+def write_split(path: Path, queries: int, seed: int) -> Made:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, queries).tolist()
+    n = sum(sizes)
+    X = np.zeros((n, 700), dtype=np.float32)
+    for column in USED:  # the publisher's columns that have no price hold nothing in set 1
+        X[:, column] = rng.integers(0, 1000, n) / 1000 * (rng.random(n) < 0.6)
+    y = rng.integers(0, 5, n).astype(float)
+    qid = np.repeat(np.arange(1, queries + 1) + 100 * seed, sizes)
+    lines = [
+        f"{y[i]:g} qid:{qid[i]} " + " ".join(f"{j + 1}:{X[i, j]:.6g}" for j in np.flatnonzero(X[i]))
+        for i in range(n)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return Made(X, y, sizes)
+
+
+def cost_file(folder: Path) -> Path:
+    cost = np.full(700, 10000)
+    cost[USED] = [1, 5, 20, 50, 150, 200]
+    path = folder / "yahoo_feature_cost.txt"
+    path.write_text("".join(f"{c}\n" for c in cost))
+    return path
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> dict[str, Made]:
+    cost_file(tmp_path)
+    return {
+        name: write_split(tmp_path / f"set1.{name}.txt", queries, seed)
+        for name, queries, seed in (("train", 40, 1), ("valid", 10, 2), ("test", 20, 3))
+    }
+
+
+def prepared(folder: Path, size: str = "paper", **options: object) -> Splits:
+    return Yahoo(**options).prepare(DataFolder(folder), size, 0, 0)  # type: ignore[arg-type]
+
+
+def test_the_priced_columns_are_kept_with_their_prices(
+    tmp_path: Path, made: dict[str, Made]
+) -> None:
+    splits = prepared(tmp_path)
+    assert splits.feature_names == ("1", "6", "7", "8", "351", "700")
+    assert splits.prices.feature_price().tolist() == [1, 5, 20, 50, 150, 200]
+    assert (splits.prices.split, splits.prices.tree) == (0.25, 0)
+    assert splits.task is Task.RANKING
+    assert splits.notes == ()
+    assert not splits.stand_in
+    for name, wanted in made.items():
+        part = getattr(splits, name)
+        np.testing.assert_array_equal(part.X, wanted.X[:, USED])
+        np.testing.assert_array_equal(part.y, wanted.y)
+        assert part.queries.sizes.tolist() == wanted.sizes
+
+
+def test_smaller_profiles_take_the_first_whole_queries_and_say_so(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(yahoo.ROWS, "quick", (30, 1000, 20))
+    splits = prepared(tmp_path, "quick")
+    ends = np.cumsum(made["train"].sizes)
+    assert len(splits.train) == ends[ends <= 30].max()
+    assert len(splits.valid) == sum(made["valid"].sizes)
+    np.testing.assert_array_equal(splits.train.y, made["train"].y[: len(splits.train)])
+    assert [note.split(" of ")[0] for note in splits.notes] == [
+        f"sample: the first {len(splits.train)}",
+        f"sample: the first {len(splits.test)}",
+    ]
+
+
+def test_labels_and_copies_follow_the_options(tmp_path: Path, made: dict[str, Made]) -> None:
+    splits = prepared(tmp_path, relevant=3, copies=10, copied_in="test")
+    assert splits.train.y.tolist() == (made["train"].y >= 3).astype(float).tolist()
+    assert splits.train.multiplicity is None
+    assert splits.test.multiplicity is not None
+    assert splits.test.multiplicity.tolist() == np.where(made["test"].y >= 3, 1, 10).tolist()
+
+
+def test_absent_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no file set1.train.txt; put it there"):
+        prepared(tmp_path)
+
+
+def test_without_a_cost_file_and_network_one_line_says_where_to_get_it(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "yahoo_feature_cost.txt").unlink()
+    nowhere = replace(yahoo.COST, url="http://127.0.0.1:9/cost.txt")
+    monkeypatch.setattr(yahoo, "COST", nowhere)
+    with pytest.raises(InputError) as caught:
+        prepared(tmp_path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(tmp_path / "yahoo_feature_cost.txt") in message
+    assert nowhere.url in message
+
+
+def test_the_cost_file_is_fetched_into_the_data_folder(
+    tmp_path: Path, made: dict[str, Made], real_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The expected sha256 is that of the authors' file."""
+    published = real_data / "feature-costs" / "yahoo_feature_cost.txt"
+    (tmp_path / "yahoo_feature_cost.txt").unlink()
+    with serving({"/cost.txt": Offer(published.read_bytes())}) as at:
+        monkeypatch.setattr(yahoo, "COST", replace(yahoo.COST, url=f"{at}/cost.txt"))
+        assert prepared(tmp_path).prices.features == 519
+    assert (tmp_path / "yahoo_feature_cost.txt").read_bytes() == published.read_bytes()
+
+
+def test_the_published_costs_are_519_in_the_known_groups(real_data: Path) -> None:
+    cost = yahoo.yahoo_costs(DataFolder(real_data))
+    values, counts = np.unique(cost, return_counts=True)
+    assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == {
+        1: 123, 5: 31, 20: 191, 50: 125, 100: 16, 150: 32, 200: 1, 10000: 181,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (" qid:101", "", "set1.train.txt, line 1: no qid"),
+        ("\n", "\n0 qid:101 701:1\n", "line 2: index 701 in a file of 700 features"),
+    ],
+)
+def test_a_spoilt_file_is_refused(
+    old: str, new: str, message: str, tmp_path: Path, made: dict[str, Made]
+) -> None:
+    path = tmp_path / "set1.train.txt"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(InputError, match=message):
+        prepared(tmp_path)
+
+
+def test_files_without_any_query_are_refused(tmp_path: Path) -> None:
+    cost_file(tmp_path)
+    for name in ("train", "valid", "test"):
+        (tmp_path / f"set1.{name}.txt").write_text("1 1:0.5\n0 6:1\n")
+    with pytest.raises(InputError, match="no qid; get the publisher's file"):
+        prepared(tmp_path)
+
+
+def test_a_cost_file_of_another_length_is_refused(tmp_path: Path, made: dict[str, Made]) -> None:
+    cost_file(tmp_path).write_text("1\n2\n")
+    with pytest.raises(InputError, match=r"feature '3' and 697 more have no cost"):
+        prepared(tmp_path)
+
+
+def subset(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rows: tuple[int, int, int], size: str = "paper"
+) -> Splits:
+    monkeypatch.setattr(yahoo, "SUBSET", rows)
+    return YahooSubset().prepare(DataFolder(folder), size, 0, 0)
+
+
+def test_the_papers_subset_has_as_many_rows_as_the_training_split() -> None:
+    assert sum(yahoo.SUBSET) == yahoo.ROWS["paper"][0] == 473134
+
+
+def test_the_subset_is_the_training_split_cut_in_three_in_file_order(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("valid", "test"):
+        (tmp_path / f"set1.{name}.txt").unlink()
+    whole = made["train"]
+    rows = (sum(whole.sizes[:12]), sum(whole.sizes[12:25]), sum(whole.sizes[25:]))
+    splits = subset(tmp_path, monkeypatch, rows)
+    parts = splits.train, splits.valid, splits.test
+    assert tuple(len(part) for part in parts) == rows
+    np.testing.assert_array_equal(np.concatenate([p.X for p in parts]), whole.X[:, USED])
+    np.testing.assert_array_equal(np.concatenate([p.y for p in parts]), whole.y)
+    sizes = [part.queries.sizes.tolist() for part in parts if part.queries is not None]
+    assert sizes == [whole.sizes[:12], whole.sizes[12:25], whole.sizes[25:]]
+    assert splits.prices.feature_price().tolist() == [1, 5, 20, 50, 150, 200]
+    assert splits.notes == (yahoo.RECIPE,)
+
+
+def test_where_no_query_ends_at_the_published_size_the_nearest_end_is_taken(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = made["train"].sizes
+    ends = np.cumsum(sizes)
+    at = next(k for k in range(10, 30) if sizes[k] >= 5)  # query k is to be torn near its end
+    later = next(k for k in range(at + 2, 40) if sizes[k] >= 5)  # this one near its beginning
+    torn = (int(ends[at]) - 1, int(ends[later - 1]) + 1)
+    splits = subset(tmp_path, monkeypatch, (torn[0], torn[1] - torn[0], int(ends[-1]) - torn[1]))
+    assert len(splits.train) == ends[at]
+    assert len(splits.train) + len(splits.valid) == ends[later - 1]
+
+
+def test_of_the_subset_smaller_profiles_take_the_first_queries_of_each_part(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(yahoo.ROWS, "quick", (1000, 20, 1000))
+    sizes = made["train"].sizes
+    rows = (sum(sizes[:12]), sum(sizes[12:25]), sum(sizes[25:]))
+    splits = subset(tmp_path, monkeypatch, rows, "quick")
+    taken = max(e for e in np.cumsum(sizes[12:25]).tolist() if e <= 20)
+    assert [len(p) for p in (splits.train, splits.valid, splits.test)] == [rows[0], taken, rows[2]]
+    np.testing.assert_array_equal(splits.valid.y, made["train"].y[rows[0] : rows[0] + taken])
+    assert splits.notes[1:] == (
+        f"sample: the first {taken} of {rows[1]} rows of the valid part of set1.train.txt",
+    )
+
+
+def test_the_subset_of_another_training_split_is_refused(
+    tmp_path: Path, made: dict[str, Made]
+) -> None:
+    rows = sum(made["train"].sizes)
+    with pytest.raises(InputError, match=f"set1.train.txt: {rows} rows instead of 473134; get"):
+        YahooSubset().prepare(DataFolder(tmp_path), "quick", 0, 0)
+
+
+def test_the_subset_takes_the_options_of_the_whole(
+    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = made["train"].sizes
+    rows = (sum(sizes[:12]), sum(sizes[12:25]), sum(sizes[25:]))
+    monkeypatch.setattr(yahoo, "SUBSET", rows)
+    splits = YahooSubset(relevant=3, copies=10).prepare(DataFolder(tmp_path), "paper", 0, 0)
+    grade = made["train"].y[: rows[0]]
+    assert splits.train.y.tolist() == (grade >= 3).astype(float).tolist()
+    assert splits.train.multiplicity is not None
+    assert splits.train.multiplicity.tolist() == np.where(grade >= 3, 1, 10).tolist()
+
+
+def test_one_copy_of_the_files_serves_the_set_and_its_subset(
+    tmp_path: Path, made: dict[str, Made]
+) -> None:
+    source = DataFolder(tmp_path)
+    assert is_there(Yahoo(), source)
+    assert is_there(YahooSubset(), source)
+    assert Publisher.of(YahooSubset()).home == Publisher.of(Yahoo()).home == "yahoo"
+    (tmp_path / "set1.test.txt").unlink()
+    assert not is_there(Yahoo(), source)
+    assert is_there(YahooSubset(), source)

@@ -1,0 +1,1 @@
+"""What several test modules share: toys, fakes, cases and references."""

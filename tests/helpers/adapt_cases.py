@@ -1,0 +1,127 @@
+"""Large models to stand behind ADAPT's gates, and how to fit and judge a pair in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from bench_methods.adapt.q_step import Rows
+
+from bench_core import (
+    Acquired,
+    Bill,
+    BudgetedLearner,
+    Examples,
+    Features,
+    FitContext,
+    Prediction,
+    Prices,
+    Splits,
+    Task,
+)
+from helpers.fakes import FakeContext
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A model that sums its weights times the columns and buys all of their sensors."""
+
+    weights: Any
+    prices: Prices
+    splits: float = 0.0
+    trees: float = 0.0
+    asked: list[int] = field(default_factory=list)
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """A useless first point, and the full model."""
+        self.asked.append(len(features))
+        score = np.nan_to_num(features.X.astype(float)) @ self.weights
+        mask = np.zeros((1, self.prices.sensors), dtype=bool)
+        for j in np.flatnonzero(self.weights):
+            mask[0, self.prices.of(int(j))] = True
+        bill = Bill(Acquired.pack(mask), self.splits, self.trees)
+        yield Prediction({"part": 1}, 0 * score, {"path": bill, "model": bill})
+        yield Prediction({"part": 2}, score, {"path": bill, "model": bill})
+
+    def state(self) -> Mapping[str, Any]:
+        """The weights; prices are those of the model around it in these tests."""
+        return {"weights": self.weights, "sensor": self.prices.sensor}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        return cls(np.asarray(state["weights"]), Prices.additive(state["sensor"]))
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A learner whose model is a ``Rule`` that needs no fitting."""
+
+    name: ClassVar[str] = "fixed"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+    code: ClassVar[tuple[str, ...]] = ()
+
+    weights: tuple[float, ...] = (1.0, 1.0)
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        return ()
+
+    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Rule:
+        return Rule(np.array(self.weights), prices)
+
+
+def fitted(learner: Any, splits: Splits, **more: Any) -> Any:
+    """Fit a learner and what it needs."""
+    below = {need: fitted(need, splits, **more) for need in learner.needs()}
+    context = FakeContext(splits.task, splits.classes, models=below, **more)
+    return learner.fit(splits.train, splits.valid, splits.prices, context)
+
+
+def curve(model: Any, part: Examples, prices: Prices) -> tuple[list[Any], Any, Any]:
+    """Points, accuracy and mean cost of a path on one split."""
+    points, accuracy, cost = [], [], []
+    for p in model.predict_path(part.features):
+        bill, n = p.bills["path"], len(part)
+        points.append(dict(p.point))
+        accuracy.append(np.average((p.scores > 0) == (part.y > 0), weights=part.weights))
+        paid = bill.feature_cost(prices, n) + bill.evaluation_cost(prices, n)
+        cost.append(np.average(paid, weights=part.weights))
+    return points, np.array(accuracy), np.array(cost)
+
+
+def cheapest(model: Any, splits: Splits, loss: float = 0.0) -> tuple[float, float, float]:
+    """Test cost, test accuracy and f0's test cost at the point of least cost on validation whose
+    accuracy there is at most ``loss`` below that of f0."""
+    _, right, paid = curve(model, splits.valid, splits.prices)
+    good = np.flatnonzero(right >= right[-1] - loss)
+    chosen = good[np.argmin(paid[good])]
+    _, accuracy, cost = curve(model, splits.test, splits.prices)
+    return float(cost[chosen]), float(accuracy[chosen]), float(cost[-1])
+
+
+def binary(X: Any, y: Any, prices: Prices, multiplicity: Any = None) -> Splits:
+    """One split three times."""
+    part = Examples(np.asarray(X, dtype=np.float32), np.asarray(y, float), None, multiplicity)
+    return Splits(part, part, part, prices=prices, task=Task.BINARY, classes=2)
+
+
+def noisy(n: int = 200, features: int = 4, seed: int = 0) -> Splits:
+    """A curved border on the first three of some features of rising price."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, features))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n) > 0
+    return binary(X, y, Prices.additive(np.arange(1.0, features + 1)))
+
+
+def rows(n: int = 40, seed: int = 0, words: int = 1) -> Rows:
+    """Training rows of uneven multiplicity with random losses of f0."""
+    rng = np.random.default_rng(seed)
+    share = rng.integers(1, 4, n).astype(float)
+    return Rows(
+        sign=np.where(rng.random(n) < 0.5, -1.0, 1.0),
+        share=share / share.sum(),
+        loss0=rng.exponential(0.3, n),
+        bits0=np.ones((n, words), dtype=np.uint64),
+        evaluation0=np.zeros(n),
+    )

@@ -1,0 +1,47 @@
+"""Small data sets for the tests of boosted-tree learners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bench_core import Examples, Prediction, Prices, Queries, Task, price_list
+from helpers.fakes import FakeContext
+
+COST = np.array([1.0, 5.0, 20.0, 50.0])
+CLASSES = {Task.RANKING: 0, Task.REGRESSION: 0, Task.BINARY: 2, Task.MULTICLASS: 3}
+
+
+def prices(scale: float = 1.0, **more: Any) -> Prices:
+    return price_list(scale * COST, **more)
+
+
+def examples(task: Task, n: int = 300, seed: int = 0) -> Examples:
+    """Four features, dearer ones better, one cell in ten missing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    signal = X.astype(float) @ np.array([0.3, 0.5, 1.0, 1.5]) + 0.3 * rng.normal(size=n)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = {
+        Task.RANKING: np.digitize(signal, [-1.5, 0.0, 1.5, 3.0]).astype(float),
+        Task.REGRESSION: signal,
+        Task.BINARY: (signal > 0).astype(float),
+        Task.MULTICLASS: np.digitize(signal, [-1.0, 1.0]).astype(float),
+    }[task]
+    queries = Queries.from_sizes(np.full(n // 10, 10)) if task is Task.RANKING else None
+    return Examples(X, y, queries)
+
+
+def fit(learner: Any, train: Examples, task: Task, at: Prices | None = None, **context: Any) -> Any:
+    how = FakeContext(task, CLASSES[task], **context)
+    return learner.fit(train, train, at or prices(), how)
+
+
+def path(model: Any, data: Examples) -> list[Prediction]:
+    return list(model.predict_path(data.features))
+
+
+def mean_cost(prediction: Prediction, at: Prices) -> float:
+    bill, n = prediction.bills["path"], len(prediction.scores)
+    return float((bill.feature_cost(at, n) + bill.evaluation_cost(at, n)).mean())

@@ -1,0 +1,61 @@
+"""Small problems for the tests of Soft-Cascade and AND-OR, and what serving them means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from bench_models.staged.early_exits import ExitPath
+
+from bench_core import Examples, Prices, Queries, Task, price_list
+from helpers.cronus_cases import Context, Fixed, forest, walk
+
+D = 6
+
+
+def prices(scale: float = 1.0) -> Prices:
+    """Six features from 1 to 50, the last two read from one sensor."""
+    cost = scale * np.array([1.0, 5.0, 10.0, 20.0, 50.0, 50.0])
+    return price_list(cost, shared=[[4, 5]], split=0.25 * scale)
+
+
+def data(task: Task, n: int = 240, seed: int = 0) -> Examples:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D)).astype(np.float32)
+    signal = X @ np.array([0.4, 0.6, 0.8, 1.0, 1.2, 0.0]) + 0.5 * rng.normal(size=n)
+    if task is Task.BINARY:
+        return Examples(X, (signal > 0.5).astype(float))
+    y = np.digitize(signal, [-1.5, 0.0, 1.0, 2.5]).astype(float)
+    return Examples(X, y, Queries.from_sizes(np.full(n // 12, 12)))
+
+
+def fit(kind: Any, train: Examples, task: Task, at: Prices | None = None, **how: Any) -> ExitPath:
+    trees = forest(1, train.X, train.y, trees=12)
+    context = Context(task)
+    learner = kind(base=Fixed(trees), **{"stages": 3, **how})
+    model: ExitPath = learner.fit(train, train, at or prices(), context)
+    return model
+
+
+def stage_scores(model: ExitPath, x: Any) -> list[float]:
+    """What each stage scores one row, tree by tree."""
+    ensemble = model.chain.ensemble
+    return [
+        float(s.bias[0])
+        + sum(w * walk(ensemble, t, x)[0] for t, w in zip(s.entries, s.weights, strict=True))
+        for s in model.chain.stages
+    ]
+
+
+def probability(z: float) -> float:
+    return 1.0 / (1.0 + float(np.exp(-z)))
+
+
+def bits_of(model: ExitPath, x: Any, stages: int) -> set[int]:
+    """The sensors on a row's paths through the trees of the first stages."""
+    found: set[int] = set()
+    for stage in model.chain.stages[:stages]:
+        for tree in stage.entries:
+            for feature in walk(model.chain.ensemble, tree, x)[1]:
+                found |= set(model.chain.prices.of(feature).tolist())
+    return found

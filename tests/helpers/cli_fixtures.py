@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench_core.cli import main
+from helpers.commands import BENCH, Ended, Run, write_csv
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test works in a folder of its own, with nothing set outside."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("BENCH_STORE", "BENCH_DATA", "NO_COLOR", "COLUMNS", "_BENCH_COMPLETE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.fixture
+def bench(capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command in this process."""
+
+    def run(*words: str) -> Ended:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        said = capsys.readouterr()
+        return Ended(int(end.value.code or 0), said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Run:
+    """The installed command in a process of its own."""
+
+    def run(*words: str, **environment: str) -> Ended:
+        done = subprocess.run(
+            [str(BENCH), *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            timeout=120,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def material(tmp_path: Path) -> Path:
+    """A folder with a plugin module, a data file and a cost file."""
+    shutil.copy(Path(__file__).parent / "toy_plugin.py", tmp_path / "mine.py")
+    write_csv(tmp_path / "data.csv")
+    (tmp_path / "costs.csv").write_text("a,10\nb,5\nc,1\n")
+    return tmp_path

@@ -1,0 +1,160 @@
+"""Small random cascade problems shared by the tests of Cronus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+from bench_methods.cronus.objective import Cascade
+from bench_models.problem import Problem
+from bench_trees import Ensemble
+
+from bench_core import Task
+
+
+def problem(
+    seed: int = 0, n: int = 60, trees: int = 6, sensors: int = 4, **changed: Any
+) -> Problem:
+    """Correlated columns, unbalanced labels that depend on them, every tree needs some sensor."""
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(size=n)
+    columns = 0.4 * latent + 0.5 * rng.normal(size=(trees, n))
+    y = np.where(latent + 0.5 * rng.normal(size=n) > 0.7, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    multiplicity = rng.integers(1, 4, size=n)
+    share = multiplicity / multiplicity.sum()
+    needs = (rng.random((sensors, trees)) < 0.4).astype(float)
+    needs[rng.integers(0, sensors, size=trees), np.arange(trees)] = 1.0
+    values: dict[str, Any] = {
+        "columns": columns.astype(np.float32),
+        "y": y,
+        "weight": share * np.where(y > 0, 3.5, 1.0),
+        "share": share,
+        "tree_cost": rng.uniform(0.5, 1.5, size=trees),
+        "sensor_cost": rng.choice([1.0, 5.0, 20.0], size=sensors),
+        "needs": needs,
+        "slope": 5.0,
+    }
+    return Problem(**{**values, **changed})
+
+
+def cascade(p: Problem, stages: int = 3, seed: int = 0, zeros: float = 0.0) -> Cascade:
+    """Random weights, some of them zero, and thresholds within the range of the scores."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(stages, p.trees))
+    weights[rng.random(weights.shape) < zeros] = 0.0
+    threshold = rng.normal(scale=0.5, size=stages)
+    threshold[-1] = -np.inf
+    return Cascade(weights, rng.normal(scale=0.3, size=stages), threshold)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A base learner whose model is a given ensemble."""
+
+    name: ClassVar[str] = "fixed"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+    code: ClassVar[tuple[str, ...]] = ()
+
+    ensemble: Any = None
+
+    def needs(self) -> tuple[Any, ...]:
+        return ()
+
+    def fit(self, train: Any, valid: Any, prices: Any, context: Any) -> Any:
+        return SimpleNamespace(ensemble=self.ensemble)
+
+
+class Context:
+    """What a fit is offered, without a harness around it."""
+
+    def __init__(self, task: Task, train: Any = None, prices: Any = None, threads: int = 1) -> None:
+        self.task, self.classes, self.seed, self.threads = task, 2, 0, threads
+        self.metric: Any = None
+        self.train, self.prices = train, prices
+        self.heard: list[tuple[int, int]] = []
+
+    def fitted(self, learner: Any) -> Any:
+        return learner.fit(self.train, self.train, self.prices, self)
+
+    def shared(self, name: str, build: Any) -> Any:
+        return build()
+
+    def progress(self, done: int, total: int) -> None:
+        self.heard.append((done, total))
+
+
+def forest(seed: int, X: Any, residual: Any, trees: int = 8, rate: float = 0.3) -> Ensemble:
+    """Depth-2 trees on random features and cuts, leaves fitted to the residual, as boosting does.
+
+    Cuts are values of the data, so ties at thresholds occur; missing values go left or right.
+    """
+    rng = np.random.default_rng(seed)
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("feature", "threshold", "left", "right", "missing_left", "value")
+    }
+    residual = residual - residual.mean()
+    for t in range(trees):
+        first = 7 * t
+        tests = [(int(rng.integers(X.shape[1])), X[rng.integers(len(X))]) for _ in range(3)]
+        cuts = [(f, np.float32(np.nan_to_num(row[f]))) for f, row in tests]
+        side = [bool(b) for b in rng.random(3) < 0.5]
+        goes = [
+            np.where(np.isnan(X[:, f]), s, X[:, f] <= c)
+            for (f, c), s in zip(cuts, side, strict=True)
+        ]
+        leaf = np.where(goes[0], np.where(goes[1], 3, 4), np.where(goes[2], 5, 6))
+        value = np.zeros(7)
+        for node in range(3, 7):
+            if (leaf == node).any():
+                value[node] = rate * residual[leaf == node].mean()
+        residual = residual - value[leaf]
+        columns["feature"] += [f for f, _ in cuts] + [-1] * 4
+        columns["threshold"] += [c for _, c in cuts] + [0.0] * 4
+        columns["left"] += [first + 1, first + 3, first + 5] + [-1] * 4
+        columns["right"] += [first + 2, first + 4, first + 6] + [-1] * 4
+        columns["missing_left"] += side + [False] * 4
+        columns["value"] += value.tolist()
+    return Ensemble(
+        start=np.arange(0, 7 * trees + 1, 7, dtype=np.int32),
+        feature=np.array(columns["feature"], np.int32),
+        threshold=np.array(columns["threshold"], np.float32),
+        left=np.array(columns["left"], np.int32),
+        right=np.array(columns["right"], np.int32),
+        missing_left=np.array(columns["missing_left"], np.bool_),
+        value=np.array(columns["value"], np.float64),
+        output=np.zeros(trees, np.int32),
+        base=np.zeros(1),
+        features=X.shape[1],
+    )
+
+
+def walk(e: Ensemble, tree: int, x: Any) -> tuple[float, list[int]]:
+    """One tree for one row: its output and the features it tested."""
+    node, tested = int(e.start[tree]), []
+    while e.feature[node] >= 0:
+        f = int(e.feature[node])
+        tested.append(f)
+        left = e.missing_left[node] if np.isnan(x[f]) else x[f] <= e.threshold[node]
+        node = int(e.left[node] if left else e.right[node])
+    return float(e.value[node]), tested
+
+
+def stumps(features: list[int], cuts: list[float], low: list[float], high: list[float]) -> Ensemble:
+    """One split each: ``low`` where x <= cut, else ``high``."""
+    count = len(features)
+    leaf = [-1, -1]
+    return Ensemble(
+        start=np.arange(0, 3 * count + 1, 3, dtype=np.int32),
+        feature=np.array([[f, *leaf] for f in features], np.int32).ravel(),
+        threshold=np.array([[c, 0.0, 0.0] for c in cuts], np.float32).ravel(),
+        left=np.array([[3 * t + 1, *leaf] for t in range(count)], np.int32).ravel(),
+        right=np.array([[3 * t + 2, *leaf] for t in range(count)], np.int32).ravel(),
+        missing_left=np.zeros(3 * count, bool),
+        value=np.array([[0.0, a, b] for a, b in zip(low, high, strict=True)]).ravel(),
+        output=np.zeros(count, np.int32),
+        base=np.zeros(1),
+        features=max(features) + 1,
+    )

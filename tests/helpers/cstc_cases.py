@@ -1,0 +1,104 @@
+"""Small random trees of classifiers, and what their loss means, written out row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from bench_datasets.cstc_synthetic import CSTCSynthetic
+from bench_methods.cstc.tree import NONE, Penalty, Shape, Tree
+from bench_models.problem import Problem
+
+from bench_core import Splits, Task
+from helpers.cronus_cases import problem as random_problem
+from helpers.fakes import FakeContext
+
+SHAPES = [
+    Shape.balanced(1),
+    Shape.balanced(2),
+    Shape.balanced(3),
+    Shape.chain(4),
+    Shape((1, NONE, NONE, NONE), (2, 3, NONE, NONE)),
+]
+
+
+def problem(seed: int = 0, **changed: Any) -> Problem:
+    """As for Cronus, without class weights."""
+    plain = random_problem(seed, **changed)
+    changed = {"weight": plain.share, **changed}
+    return random_problem(seed, **changed)
+
+
+def tree(p: Problem, shape: Shape, seed: int = 0, zeros: float = 0.3) -> Tree:
+    """Random weights, some of them zero, and thresholds within the range of the scores."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(shape.nodes, p.trees))
+    weights[rng.random(weights.shape) < zeros] = 0.0
+    return Tree(
+        shape,
+        weights,
+        rng.normal(scale=0.3, size=shape.nodes),
+        rng.normal(scale=0.5, size=shape.nodes),
+    )
+
+
+def naive_loss(p: Problem, penalty: Penalty, t: Tree) -> float:
+    """Eq. 5 by walking every row down every way. ``depth`` classifiers count for each row: one
+    that ends early counts its last one until then."""
+    depth = max(len(t.shape.path(k)) for k in range(t.shape.nodes))
+    total = penalty.rho * sum(abs(w) for w in t.weights.ravel())
+
+    def walk(i: int, k: int, chance: float, path: list[int]) -> float:
+        f = float(
+            t.bias[k] + sum(w * c for w, c in zip(t.weights[k], p.columns[:, i], strict=True))
+        )
+        risk = chance * p.weight[i] * (f - p.y[i]) ** 2 / 2
+        path = [*path, k]
+        up = 1 / (1 + np.exp(-p.slope * (f - t.threshold[k])))
+        sides = [(t.shape.upper[k], up), (t.shape.lower[k], 1 - up)]
+        if t.shape.is_leaf(k):
+            sides = [(NONE, 1.0)]
+        found = risk
+        for child, share in sides:
+            if child == NONE:
+                found += share * risk * (depth - len(path))
+                found += penalty.lam * p.share[i] * chance * share * path_cost(p, t, path)
+            else:
+                found += walk(i, child, chance * share, path)
+        return float(found)
+
+    return total + sum(walk(i, 0, 1.0, []) for i in range(len(p.y)))
+
+
+def path_cost(p: Problem, t: Tree, path: list[int]) -> float:
+    """The relaxed cost of the classifiers of a path."""
+    total = 0.0
+    for e, weights in zip(p.tree_cost, t.weights[path].T, strict=True):
+        total += e * np.sqrt(sum(w**2 for w in weights))
+    for c, needs in zip(p.sensor_cost, p.needs, strict=True):
+        squares = sum(t.weights[k, j] ** 2 for k in path for j in np.flatnonzero(needs))
+        total += c * np.sqrt(squares)
+    return float(total)
+
+
+def synthetic(seed: int) -> Splits:
+    """The paper's problem."""
+    return CSTCSynthetic().prepare(None, "quick", 0, seed)  # type: ignore[arg-type]
+
+
+def tradeoff(splits: Splits, lam: float) -> float:
+    """The trade-off of that lambda: tau x (price of all features) / (mean loss of the mean)."""
+    return lam * 42.0 / (splits.train.y.var() / 2)
+
+
+def learned(learner: Any, splits: Splits, **context: Any) -> Any:
+    how = FakeContext(Task.REGRESSION, **context)
+    return learner.fit(splits.train, splits.valid, splits.prices, how)
+
+
+def cost_and_error(model: Any, splits: Splits) -> tuple[Any, float]:
+    """Of the full model on the test rows: each row's cost, and the mean squared error."""
+    last = list(model.predict_path(splits.test.features))[-1]
+    bill, n = last.bills["path"], len(splits.test)
+    cost = bill.feature_cost(splits.prices, n) + bill.evaluation_cost(splits.prices, n)
+    return cost, float(np.mean((last.scores - splits.test.y) ** 2))

@@ -1,0 +1,265 @@
+"""Every registered learner with settings that make a fit quick, and what may trouble it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core import Examples, Prices, Queries, Splits, Task
+from bench_core.plugins import load_registry
+
+LEARNERS = load_registry().learners
+CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
+
+
+def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
+    """Settings of every learner with about ``count`` trees: a learner without a row is untested."""
+    trees = {"trees": count, "min_rows": 4}
+    base: dict[str, Any] = {"base": LEARNERS["gbrt"](**trees)}
+    cascade = {**base, "stages": 3, "relevant_grade": 1}
+    gated = {"f0": LEARNERS["random-forest"](trees=count, min_rows=2)}  # type: ignore[call-arg]
+    return {
+        "adapt-gbrt": {**gated, **trees, "iterations": 2, "gates": 3},
+        "adapt-l1": {**gated, "supports": 4, "gates": 2},
+        "adapt-lin": {**gated, "supports": 4, "iterations": 3, "gates": 2},
+        "adapt-lstsq": {**gated, "supports": 4, "iterations": 3, "gates": 2},
+        "and-or": {**cascade, "cycles": 2},
+        "astc": {**base, "depth": 2},
+        "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
+        "budget-rf": trees,
+        "catboost": trees,
+        "cegb": trees,
+        "cheapest-first": {**trees, "steps": 3},
+        "constant": {},
+        "cronus": {**cascade, **CYCLES, "iterations": 20},
+        "cronus-init": {**cascade, "iterations": 20},
+        "cronus-single": {**base, "relevant_grade": 1, "iterations": 20},
+        "cscc": {**base, **CYCLES, "stages": 2, "iterations": 20},
+        "cstc": {**base, **CYCLES, "depth": 2, "iterations": 20},
+        "cstc-single": {**base, "iterations": 20},
+        "early-exit": {**base, "every": 2},
+        "gbrt": trees,
+        "gbrt-subset": trees,
+        "greedy-order": {**trees, "steps": 3},
+        "imported": {},
+        "l1": {"points": 5, "steps": 50},
+        "lear": {**base, "sentinels": (2, 4), "trees": 3, "leaves": 4},
+        "lightgbm": trees,
+        "lightgbm-cegb": trees,
+        "miser": trees,
+        "random-forest": {"trees": count},
+        "random-order": {**trees, "steps": 3},
+        "rbf-svm": {},
+        "sklearn": {"estimator": "sklearn.tree.DecisionTreeClassifier"},
+        "soft-cascade": {**cascade, "cycles": 2},
+        "svm-average-kernel": {},
+        "xgboost": trees,
+    }
+
+
+OBJECTIVES = {
+    Task.BINARY: "binary",
+    Task.MULTICLASS: "multiclass",
+    Task.RANKING: "regression",
+    Task.REGRESSION: "regression",
+}
+
+
+def quick(name: str, task: Task, train: Examples, folder: Path, count: int = 5) -> Any:
+    """A learner at its quick settings. ``imported`` gets a model of ``train``, ``sklearn`` an
+    estimator that suits the task."""
+    settings = dict(quick_settings(count)[name])
+    if name == "imported":
+        settings["file"] = str(_booster(task, train, folder, count))
+    if name == "budget-prune" and task is Task.REGRESSION:
+        settings["base"] = LEARNERS["gbrt"](trees=count, min_rows=4)  # type: ignore[call-arg]
+    if name == "sklearn" and task in (Task.RANKING, Task.REGRESSION):
+        settings["estimator"] = "sklearn.linear_model.Ridge"
+    return LEARNERS[name](**settings)
+
+
+def _booster(task: Task, train: Examples, folder: Path, count: int) -> Path:
+    """The file of a small model whose features are the columns in their order."""
+    import lightgbm
+
+    path = folder / f"{task}-{train.X.shape[1]}.txt"
+    if not path.exists():
+        how: dict[str, Any] = {"objective": OBJECTIVES[task], "num_leaves": 6, "verbose": -1}
+        how |= {"num_threads": 1, "min_data_in_leaf": 4}
+        if task is Task.MULTICLASS:
+            how["num_class"] = len(np.unique(train.y))
+        lightgbm.train(how, lightgbm.Dataset(np.array(train.X), train.y), count).save_model(path)
+    return path
+
+
+# Troubles: what becomes of ordinary splits
+
+Trouble = Callable[[Splits], Splits]
+
+
+def _column(j: int, value: float) -> Trouble:
+    def change(part: Examples) -> Examples:
+        X = np.array(part.X)
+        X[:, j] = value
+        return replace(part, X=_sealed(X))
+
+    return lambda splits: _parts(splits, change, ("train", "valid", "test"))
+
+
+def _at_test_alone(splits: Splits) -> Splits:
+    """Cells that training never missed; the first query or row lacks everything."""
+
+    def fill(part: Examples) -> Examples:
+        return replace(part, X=_sealed(np.nan_to_num(part.X)))
+
+    def lose(part: Examples) -> Examples:
+        X = np.array(part.X)
+        X[::2, :4] = np.nan
+        X[:8] = np.nan
+        return replace(part, X=_sealed(X))
+
+    return _parts(_parts(splits, fill, ("train", "valid")), lose, ("test",))
+
+
+def _lone_feature(splits: Splits) -> Splits:
+    def change(part: Examples) -> Examples:
+        return replace(part, X=_sealed(part.X[:, :1]))
+
+    one = _parts(splits, change, ("train", "valid", "test"))
+    return replace(one, prices=Prices.additive(np.array([2.0])), feature_names=("f0",))
+
+
+def _extreme_values(splits: Splits) -> Splits:
+    def change(part: Examples) -> Examples:
+        X = np.array(part.X)
+        X[:, 0] *= 1e30
+        X[:, 2] *= 1e-30
+        return replace(part, X=_sealed(X))
+
+    return _parts(splits, change, ("train", "valid", "test"))
+
+
+def _enormous_labels(splits: Splits) -> Splits:
+    def change(part: Examples) -> Examples:
+        return replace(part, y=_sealed(1e12 * part.y + 1e15))
+
+    return _parts(splits, change, ("train", "valid", "test"))
+
+
+def _copies(splits: Splits) -> Splits:
+    def change(part: Examples) -> Examples:
+        copies = np.where(np.arange(len(part)) % 7 == 0, 30, 1)
+        return replace(part, multiplicity=_sealed(copies.astype(np.int64)))
+
+    return _parts(splits, change, ("train", "valid", "test"))
+
+
+def _unseen_class(splits: Splits) -> Splits:
+    """The highest class, grade or range of numbers has no training row."""
+
+    def change(part: Examples) -> Examples:
+        top = np.unique(part.y)[-1] if splits.task is not Task.REGRESSION else np.median(part.y)
+        kept = np.where(part.y < top, part.y, np.unique(part.y)[0])
+        return replace(part, y=_sealed(kept))
+
+    return _parts(splits, change, ("train",))
+
+
+def _lone_documents(splits: Splits) -> Splits:
+    def change(part: Examples) -> Examples:
+        return replace(part, queries=Queries.from_sizes(np.ones(len(part), dtype=np.int64)))
+
+    return _parts(splits, change, ("train", "valid", "test"))
+
+
+def _nothing_varies(splits: Splits) -> Splits:
+    def change(part: Examples) -> Examples:
+        return replace(part, X=_sealed(np.ones_like(part.X)))
+
+    return _parts(splits, change, ("train", "valid", "test"))
+
+
+def _one_class(label: float, parts: tuple[str, ...]) -> Trouble:
+    def change(part: Examples) -> Examples:
+        return replace(part, y=_sealed(np.full(len(part), label)))
+
+    return lambda splits: _parts(splits, change, parts)
+
+
+def _one_query(splits: Splits) -> Splits:
+    def change(part: Examples) -> Examples:
+        return replace(part, queries=Queries.from_sizes(np.array([len(part)])))
+
+    return _parts(splits, change, ("train", "valid", "test"))
+
+
+def _row_of_each(splits: Splits) -> Splits:
+    """One training and one validation row of each class or grade; of numbers, a single row."""
+
+    def change(part: Examples) -> Examples:
+        found = np.unique(part.y, return_index=True)[1]
+        rows = np.sort(found if splits.task is not Task.REGRESSION else found[:1])
+        queries = None if part.queries is None else Queries.from_sizes(np.array([len(rows)]))
+        return Examples(_sealed(part.X[rows]), _sealed(part.y[rows]), queries)
+
+    return _parts(splits, change, ("train", "valid"))
+
+
+def _charged(change: Callable[[Prices], Prices]) -> Trouble:
+    return lambda splits: replace(splits, prices=change(splits.prices))
+
+
+def _sensors(prices: Prices, sensors: list[int], price: float) -> Prices:
+    changed = prices.sensor.copy()
+    changed[sensors] = price
+    return replace(prices, sensor=changed)
+
+
+def _free(prices: Prices) -> Prices:
+    return replace(_sensors(prices, list(range(prices.sensors)), 0.0), split=0.0, tree=0.0)
+
+
+TROUBLES: dict[str, Trouble] = {
+    "a constant feature": _column(0, 3.0),
+    "an all-missing feature": _column(0, np.nan),
+    "nothing varies": _nothing_varies,
+    "cells missing at test alone": _at_test_alone,
+    "a lone feature": _lone_feature,
+    "extreme values": _extreme_values,
+    "enormous labels": _enormous_labels,
+    "many copies": _copies,
+    "a class without a training row": _unseen_class,
+    "one training class": _one_class(1.0, ("train",)),
+    "one class everywhere": _one_class(0.0, ("train", "valid", "test")),
+    "one query": _one_query,
+    "queries of one document": _lone_documents,
+    "some free features": _charged(lambda p: _sensors(p, [0, 2], 0.0)),
+    "all free": _charged(_free),
+    "an enormous cost": _charged(lambda p: _sensors(p, [0], 1e12)),
+    "everything enormous": _charged(lambda p: _sensors(p, list(range(p.sensors)), 1e12)),
+    "everything minute": _charged(lambda p: _sensors(p, list(range(p.sensors)), 1e-12)),
+    "a row of each class": _row_of_each,
+}
+
+
+ONLY_FOR = {
+    "one query": Task.RANKING,
+    "queries of one document": Task.RANKING,
+    "enormous labels": Task.REGRESSION,
+}
+
+
+def _parts(
+    splits: Splits, change: Callable[[Examples], Examples], names: tuple[str, ...]
+) -> Splits:
+    return replace(splits, **{name: change(getattr(splits, name)) for name in names})
+
+
+def _sealed(array: Any) -> Any:
+    array = np.ascontiguousarray(array)
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,244 @@
+"""A finished run by hand: two data sets, four learners, three seeds, failures, hostile names.
+
+Every number is chosen so that a reader can work out the board without a computer.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+
+from bench_core.results.store import RunInfo
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+HOSTILE_ERROR = "Traceback: </script><script>alert('boo')</script>\nsecond line \x1b[31mred"
+
+
+CLAIMS = (
+    {
+        "id": "cheap-forest",
+        "source": "Somebody, 2012, figure 1",
+        "says": "miser keeps the accuracy at a sixth of the cost on Forest",
+        "published": "5/6 saved",
+        "dataset": "forest",
+        "measure": "saving",
+        "learners": ["miser", "gbrt"],
+        "holds": ">= 0.8",
+    },
+    {
+        "id": "good-forest",
+        "source": HOSTILE,
+        "says": "miser has an accuracy of .95 on Forest",
+        "published": ".95",
+        "dataset": "forest",
+        "measure": "quality",
+        "learners": ["miser"],
+        "holds": ">= 0.95",
+    },
+    {
+        "id": "licensed",
+        "source": "Somebody, 2012, figure 2",
+        "says": "miser is best on Yahoo",
+        "published": "1",
+        "dataset": "yahoo",
+        "measure": "quality",
+        "learners": ["miser"],
+        "holds": ">= 0",
+    },
+    {
+        "id": "absent",
+        "source": "Somebody, 2012, figure 3",
+        "says": "miser is best on MiniBooNE",
+        "published": "1",
+        "dataset": "miniboone",
+        "measure": "quality",
+        "learners": ["miser"],
+        "holds": ">= 0",
+    },
+)
+
+
+def use(name: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": f"the {name} data",
+        "task": "ranking",
+        "stand_in": False,
+        "stand_in_for": "",
+        "fold": 0,
+        "seed": 0,
+        "size": "quick",
+        "fingerprint": "f" * 64,
+        "features": 519,
+        "classes": 0,
+        "rows": {"train": 1000, "valid": 500, "test": 500},
+        "queries": {"train": 50, "valid": 25, "test": 25},
+        "price_of_everything": 16948.0,
+        "unit": "units",
+        "metrics": ("ndcg@5",),
+        "notes": (),
+    } | changes
+
+
+def info(**changes: Any) -> RunInfo:
+    fields: dict[str, Any] = {
+        "run": "20260102-1",
+        "number": 3,
+        "created_at": "2026-01-02T03:04:05Z",
+        "updated_at": "2026-01-02T03:14:05Z",
+        "state": "finished",
+        "suite": "yahoo",
+        "title": "Ranking under a budget",
+        "paper": "",
+        "profile": "quick",
+        "reference": "gbrt",
+        "accounting": "path",
+        "metrics": ("ndcg@5", "accuracy", "mse"),
+        "higher_is_better": {"ndcg@5": True, "accuracy": True, "mse": False},
+        "datasets": (
+            use("yahoo-sim", stand_in=True, stand_in_for="yahoo", notes=("generated",)),
+            use(
+                "forest",
+                task="binary",
+                metrics=("accuracy",),
+                features=54,
+                price_of_everything=54.0,
+                notes=("sample of 100000 rows",),
+            ),
+        ),
+        "planned": 20,
+        "counts": {"ok": 17, "failed": 2, "timeout": 1},
+        "notes": (),
+        "warnings": (),
+        "claims": CLAIMS,
+        "absent": ("miniboone",),
+        "request": {"suite": "yahoo", "learners": ["miser", "cegb"], "workers": 0},
+    } | changes
+    return RunInfo(**fields)
+
+
+def rows(
+    dataset: str,
+    learner: str,
+    params: dict[str, Any],
+    points: list[tuple[dict[str, Any], float, float]],
+    *,
+    metric: str = "ndcg@5",
+    seed: int = 0,
+    shift: float = 0.0,
+    audit: str = "sampled",
+    stand_in: bool = False,
+) -> list[dict[str, Any]]:
+    """Rows of one trial: per point its quality and cost, on test ``shift`` better or worse."""
+    return [
+        trial(dataset, learner, params, seed=seed, audit=audit, stand_in=stand_in)
+        | {
+            "point": json.dumps(point),
+            "split": split,
+            metric: quality + (shift if split == "test" else 0.0),
+            "total_cost": cost,
+            "feature_cost": cost,
+        }
+        for point, quality, cost in points
+        for split in ("valid", "test")
+    ]
+
+
+def trial(
+    dataset: str,
+    learner: str,
+    params: dict[str, Any],
+    *,
+    seed: int = 0,
+    status: str = "ok",
+    error: str = "",
+    audit: str = "",
+    stand_in: bool = False,
+) -> dict[str, Any]:
+    return {
+        "run": "20260102-1",
+        "suite": "yahoo",
+        "profile": "quick",
+        "dataset": dataset,
+        "fold": 0,
+        "fingerprint": "f" * 64,
+        "stand_in": stand_in,
+        "learner": learner,
+        "learner_version": "1",
+        "params": json.dumps(params),
+        "seed": seed,
+        "point": None,
+        "split": None,
+        "status": status,
+        "error": error,
+        "ndcg@5": None,
+        "accuracy": None,
+        "mse": None,
+        "feature_cost": None,
+        "evaluation_cost": 0.0,
+        "total_cost": None,
+        "cost_p95": None,
+        "cost_max": None,
+        "features_used": None,
+        "accounting": "path",
+        "unit": "units",
+        "audit": audit,
+        "fit_seconds": 2.0,
+        "predict_seconds": 1.0,
+        "peak_rss_mb": 100.0,
+        "machine": "two cores",
+        "created_at": "2026-01-02T03:04:05Z",
+    }
+
+
+def frame() -> pd.DataFrame:
+    """gbrt: best 0.80 at 9000, 99% (0.792) from 6000 on. miser: 0.795 at 3000 and 0.799 at 5000.
+
+    cegb never reaches 0.792. The hostile learner fails, the peeking one fails its audit.
+    """
+    made: list[dict[str, Any]] = []
+    for seed, shift in ((0, -0.01), (1, 0.0), (2, 0.01)):
+        same: dict[str, Any] = {"seed": seed, "shift": shift, "stand_in": True}
+        sim = "yahoo-sim"
+        made += rows(
+            sim,
+            "gbrt",
+            {"trees": 300},
+            [
+                ({"trees": 10}, 0.7, 2000.0),
+                ({"trees": 100}, 0.793, 6000.0),
+                ({"trees": 300}, 0.8, 9000.0),
+            ],
+            **same,
+        )
+        made += rows(
+            sim,
+            "miser",
+            {"trees": 300, "tradeoff": 0.1},
+            [({"trees": 50}, 0.75, 1000.0), ({"trees": 300}, 0.799, 5000.0)],
+            **same,
+        )
+        made += rows(
+            sim,
+            "miser",
+            {"trees": 300, "tradeoff": 1.0},
+            [({"trees": 50}, 0.7, 1500.0), ({"trees": 300}, 0.795, 3000.0)],
+            **same,
+        )
+        made += rows(sim, "cegb", {"tradeoff": 3.0}, [({"trees": 9}, 0.78, 500.0)], **same)
+        made += rows(sim, "peek", {}, [({"trees": 9}, 0.99, 1.0)], **(same | {"audit": "failed"}))
+    made.append(trial("yahoo-sim", HOSTILE, {"a": 1}, status="failed", error=HOSTILE_ERROR))
+    made.append(trial("yahoo-sim", "slow", {"a": 1}, status="timeout", error="over 600 s"))
+    made.append(trial("yahoo-sim", "slow", {"a": 2}, status="timeout", error="over 600 s"))
+    for learner, quality, cost in (("gbrt", 0.9, 54.0), ("miser", 0.895, 9.0)):
+        made += rows(
+            "forest",
+            learner,
+            {"trees": 300},
+            [({"trees": 1}, 0.7, 2.5), ({"trees": 300}, quality, cost)],
+            metric="accuracy",
+            audit="verified",
+        )
+    return pd.DataFrame(made)

@@ -1,0 +1,121 @@
+"""What a chain with exits means, document by document, and random ones to try it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from bench_models.staged.early_exits import ExitPath
+from bench_models.staged.exit_rules import Rule
+from bench_models.staged.prefix_chain import prefix_chain
+
+from bench_core import Features, Prices
+from helpers.random_trees import path, random_ensemble
+from helpers.staged_cases import D, random_prices
+
+
+@dataclass
+class Document:
+    """One row on its way."""
+
+    scores: list[float]
+    stage: int = -1
+    on: bool = True
+    sensors: set[int] = field(default_factory=set)
+    splits: float = 0.0
+    trees: int = 0
+
+
+def random_exits(rng: np.random.Generator, kind: str, outputs: int = 1) -> ExitPath:
+    """One to four exits, up to three settings, values among the scores that occur."""
+    trees = int(rng.integers(1, 9))
+    ensemble = random_ensemble(rng, trees=trees, features=D, leaves=4, outputs=outputs)
+    inner = sorted(set(rng.integers(0, trees, size=int(rng.integers(1, 5))).tolist()))
+    settings = int(rng.integers(1, 4))
+    shape = (settings, len(inner))
+    values = {
+        "score": rng.normal(size=shape),
+        "rank": rng.integers(1, 6, size=shape) + rng.choice([0.0, 0.5], size=shape),
+        "capacity": rng.integers(1, 6, size=shape) + rng.choice([0.0, 0.5], size=shape),
+        "proximity": rng.choice([0.0, 0.2, 1.0, 3.0], size=shape),
+        "class": rng.uniform(0.3, 1.0, size=shape),
+    }[kind]
+    return ExitPath(
+        chain=prefix_chain(ensemble, [*inner, trees], random_prices(rng), {}),
+        rule=Rule(kind, values.astype(float), int(rng.integers(1, 4))),
+        points=[{"threshold": p} for p in range(settings)],
+        full={"trees": trees},
+    )
+
+
+def walk_documents(model: ExitPath, features: Features, setting: int | None) -> list[Document]:
+    """Every document's way under one setting (None: nobody leaves)."""
+    ensemble, prices, rule = model.ensemble, model.chain.prices, model.rule
+    assert ensemble is not None
+    n = len(features)
+    query = list(range(n)) if features.queries is None else features.queries.index().tolist()
+    found = [Document(ensemble.base.tolist()) for _ in range(n)]
+    stages = model.chain.stages
+    for e, stage in enumerate(stages):
+        here = [i for i in range(n) if found[i].on]
+        for i in here:
+            for tree in stage.entries.tolist():
+                climb(found[i], ensemble, prices, tree, features.X[i])
+            found[i].stage = e
+        if e == len(stages) - 1 or setting is None:
+            continue
+        value = float(rule.values[setting, e])
+        stays = {
+            i: goes_on(rule, value, i, [j for j in here if query[j] == query[i]], found)
+            for i in here
+        }
+        for i in here:
+            found[i].on = stays[i]
+    return found
+
+
+def climb(one: Document, ensemble: Any, prices: Prices, tree: int, x: Any) -> None:
+    tested, value = path(ensemble, tree, x)
+    one.scores[int(ensemble.output[tree])] += value
+    one.splits += sum(float(prices.multiplier[f]) for f in tested)
+    one.sensors |= {s for f in tested for s in prices.of(f).tolist()}
+    one.trees += bool(len(ensemble.used_features(tree)))
+
+
+def goes_on(rule: Rule, value: float, i: int, rivals: list[int], found: list[Document]) -> bool:
+    """``rivals`` are the documents of the query that reached the exit, i among them."""
+    own = found[i].scores[0]
+    if rule.kind == "score":
+        return own >= value
+    if rule.kind == "rank":
+        return 1 + sum(found[j].scores[0] > own for j in rivals) <= value
+    if rule.kind == "capacity":
+        return 1 + sum(found[j].scores[0] > own for j in rivals if j < i) <= value
+    if rule.kind == "proximity":
+        best = sorted((found[j].scores[0] for j in rivals), reverse=True)
+        return len(best) < rule.k or own >= best[rule.k - 1] - value
+    scores = np.array(found[i].scores)
+    if len(scores) == 1:
+        scores = np.array([0.0, scores[0]])
+    odds = np.exp(scores - scores.max())
+    return bool(odds.max() / odds.sum() <= value)
+
+
+def check_scores(model: ExitPath, features: Features, scores: Any, expected: list[Any]) -> None:
+    last = len(model.chain.stages) - 1
+    plain = scores.reshape(len(expected), model.chain.outputs)
+    if features.queries is None or plain.shape[1] > 1:
+        assert plain.tolist() == [d.scores for d in expected]
+        return
+    query = features.queries.index()
+    for i, one in enumerate(expected):
+        if one.stage == last:
+            assert plain[i, 0] == one.scores[0]
+        for j, other in enumerate(expected):
+            if query[i] == query[j]:
+                mine, its = (
+                    (d.stage == last, d.stage if d.stage < last else 0, d.scores[0])
+                    for d in (one, other)
+                )
+                assert (plain[i, 0] < plain[j, 0]) == (mine < its)

@@ -1,0 +1,166 @@
+"""Random staged models with random prices, and what such a model means, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from bench_models.staged import END, Gate, Point, Stage, StagedModel
+
+from bench_core import DiscountGroup, Features, Prices, Queries, price_list
+from helpers.random_trees import path, random_ensemble, random_rows
+
+D = 8
+
+
+def random_prices(rng: np.random.Generator) -> Prices:
+    """Shared (0, 1), discounted (2, 3, 4) and derived (7 from 5 and 2) features."""
+    cost = rng.choice([1.0, 5.0, 20.0], size=D)
+    cost[1] = cost[0]
+    later = rng.choice([0.25, 0.5], size=3)
+    cost[2:5] = later + 0.5
+    return price_list(
+        cost,
+        shared=[[0, 1]],
+        discounted=[DiscountGroup((2, 3, 4), tuple(float(x) for x in later))],
+        derived={7: [5, 2]},
+        split=0.25,
+        tree=0.5,
+        multiplier=rng.choice([1.0, 0.25], size=D),
+    )
+
+
+def random_model(rng: np.random.Generator, *, outputs: int = 1, trees: int = 6) -> StagedModel:
+    """Stages over trees and raw columns; any routing if there is one output, else a chain."""
+    ensemble = random_ensemble(rng, trees=trees, features=D, leaves=5, outputs=outputs)
+    count = int(rng.integers(1, 6))
+    gates = [_gate(rng) if outputs == 1 else Gate() for _ in range(count)]
+    onward = _routing(rng, gates)
+    stages = []
+    for k, gate in enumerate(gates):
+        size = int(rng.integers(0, 5))
+        columns = rng.random() < 0.4
+        stages.append(
+            Stage(
+                entries=rng.integers(0, trees + (D if columns else 0), size=size),
+                weights=rng.choice([0.0, 1.0, -0.75], size=size),
+                bias=rng.normal(size=outputs),
+                carry=bool(rng.random() < 0.5),
+                gate=gate,
+                then=onward[k][0],
+                otherwise=onward[k][1],
+                outputs=rng.integers(0, outputs, size=size),
+            )
+        )
+    inner = [k for k in range(count - 1) if rng.random() < 0.6]
+    points = [Point(k, {"stages": k + 1}) for k in [*inner, count - 1]]
+    rejected = rng.choice(["score", "below", "number"])
+    return StagedModel(
+        stages,
+        points,
+        random_prices(rng),
+        ensemble,
+        rejected=-1.5 if rejected == "number" else str(rejected),  # type: ignore[arg-type]
+    )
+
+
+def _gate(rng: np.random.Generator) -> Gate:
+    kind = str(rng.choice(["always", "score", "rank"]))
+    return Gate(kind, float(rng.integers(1, 4)) if kind == "rank" else float(rng.normal()))
+
+
+def _routing(rng: np.random.Generator, gates: list[Gate]) -> list[list[int]]:
+    """Successors such that every stage is entered from one earlier stage."""
+    onward = [[END, END] for _ in gates]
+    for k in range(1, len(gates)):
+        free = [
+            (p, side)
+            for p in range(k)
+            for side in ((0,) if gates[p].kind == "always" else (0, 1))
+            if onward[p][side] == END
+        ]
+        p, side = free[int(rng.integers(len(free)))]
+        onward[p][side] = k
+    return onward
+
+
+def random_features(rng: np.random.Generator, queries: bool = True) -> Features:
+    """0 to 5 queries of 1 to 6 rows."""
+    sizes = rng.integers(1, 7, size=int(rng.integers(0, 6)))
+    X = random_rows(rng, int(sizes.sum()), D)
+    return Features(X, Queries.from_sizes(sizes) if queries else None)
+
+
+@dataclass
+class RowState:
+    """One row on its way, and everything it was charged for."""
+
+    score: list[float]
+    stage: int = -1
+    next: int = 0
+    rejected: bool = False
+    sensors: set[int] = field(default_factory=set)
+    splits: float = 0.0
+    trees: set[int] = field(default_factory=set)
+    model_sensors: set[int] = field(default_factory=set)
+
+
+def walk_rows(model: StagedModel, features: Features) -> list[list[RowState]]:
+    """The states of all rows at every point, by the definition of a staged model."""
+    from copy import deepcopy
+
+    query = [0] * len(features) if features.queries is None else features.queries.index().tolist()
+    rows = [RowState([0.0] * model.outputs) for _ in range(len(features))]
+    reported = []
+    ends = {p.stage for p in model.points}
+    for k, stage in enumerate(model.stages):
+        here = [i for i, row in enumerate(rows) if row.next == k]
+        for i in here:
+            _evaluate(model, k, features.X[i], rows[i])
+        if k in ends:
+            reported.append(deepcopy(rows))
+        passed = {
+            i: _passes(stage.gate, i, here, rows, query, features.queries is not None) for i in here
+        }
+        for i in here:
+            rows[i].next = stage.then if passed[i] else stage.otherwise
+            rows[i].rejected = not passed[i] and stage.otherwise == END
+    return reported
+
+
+def _evaluate(model: StagedModel, k: int, x: np.ndarray, row: RowState) -> None:
+    stage, prices, ensemble = model.stages[k], model.prices, model.ensemble
+    assert ensemble is not None
+    if not stage.carry:
+        row.score = [0.0] * model.outputs
+    row.score = [s + b for s, b in zip(row.score, stage.bias.tolist(), strict=True)]
+    row.stage = k
+    entries = list(zip(stage.entries.tolist(), stage.weights.tolist(), strict=True))
+    for entry, weight in entries:
+        if entry < ensemble.trees and weight != 0:
+            tested, value = path(ensemble, entry, x)
+            row.score[int(ensemble.output[entry])] += weight * value
+            if entry not in row.trees:
+                row.splits += sum(float(prices.multiplier[f]) for f in tested)
+            if len(ensemble.used_features(entry)):
+                row.trees.add(entry)
+            row.sensors |= {s for f in tested for s in prices.of(f).tolist()}
+            for f in ensemble.used_features(entry):
+                row.model_sensors |= set(prices.of(int(f)).tolist())
+    for (entry, weight), output in zip(entries, stage.into.tolist(), strict=True):
+        if entry >= ensemble.trees and weight != 0:
+            cell = float(x[entry - ensemble.trees])
+            row.score[output] += 0.0 if np.isnan(cell) else weight * cell
+            row.sensors |= set(prices.of(entry - ensemble.trees).tolist())
+            row.model_sensors |= set(prices.of(entry - ensemble.trees).tolist())
+
+
+def _passes(
+    gate: Gate, i: int, here: list[int], rows: list[RowState], query: list[int], grouped: bool
+) -> bool:
+    if gate.kind == "always" or (gate.kind == "rank" and not grouped):
+        return True
+    if gate.kind == "score":
+        return rows[i].score[0] >= gate.value
+    rivals = [j for j in here if query[j] == query[i]]
+    return 1 + sum(rows[j].score[0] > rows[i].score[0] for j in rivals) <= gate.value

@@ -1,0 +1,208 @@
+"""``bench cost measure``: anybody's extractors, timed, as a file that ``bench run`` takes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers.commands import Ended, Run
+
+MODULE = """
+from pathlib import Path
+
+def cheap(path):
+    return path.stat().st_size
+
+def dear(path):
+    return sum(i * i for i in range(60_000))
+
+def words(path):
+    return path.read_text().split()
+
+outputs = {"count": len, "first": lambda found: len(found[0])}
+extractors = {"cheap": cheap, "dear": dear, "words": (words, outputs)}
+
+def factory():
+    return extractors
+
+def opened(path):
+    return path.read_text()
+
+def length(text):
+    return [len(text), text.count("a")]
+
+def nothing(path):
+    pass
+
+def failing(path):
+    raise ValueError("bad\\nluck")
+
+def leaving(path):
+    raise SystemExit(3)
+
+def no_mapping():
+    return 3
+
+empty = {}
+odd = {"a": (cheap, {})}
+number = 7
+"""
+
+
+@pytest.fixture
+def kit(elsewhere: Path) -> Iterator[Path]:
+    (elsewhere / "my_kit.py").write_text(MODULE)
+    (elsewhere / "broken_kit.py").write_text("1 +\n")
+    (elsewhere / "texts" / "deep").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "deep/c.txt", ".hidden"):
+        (elsewhere / "texts" / name).write_text("a few words\n")
+    yield elsewhere
+    for name in ("my_kit", "broken_kit"):
+        sys.modules.pop(name, None)
+
+
+def measured(bench: Run, target: str, *words: str) -> Ended:
+    return bench("cost", "measure", target, "--input", "texts", "--repeats", "2", *words)
+
+
+def last_line(ended: Ended) -> str:
+    return ended.err.strip().splitlines()[-1]
+
+
+def test_it_writes_a_cost_file_with_spread_and_machine(bench: Run, kit: Path) -> None:
+    ended = measured(bench, "my_kit:extractors", "-o", "costs.json")
+    assert ended.status == 0, ended.err
+    assert "4 costs written to costs.json" in ended.err
+    document = json.loads((kit / "costs.json").read_text())
+    costs = document["costs"]
+    assert list(costs) == ["cheap", "dear", "count", "first"]
+    assert all(cost > 0 for cost in costs.values())
+    assert costs["dear"] > 20 * costs["cheap"]
+    (group,) = document["discounted"]
+    assert group["members"] == ["count", "first"]
+    assert all(later < costs["count"] for later in group["later"])
+    told = document["measured"]
+    assert (told["items"], told["repeats"], told["clock"]) == (3, 2, "CPU time")
+    low, high = told["extractors"]["dear"]["quartiles"]
+    assert low <= costs["dear"] <= high
+    assert "cores" in told["machine"]
+
+
+def test_a_clock_of_large_steps_is_mentioned(
+    bench: Run, kit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "the clock moves" not in measured(bench, "my_kit:extractors").out
+    monkeypatch.setattr("bench_core.costs.timing._step", lambda clock: 0.002)
+    said = "the clock moves by 2 ms, so prices are right to 5%; --clock wall is finer"
+    assert measured(bench, "my_kit:extractors").out.splitlines()[-1] == said
+
+
+def test_the_table_has_a_line_per_extractor_and_output(bench: Run, kit: Path) -> None:
+    ended = measured(bench, "my_kit:extractors")
+    assert ended.status == 0, ended.err
+    starts = [line.split("  ")[0] or line.split()[0] for line in ended.out.splitlines()]
+    assert starts[:4] == ["extractor", "cheap", "dear", "words"]
+    assert "words: count" in ended.out
+    assert "3 items x 2 repeats" in ended.out
+    assert "-o costs.json" in ended.err
+
+
+def test_a_run_takes_the_file(bench: Run, material: Path, kit: Path) -> None:
+    (kit / "abc.py").write_text("")
+    (kit / "my_columns.py").write_text(
+        "extractors = {'a': lambda p: 1, 'b': lambda p: 2, 'c': lambda p: 3}\n"
+    )
+    assert measured(bench, "my_columns:extractors", "-o", "abc.json").status == 0
+    ended = bench(
+        "run", "--data", "data.csv", "--label", "label", "--costs", "abc.json",
+        "-p", "mine", "--learners", "toy", "--executor", "inline",
+    )  # fmt: skip
+    assert ended.status == 0, ended.err
+    sys.modules.pop("my_columns", None)
+
+
+def test_a_function_that_returns_the_mapping_does_too(bench: Run, kit: Path) -> None:
+    ended = measured(bench, "my_kit:factory", "-q", "-o", "-")
+    assert list(json.loads(ended.out)["costs"]) == ["cheap", "dear", "count", "first"]
+    assert ended.err == ""
+
+
+def test_one_function_is_one_extractor_and_load_prepares_its_items(bench: Run, kit: Path) -> None:
+    ended = measured(bench, "my_kit:length", "--load", "my_kit:opened", "-q", "-o", "-")
+    document = json.loads(ended.out)
+    assert list(document["costs"]) == ["length_1", "length_2"]
+    assert document["shared"] == [["length_1", "length_2"]]
+
+
+def test_features_are_numbered_on_request_and_wall_time_is_told(bench: Run, kit: Path) -> None:
+    ended = measured(bench, "my_kit:length", "--load", "my_kit:opened", "--numbered",
+                     "--clock", "wall", "-q", "-o", "-")  # fmt: skip
+    document = json.loads(ended.out)
+    assert list(document["costs"]) == ["1", "2"]
+    assert document["unit"] == "ms"
+
+
+def test_at_most_so_many_items_are_taken_from_all_over(bench: Run, kit: Path) -> None:
+    ended = measured(bench, "my_kit:cheap", "--items", "2", "-q", "-o", "-")
+    assert json.loads(ended.out)["measured"]["items"] == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("my_kit", "write module:name"),
+        ("my_kit.py:cheap", "my_kit:cheap"),
+        ("absent_kit:cheap", "cannot import absent_kit (ModuleNotFoundError"),
+        ("absent_kit:cheap", "give the command in the folder where it lies"),
+        ("broken_kit:cheap", "cannot import broken_kit (SyntaxError"),
+        ("broken_kit:cheap", "line 1)); mend it"),
+        ("my_kit:leaving", "'leaving' failed on texts/a.txt (SystemExit: 3)"),
+        ("my_kit:chap", "did you mean 'cheap'?"),
+        ("my_kit:number", "int is neither a function"),
+        ("my_kit:empty", "an empty mapping"),
+        ("my_kit:odd", "entry 'a' is neither a function nor a pair"),
+        ("my_kit:no_mapping", "it returned int"),
+        ("my_kit:nothing", "'nothing' returned nothing"),
+        ("my_kit:failing", "'failing' failed on texts/a.txt (ValueError: bad luck)"),
+        ("my_kit:words", "not numbers"),
+    ],
+)
+def test_a_wrong_target_is_one_line(bench: Run, kit: Path, target: str, why: str) -> None:
+    ended = measured(bench, target, "-o", "costs.json")
+    assert ended.status == 2
+    assert ended.err.count("error: ") == 1
+    assert last_line(ended).startswith("error: ")
+    assert why in last_line(ended)
+    assert not (kit / "costs.json").exists()
+
+
+def test_absent_or_empty_input_is_one_line(bench: Run, kit: Path) -> None:
+    (kit / "void").mkdir()
+    for name, why in (("nowhere", "no such file or folder"), ("void", "no file in it")):
+        ended = bench("cost", "measure", "my_kit:cheap", "--input", name)
+        assert ended.status == 2
+        assert why in last_line(ended)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_measuring(bench: Run, kit: Path) -> None:
+    ended = measured(bench, "my_kit:failing", "-o", "my_kit.py/costs.json")
+    assert ended.status == 2
+    assert "cannot write" in last_line(ended)
+
+
+def test_the_help_teaches_the_contract(bench: Run) -> None:
+    assert "  bench cost measure " in bench("cost", "--help").out
+    shown = bench("cost", "measure", "--help").out
+    assert 'extractors = {"colour": colour, "shape": shape}' in shown
+    assert "--repeats" in shown
+
+
+def test_the_installed_command_measures_modules_of_the_current_folder(
+    shell: Run, kit: Path
+) -> None:
+    ended = shell("cost", "measure", "my_kit:cheap", "-i", "texts/a.txt", "-o", "c.json")
+    assert ended.status == 0, ended.err
+    assert json.loads((kit / "c.json").read_text())["costs"]["cheap"] > 0

@@ -1,0 +1,160 @@
+"""ADAPT-GBRT: its residuals, one purse for two ensembles, and Greedy Miser as a special case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.adapt import AdaptGBRT
+from bench_methods.adapt.boosted_step import F1, GATE, JointLoss, output_of, whole
+from bench_methods.gbrt import GBRT
+from bench_methods.miser import GreedyMiser
+from bench_trees.losses import Labels
+from helpers.adapt_cases import Fixed, cheapest, fitted, noisy
+
+from bench_core import Features, Prices, price_list
+
+ARRAYS = ("start", "feature", "threshold", "left", "right", "missing_left", "value", "base")
+
+
+def residuals(q: Any, y: Any, f1: Any, g: Any) -> Any:
+    loss = JointLoss(np.asarray(q, float))
+    gradient, _ = loss.gradients(np.stack([f1, g]), Labels(np.asarray(y, float)), None)  # type: ignore[arg-type]
+    return -gradient
+
+
+def test_the_residuals_are_those_of_the_printed_loss() -> None:
+    rng = np.random.default_rng(0)
+    q, y, f1, g = rng.uniform(size=9), rng.integers(0, 2, 9), rng.normal(size=9), rng.normal(size=9)
+    sign = 2 * y - 1
+
+    def loss(f1: Any, g: Any) -> Any:
+        kept = np.log1p(np.exp(-sign * f1)) + np.log1p(np.exp(g))
+        return (1 - q) * kept + q * np.log1p(np.exp(-g))
+
+    h = 1e-6
+    by_f1 = (loss(f1 + h, g) - loss(f1 - h, g)) / (2 * h)
+    by_g = (loss(f1, g + h) - loss(f1, g - h)) / (2 * h)
+    found = residuals(q, y, f1, g)
+    assert found[F1].tolist() == pytest.approx((-by_f1).tolist(), abs=1e-8)
+    assert found[GATE].tolist() == pytest.approx((-by_g).tolist(), abs=1e-8)
+
+
+def test_the_start_is_where_both_residuals_sum_to_zero() -> None:
+    rng = np.random.default_rng(1)
+    q, y, m = rng.uniform(size=20), rng.integers(0, 2, 20).astype(float), rng.integers(1, 4, 20)
+    f1, g = JointLoss(q).base(Labels(y, m))
+    found = residuals(q, y, np.full(20, f1), np.full(20, g))
+    assert (found @ m).tolist() == pytest.approx([0, 0], abs=1e-9)
+
+
+@pytest.mark.parametrize("charge", [0.0, 0.03, 0.3])
+def test_with_a_limit_of_zero_it_is_greedy_miser_to_the_bit(charge: float) -> None:
+    splits = noisy()
+    same: dict[str, Any] = {"tradeoff": charge, "trees": 12, "learning_rate": 0.3, "depth": 3}
+    model = fitted(AdaptGBRT(f0=Fixed((1.0,) * 4), p_full=0.0, **same), splits)
+    miser = fitted(GreedyMiser(**same), splits).ensemble
+    (pair,) = model.pairs
+    assert pair.gate is None
+    for name in ARRAYS:
+        assert np.array_equal(getattr(pair.classifier.ensemble, name), getattr(miser, name))
+
+
+def test_an_ensemble_taken_apart_says_the_same() -> None:
+    from bench_trees import Settings, boost, find_bins
+
+    splits = noisy()
+    X, y = splits.train.X, splits.train.y
+    bins = find_bins(X)
+    loss = JointLoss(np.linspace(0, 1, len(y)))
+    settings = Settings(trees=8, second_order=False, order="level")
+    both = boost(bins.codes(X), bins, y, loss=loss, settings=settings)
+    said = list(whole(both, splits.prices).predict_path(Features(X)))[-1].scores
+    for k in (F1, GATE):
+        one = output_of(both, k)
+        alone = list(whole(one, splits.prices).predict_path(Features(X)))[-1].scores
+        assert alone.tolist() == said[:, k].tolist()
+        assert one.trees <= 8
+
+
+def test_what_the_classifier_buys_is_free_for_the_gate() -> None:
+    """The feature is worth its price to f1 (about 0.03 a row) but not to the gate (0.005)."""
+    from bench_trees import Penalty, Settings, boost, find_bins
+
+    x = np.linspace(-1, 1, 400, dtype=np.float32)[:, None]
+    bins = find_bins(x)
+    q = np.where(x[:, 0] > 0, 0.6, 0.4)
+
+    def gate_trees(y: Any) -> int:
+        ensemble = boost(
+            bins.codes(x),
+            bins,
+            y,
+            loss=JointLoss(q),
+            settings=Settings(trees=3, second_order=False, order="level"),
+            penalty=Penalty.plain(1, coupled=np.array([0.015 * 400])),
+        )
+        return output_of(ensemble, GATE).trees
+
+    assert gate_trees(np.ones(400)) == 0
+    assert gate_trees((x[:, 0] > 0).astype(float)) == 3
+
+
+def test_a_dearer_tradeoff_buys_fewer_features() -> None:
+    splits = noisy(600, 4)
+    used = [
+        fitted(AdaptGBRT(f0=GBRT(trees=20), tradeoff=t, trees=15, iterations=2), splits)
+        .pairs[0]
+        .features
+        for t in (0.0, 0.03, 50.0)
+    ]
+    assert used[0] == 4
+    assert used[0] > used[1] > used[2] == 0
+
+
+def test_features_of_one_sensor_are_bought_together() -> None:
+    """One unit of cost is equally dear in both cases."""
+    splits = noisy(600, 4)
+    apart, shared = Prices.additive(np.ones(4)), price_list(np.ones(4), shared=[[0, 1, 2]])
+
+    def features(prices: Prices, unit: float) -> int:
+        learner = AdaptGBRT(f0=GBRT(trees=20), tradeoff=unit * prices.everything, trees=15)
+        return int(fitted(learner, replace(splits, prices=prices)).pairs[0].features)
+
+    assert features(apart, 0.003) == 1
+    assert features(shared, 0.003) == 3
+
+
+def test_the_step_of_lowest_objective_is_kept() -> None:
+    splits = noisy(400)
+    learner = AdaptGBRT(f0=GBRT(trees=20), trees=10, iterations=6, tradeoff=0.02)
+    whole_run = fitted(learner, splits)
+    objective = whole_run.facts["objective"]
+    best = int(np.argmin(objective))
+    assert len(objective) > 1
+    shorter = fitted(replace(learner, iterations=best + 1), splits)
+    a, b = (m.pairs[0].gate.ensemble.value.tolist() for m in (whole_run, shorter))
+    assert a == b
+
+
+def test_the_gate_sends_what_the_cheap_model_gets_wrong() -> None:
+    splits = noisy(2000, 4)
+    learner = AdaptGBRT(f0=GBRT(trees=60), tradeoff=0.1, trees=30, learning_rate=0.5)
+    model = fitted(learner, splits)
+    cost, accuracy, cost0 = cheapest(model, splits, loss=0.01)
+    assert cost < 0.95 * cost0
+    assert accuracy > 0.8
+
+
+def test_tau_sums_over_rows_and_copies() -> None:
+    splits = noisy()
+    copied = replace(splits.train, multiplicity=np.full(200, 3))
+    model = fitted(
+        AdaptGBRT(f0=Fixed((1.0,) * 4), trees=2, tradeoff=0.1), replace(splits, train=copied)
+    )
+    assert model.facts["lambda"] == pytest.approx(600 * model.facts["tau"])
+    share = splits.train.y.mean()
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert model.facts["tau"] == pytest.approx(0.1 * entropy / 10)

@@ -1,0 +1,229 @@
+"""The four ADAPT learners: the paper's exact tests, odd data, promises, refused values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from bench_datasets.adapt_synthetic import AdaptSynthetic1, AdaptSynthetic2
+from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq, bench_learners
+from bench_methods.gbrt import GBRT
+from bench_methods.linear.svm import RBFSVM
+from helpers.adapt_cases import Fixed, binary, cheapest, curve, fitted, noisy
+from helpers.fakes import FakeContext
+
+from bench_core import Prices, Splits, Task
+from bench_core.conformance import check_learner
+
+SVM = RBFSVM(C=10.0, gamma=1.0)
+SMALL = GBRT(trees=5)
+QUICK = [
+    AdaptGBRT(f0=SMALL, trees=4, iterations=2, gates=3),
+    AdaptLin(f0=SMALL, supports=2, iterations=3, gates=1),
+    AdaptLstsq(f0=SMALL, supports=2, iterations=2, gates=1),
+    AdaptL1(f0=SMALL, supports=2, gates=2),
+]
+
+
+def learners(some: list[Any] = QUICK) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("learner", some, ids=lambda one: one.name)
+
+
+def synthetic_2(seed: int) -> Splits:
+    return AdaptSynthetic2().prepare(None, "quick", 0, seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("p_full", [0.4, 0.5, 0.6])
+def test_adapt_lin_solves_synthetic_2_at_exactly_one_and_a_half(seed: int, p_full: float) -> None:
+    model = fitted(AdaptLin(f0=SVM, p_full=p_full, gates=0), synthetic_2(seed))
+    assert cheapest(model, synthetic_2(seed)) == (1.5, 1.0, 2.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_adapt_l1_takes_the_other_feature_and_ends_at_one_and_three_quarters(seed: int) -> None:
+    model = fitted(AdaptL1(f0=SVM), synthetic_2(seed))
+    assert model.pairs[0].features == 1
+    assert cheapest(model, synthetic_2(seed)) == (1.75, 1.0, 2.0)
+
+
+def test_without_the_restart_the_penalty_alone_takes_the_wrong_feature() -> None:
+    """At a tradeoff that leaves one feature it is x, whence no better than 1.75 can come."""
+    model = fitted(AdaptLin(f0=SVM, tradeoff=0.3, p_full=0.6), synthetic_2(0))
+    assert model.facts["order"][0] == 0
+    assert cheapest(model, synthetic_2(0))[0] == 1.75
+
+
+def test_on_synthetic_1_the_gate_learns_where_the_border_waves() -> None:
+    """Sixty percent of the rows lie where no linear classifier is right."""
+    splits = AdaptSynthetic1().prepare(None, "quick", 0, 0)  # type: ignore[arg-type]
+    f0 = RBFSVM(C=100.0, gamma=3.0)
+    learner = AdaptLin(f0=f0, tradeoff=0.0, p_full=0.6, gates=0, supports=1, iterations=10)
+    model = fitted(learner, splits)
+    points, accuracy, _ = curve(model, splits.test, splits.prices)
+    assert points[0]["sent"] == pytest.approx(0.6, abs=0.1)
+    assert accuracy[0] > accuracy[-1] - 0.02
+    gated = next(iter(model.predict_path(splits.test.features)))
+    right = splits.test.X[:, 0] > -0.2
+    own = list(model.f0.predict_path(splits.test.features))[-1].scores
+    sent = gated.scores == own
+    assert np.mean(sent[right]) > 0.75
+    assert np.mean(sent[~right]) < 0.15
+
+
+def test_one_fit_offers_each_set_of_features_at_its_gates_and_then_f0() -> None:
+    splits = noisy(300)
+    points, _, cost = curve(
+        fitted(AdaptLin(f0=GBRT(trees=20), gates=2, p_full=0.5), splits), splits.test, splits.prices
+    )
+    assert points[-1] == {"features": 0, "sent": 1.0}
+    assert [p["features"] for p in points[:-1]] == sorted(p["features"] for p in points[:-1])
+    assert {p["features"] for p in points} <= {0, 1, 2, 3, 4}
+    assert len(points) <= 4 * 3 + 1
+    assert len({tuple(p.items()) for p in points}) == len(points)
+    assert cost[0] < cost[-1]
+
+
+@learners()
+def test_paths_never_have_more_than_a_hundred_points(learner: Any) -> None:
+    splits = noisy(150, 60)
+    most = replace(learner, gates=40, **({"supports": 60} if hasattr(learner, "supports") else {}))
+    points, _, _ = curve(fitted(most, splits), splits.test, splits.prices)
+    assert len(points) <= 100
+
+
+@pytest.mark.parametrize("tradeoff", [0.0, 0.3])
+@pytest.mark.parametrize("kind", [AdaptGBRT, AdaptLin, AdaptLstsq])
+def test_without_a_limit_the_price_of_f0_decides(kind: Any, tradeoff: float) -> None:
+    splits = noisy(400)
+    learner = kind(f0=GBRT(trees=20), p_full=None, tradeoff=tradeoff, iterations=3, gates=0)
+    model = fitted(learner, splits)
+    shares = [share for pair in model.pairs for _, share in pair.gates]
+    assert all(0 <= s <= 1 for s in shares)
+    dear = replace(learner, tradeoff=50.0)
+    sent = [s for pair in fitted(dear, splits).pairs for _, s in pair.gates]
+    assert max(sent) == 0  # nothing is worth its price
+
+
+@learners()
+def test_constant_and_missing_columns_do_no_harm(learner: Any) -> None:
+    splits = noisy(300)
+    X = splits.train.X.copy()
+    X[:, 0], X[:, 1], X[::5, 2] = 7, np.nan, np.nan
+    odd = binary(X, splits.train.y, splits.prices)
+    _, accuracy, _ = curve(fitted(learner, odd), odd.test, odd.prices)
+    assert np.isfinite(accuracy).all()
+
+
+@learners()
+def test_without_any_useful_column_f0_and_a_constant_remain(learner: Any) -> None:
+    splits = binary(np.ones((60, 2)), np.arange(60) % 3 == 0, Prices.additive(np.ones(2)))
+    model = fitted(replace(learner, f0=Fixed((0.0, 0.0))), splits)
+    _, accuracy, cost = curve(model, splits.test, splits.prices)
+    assert max(accuracy) == pytest.approx(2 / 3)
+    assert cost.max() == 0
+
+
+@learners()
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_labels_of_one_class_give_a_constant(learner: Any, label: float) -> None:
+    splits = noisy(120)
+    one = binary(splits.train.X, np.full(120, label), splits.prices)
+    _, accuracy, _ = curve(fitted(replace(learner, f0=SMALL), one), one.test, one.prices)
+    assert accuracy.tolist() == [1.0] * len(accuracy)
+
+
+@learners()
+def test_free_and_enormous_prices_are_fine(learner: Any) -> None:
+    splits = replace(noisy(300), prices=Prices.additive(np.array([0.0, 1.0, 1e9, 0.0])))
+    model = fitted(learner, splits)
+    _, _, cost = curve(model, splits.test, splits.prices)
+    assert cost[0] < 1e9
+
+
+@learners()
+def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
+    check_learner(learner)
+
+
+def test_promises_are_kept_by_the_price_of_f0_and_by_a_stack() -> None:
+    stack = AdaptLin(f0=SMALL, supports=1, iterations=2, gates=1)
+    check_learner(AdaptGBRT(f0=stack, trees=3, iterations=2, p_full=None, gates=2))
+
+
+@learners()
+def test_progress_ends_where_it_should(learner: Any) -> None:
+    splits = noisy(200)
+    context = FakeContext(Task.BINARY, 2, models={SMALL: fitted(SMALL, splits)})
+    learner.fit(splits.train, splits.valid, splits.prices, context)
+    done = [d for d, _ in context.reports]
+    assert done == sorted(done)
+    assert all(d <= total for d, total in context.reports)
+
+
+@dataclass(frozen=True)
+class Regressor:
+    """A learner of numbers only."""
+
+    name: ClassVar[str] = "regressor"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION})
+
+    def needs(self) -> tuple[Any, ...]:
+        return ()
+
+    def fit(self, *_: Any) -> Any:
+        raise AssertionError
+
+
+@learners()
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"gates": -1}, "gates"),
+        ({"gates": 99}, "gates"),
+        ({"f0": Regressor()}, "f0 = regressor does no binary or ranking tasks"),
+    ],
+)
+def test_values_out_of_range_are_refused_by_name(
+    learner: Any, change: dict[str, Any], word: str
+) -> None:
+    with pytest.raises(ValueError, match=word):
+        replace(learner, **change)
+
+
+@pytest.mark.parametrize("kind", [AdaptGBRT, AdaptLin, AdaptLstsq])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"p_full": 1.1},
+        {"p_full": -0.1},
+        {"p_full": float("nan")},
+        {"tradeoff": -1.0},
+        {"iterations": 0},
+    ],
+)
+def test_steering_out_of_range_is_refused_by_name(kind: Any, change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        kind(**change)
+
+
+def test_the_plugin_offers_all_four_by_name() -> None:
+    names = {cls.name for cls in bench_learners()}
+    assert names == {"adapt-gbrt", "adapt-l1", "adapt-lin", "adapt-lstsq"}
+
+
+def test_the_picture_of_the_documentation_can_be_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[3] / "docs/learners/adapt.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert "plotly" in (tmp_path / "border.html").read_text()
+    sent = names["sent"]
+    assert sent[:, 150:].mean() > 0.7  # columns are x; the border waves on the right
+    assert sent[:, :60].mean() < 0.3

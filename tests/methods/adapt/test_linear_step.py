@@ -1,0 +1,214 @@
+"""Linear pairs: gradients, monotone alternation, columns, supports, and thresholds of gates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.adapt.feature_sets import distinct, l1_path, nested, spread
+from bench_methods.adapt.linear_step import (
+    RIDGE,
+    Columns,
+    GroupPrice,
+    Linear,
+    Pair,
+    Step,
+    alternate,
+    logistic,
+)
+from bench_methods.adapt.operating_points import thresholds
+from bench_methods.adapt.q_step import Budget, Divergence, Rows, SquaredLogOdds
+from helpers.adapt_cases import rows
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import check_grad
+from sklearn.linear_model import LogisticRegression
+
+from bench_core import DiscountGroup, InputError, Prices, price_list
+
+SHARED = price_list(
+    np.array([1.0, 4, 4, 8, 6, 0]),
+    shared=[[1, 2]],
+    discounted=[DiscountGroup((3, 4), (5.0, 3.0))],
+    derived={5: [0, 1]},
+)
+METRICS = [Divergence(), SquaredLogOdds()]
+
+
+def columns(n: int = 40, d: int = 6, seed: int = 0) -> tuple[Columns, Rows]:
+    X = np.random.default_rng([seed, 5]).normal(3, 2, size=(n, d)).astype(np.float32)
+    some = rows(n, seed)
+    return Columns.of(X, some.share), some
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("prices", [SHARED, Prices.additive(np.arange(6.0))])
+def test_the_steps_gradient_is_that_of_finite_differences(metric: Any, prices: Prices) -> None:
+    cols, some = columns()
+    rng = np.random.default_rng(3)
+    price = GroupPrice.of(prices, 0.1 * prices.sensor, cols)
+    step = Step(cols, some, rng.uniform(0.05, 0.95, 40), metric, price)
+    at = rng.normal(size=14)
+    far = check_grad(lambda w: step(w)[0], lambda w: step(w)[1], at)
+    assert far < 1e-5 * np.linalg.norm(step(at)[1])
+
+
+def test_the_step_minimises_opt2_as_printed() -> None:
+    cols, some = columns()
+    rng = np.random.default_rng(4)
+    q, cost = rng.uniform(size=40), np.arange(1.0, 7.0)
+    packed = rng.normal(size=14)
+    g, f1 = cols.Z @ packed[:6] + packed[6], cols.Z @ packed[7:13] + packed[13]
+    loss = (1 - q) * (np.log1p(np.exp(-some.sign * f1)) + np.log1p(np.exp(g)))
+    loss += q * np.log1p(np.exp(-g))
+    norms = 0.02 * cost @ np.sqrt(packed[:6] ** 2 + packed[7:13] ** 2)
+    price = GroupPrice.of(Prices.additive(cost), 0.02 * cost, cols)
+    ours = Step(cols, some, q, Divergence(), price)(packed)[0]
+    ridge = RIDGE / 2 * float(packed[:6] @ packed[:6] + packed[7:13] @ packed[7:13])
+    assert ours == pytest.approx(some.share @ loss + norms + ridge, abs=1e-6)
+
+
+def test_features_of_one_sensor_are_one_group() -> None:
+    cols, _ = columns()
+    price = GroupPrice.of(SHARED, SHARED.sensor, cols)
+    squares = np.array([9.0, 16, 9, 0, 0, 0])  # sensors: f0 alone, f1 and f2 shared, derived: both
+    value, _ = price(squares)
+    assert value == pytest.approx(1 * 3 + 4 * 5, abs=1e-4)
+    squares[5] = 16.0
+    assert price(squares)[0] == pytest.approx(1 * 5 + 4 * np.sqrt(16 + 9 + 16), abs=1e-4)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("p_full", [0.2, 0.5, 1.0])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_alternations_objective_never_rises(metric: Any, p_full: float, seed: int) -> None:
+    cols, some = columns(seed=seed)
+    price = GroupPrice.of(Prices.additive(np.ones(6)), np.full(6, 0.005), cols)
+    settled = alternate(cols, some, Budget(p_full), metric, price, 15)
+    assert len(settled.objective) > 3
+    assert np.diff(settled.objective).max() <= 1e-8
+    assert some.mean(settled.q) <= p_full
+
+
+def test_logistic_regression_agrees_with_scikit_learn() -> None:
+    cols, some = columns(n=200)
+    ours = logistic(cols, some, GroupPrice.none(cols))
+    theirs = LogisticRegression(C=1e6, tol=1e-10, max_iter=1000)
+    theirs.fit(cols.Z, some.sign, sample_weight=200 * some.share)
+    assert ours.weights.tolist() == pytest.approx(theirs.coef_[0].tolist(), abs=1e-3)
+    assert ours.intercept == pytest.approx(theirs.intercept_[0], abs=1e-3)
+
+
+def test_a_step_never_ends_above_its_start() -> None:
+    cols, some = columns()
+    step = Step(cols, some, np.full(40, 0.3), Divergence(), GroupPrice.none(cols))
+    start = Pair(Linear(np.full(6, 0.1), -1.0), Linear(np.zeros(6), 0.0))
+    once = step.solve(start)
+    again = step.solve(once)
+    value = [
+        step(np.r_[p.g.weights, p.g.intercept, p.f1.weights, p.f1.intercept])[0]
+        for p in (start, once, again)
+    ]
+    assert value[0] > value[1] >= value[2]
+
+
+def test_columns_are_standardised_and_constant_ones_left_out() -> None:
+    X = np.array([[1, 7, np.nan], [3, 7, 2]], dtype=np.float32)
+    cols = Columns.of(X, np.array([0.25, 0.75]))
+    assert cols.which.tolist() == [0, 2]
+    assert cols.centre.tolist() == [2.5, 1.5]  # a missing cell counts as 0
+    assert (0.25 * cols.Z[0] + 0.75 * cols.Z[1]).tolist() == pytest.approx([0, 0])
+    assert (0.25 * cols.Z[0] ** 2 + 0.75 * cols.Z[1] ** 2).tolist() == pytest.approx([1, 1])
+    assert cols.only(np.array([2, 1])).which.tolist() == [2]
+
+
+def test_infinity_is_refused_with_its_feature() -> None:
+    with pytest.raises(InputError, match="feature 1 holds infinity"):
+        Columns.of(np.array([[1, np.inf]], dtype=np.float32), np.ones(1))
+
+
+def test_nested_sets_take_along_what_comes_free() -> None:
+    cols, _ = columns()
+    sets = [s.tolist() for s in nested([1, 0, 4, 3, 2, 5], cols, SHARED)]
+    # 1 buys the sensor of 2; with 0 the derived 5 is free; the last of the group pays its own
+    assert sets == [[1, 2], [0, 1, 2, 5], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
+
+
+def test_free_features_are_in_every_set() -> None:
+    cols, _ = columns(d=3)
+    sets = nested([2, 0, 1], cols, Prices.additive(np.array([1.0, 0.0, 1.0])))
+    assert [s.tolist() for s in sets] == [[1], [1, 2], [0, 1, 2]]
+
+
+def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5)).astype(np.float32)
+    y = np.where(X @ np.array([0.2, 2.0, 0, -1.0, 0.05]) + 0.5 * rng.normal(size=400) > 0, 1.0, -1)
+    some = Rows(
+        y, np.full(400, 1 / 400), np.zeros(400), np.zeros((400, 1), np.uint64), np.zeros(400)
+    )
+    cols = Columns.of(X, some.share)
+    ours = l1_path(cols, some, Prices.additive(np.ones(5)))
+    theirs: list[list[int]] = []
+    for c in np.geomspace(1e-3, 1, 40):
+        model = LogisticRegression(C=c, l1_ratio=1.0, solver="saga", tol=1e-7, max_iter=5000)
+        used = np.flatnonzero(model.fit(cols.Z, y).coef_[0]).tolist()
+        if used and used not in theirs:
+            theirs.append(used)
+    assert [s.tolist() for s in ours[:3]] == theirs[:3]
+    assert ours[-1].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_l1_path_takes_a_cheap_twin_of_a_dear_feature() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=300)
+    X = np.column_stack([x, x + 0.1 * rng.normal(size=300)]).astype(np.float32)
+    y = np.where(x > 0, 1.0, -1.0)
+    some = Rows(
+        y, np.full(300, 1 / 300), np.zeros(300), np.zeros((300, 1), np.uint64), np.zeros(300)
+    )
+    for cost, first in (([1.0, 1.0], 0), ([10.0, 1.0], 1), ([0.0, 0.0], 0)):
+        sets = l1_path(Columns.of(X, some.share), some, Prices.additive(np.array(cost)))
+        assert sets[0].tolist() == [first]
+
+
+@given(st.integers(1, 200), st.integers(1, 30))
+def test_spread_keeps_the_first_and_the_last_and_repeats_none(count: int, most: int) -> None:
+    sets = [np.arange(k + 1) for k in range(count)]
+    kept = [len(s) for s in spread(sets, most)]
+    assert len(kept) == min(count, most)
+    assert kept == sorted(set(kept))
+    assert kept[-1] == count
+    assert most == 1 or kept[0] == 1
+
+
+def test_of_sets_of_equal_size_the_first_is_kept() -> None:
+    sets = [np.array(s, dtype=np.int64) for s in ([], [2], [3], [2, 3], [1, 3])]
+    assert [s.tolist() for s in distinct(sets)] == [[2], [2, 3]]
+
+
+def test_gates_send_the_wanted_shares_from_halfway_between_scores() -> None:
+    g = np.array([-3.0, -1.0, 2.0, 6.0])
+    found = thresholds(g, np.full(4, 0.25), 3)
+    assert found == [(4.0, 0.25), (0.0, 0.5), (-2.0, 0.75)]  # the paper's 0 also sends a half
+    assert thresholds(g, np.full(4, 0.25), 3, zero=False)[1] == (0.5, 0.5)
+
+
+def test_a_gate_that_sends_everybody_is_no_point_and_one_that_sends_nobody_is() -> None:
+    share = np.full(2, 0.5)
+    assert thresholds(np.array([1.0, 1.0]), share, 5) == []
+    assert thresholds(np.array([-1.0, -1.0]), share, 5) == [(0.0, 0.0)]
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.integers(0, 9))
+def test_a_threshold_sends_the_share_it_says(scores: list[float], count: int) -> None:
+    g = np.array(scores)
+    share = np.arange(1.0, len(g) + 1) / np.arange(1.0, len(g) + 1).sum()
+    found = thresholds(g, share, count)
+    assert len(found) <= count + 1
+    sent = [s for _, s in found]
+    assert sent == sorted(set(sent))
+    for threshold, said in found:
+        assert share[g > threshold].sum() == pytest.approx(said, abs=1e-6)
+        assert said < 1

@@ -1,0 +1,181 @@
+"""The step over q against general optimisers, and what f0 says about the training rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.adapt.q_step import (
+    Budget,
+    Divergence,
+    Rows,
+    SquaredLogOdds,
+    both,
+    full_prediction,
+    smallest_bias,
+)
+from helpers.adapt_cases import Rule, rows
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit, xlogy
+
+from bench_core import Examples, Features, Prices
+
+METRICS = [Divergence(), SquaredLogOdds()]
+
+
+def printed_objective(q: Any, some: Rows, f1: Any, g: Any) -> float:
+    """(OPT1) with A and B written out."""
+    a = np.log1p(np.exp(-some.sign * f1)) + np.log1p(np.exp(g))
+    b = some.loss0 + np.log1p(np.exp(-g))
+    entropy = -xlogy(q, q) - xlogy(1 - q, 1 - q)
+    return float(some.share @ ((1 - q) * a + q * b - entropy))
+
+
+def pair_scores(n: int, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng([seed, 9])
+    return 2 * rng.normal(size=n), 2 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("p_full", [0.1, 0.3, 0.9])
+def test_q_minimises_the_printed_problem(p_full: float) -> None:
+    some = rows(8)
+    f1, g = pair_scores(8, 0)
+    q = Budget(p_full).q(Divergence(), some, f1, g)
+    found = minimize(
+        printed_objective,
+        np.full(8, p_full / 2),
+        args=(some, f1, g),
+        bounds=[(1e-9, 1 - 1e-9)] * 8,
+        constraints={"type": "ineq", "fun": lambda q: p_full - some.share @ q},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    assert q.tolist() == pytest.approx(found.x.tolist(), abs=2e-4)
+    assert printed_objective(q, some, f1, g) <= found.fun + 1e-9
+
+
+def test_the_objective_is_the_printed_one() -> None:
+    some = rows(20)
+    f1, g = pair_scores(20, 1)
+    q = Budget(0.4).q(Divergence(), some, f1, g)
+    ours = Budget(0.4).objective(Divergence(), some, f1, g, q)
+    assert ours == pytest.approx(printed_objective(q, some, f1, g), rel=1e-12)
+
+
+@given(st.integers(0, 10_000), st.floats(0.001, 1.0), st.sampled_from([0, 1]))
+def test_the_mean_of_q_keeps_its_limit_and_uses_it(seed: int, p_full: float, which: int) -> None:
+    some, metric = rows(12, seed), METRICS[which]
+    f1, g = pair_scores(12, seed)
+    q = Budget(p_full).q(metric, some, f1, g)
+    free = metric.q(some.excess(f1), g, 0.0)
+    assert some.mean(q) <= p_full
+    if some.mean(free) <= p_full:
+        assert q.tolist() == free.tolist()
+    elif which == 0:  # the squared distance may jump over the limit
+        assert some.mean(q) == pytest.approx(p_full, rel=1e-6)
+
+
+def test_a_limit_that_does_not_bind_leaves_the_bias_at_zero() -> None:
+    share = np.full(4, 0.25)
+    assert smallest_bias(lambda b: np.full(4, 0.3 * np.exp(-b)), share, 0.3) == 0.0
+    bias = smallest_bias(lambda b: np.full(4, 0.3 * np.exp(-b)), share, 0.15)
+    assert bias == pytest.approx(np.log(2), rel=1e-8)
+
+
+def test_nobody_is_sent_with_a_limit_of_zero() -> None:
+    some = rows(5)
+    f1, g = pair_scores(5, 2)
+    assert Budget(0.0).q(Divergence(), some, f1, g).tolist() == [0.0] * 5
+
+
+def test_a_price_for_f0_moves_the_log_odds_by_that_price() -> None:
+    some = rows(6)
+    f1, g = pair_scores(6, 3)
+    price = np.arange(6.0)
+    q = Budget(None, price).q(Divergence(), some, f1, g)
+    wanted = expit(g + np.log1p(np.exp(-some.sign * f1)) - some.loss0 - price)
+    assert q.tolist() == pytest.approx(wanted.tolist(), rel=1e-12)
+
+
+@pytest.mark.parametrize("excess", [-14.0, -3.0, 0.0, 2.0, 13.0])
+@pytest.mark.parametrize("g", [-4.0, 0.0, 5.0])
+@pytest.mark.parametrize("bias", [0.0, 6.0, 40.0])
+def test_least_squares_q_minimises_its_objective(excess: float, g: float, bias: float) -> None:
+    def value(u: float) -> float:
+        return float((bias - excess) * expit(u) + (u - g) ** 2 / 2)
+
+    q = SquaredLogOdds().q(np.array([excess]), np.array([g]), bias)[0]
+    reach = abs(bias - excess) / 4 + 1e-3
+    grid = np.linspace(g - reach, g + reach, 2001)
+    start = min(grid, key=value)
+    step = grid[1] - grid[0]
+    best = minimize_scalar(value, bounds=(start - step, start + step), method="bounded")
+    assert value(np.log(q) - np.log1p(-q)) <= best.fun + 1e-7
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_gates_loss_has_the_derivative_it_says(metric: Any) -> None:
+    q, g, step = np.array([0.1, 0.5, 0.9]), np.array([-2.0, 0.3, 4.0]), 1e-6
+    value, slope = metric.gate_loss(q, g)
+    difference = (metric.gate_loss(q, g + step)[0] - metric.gate_loss(q, g - step)[0]) / (2 * step)
+    assert slope.tolist() == pytest.approx(difference.tolist(), abs=1e-8)
+    moved = metric.distance(q, g + 1) - metric.distance(q, g)
+    assert (metric.gate_loss(q, g + 1)[0] - value).tolist() == pytest.approx(moved.tolist())
+
+
+def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate() -> None:
+    q, g = np.array([0.2, 0.7]), np.array([0.5, -1.0])
+    p = expit(g)
+    divergence = q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p))
+    assert Divergence().distance(q, g).tolist() == pytest.approx(divergence.tolist())
+    assert Divergence().distance(np.array([0.0, 1.0]), g) == pytest.approx(
+        [-np.log(1 - p[0]), -np.log(p[1])]
+    )
+
+
+def test_softplus_and_sigmoid_are_exact_far_out() -> None:
+    value, slope = both(np.array([-800.0, 0.0, 800.0]))
+    assert value.tolist() == [0.0, np.log(2), 800.0]
+    assert slope.tolist() == [0.0, 0.5, 1.0]
+
+
+def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped() -> None:
+    prices = Prices.additive(np.array([2.0, 3.0]), split=0.5, tree=1.0)
+    X = np.array([[40.0, 0], [-40.0, 0], [0, 0]], dtype=np.float32)
+    train = Examples(X, np.array([1.0, 1.0, 0.0]), None, np.array([1, 2, 1]))
+    some = Rows.of(train, Rule(np.array([1.0, 0.0]), prices, splits=4.0, trees=2.0), prices)
+    assert some.sign.tolist() == [1, 1, -1]
+    assert some.share.tolist() == [0.25, 0.5, 0.25]
+    assert some.loss0.tolist() == pytest.approx(
+        [-np.log(1 - 1e-6), -np.log(1e-6), np.log(2)], rel=1e-9
+    )
+    assert some.bits0.tolist() == [[1], [1], [1]]
+    assert some.evaluation0.tolist() == [4.0] * 3  # 4 splits at .5, 2 trees at 1
+
+
+def test_f0_is_asked_in_blocks() -> None:
+    prices, n = Prices.additive(np.ones(1)), 8001
+    model = Rule(np.ones(1), prices)
+    train = Examples(np.arange(n, dtype=np.float32)[:, None], np.ones(n))
+    assert len(Rows.of(train, model, prices).loss0) == n
+    assert model.asked == [8000, 1]
+
+
+def test_the_premium_of_f0_counts_what_the_gate_has_bought_once() -> None:
+    prices = Prices.additive(np.array([1.0, 2.0, 4.0]))
+    some = Rows(*np.ones((3, 1)), np.array([[0b111]], dtype=np.uint64), np.array([0.5]))
+    gate, kept = (np.array([[bits]], dtype=np.uint64) for bits in (0b001, 0b011))
+    # f0 after the gate: 1 + 2 + 4 + 0.5; the gate and f1: 1 + 2 + 0.25 for trees
+    assert some.premium(gate, kept, 0.25, prices, 2.0).tolist() == [2 * (7.5 - 3.25)]
+
+
+def test_a_path_without_points_is_named() -> None:
+    class Empty:
+        def predict_path(self, features: Features) -> Any:
+            return iter(())
+
+    with pytest.raises(ValueError, match="Empty"):
+        full_prediction(Empty(), Features(np.zeros((1, 1), dtype=np.float32)))

@@ -1,0 +1,307 @@
+"""ADAPT on ranking data: grades become relevance, f0's scores log-odds of it on one scale."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
+from bench_methods.adapt.calibration import Platt, judged
+from bench_methods.gbrt import GBRT
+from helpers.adapt_cases import Rule, fitted
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    Features,
+    FitContext,
+    Prices,
+    Queries,
+    Splits,
+    Task,
+)
+from bench_core.cli import main
+from bench_core.conformance import check_learner, task_splits
+
+SMALL = GBRT(trees=5)
+QUICK = [
+    AdaptGBRT(f0=SMALL, trees=4, iterations=2, gates=3),
+    AdaptLin(f0=SMALL, supports=2, iterations=3, gates=1),
+    AdaptLstsq(f0=SMALL, supports=2, iterations=2, gates=1),
+    AdaptL1(f0=SMALL, supports=2, gates=2),
+]
+learners = pytest.mark.parametrize("learner", QUICK, ids=lambda one: one.name)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A learner whose model is a rule that needs no fitting, for either task."""
+
+    name: ClassVar[str] = "given"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.RANKING})
+    code: ClassVar[tuple[str, ...]] = ()
+
+    weights: tuple[float, ...]
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        return ()
+
+    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Rule:
+        return Rule(np.array(self.weights), prices)
+
+
+def ranking(n: int = 300, seed: int = 0, sizes: int = 10) -> Splits:
+    """Grades 0 to 4 by a curved rule on the first three of four features of rising price."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    signal = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=n)
+    y = np.clip(np.round(signal + 0.5), 0, 4).astype(float)
+    part = Examples(X, y, Queries.from_sizes(np.full(n // sizes, sizes)))
+    prices = Prices.additive(np.arange(1.0, 5.0))
+    return Splits(part, part, part, prices=prices, task=Task.RANKING, classes=0)
+
+
+def scores(model: Any, splits: Splits) -> list[np.ndarray]:
+    return [p.scores for p in model.predict_path(Features(splits.test.X))]
+
+
+def soft(positive: Any, mass: Any) -> Any:
+    """Platt's targets."""
+    ones, others = mass[positive].sum(), mass[~positive].sum()
+    return np.where(positive, (ones + 1) / (ones + 2), 1 / (others + 2))
+
+
+def by_scikit_learn(s: Any, positive: Any, mass: Any) -> tuple[float, float]:
+    """The same line: each row once as a one and once as a zero, weighted by its target."""
+    from sklearn.linear_model import LogisticRegression
+
+    target = soft(positive, mass)
+    model = LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+    model.fit(
+        np.concatenate([s, s])[:, None],
+        np.repeat([1, 0], len(s)),
+        np.concatenate([mass * target, mass * (1 - target)]),
+    )
+    return float(model.coef_[0, 0]), float(model.intercept_[0])
+
+
+# the line
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-3, 40.0])
+def test_the_line_is_that_of_scikit_learn_on_platts_targets(spread: float) -> None:
+    rng = np.random.default_rng(1)
+    s = 0.7 + spread * rng.normal(size=500)
+    positive = rng.random(500) < 1 / (1 + np.exp(-1.5 * (s - 0.7) / spread + 0.4))
+    mass = rng.integers(1, 5, 500).astype(float)
+    line = Platt.of(s, positive, mass)
+    z_slope, z_intercept = by_scikit_learn((s - 0.7) / spread, positive, mass)
+    assert line.slope * spread == pytest.approx(z_slope, rel=1e-6)
+    assert line.intercept + 0.7 * line.slope == pytest.approx(z_intercept, rel=1e-6)
+
+
+def test_log_odds_are_left_nearly_as_they_are() -> None:
+    """With many rows whose labels follow the scores the slope is 1 and the intercept 0."""
+    rng = np.random.default_rng(2)
+    s = rng.normal(size=200_000)
+    line = Platt.of(s, rng.random(len(s)) < 1 / (1 + np.exp(-s)), np.ones(len(s)))
+    assert line.slope == pytest.approx(1, abs=0.03)
+    assert line.intercept == pytest.approx(0, abs=0.03)
+
+
+def test_scores_that_separate_the_classes_meet_the_targets_and_stay_finite() -> None:
+    """Two scores alone: the line goes through the log-odds of both targets, log(P + 1) above."""
+    positive = np.array([False] * 3 + [True] * 7)
+    line = Platt.of(positive * 2.0, positive, np.ones(10))
+    assert line(np.array([0.0, 2.0])) == pytest.approx([-np.log(4), np.log(8)])
+
+
+def test_a_line_never_turns_the_order_of_f0_round() -> None:
+    s = np.linspace(-1, 1, 50)
+    line = Platt.of(s, s < 0, np.ones(50))
+    assert 0 < line.slope < 0.01
+    assert line(s).mean() == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("label", [False, True])
+def test_one_class_or_one_score_leaves_the_mean_target(label: bool) -> None:
+    for s in (np.linspace(0, 1, 20), np.full(20, 0.3)):
+        line = Platt.of(s, np.full(20, label), np.ones(20))
+        assert line.slope > 0
+        assert line(s) == pytest.approx((1 if label else -1) * np.log(21), abs=0.01)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 30), st.integers(0, 10_000))
+def test_copies_count_as_rows(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    s, positive = rng.normal(size=n), rng.random(n) < 0.5
+    copies = rng.integers(1, 4, n)
+    once = Platt.of(s, positive, copies.astype(float))
+    often = Platt.of(np.repeat(s, copies), np.repeat(positive, copies), np.ones(copies.sum()))
+    assert once.slope == pytest.approx(often.slope, rel=1e-6)
+    assert once.intercept == pytest.approx(often.intercept, rel=1e-6, abs=1e-8)
+
+
+# the learners
+
+
+@learners
+def test_every_promise_is_kept_on_rankings(learner: Any) -> None:
+    check_learner(learner, [Task.RANKING])
+
+
+@learners
+def test_grades_one_and_four_are_alike_to_the_pair(learner: Any) -> None:
+    splits = ranking()
+    two = replace(splits, train=judged(splits.train, 1))
+    f0 = Given((1.0, 0.5, 0.0, 0.0))
+    found, alike = (scores(fitted(replace(learner, f0=f0), some), splits) for some in (splits, two))
+    for a, b in zip(found, alike, strict=True):
+        assert np.array_equal(a, b)
+    other = scores(fitted(replace(learner, f0=f0, relevant_grade=2), splits), splits)
+    assert not np.array_equal(other[-1], found[-1])
+
+
+@learners
+def test_rows_sent_to_f0_score_its_line_at_every_point(learner: Any) -> None:
+    splits = ranking()
+    weights = np.array([5.0, 2.0, 0.0, 0.0])
+    model = fitted(replace(learner, f0=Given(tuple(weights))), splits)
+    own = splits.test.X.astype(float) @ weights
+    grown = by_scikit_learn(own, splits.train.y >= 1, np.ones(len(own)))
+    assert (model.calibration.slope, model.calibration.intercept) == pytest.approx(grown, rel=1e-5)
+    line = model.calibration.slope * own + model.calibration.intercept
+    path = scores(model, splits)
+    assert np.array_equal(path[-1], line)
+    k, mixed = 0, 0
+    for pair in model.pairs:
+        f1 = next(iter(pair.classifier.predict_path(splits.test.features))).scores
+        g = None if pair.gate is None else next(iter(pair.gate.predict_path(splits.test.features)))
+        for threshold, _ in pair.gates:
+            sent = np.zeros(len(own), bool) if g is None else g.scores > threshold
+            assert np.array_equal(path[k], np.where(sent, line, f1))
+            mixed += 0 < sent.sum() < len(sent)
+            k += 1
+    assert mixed
+
+
+@learners
+def test_the_line_is_fitted_where_f0_was_not_trained(learner: Any) -> None:
+    splits, unseen = ranking(), ranking(seed=9).train
+    weights = np.array([5.0, 2.0, 0.0, 0.0])
+    made = replace(learner, f0=Given(tuple(weights)))
+    apart = fitted(made, replace(splits, valid=unseen)).calibration
+    own = unseen.X.astype(float) @ weights
+    expected = by_scikit_learn(own, unseen.y >= 1, np.ones(len(own)))
+    assert (apart.slope, apart.intercept) == pytest.approx(expected, rel=1e-5)
+    none = Examples(unseen.X[:0], unseen.y[:0], Queries.from_sizes(np.zeros(0, dtype=np.int64)))
+    train = fitted(made, replace(splits, valid=none)).calibration
+    assert train == fitted(made, splits).calibration  # there both are the same rows
+
+
+def test_documents_of_one_query_are_ordered_on_one_scale() -> None:
+    """f0 says 1000 times the log-odds, plus 7: without its line all that it answers would lead."""
+    rng = np.random.default_rng(3)
+    splits = ranking(2000, seed=3)
+    X = splits.train.X.copy()
+    log_odds = X @ np.array([2.0, -1.0, 0, 0])
+    y = (rng.random(len(X)) < 1 / (1 + np.exp(-log_odds))) * rng.integers(1, 5, len(X))
+    part = replace(splits.train, X=X, y=y.astype(float))
+    splits = replace(splits, train=part, valid=part, test=part)
+    plain = Given((2.0, -1.0, 0.0, 0.0))
+    loud = Given((2000.0, -1000.0, 0.0, 0.0))
+    learner = AdaptGBRT(f0=plain, trees=10, iterations=2)
+    for a, b in zip(
+        scores(fitted(learner, splits), splits),
+        scores(fitted(replace(learner, f0=loud), splits), splits),
+        strict=True,
+    ):
+        assert a == pytest.approx(b, abs=1e-6)
+
+
+@learners
+def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner: Any) -> None:
+    """f0 whose line is known: given as log-odds to the binary learner, all scores are the same."""
+    splits = ranking(sizes=1)
+    labels = judged(splits.train, 1)
+    two = replace(splits, train=labels, valid=labels, test=labels)
+    line = Platt.of(
+        labels.X.astype(float) @ np.array([1.0, 1.0, 0, 0]), labels.y > 0, labels.weights
+    )
+    ranked = fitted(replace(learner, f0=Given((1.0, 1.0, 0.0, 0.0))), two)
+    flat = replace(labels, queries=None)
+    binary = replace(two, train=flat, valid=flat, test=flat, task=Task.BINARY, classes=2)
+    shifted = Shifted((1.0, 1.0, 0.0, 0.0), line.slope, line.intercept)
+    plain = fitted(replace(learner, f0=shifted), binary)
+    assert plain.calibration is None
+    for a, b in zip(scores(ranked, two), scores(plain, binary), strict=True):
+        assert a == pytest.approx(b, abs=1e-9)
+
+
+@dataclass(frozen=True)
+class Shifted(Given):
+    """A rule whose scores are a line of its weighted sum."""
+
+    slope: float = 1.0
+    intercept: float = 0.0
+
+    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Any:
+        return _Line(Rule(np.array(self.weights), prices), self.slope, self.intercept)
+
+
+@dataclass(frozen=True)
+class _Line:
+    rule: Rule
+    slope: float
+    intercept: float
+
+    def predict_path(self, features: Features) -> Any:
+        for said in self.rule.predict_path(features):
+            yield replace(said, scores=self.slope * said.scores + self.intercept)
+
+
+@learners
+def test_the_line_is_part_of_the_state(learner: Any) -> None:
+    splits = ranking()
+    model = fitted(replace(learner, f0=Given((1.0, 1.0, 0.0, 0.0))), splits)
+    state = model.state()
+    slope, intercept = json.loads(json.dumps(state["f0.line"]))
+    again = type(model).from_state({**state, "f0.line": [slope, intercept]})
+    assert again.calibration == model.calibration
+    for a, b in zip(scores(model, splits), scores(again, splits), strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_binary_tasks_have_no_line() -> None:
+    splits = task_splits(Task.BINARY)
+    model = fitted(QUICK[0], splits)
+    assert model.calibration is None
+    assert "f0.line" not in model.state()
+
+
+def test_an_adapt_model_of_rankings_may_be_f0_itself() -> None:
+    stack = AdaptLin(f0=SMALL, supports=1, iterations=2, gates=1)
+    check_learner(AdaptGBRT(f0=stack, trees=3, iterations=2, gates=2), [Task.RANKING])
+
+
+def test_an_f0_of_other_tasks_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    rows = [f"{k % 7},{k % 5},{k % 3},{k // 5}" for k in range(60)]
+    Path("own.csv").write_text("\n".join(["a,b,label,query", *rows]) + "\n")
+    words = ("run", "--data", "own.csv", "--task", "ranking", "--learners", "adapt-gbrt")
+    with pytest.raises(SystemExit):
+        main((*words, "--set", "adapt-gbrt.f0=rbf-svm"))
+    assert capsys.readouterr().err == (
+        "error: nothing to run: adapt-gbrt stands on rbf-svm, which does binary, multiclass, "
+        "own.csv is ranking\n"
+    )

@@ -1,0 +1,312 @@
+"""BudgetPrune on trees whose values are added or averaged: losses, optima, models and bills."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.budget_forest import BudgetPrune
+from bench_methods.budget_forest.adapters import prunable
+from bench_methods.budget_forest.additive import with_means
+from bench_methods.budget_forest.cut import cut
+from bench_methods.budget_forest.problem import Problem, build, inner_nodes
+from bench_methods.catboost import CatBoost
+from bench_methods.cegb import CEGB
+from bench_methods.early_exit import EarlyExit
+from bench_methods.gbrt import GBRT
+from bench_methods.lightgbm import LightGBM
+from bench_methods.scikit import RandomForest, ScikitLearn
+from bench_models.boosting import LossPrices
+from bench_models.tree_average import LinkedTrees
+from bench_trees import Ensemble
+from bench_trees.threads import workers
+from helpers.boosted_cases import CLASSES, examples, mean_cost, path
+from helpers.fakes import FakeContext
+from helpers.pruning_cases import all_prunings, moved, program_value, value_of, way
+from helpers.real_cases import letters
+
+from bench_core import (
+    DiscountGroup,
+    Examples,
+    Prediction,
+    Prices,
+    Queries,
+    Task,
+    UsageError,
+    price_list,
+)
+from bench_core.conformance import check_learner
+
+TRADEOFFS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 2.0, 50.0)
+BASES = {
+    "boosted": (GBRT(trees=2, depth=2), Task.BINARY),
+    "boosted for three classes": (GBRT(trees=1, depth=2), Task.MULTICLASS),
+    "averaged": (RandomForest(trees=2, depth=2), Task.RANKING),
+}
+CHARGES: list[dict[str, Any]] = [
+    {},
+    {"shared": [[1, 2]]},
+    {"discounted": [DiscountGroup((2, 3), (1.5, 4.5))]},
+    {"derived": {3: [0, 1]}, "split": 0.05, "tree": 0.2},
+]
+
+
+def fitted(base: Any, task: Task, rows: Examples, at: Prices) -> FakeContext:
+    context = FakeContext(task, CLASSES[task])
+    context.models = {base: base.fit(rows, rows, at, context)}
+    return context
+
+
+def case(kind: str, seed: int) -> tuple[Any, Any, Examples, Examples, Prices]:
+    """A small base, its context, other rows that say what is lost, rows that pay, prices."""
+    base, task = BASES[kind]
+    at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), **CHARGES[seed % 4])
+    context = fitted(base, task, examples(task, 80, seed), at)
+    copies = np.random.default_rng(seed).integers(1, 4, 12) if seed % 2 else None
+    valid = examples(Task.REGRESSION, 12, seed + 200)
+    return base, context, examples(task, 40, seed + 100), replace(valid, multiplicity=copies), at
+
+
+def outputs_of(model: Any) -> np.ndarray:
+    """What the leaves add (L, K)."""
+    if isinstance(model, LinkedTrees):
+        trees: Any = model.numbers.ensemble
+        return np.array([model.vectors[int(v)] for v in trees.value[trees.feature < 0]])
+    return np.array(model.ensemble.value[model.ensemble.feature < 0][:, None])
+
+
+def problem_of(whole: Any, valid: Examples, at: Prices, tradeoff: float) -> tuple[Problem, float]:
+    money = LossPrices.of(at, tradeoff, whole.loss.constant(whole.trees))
+    with workers(1) as crew:
+        return build(whole.trees, whole.loss, valid, at, money, crew), money.tau
+
+
+def objective(problem: Problem, kept: Any) -> float:
+    with workers(1) as crew:
+        return problem.objective(kept, crew) / problem.unit
+
+
+def test_two_stumps_by_hand() -> None:
+    """-1 three times, 1 once: mean -1/2, loss 3/2. 0 never (counted once), 4 four times: mean
+    16/5, loss 32/5. Together 79/10 for four rows."""
+    stump: dict[str, Any] = {
+        "start": np.array([0, 3, 6], np.int32),
+        "feature": np.array([0, -1, -1, 1, -1, -1], np.int32),
+        "threshold": np.zeros(6, np.float32),
+        "left": np.array([1, -1, -1, 4, -1, -1], np.int32),
+        "right": np.array([2, -1, -1, 5, -1, -1], np.int32),
+        "missing_left": np.zeros(6, dtype=bool),
+        "value": np.array([0, -1.0, 1, 0, 0, 4]),
+        "output": np.zeros(2, np.int32),
+        "base": np.zeros(1),
+        "features": 2,
+    }
+    trees = Ensemble(**stump)
+    X = np.array([[-1, 1], [1, 1]], np.float32)
+    rows = Examples(X, np.zeros(2), None, np.array([3, 1]))
+    with workers(1) as crew:
+        value, loss = with_means(trees, trees.value[trees.feature < 0, None], rows, crew)
+    assert value[:, 0].tolist() == pytest.approx([-0.5, -1, 1, 3.2, 0, 4])
+    assert loss.rows == 4
+    assert loss.node.tolist() == pytest.approx([60 / 79, 0, 0, 256 / 79, 0, 0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", BASES)
+def test_a_node_loses_what_its_rows_move_by_when_it_answers_with_their_mean(
+    kind: str, seed: int
+) -> None:
+    base, context, train, _, _ = case(kind, seed)
+    if seed % 2:
+        train = replace(train, multiplicity=np.arange(40) % 3 + 1)
+    with workers(1) as crew:
+        whole = prunable(base, context, train, crew)
+    _, lost = moved(whole.trees, outputs_of(context.models[base]), train)
+    assert np.allclose(whole.loss.node / whole.loss.rows, lost, rtol=1e-10, atol=1e-12)
+    assert whole.loss.rows == train.weights.sum()
+    assert whole.loss.constant(whole.trees) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", BASES)
+def test_of_all_prunings_the_best_is_found_and_it_is_the_optimum_of_the_program(
+    kind: str, seed: int
+) -> None:
+    base, context, train, valid, at = case(kind, seed)
+    with workers(1) as crew:
+        whole = prunable(base, context, train, crew)
+    trees, inner = whole.trees, inner_nodes(whole.trees)[0]
+    _, lost = moved(trees, outputs_of(context.models[base]), train)
+    for tradeoff in (0.1, 0.5, 1.0):
+        problem, tau = problem_of(whole, valid, at, tradeoff)
+        assert tau == pytest.approx(tradeoff / at.everything)
+        known = {
+            frozenset(k): value_of(trees, lost, k, valid, at, tau) for k in all_prunings(trees)
+        }
+        best = min(known.values())
+        ties = [k for k, value in known.items() if value <= best + 1e-9]
+        kept = cut(problem)
+        assert frozenset(inner[kept].tolist()) == frozenset.intersection(*ties)
+        assert objective(problem, kept) == pytest.approx(best, abs=1e-9)
+        assert program_value(trees, lost, valid, at, tau) == pytest.approx(best, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_prunings_are_nested_as_the_penalty_rises(seed: int) -> None:
+    base, task = GBRT(trees=10, depth=4), Task.BINARY
+    at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), **CHARGES[seed])
+    rows = examples(task, 200, seed)
+    with workers(1) as crew:
+        whole = prunable(base, fitted(base, task, rows, at), rows, crew)
+    kept = [cut(problem_of(whole, rows, at, t)[0]) for t in TRADEOFFS]
+    for cheap, dear in pairwise(kept):
+        assert not np.any(dear & ~cheap)
+    assert len({int(k.sum()) for k in kept}) >= 3
+    assert not kept[-1].any()
+
+
+# Models
+
+SERVED: dict[str, tuple[Any, Task]] = {
+    "boosted": (GBRT(trees=8, depth=3), Task.BINARY),
+    "ranking": (GBRT(trees=8, depth=3), Task.RANKING),
+    "regression": (GBRT(trees=8, depth=3), Task.REGRESSION),
+    "three classes": (GBRT(trees=4, depth=3), Task.MULTICLASS),
+    "cost-aware": (CEGB(trees=8), Task.BINARY),
+    "lightgbm": (LightGBM(trees=8), Task.BINARY),
+    "averaged": (RandomForest(trees=8, depth=4), Task.RANKING),
+    "averaged numbers": (RandomForest(trees=8, depth=4), Task.REGRESSION),
+    "vectors": (CatBoost(trees=6, depth=3), Task.MULTICLASS),
+}
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_without_a_tradeoff_nothing_changes(kind: str) -> None:
+    base, task = SERVED[kind]
+    rows, at = examples(task), price_list(np.array([1.0, 5.0, 20.0, 50.0]), split=0.1, tree=0.2)
+    context = fitted(base, task, rows, at)
+    model = BudgetPrune(base=base, tradeoff=0.0).fit(rows, rows, at, context)
+    assert model.facts["pruned"] == 0
+    for got, before in zip(path(model, rows), path(context.models[base], rows), strict=True):
+        assert dict(got.point) == dict(before.point)
+        assert np.array_equal(got.scores, before.scores)
+        assert mean_cost(got, at) == mean_cost(before, at)
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_a_huge_tradeoff_leaves_the_mean_score_for_nothing(kind: str) -> None:
+    base, task = SERVED[kind]
+    rows, at = examples(task), price_list(np.array([1.0, 5.0, 20.0, 50.0]), tree=0.2)
+    context = fitted(base, task, rows, at)
+    model = BudgetPrune(base=base, tradeoff=1e6).fit(rows, rows, at, context)
+    last, before = (path(m, rows)[-1] for m in (model, context.models[base]))
+    assert mean_cost(last, at) == 0
+    mean = np.broadcast_to(before.scores.mean(axis=0), last.scores.shape)
+    assert np.allclose(last.scores, mean, rtol=0, atol=1e-12)
+
+
+def added(model: Any, rows: Examples) -> np.ndarray:
+    """What each tree adds to each row (T, n), from the scores of all prefixes."""
+    scores = np.array([p.scores for p in path(model, rows)])
+    return np.diff(scores, axis=0, prepend=np.zeros((1, len(rows))))
+
+
+@pytest.mark.parametrize("solver", ["cut", "streamed", "subgradient"])
+@pytest.mark.parametrize("task", [Task.BINARY, Task.RANKING, Task.REGRESSION])
+def test_the_objective_is_how_far_trees_move_and_what_bills_cost(task: Task, solver: Any) -> None:
+    at = price_list(np.array([1.0, 5.0, 20.0, 24.0]), split=0.1, tree=0.3)
+    base, rows = GBRT(trees=12, depth=4), examples(task)
+    context = fitted(base, task, rows, at)
+    tradeoff = 0.9 if task is Task.REGRESSION else 0.5
+    model = BudgetPrune(base=base, tradeoff=tradeoff, solver=solver).fit(rows, rows, at, context)
+    assert 0 < model.facts["pruned"] < len(inner_nodes(context.models[base].ensemble)[0])
+    before, after = added(context.models[base], rows), added(model, rows)
+    share = ((before - after) ** 2).sum() / (len(rows) * before.var(axis=1).sum())
+    expected = share + model.facts["lambda"] * mean_cost(path(model, rows)[-1], at)
+    assert model.facts["objective"] == pytest.approx(expected)
+
+
+def test_a_new_leaf_adds_the_mean_of_what_its_rows_got() -> None:
+    rows, at = examples(Task.BINARY), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
+    base = GBRT(trees=5, depth=3)
+    context = fitted(base, Task.BINARY, rows, at)
+    model = BudgetPrune(base=base, tradeoff=0.4).fit(rows, rows, at, context)
+    assert 0 < model.facts["pruned"] < len(inner_nodes(context.models[base].ensemble)[0])
+    trees, outputs = model.ensemble, added(context.models[base], rows)
+    first = np.array([way(trees, 0, row)[-1] for row in rows.X])
+    for t in range(trees.trees):
+        leaf = first if t == 0 else np.array([way(trees, t, row)[-1] for row in rows.X])
+        shift = trees.base[0] if t == 0 else 0.0
+        for node in np.unique(leaf):
+            mean = outputs[t][leaf == node].mean() - shift
+            assert trees.value[node] == pytest.approx(mean, abs=1e-12)
+
+
+@pytest.mark.parametrize("task", list(Task))
+def test_copies_count_like_physical_ones(task: Task) -> None:
+    rows, at = examples(task, 120), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
+    times = np.arange(12) % 3 + 1  # copies of ten rows each: whole queries
+    weighted = replace(rows, multiplicity=np.repeat(times, 10))
+    again = np.concatenate([np.tile(np.arange(10 * q, 10 * q + 10), times[q]) for q in range(12)])
+    queries = rows.queries and Queries.from_sizes(np.full(len(again) // 10, 10))
+    physical = Examples(rows.X[again], rows.y[again], queries)
+    base = GBRT(trees=4, depth=3)
+    found = []
+    for copies in (weighted, physical):
+        context = fitted(base, task, copies, at)
+        model = BudgetPrune(base=base, tradeoff=0.3).fit(copies, copies, at, context)
+        found.append((model.facts["pruned"], path(model, rows)[-1].scores))
+    assert found[0][0] == found[1][0] > 0
+    assert np.allclose(found[0][1], found[1][1], rtol=0, atol=1e-9)
+
+
+def test_of_trees_that_say_nothing_no_split_is_paid_for() -> None:
+    rows, at = examples(Task.BINARY), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
+    base = GBRT(trees=3, depth=2)
+    context = fitted(base, Task.BINARY, rows, at)
+    model: Any = context.models[base]
+    silent = replace(model, ensemble=replace(model.ensemble, value=0.0 * model.ensemble.value))
+    context.models = {base: silent}
+    pruned = BudgetPrune(base=base, tradeoff=0.1).fit(rows, rows, at, context)
+    assert mean_cost(path(pruned, rows)[-1], at) == 0
+    assert np.array_equal(path(pruned, rows)[-1].scores, path(silent, rows)[-1].scores)
+
+
+@pytest.mark.parametrize(
+    "unsuitable", [EarlyExit(base=GBRT(trees=4)), ScikitLearn("sklearn.naive_bayes.GaussianNB")]
+)
+def test_a_base_whose_trees_are_not_simply_added_is_refused_in_one_line(unsuitable: Any) -> None:
+    rows, at = examples(Task.BINARY), price_list(np.ones(4))
+    context = FakeContext(Task.BINARY, 2)
+    for need in unsuitable.needs():
+        context.models = {need: need.fit(rows, rows, at, context)}
+    context.models = {unsuitable: unsuitable.fit(rows, rows, at, context)}
+    with pytest.raises(UsageError, match=f"base '{unsuitable.name}' has no trees") as error:
+        BudgetPrune(base=unsuitable).fit(rows, rows, at, context)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_every_promise_of_a_learner_is_kept(kind: str) -> None:
+    base, task = SERVED[kind]
+    check_learner(BudgetPrune(base=base, tradeoff=0.3), [task])
+
+
+def test_on_letters_a_pruned_model_beats_a_shorter_one_of_its_cost(real_data: Path) -> None:
+    train, test = letters(real_data)
+    at, base = Prices.additive(np.ones(16)), GBRT(trees=100)
+    context = fitted(base, Task.BINARY, train, at)
+    pruner = BudgetPrune(base=base, tradeoff=1.0, solver="streamed")
+    model = pruner.fit(train, train, at, context)
+    shorter = [accuracy_and_cost(p, test, at) for p in path(context.models[base], test)]
+    accuracy, cost = accuracy_and_cost(path(model, test)[-1], test, at)
+    assert cost < shorter[-1][1] - 2
+    assert accuracy > max(right for right, price in shorter if price <= cost) + 0.01
+
+
+def accuracy_and_cost(prediction: Prediction, rows: Examples, at: Prices) -> tuple[float, float]:
+    return float(np.mean((prediction.scores > 0) == rows.y)), mean_cost(prediction, at)

@@ -1,0 +1,280 @@
+"""BudgetRF against its rule written out, and what is served against a plain walk of the trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.budget_forest import BudgetRF, bench_learners
+from bench_methods.budget_forest.forest import Forest, ForestModel
+from bench_methods.budget_forest.grow_kernels import pairs
+from bench_methods.budget_forest.rf import bag
+from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
+from helpers.fakes import FakeContext
+from helpers.real_cases import letters, thyroid
+
+from bench_core import Examples, InputError, Prices, Task, price_list
+from bench_core.conformance import check_learner
+
+TASKS = (Task.BINARY, Task.MULTICLASS, Task.RANKING)
+
+
+def impurity(counts: Any, alpha: float) -> float:
+    """The threshold-pairs impurity as printed."""
+    total = 0.0
+    for j in range(len(counts)):
+        for i in range(j):
+            product = max(0.0, counts[i] - alpha) * max(0.0, counts[j] - alpha)
+            total += max(0.0, product - alpha**2)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("counts", "alpha", "expected"),
+    [((5, 3), 0.0, 15), ((5, 3), 1.0, 7), ((3, 2, 1), 0.0, 11), ((4, 4, 1), 2.0, 0), ((9,), 0, 0)],
+)
+def test_impurity_counts_pairs_of_unlike_rows(
+    counts: tuple[int, ...], alpha: float, expected: float
+) -> None:
+    assert pairs(np.array(counts), alpha) == impurity(counts, alpha) == expected
+
+
+def naive_tree(X: Any, y: Any, copies: Any, cost: Any, alpha: float, classes: int) -> Any:
+    """The tree by the rule, as nested tuples (feature, counts, left, right)."""
+
+    def count(rows: Any) -> tuple[int, ...]:
+        return tuple(int(copies[rows & (y == k)].sum()) for k in range(classes))
+
+    def grown(rows: Any) -> Any:
+        whole = impurity(count(rows), alpha)
+        best: Any = None
+        for f in range(X.shape[1]):
+            missing = rows & np.isnan(X[:, f])
+            cuts = []
+            for cut in np.unique(X[rows & ~missing, f]):
+                low = rows & (X[:, f] <= cut)
+                for left in (low, low | missing)[: 2 if missing.any() else 1]:
+                    right = rows & ~left
+                    if not left.any() or not right.any():
+                        continue
+                    a, b = impurity(count(left), alpha), impurity(count(right), alpha)
+                    cuts.append((max(a, b), a + b, len(cuts), left, right))
+            if not cuts:
+                continue
+            worst, _, _, left, right = min(cuts, key=lambda c: c[:3])
+            gain = whole - worst
+            if gain > 0:
+                key = (cost[f] / gain, -gain, f)
+                if best is None or key < best[0]:
+                    best = (key, f, left, right)
+        if best is None:
+            return (-1, count(rows))
+        return (best[1], count(rows), grown(best[2]), grown(best[3]))
+
+    return grown(copies > 0)
+
+
+def as_tuples(forest: Forest, node: int) -> Any:
+    counts = tuple(int(c) for c in forest.counts[node])
+    if forest.feature[node] < 0:
+        return (-1, counts)
+    left, right = (as_tuples(forest, int(side[node])) for side in (forest.left, forest.right))
+    return (int(forest.feature[node]), counts, left, right)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_trees_grow_by_the_printed_rule(seed: int, classes: int, alpha: float) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (50, 4)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = rng.integers(0, classes, 50).astype(float)
+    train = Examples(X, y, multiplicity=rng.integers(1, 4, 50))
+    cost = np.array([1.0, 3.0, 2.0, 0.0])
+    task = Task.BINARY if classes == 2 else Task.MULTICLASS
+    context = FakeContext(task, classes, seed=seed)
+    model = BudgetRF(trees=2, alpha=alpha).fit(train, train, price_list(cost), context)
+    for tree in (0, 1):
+        copies = bag(np.random.default_rng([seed, tree]), train)
+        expected = naive_tree(X, y, copies, cost, alpha, classes)
+        assert as_tuples(model.forest, int(model.forest.start[tree])) == expected
+
+
+def test_a_cheap_fair_feature_is_split_before_a_dear_good_one() -> None:
+    grid = np.array([(a, b) for a in range(10) for b in range(10)], dtype=np.float32)
+    y = (grid[:, 0] >= 5).astype(float)
+    train = Examples(np.column_stack([grid[:, 0], np.where(grid[:, 1] < 8, y, 1 - y)]), y)
+
+    def first(cost: list[float]) -> int:
+        learner = BudgetRF(trees=1, depth=1)
+        return int(fit(learner, train, Task.BINARY, price_list(np.array(cost))).forest.feature[0])
+
+    assert first([1.0, 1.0]) == 0
+    assert first([10.0, 1.0]) == 1
+    assert first([10.0, 0.0]) == 1  # free
+
+
+def test_free_features_are_used_and_ruinous_ones_only_where_nothing_else_gains() -> None:
+    train = examples(Task.BINARY)
+    forest = fit(BudgetRF(trees=3), train, Task.BINARY, price_list(np.array([0, 1, 1, 1e9]))).forest
+    usage = np.bincount(forest.feature[forest.feature >= 0], minlength=4)
+    assert usage[0] > usage[1:3].max()
+    assert usage[3] == 0
+
+
+def test_bags_draw_every_copy_with_the_same_chance() -> None:
+    train = Examples(np.zeros((3, 1), np.float32), np.zeros(3), multiplicity=np.array([1, 2, 7]))
+    bags = [bag(np.random.default_rng(k), train) for k in range(2000)]
+    assert all(b.sum() == 10 for b in bags)
+    spread = np.sqrt(10 * np.array([0.1, 0.2, 0.7]) * (1 - np.array([0.1, 0.2, 0.7])) / 2000)
+    assert np.all(np.abs(np.mean(bags, axis=0) - [1, 2, 7]) < 5 * spread)
+
+
+def walked(model: ForestModel, X: Any) -> tuple[Any, Any, Any]:
+    """Mean shares (n, K), features read (n, d) and splits (n,), row by row and tree by tree."""
+    f = model.forest
+    share = np.zeros((len(X), f.classes))
+    read, splits = np.zeros(X.shape, dtype=bool), np.zeros(len(X))
+    for i, row in enumerate(X):
+        for node in f.start[:-1]:
+            while f.feature[node] >= 0:
+                x = row[f.feature[node]]
+                read[i, f.feature[node]] = True
+                splits[i] += 1
+                left = f.missing_left[node] if np.isnan(x) else x <= f.threshold[node]
+                node = (f.left if left else f.right)[node]
+            share[i] += f.counts[node] / f.counts[node].sum() / f.trees
+    return share, read, splits
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_scores_are_log_odds_of_mean_shares_and_bills_those_of_the_paths(task: Task) -> None:
+    train = examples(task, 80)
+    model = fit(BudgetRF(trees=4), train, task)
+    share, read, splits = walked(model, train.X)
+    last = path(model, train)[-1]
+    clipped = np.clip(share, 1e-6, 1 - 1e-6)
+    if task is Task.MULTICLASS:
+        assert np.allclose(last.scores, np.log(clipped), rtol=0, atol=1e-12)
+    else:
+        odds = np.log(clipped[:, 1] / (1 - clipped[:, 1]))
+        assert np.allclose(last.scores, odds, rtol=0, atol=1e-9)
+    bill = last.bills["path"]
+    assert bill.acquired.unpack().tolist() == read.tolist()
+    assert np.asarray(bill.splits).tolist() == splits.tolist()
+    assert np.broadcast_to(bill.trees, 80).tolist() == [4.0] * 80
+
+
+def test_points_are_growing_numbers_of_trees_and_costs_grow_with_them() -> None:
+    train = examples(Task.BINARY)
+    predictions = path(fit(BudgetRF(trees=7), train, Task.BINARY), train)
+    assert [p.point["trees"] for p in predictions] == list(range(1, 8))
+    costs = [mean_cost(p, prices()) for p in predictions]
+    assert costs == sorted(costs)
+
+
+def test_trees_are_added_while_validation_rows_stay_within_the_budget() -> None:
+    train = examples(Task.BINARY)
+    whole = path(fit(BudgetRF(trees=20, depth=3), train, Task.BINARY), train)
+    shares = [mean_cost(p, prices()) / COST.sum() for p in whole]
+    budget = (shares[5] + shares[6]) / 2
+    model = fit(BudgetRF(trees=20, depth=3, budget=budget), train, Task.BINARY, threads=3)
+    assert len(path(model, train)) == sum(share <= budget for share in shares)
+
+
+def test_a_budget_that_allows_no_tree_leaves_the_free_constant() -> None:
+    train = examples(Task.MULTICLASS)
+    (only,) = path(fit(BudgetRF(budget=0.0), train, Task.MULTICLASS), train)
+    assert mean_cost(only, prices()) == 0
+    shares = np.bincount(train.y.astype(int)) / 300
+    assert np.allclose(np.exp(only.scores[0]), shares)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_a_single_label_gives_the_constant(task: Task, label: float) -> None:
+    train = replace(examples(task), y=np.full(300, label))
+    last = path(fit(BudgetRF(trees=3), train, task), train)[-1]
+    assert mean_cost(last, prices()) == 0
+    if task is Task.MULTICLASS:
+        assert np.all(last.scores.argmax(axis=1) == label)
+    else:
+        assert np.all((last.scores > 0) == bool(label))
+
+
+@pytest.mark.parametrize("label", [-1.0, 3.0])
+def test_labels_that_are_no_classes_are_one_clear_line(label: float) -> None:
+    train = examples(Task.MULTICLASS)
+    wrong = replace(train, y=np.where(np.arange(300) == 7, label, train.y))
+    with pytest.raises(InputError, match=r"budget-rf: training labels must be classes 0 to 2$"):
+        fit(BudgetRF(trees=2), wrong, Task.MULTICLASS)
+
+
+def test_for_ranking_grades_from_the_relevant_one_on_are_one_class() -> None:
+    train = examples(Task.RANKING)
+    ranked = fit(BudgetRF(trees=3, relevant_grade=2), train, Task.RANKING)
+    binary = fit(BudgetRF(trees=3), Examples(train.X, (train.y >= 2).astype(float)), Task.BINARY)
+    assert path(ranked, train)[-1].scores.tolist() == path(binary, train)[-1].scores.tolist()
+
+
+def test_constant_and_missing_columns_are_never_split() -> None:
+    train = examples(Task.BINARY)
+    X = train.X.copy()
+    X[:, 0], X[:, 1] = 7, np.nan
+    forest = fit(BudgetRF(trees=3), replace(train, X=X), Task.BINARY).forest
+    assert set(forest.feature.tolist()) == {-1, 2, 3}
+
+
+def test_depth_rows_and_alpha_stop_trees_early() -> None:
+    train = examples(Task.BINARY)
+    whole = fit(BudgetRF(trees=2), train, Task.BINARY).forest
+    assert np.all(np.min(whole.counts[whole.feature < 0], axis=1) == 0)  # pure
+    for stop in ({"depth": 2}, {"min_rows": 20}, {"alpha": 10.0}):
+        small = fit(replace(BudgetRF(trees=2), **stop), train, Task.BINARY).forest
+        assert len(small.feature) < len(whole.feature)
+    rows = fit(BudgetRF(trees=2, min_rows=20), train, Task.BINARY).forest
+    assert rows.counts.sum(axis=1).min() >= 20
+
+
+def test_progress_is_reported_after_every_tree() -> None:
+    train, context = examples(Task.BINARY), FakeContext(Task.BINARY, 2)
+    BudgetRF(trees=3).fit(train, train, prices(), context)
+    assert context.reports == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_every_promise_of_a_learner_is_kept() -> None:
+    check_learner(BudgetRF(trees=4))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"trees": 0}, {"alpha": -1.0}, {"budget": -0.1}, {"max_bins": 256}, {"min_rows": 0}],
+)
+def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        replace(BudgetRF(), **change)
+
+
+def test_the_plugin_offers_both_learners_by_name() -> None:
+    assert [cls.name for cls in bench_learners()] == ["budget-rf", "budget-prune"]
+
+
+def test_on_letters_forty_trees_are_nearly_as_good_as_a_random_forest(real_data: Path) -> None:
+    train, test = letters(real_data)
+    last = path(fit(BudgetRF(), train, Task.BINARY, Prices.additive(np.ones(16))), test)[-1]
+    assert np.mean((last.scores > 0) == test.y) > 0.94
+
+
+def test_on_thyroid_the_forest_avoids_dear_blood_tests(real_data: Path) -> None:
+    train, test, at = thyroid(real_data)
+
+    def price_of_paths(known: Prices) -> float:
+        model = BudgetRF(trees=10).fit(train, test, known, FakeContext(Task.MULTICLASS, 3))
+        read = walked(model, test.X[:200])[1]
+        return float((read * at.feature_price()).sum(axis=1).mean())
+
+    assert price_of_paths(at) < 0.9 * price_of_paths(Prices.additive(np.ones(21)))

@@ -1,0 +1,314 @@
+"""Soft-Cascade: its stages, its objective, its fit against a peer, how it is served."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cascades import AndOr, SoftCascade, bench_learners
+from bench_methods.cascades.descent import Descent, Design, descend
+from bench_methods.cascades.losses import Soft
+from bench_methods.cascades.stages import stage_costs, stage_trees
+from bench_methods.gbrt import GBRT
+from helpers.boosted_cases import mean_cost, path
+from helpers.cascade_cases import bits_of, data, fit, prices, probability, stage_scores
+from helpers.cronus_cases import Context, Fixed, stumps
+from helpers.real_cases import letters
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import check_grad
+
+from bench_core import Examples, InputError, Prices, Task, UsageError, price_list
+from bench_core.conformance import check_learner
+
+KINDS = (SoftCascade, AndOr)
+SEEDS = st.integers(0, 2**32)
+COST = Prices.additive(np.array([1.0, 5.0, 20.0]))
+
+
+def groups(limits: Any, stages: int = 5, features: Any = (0, 2, 1, 1, 0)) -> list[list[int]]:
+    """Of stumps on features of price 1, 5 and 20."""
+    count = len(features)
+    trees = stumps(list(features), [0.0] * count, [0.0] * count, [1.0] * count)
+    return [t.tolist() for t in stage_trees(trees, COST, limits, stages)]
+
+
+def test_a_stage_has_all_trees_up_to_its_price() -> None:
+    assert groups((1.0, 5.0, 20.0)) == [[0, 4], [0, 2, 3, 4], [0, 1, 2, 3, 4]]
+
+
+def test_stages_that_add_no_tree_are_left_out() -> None:
+    assert groups((0.5, 1.0, 4.0, 5.0, 10.0)) == [[0, 4], [0, 2, 3, 4]]
+
+
+def test_without_limits_stages_take_equal_shares_cheapest_first() -> None:
+    assert groups(None, 2) == [[0, 2, 4], [0, 1, 2, 3, 4]]
+    assert groups(None, 9) == [[0], [0, 4], [0, 2, 4], [0, 2, 3, 4], [0, 1, 2, 3, 4]]
+
+
+def test_with_equal_prices_stages_are_prefixes() -> None:
+    assert groups(None, 2, features=(1, 1, 1, 1)) == [[0, 1], [0, 1, 2, 3]]
+
+
+def test_limits_below_every_tree_are_one_clear_line() -> None:
+    with pytest.raises(UsageError, match=r"price <= 0\.5 .*dearest is 1"):
+        groups((0.5,))
+
+
+def test_stages_pay_for_new_sensors_and_trees_only() -> None:
+    needs = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])  # (sensors, trees)
+    stages = [np.array([0]), np.array([0, 1]), np.array([0, 1, 2])]
+    cost = stage_costs(stages, np.array([0.5, 0.25, 1.0]), needs, np.array([10.0, 100.0]))
+    assert cost.tolist() == [10.5, 100.25, 1.0]
+
+
+def random_loss(rng: np.random.Generator, stages: int = 3, n: int = 12) -> tuple[Soft, Any]:
+    positive = rng.random(n) < 0.4
+    share = rng.random(n)
+    loss = Soft(positive, share / share.sum(), rng.uniform(1, 9, stages), 0.05)
+    return loss, rng.normal(scale=2.0, size=(stages, n))
+
+
+@settings(max_examples=50, deadline=None)
+@given(SEEDS)
+def test_the_objective_is_the_formula_row_by_row(seed: int) -> None:
+    loss, scores = random_loss(np.random.default_rng(seed))
+    total = 0.0
+    for i, share in enumerate(loss.share):
+        sigma = [probability(f) for f in scores[:, i]]
+        p = float(np.prod(sigma))
+        cost = sum(c * float(np.prod(sigma[:k])) for k, c in enumerate(loss.cost))
+        total += share * (-(log(p) if loss.positive[i] else log(1 - p)) + loss.tau * cost)
+    assert loss.value(scores) == pytest.approx(total, rel=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(SEEDS, st.integers(0, 2))
+def test_one_stages_derivative_is_that_of_the_objective(seed: int, k: int) -> None:
+    loss, scores = random_loss(np.random.default_rng(seed))
+
+    def whole(f: Any) -> float:
+        moved = scores.copy()
+        moved[k] = f
+        return loss.value(moved)
+
+    one = loss.stage(scores, k)
+    assert check_grad(whole, lambda f: one(f)[1], scores[k]) < 1e-6
+    away = scores[k] + 1.0  # the stage's own value differs by a constant only
+    assert one(away)[0] - one(scores[k])[0] == pytest.approx(whole(away) - whole(scores[k]))
+
+
+def test_extreme_scores_have_finite_losses_and_derivatives() -> None:
+    loss, scores = random_loss(np.random.default_rng(0))
+    for far in (-1e3, 1e3):
+        value, slope = loss.stage(scores + far, 1)(np.full(scores.shape[1], far))
+        assert np.isfinite(value)
+        assert np.isfinite(slope).all()
+
+
+def test_one_stage_is_ridge_logistic_regression() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(4, 200)).astype(np.float32)
+    positive = columns[0] + columns[1] + rng.normal(size=200) > 0.5
+    share = np.full(200, 1 / 200)
+    design = Design.of(columns, np.arange(4), share, 0.25, 0.03)
+    loss = Soft(positive, share, np.ones(1), 9.0)  # one stage cannot change its cost
+    found = descend(Descent(columns, [design], loss, 0.03, 500), 3, 0.0)
+    Z = design.columns(columns)
+    assert np.mean(np.var(Z, axis=1)) == pytest.approx(1.0)
+    peer = LogisticRegression(C=1 / (200 * 0.03), tol=1e-10, max_iter=1000).fit(Z.T, positive)
+    np.testing.assert_allclose(found.stages[0].weights, peer.coef_[0], atol=1e-5)
+    assert found.stages[0].bias == pytest.approx(peer.intercept_[0], abs=1e-5)
+    weights, bias = found.stages[0].on_trees(design)
+    np.testing.assert_allclose(weights @ columns + bias, found.scores[0], atol=1e-5)
+
+
+@settings(max_examples=10, deadline=None)
+@given(SEEDS)
+def test_no_cycle_raises_the_objective(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = rng.normal(size=(6, 40)).astype(np.float32)
+    positive = columns[:3].sum(axis=0) + rng.normal(size=40) > 0.5
+    positive[:2] = True, False
+    share = np.full(40, 1 / 40)
+    designs = [Design.of(columns, np.arange(c), share, 0.25, 0.1) for c in (2, 4, 6)]
+    task = Descent(columns, designs, Soft(positive, share, np.array([1.0, 3.0, 9.0]), 0.1), 0.1, 30)
+    alone = [task.alone(k) for k in range(3)]
+    at = task.judged(alone)
+    for k in (0, 1, 2, 0, 1, 2):
+        new = task.improved(at, k, alone[k])
+        assert new.objective <= at.objective
+        squares = sum(float(s.weights @ s.weights) for s in new.stages)
+        assert new.objective == pytest.approx(task.loss.value(new.scores) + 0.05 * squares)
+        at = new
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", [Task.RANKING, Task.BINARY])
+def test_serving_is_the_definition_row_by_row(kind: Any, task: Task) -> None:
+    train = data(task)
+    model = fit(kind, train, task, thresholds=(0.9, 0.4, 0.3, 0.05))
+    assert len(model.chain.stages) == 3
+    *swept, full = path(model, train)
+    line = np.array([stage_scores(model, x) for x in train.X])
+    for p, prediction in enumerate(swept):
+        bar = float(model.rule.values[p, 0])
+        for i, row in enumerate(line):
+            so_far = [combined(kind, row[: k + 1]) for k in range(3)]
+            left = next((k for k in range(2) if so_far[k] < bar), 2)
+            bought = prediction.bills["path"].acquired.unpack()[i]
+            assert set(np.flatnonzero(bought).tolist()) == bits_of(model, train.X[i], left + 1)
+            by_last = kind is AndOr and task is Task.RANKING
+            if task is Task.BINARY or left == 2:
+                score = row[left] if by_last else so_far[left]
+                assert prediction.scores[i] == pytest.approx(score, abs=1e-9)
+            if left == 2 or so_far[2] >= bar:
+                assert prediction.scores[i] == full.scores[i]
+        if task is Task.RANKING:
+            check_order(train, prediction.scores, prediction.scores == full.scores)
+
+
+def combined(kind: Any, seen: Any) -> float:
+    if kind is AndOr:
+        return float(min(seen))
+    p = float(np.prod([probability(f) for f in seen]))
+    return log(p) - log(1 - p)
+
+
+def check_order(train: Examples, scores: Any, kept: Any) -> None:
+    assert train.queries is not None
+    query = train.queries.index()
+    for q in np.unique(query[~kept]):
+        inside = query == q
+        survivors = scores[inside & kept]
+        assert scores[inside & ~kept].max() < survivors.min(initial=np.inf)
+
+
+def test_thresholds_are_probabilities() -> None:
+    model = fit(SoftCascade, data(Task.BINARY), Task.BINARY, thresholds=(0.5, 0.25))
+    np.testing.assert_allclose(model.rule.values[:, 0], [0.0, -log(3.0)], atol=1e-12)
+    assert [p["threshold"] for p in model.points] == [0.5, 0.25]
+
+
+def test_dearer_cost_rejects_more() -> None:
+    train = data(Task.RANKING)
+    costs = []
+    for tradeoff in (0.0, 0.5, 5.0):
+        model = fit(SoftCascade, train, Task.RANKING, tradeoff=tradeoff, thresholds=(0.2,))
+        costs.append(mean_cost(path(model, train)[0], prices()))
+    assert costs[0] > costs[1] > costs[2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lower_thresholds_cost_more_and_the_last_point_rejects_nobody(kind: Any) -> None:
+    train = data(Task.RANKING)
+    found = path(fit(kind, train, Task.RANKING), train)
+    costs = [mean_cost(p, prices()) for p in found]
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1]
+    assert found[-1].point == {"stages": 3}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_stage_has_the_full_model_only(kind: Any) -> None:
+    train = data(Task.BINARY)
+    (only,) = path(fit(kind, train, Task.BINARY, stages=1), train)
+    assert np.mean((only.scores > 0) == train.y) > 0.8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trees_that_say_nothing_leave_the_shares_of_the_classes(kind: Any) -> None:
+    train = data(Task.BINARY)
+    mute = stumps([0, 1], [0.0] * 2, [0.5] * 2, [0.5] * 2)
+    at = Prices.additive(np.ones(6))
+    mute = replace(mute, features=6)
+    model = kind(base=Fixed(mute)).fit(train, train, at, Context(Task.BINARY))
+    full = path(model, train)[-1]
+    assert np.ptp(full.scores) == 0
+    assert mean_cost(full, at) == 0
+    if kind is SoftCascade:
+        assert probability(full.scores[0]) == pytest.approx(train.y.mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
+    check_learner(kind(base=GBRT(trees=12), stages=3, cycles=3))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_class_is_one_clear_line(kind: Any) -> None:
+    train = data(Task.BINARY)
+    with pytest.raises(InputError, match="all training labels are 1"):
+        fit(kind, replace(train, y=np.ones(len(train))), Task.BINARY)
+    ranked = data(Task.RANKING)
+    with pytest.raises(InputError, match="no training document reaches grade 3"):
+        fit(kind, replace(ranked, y=np.minimum(ranked.y, 2.0)), Task.RANKING)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_base_without_trees_is_refused(kind: Any) -> None:
+    train = data(Task.BINARY)
+    with pytest.raises(UsageError, match="base 'fixed' has no trees"):
+        kind(base=Fixed(None)).fit(train, train, prices(), Context(Task.BINARY))
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"stages": 0}, "stages"),
+        ({"ridge": 0.0}, "ridge"),
+        ({"limits": (5.0, 1.0)}, "limits"),
+        ({"limits": ()}, "limits"),
+        ({"tolerance": -1.0}, "tolerance"),
+        ({"thresholds": (0.5, 0.5)}, "different"),
+        ({"thresholds": (1.0,)}, "below 1"),
+        ({"tradeoff": -1.0}, "tradeoff"),
+    ],
+)
+def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        SoftCascade(**changed)
+
+
+def test_free_features_leave_nothing_to_trade() -> None:
+    train = data(Task.BINARY)
+    at = price_list(np.zeros(6), split=1.0)
+    free, none = (
+        path(fit(SoftCascade, train, Task.BINARY, at, tradeoff=t), train)[-1].scores
+        for t in (9.0, 0.0)
+    )
+    np.testing.assert_array_equal(free, none)
+
+
+def test_progress_rises_to_its_total() -> None:
+    train = data(Task.BINARY)
+    context = Context(Task.BINARY)
+    base = GBRT(trees=6).fit(train, train, prices(), Context(Task.BINARY))
+    SoftCascade(base=Fixed(base.ensemble)).fit(train, train, prices(), context)
+    done = [d for d, _ in context.heard]
+    assert done == sorted(done)
+    assert context.heard[-1][0] == context.heard[-1][1]
+
+
+def test_the_plugin_offers_both_by_name() -> None:
+    assert [cls.name for cls in bench_learners()] == ["soft-cascade", "and-or"]
+
+
+@pytest.mark.slow
+def test_on_letters_rejecting_the_unlikely_saves_at_no_loss(real_data: Path) -> None:
+    train, test = letters(real_data)
+    at = price_list(np.full(16, 10.0), split=0.25)
+    base = GBRT(trees=100).fit(train, train, at, Context(Task.BINARY))
+    learner = SoftCascade(base=Fixed(base.ensemble), tradeoff=0.2, ridge=0.01)
+    model = learner.fit(train, train, at, Context(Task.BINARY))
+    found = {p.point.get("threshold"): p for p in path(model, test)}
+    right = {t: float(np.mean((p.scores > 0) == test.y)) for t, p in found.items()}
+    assert right[None] > 0.85
+    assert right[0.5] == right[None]  # who is below one half cannot rise again
+    assert mean_cost(found[0.5], at) < 0.95 * mean_cost(found[None], at)

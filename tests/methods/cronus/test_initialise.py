@@ -1,0 +1,276 @@
+"""The convex stages against least squares, the lasso and a general convex solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cronus.initialise import (
+    StageCost,
+    initialise,
+    passing_threshold,
+    solve_screened,
+    stage_loss,
+)
+from bench_methods.cronus.learner import one_blas_thread
+from bench_methods.cronus.objective import Cascade, Penalty
+from bench_methods.cronus.optimise import position
+from bench_models.least_squares import Growing, normal_equations
+from bench_models.problem import Problem
+from helpers.cronus_cases import problem
+
+from bench_core.arrays import FloatArray
+
+CUT = 1e-4
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in a fit; several spin where the machine is busy."""
+    with one_blas_thread():
+        yield
+
+
+def single(p: Problem, lam: float, rho: float, cut_off: float = CUT) -> Cascade:
+    return initialise(
+        p, Penalty(lam, np.array([rho])), delta=1.3, drop=0.15, cut_off=cut_off, iterations=500
+    )
+
+
+def cascaded(p: Problem, lam: float, rho: float, stages: int = 4, **changed: Any) -> Cascade:
+    how: dict[str, Any] = {"delta": 1.3, "drop": 0.15, "cut_off": CUT, "iterations": 500}
+    return initialise(p, Penalty(lam, np.full(stages, rho)), **{**how, **changed})
+
+
+def solved(p: Problem, cost: StageCost, cut_off: float = CUT) -> FloatArray:
+    start = np.zeros(p.trees)
+    return solve_screened(p, Growing(p, p.weight), cost, start, cut_off=cut_off, iterations=2000)
+
+
+def least_squares(p: Problem) -> tuple[FloatArray, float]:
+    design = np.vstack([p.columns.astype(float), np.ones(len(p.y))]).T
+    root = np.sqrt(p.weight)
+    solved = np.linalg.lstsq(design * root[:, None], root * p.y, rcond=None)[0]
+    return solved[:-1], float(solved[-1])
+
+
+def test_without_penalties_a_single_stage_is_weighted_least_squares() -> None:
+    p = problem(seed=1)
+    c = single(p, lam=0.0, rho=0.0)
+    weights, bias = least_squares(p)
+    np.testing.assert_allclose(c.weights[0], weights, rtol=1e-6)
+    assert c.bias[0] == pytest.approx(bias, rel=1e-6)
+
+
+def test_with_rho_alone_a_single_stage_is_the_lasso() -> None:
+    from sklearn.linear_model import Lasso
+
+    p = problem(seed=2, n=200, trees=12)
+    c = single(p, lam=0.0, rho=0.02)
+    total = p.weight.sum()  # the lasso divides by the sum of the weights
+    lasso = Lasso(alpha=0.02 / total, tol=1e-12, max_iter=100000)
+    lasso.fit(p.columns.T.astype(float), p.y, sample_weight=p.weight)
+    assert 0 < (lasso.coef_ == 0).sum() < 12
+    assert ((c.weights[0] == 0) == (lasso.coef_ == 0)).all()
+    np.testing.assert_allclose(c.weights[0], lasso.coef_, atol=1e-4)
+
+
+def test_the_lasso_is_found_where_many_trees_wait_outside_the_working_set() -> None:
+    from sklearn.linear_model import Lasso
+
+    p = problem(seed=3, n=500, trees=700)
+    c = single(p, lam=0.0, rho=0.02)
+    lasso = Lasso(alpha=0.02 / p.weight.sum(), tol=1e-10, max_iter=100000)
+    lasso.fit(p.columns.T.astype(float), p.y, sample_weight=p.weight)
+    assert 20 < np.count_nonzero(lasso.coef_) < 200
+    np.testing.assert_allclose(c.weights[0], lasso.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("lam", [1e-4, 1e-3])
+def test_the_working_set_it_starts_from_does_not_matter(lam: float) -> None:
+    p = problem(seed=4, n=500, trees=400, sensors=40)
+    cost = StageCost(rho=0.01, lam=lam, arriving=1.0, before=np.zeros(400))
+    few, everything = (
+        solve_screened(p, Growing(p, p.weight), cost, start, cut_off=1e-5, iterations=500)
+        for start in (np.zeros(400), np.ones(400))
+    )
+    normal = normal_equations(p, p.weight)
+    losses = [stage_loss(p, normal, cost, w) for w in (few, everything)]
+    assert 0 < np.count_nonzero(few) < 300
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+def by_general_solver(p: Problem, cost: StageCost) -> tuple[float, FloatArray]:
+    """Eq. (7), or a later stage of eq. (8), in epigraph form: u >= |b|, v >= kappa, z >= eta."""
+    from scipy.optimize import minimize
+
+    T, s = p.trees, len(p.sensor_cost)
+    design = np.vstack([p.columns.astype(float), np.ones(len(p.y))])
+    base, d2 = cost.before, cost.arriving**2
+
+    def split(x: FloatArray) -> tuple[FloatArray, ...]:
+        return x[:T], x[: T + 1], x[T + 1 : 2 * T + 1], x[2 * T + 1 : 3 * T + 1], x[3 * T + 1 :]
+
+    def value(x: FloatArray) -> float:
+        _, full, u, v, z = split(x)
+        miss = full @ design - p.y
+        price = p.tree_cost @ v + p.sensor_cost @ z
+        return float(0.5 * p.weight @ miss**2 + cost.rho * u.sum() + cost.lam * price)
+
+    def gradient(x: FloatArray) -> FloatArray:
+        miss = split(x)[1] @ design - p.y
+        rest = [np.full(T, cost.rho), cost.lam * p.tree_cost, cost.lam * p.sensor_cost]
+        return np.concatenate([design @ (p.weight * miss), *rest])
+
+    def inside(x: FloatArray) -> FloatArray:
+        b, _, u, v, z = split(x)
+        squares = base + d2 * b**2
+        parts = [u - b, u + b, v**2 - squares, v, z**2 - p.needs @ squares, z]
+        return np.concatenate(parts)
+
+    weights = np.append(*least_squares(p))
+    squares = base + d2 * weights[:T] ** 2
+    start = [weights, np.abs(weights[:T]), np.sqrt(squares), np.sqrt(p.needs @ squares)]
+    result = minimize(
+        value,
+        np.concatenate(start) + np.r_[np.zeros(T + 1), np.full(2 * T + s, 1e-3)],
+        jac=gradient,
+        constraints={"type": "ineq", "fun": inside},
+        method="SLSQP",
+        options={"maxiter": 2000, "ftol": 1e-13},
+    )
+    assert result.success
+    return float(result.fun), result.x[:T]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("arriving", "used"), [(1.0, 0.0), (0.4, 0.3)])
+def test_a_stage_is_the_optimum_of_a_general_convex_solver(
+    seed: int, arriving: float, used: float
+) -> None:
+    p = problem(seed, n=80, trees=5, sensors=4)
+    rng = np.random.default_rng(seed)
+    before = used * rng.random(5) * (rng.random(5) < 0.5)
+    cost = StageCost(rho=0.004, lam=0.004, arriving=arriving, before=before)
+    normal = normal_equations(p, p.weight)
+    found = solved(p, cost, cut_off=1e-6)
+    squares = before + (arriving * found) ** 2
+    price = p.tree_cost @ np.sqrt(squares) + p.sensor_cost @ np.sqrt(p.needs @ squares)
+    value = normal.loss(found) + cost.rho * np.abs(found).sum() + cost.lam * price
+    best, weights = by_general_solver(p, cost)
+    assert value == pytest.approx(best, rel=1e-6)
+    np.testing.assert_allclose(found, weights, atol=2e-3)
+
+
+def test_the_normal_equations_give_the_loss_of_the_best_constant() -> None:
+    p = problem(seed=5)
+    normal = normal_equations(p, p.weight)
+    w = np.random.default_rng(0).normal(size=p.trees)
+    f = w @ p.columns.astype(float) + normal.bias(w)
+    assert normal.loss(w) == pytest.approx(0.5 * float(p.weight @ (p.y - f) ** 2), rel=1e-10)
+
+
+def test_threads_change_no_bit() -> None:
+    p = problem(seed=6, n=300, trees=1100, sensors=3)  # three panels
+    one, two = (normal_equations(p, p.weight, threads=t) for t in (1, 2))
+    assert np.array_equal(one.gram, two.gram)
+    assert np.array_equal(one.gram, one.gram.T)
+
+
+def test_the_first_stage_is_a_single_stage_at_an_inflated_price() -> None:
+    p = problem(seed=3, n=300)
+    c = cascaded(p, lam=0.001, rho=0.001, stages=4)
+    np.testing.assert_array_equal(c.weights[0], single(p, 0.001 * 1.3**3, 0.001).weights[0])
+
+
+def test_every_gate_drops_its_share_of_what_arrives() -> None:
+    p = problem(seed=3, n=400)
+    c = cascaded(p, lam=1e-4, rho=1e-4, stages=5)
+    arriving = position(p, Penalty(0.0, np.zeros(5)), c).rows.arriving
+    np.testing.assert_allclose(arriving, 0.85 ** np.arange(5), rtol=1e-9)
+
+
+def test_a_threshold_between_two_scores_is_found_where_the_gate_says() -> None:
+    # two equal masses: the sum of both gates is 1 exactly half way
+    scores, mass = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
+    assert passing_threshold(scores, mass, 2.0, 0.5) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_small_weights_are_exact_zeros() -> None:
+    p = problem(seed=8, n=200, trees=20)
+    c = cascaded(p, lam=0.002, rho=0.002)
+    assert (c.weights == 0).any()
+    assert (np.abs(c.weights[c.weights != 0]) >= CUT).all()
+
+
+def test_a_ruinous_price_empties_every_stage_and_opens_every_gate() -> None:
+    p = problem()
+    c = cascaded(p, lam=1e3, rho=0.0)
+    assert not c.weights.any()
+    assert (c.threshold == -np.inf).all()
+    mean = (p.weight @ p.y) / p.weight.sum()
+    np.testing.assert_allclose(c.bias, mean)
+
+
+def test_multiplicity_counts_as_physical_copies() -> None:
+    p = problem(seed=4, n=40)
+    copies = np.round(p.share / p.share.min()).astype(int)
+    copied = replace(
+        p,
+        columns=np.repeat(p.columns, copies, axis=1),
+        y=np.repeat(p.y, copies),
+        share=np.repeat(p.share / copies, copies),
+        weight=np.repeat(p.weight / copies, copies),
+    )
+    one, other = (cascaded(x, lam=0.001, rho=0.001) for x in (p, copied))
+    np.testing.assert_allclose(other.weights, one.weights, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(other.threshold, one.threshold, rtol=1e-6)
+
+
+def test_a_constant_tree_gets_no_weight() -> None:
+    p = problem(seed=1)
+    columns = p.columns.copy()
+    columns[2] = 0.37
+    c = cascaded(replace(p, columns=columns), lam=0.0, rho=0.0)
+    assert (c.weights[:, 2] == 0).all()
+    assert c.weights[:, [0, 1, 3, 4, 5]].all()
+
+
+def test_equal_columns_without_penalties_still_fit_as_well_as_least_squares() -> None:
+    p = problem(seed=1)
+    doubled = replace(
+        p,
+        columns=np.vstack([p.columns, p.columns]),
+        tree_cost=np.tile(p.tree_cost, 2),
+        needs=np.hstack([p.needs, p.needs]),
+    )
+    c = single(doubled, lam=0.0, rho=0.0)
+    weights, bias = least_squares(p)
+    expected = weights @ p.columns.astype(float) + bias
+    np.testing.assert_allclose(doubled.score(c.weights[0], c.bias[0]), expected, atol=1e-5)
+
+
+def test_a_tree_of_an_earlier_stage_is_cheaper_than_its_unbought_twin() -> None:
+    p = problem(seed=2, n=200, trees=1, sensors=1)
+    twins = replace(
+        p,
+        columns=np.vstack([p.columns, p.columns]),
+        tree_cost=np.ones(2),
+        sensor_cost=np.array([5.0, 5.0]),
+        needs=np.eye(2),
+    )
+    cost = StageCost(rho=0.0, lam=0.005, arriving=0.5, before=np.array([0.3, 0.0]))
+    found = solved(twins, cost)
+    assert found[0] != 0
+    assert found[1] == 0
+
+
+def test_no_trees_at_all_leave_the_best_constant() -> None:
+    p = problem(seed=1)
+    empty = replace(p, columns=p.columns[:0], tree_cost=p.tree_cost[:0], needs=p.needs[:, :0])
+    c = cascaded(empty, lam=0.1, rho=0.1)
+    assert c.weights.shape == (4, 0)
+    np.testing.assert_allclose(c.bias, (p.weight @ p.y) / p.weight.sum())

@@ -1,0 +1,378 @@
+"""The three learners: labels, prices, the served cascade and its bills."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from math import log
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cronus import Cronus, CronusInit, CronusSingle, bench_learners
+from bench_methods.cronus.learner import gentle_drop, price_of_cost
+from bench_methods.cronus.objective import Cascade
+from bench_methods.cronus.serving import staged
+from bench_methods.gbrt import GBRT
+from bench_models.staged import StagedModel
+from helpers.cronus_cases import Context, Fixed, forest, stumps, walk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core import Examples, Features, InputError, Prices, Queries, Task, UsageError, price_list
+from bench_core.conformance import check_learner
+
+N, D = 400, 6
+COST = np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
+KINDS = [CronusSingle, CronusInit, Cronus]
+
+
+def prices(scale: float = 1.0) -> Prices:
+    return price_list(scale * COST, shared=[[3, 4]], split=scale * 0.25)
+
+
+def ranking(seed: int = 0, multiplicity: bool = False) -> Examples:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 9, size=(N, D)).astype(np.float32)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    signal = np.nan_to_num(X) @ np.array([1.0, 0.6, 0.8, 0.7, 0.0, 1.2]) + rng.normal(size=N)
+    grades = np.digitize(signal, np.quantile(signal, [0.3, 0.6, 0.85, 0.95])).astype(float)
+    queries = Queries.from_sizes(np.full(N // 10, 10))
+    copies = np.where(grades < 3, 10, 1).astype(np.int64) if multiplicity else None
+    return Examples(X, grades, queries, copies)
+
+
+def binary() -> Examples:
+    data = ranking()
+    return Examples(data.X, (data.y >= 3).astype(float))
+
+
+def fit(
+    kind: Any, train: Examples, task: Task = Task.RANKING, at: Prices | None = None, **changed: Any
+) -> StagedModel:
+    trees = forest(3, train.X, train.y, trees=12)
+    how: dict[str, Any] = {"base": Fixed(trees), "tradeoff": 0.05, **changed}
+    if kind is not CronusSingle:
+        how = {"stages": 4, **how}
+    learner = kind(**how)
+    return learner.fit(train, train, at or prices(), Context(task, train))
+
+
+def last(model: StagedModel, features: Features) -> Any:
+    return list(model.predict_path(features))[-1]
+
+
+def test_the_plugin_registers_three_learners() -> None:
+    assert [c.name for c in bench_learners()] == ["cronus-single", "cronus-init", "cronus"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_multi_class_and_regression_are_not_offered(kind: Any) -> None:
+    assert kind.tasks == {Task.RANKING, Task.BINARY}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_fit_it_stands_on_is_its_base(kind: Any) -> None:
+    base = Fixed(None)
+    assert kind(base=base).needs() == (base,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", [Task.RANKING, Task.BINARY])
+def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
+    train = ranking() if task == Task.RANKING else binary()
+    model = fit(kind, train, task)
+    ensemble, price = model.ensemble, prices()
+    assert ensemble is not None
+    found = last(model, train.features)
+    bill = found.bills["path"]
+    sensors, splits = bill.acquired.unpack(), bill.splits
+    gone = []
+    for i, x in enumerate(train.X):
+        trees: set[int] = set()
+        rejected = False
+        for stage in model.stages:
+            trees |= set(stage.entries.tolist())
+            score = stage.bias[0] + sum(
+                w * walk(ensemble, t, x)[0]
+                for t, w in zip(stage.entries, stage.weights, strict=True)
+            )
+            if stage.gate.kind == "score" and score < stage.gate.value:
+                rejected = True
+                break
+        gone.append(rejected)
+        tested = [f for t in trees for f in walk(ensemble, t, x)[1]]
+        bought = {int(a) for f in tested for a in price.of(f)}
+        assert set(np.flatnonzero(sensors[i])) == bought
+        assert splits[i] == len(tested)
+        if task == Task.BINARY and rejected:
+            assert found.scores[i] == pytest.approx(-2.0)
+        elif not rejected and (task == Task.BINARY or kind is CronusSingle):
+            assert found.scores[i] == pytest.approx(score)  # else only the order counts
+    assert kind is CronusSingle or 0.1 < np.mean(gone) < 0.95
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_model_keeps_no_tree_that_no_stage_uses(kind: Any) -> None:
+    model = fit(kind, ranking(), tradeoff=0.2, rho_last=1e-3)
+    used = {int(t) for stage in model.stages for t in stage.entries}
+    assert model.ensemble is not None
+    assert used == set(range(model.ensemble.trees))
+    assert 0 < len(used) < 12  # of the base
+
+
+def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score() -> None:
+    train = ranking()
+    model = fit(CronusInit, train, rho_first=1e-4, rho_last=1e-4, tradeoff=0.02)
+    assert len(model.stages) > 2
+    keys = []
+    for x in train.X:
+        for k, stage in enumerate(model.stages):  # noqa: B007 - the exit stage
+            outputs = [walk(model.ensemble, t, x)[0] for t in stage.entries]  # type: ignore[arg-type]
+            score = stage.bias[0] + float(np.dot(outputs, stage.weights))
+            if stage.gate.kind == "score" and score < stage.gate.value:
+                break
+        keys.append((k, round(score, 9)))
+    scores = last(model, train.features).scores
+    assert train.queries is not None
+    for i, j in zip(train.queries.boundaries[:-1], train.queries.boundaries[1:], strict=True):
+        by_key = sorted(range(i, j), key=lambda r: keys[r])
+        assert (np.diff(scores[by_key]) >= -1e-9).all()
+        distinct = [keys[a] != keys[b] for a, b in pairwise(by_key)]
+        assert (np.diff(scores[by_key])[distinct] > 0).all()
+
+
+def test_binary_scores_are_corrected_for_the_class_weight() -> None:
+    # one stump that separates perfectly: f is the weighted mean label on each side, +1 or -1
+    X = np.repeat([[0.0], [1.0]], 50, axis=0).astype(np.float32)
+    train = Examples(X, np.repeat([0.0, 1.0], 50))
+    stump = stumps([0], [0.5], [-0.1], [0.1])
+    learner = CronusSingle(base=Fixed(stump), tradeoff=0.0, rho_last=0.0, positive_weight=2.0)
+    model = learner.fit(train, train, Prices.additive(np.ones(1)), Context(Task.BINARY))
+    scores = last(model, train.features).scores
+    np.testing.assert_allclose(scores, np.repeat([-2.0, 2.0], 50) - log(2.0), rtol=1e-6)
+
+
+def test_class_weights_are_the_papers_for_ranking_and_none_for_binary() -> None:
+    usual, three, one = (CronusInit(positive_weight=w) for w in (None, 3.5, 1.0))
+    for task, same in ((Task.RANKING, three), (Task.BINARY, one)):
+        train = ranking() if task == Task.RANKING else binary()
+        trees = forest(3, train.X, train.y, trees=12)
+        a, b = (
+            replace(x, base=Fixed(trees)).fit(train, train, prices(), Context(task))
+            for x in (usual, same)
+        )
+        np.testing.assert_array_equal(
+            last(a, train.features).scores, last(b, train.features).scores
+        )
+
+
+def test_rejected_rows_may_keep_their_stage_score() -> None:
+    model = fit(CronusInit, binary(), Task.BINARY, rejected="score")
+    assert model.rejected == "score"
+
+
+def test_documents_are_positive_from_the_relevant_grade_on() -> None:
+    train = ranking()
+    as_grades = fit(CronusInit, train, relevant_grade=2)
+    trees = as_grades.ensemble
+    relabelled = replace(train, y=np.where(train.y >= 2, 3.0, 2.0))
+    same = CronusInit(base=Fixed(trees), tradeoff=0.05, stages=4, relevant_grade=3).fit(
+        relabelled, relabelled, prices(), Context(Task.RANKING)
+    )
+    np.testing.assert_allclose(
+        last(as_grades, train.features).scores, last(same, train.features).scores, rtol=1e-9
+    )
+
+
+def test_no_relevant_document_is_one_clear_line() -> None:
+    train = ranking()
+    low = replace(train, y=np.minimum(train.y, 2.0))
+    with pytest.raises(InputError, match=r"no training document reaches grade 3 .*highest is 2"):
+        fit(Cronus, low)
+
+
+def test_only_relevant_documents_are_one_clear_line() -> None:
+    train = ranking()
+    with pytest.raises(InputError, match="every training document reaches grade 1"):
+        fit(Cronus, replace(train, y=np.maximum(train.y, 1.0)), relevant_grade=1)
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_one_class_is_one_clear_line(label: float) -> None:
+    with pytest.raises(InputError, match=f"all training labels are {label:g}"):
+        fit(CronusSingle, replace(binary(), y=np.full(N, label)), Task.BINARY)
+
+
+def test_a_base_without_trees_is_refused() -> None:
+    with pytest.raises(UsageError, match="base 'fixed' has no trees"):
+        CronusSingle(base=Fixed(None)).fit(ranking(), ranking(), prices(), Context(Task.RANKING))
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"tradeoff": -1.0}, "tradeoff"),
+        ({"cut_off": 0.0}, "cut_off"),
+        ({"positive_weight": 0.0}, "positive_weight"),
+        ({"stages": 0}, "stages"),
+        ({"drop": 1.0}, "drop"),
+        ({"delta": 0.5}, "delta"),
+        ({"gate_slope": 0.0}, "gate_slope"),
+        ({"rho_first": float("inf")}, "rho_first"),
+        ({"steps": 0}, "steps"),
+    ],
+)
+def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        Cronus(**changed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rescaling_all_costs_changes_nothing(kind: Any) -> None:
+    train = ranking()
+    one, other = (fit(kind, train, at=prices(scale)) for scale in (1.0, 64.0))
+    np.testing.assert_array_equal(
+        last(one, train.features).scores, last(other, train.features).scores
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_multiplicity_counts_as_physical_copies(kind: Any) -> None:
+    train = ranking(multiplicity=True)
+    assert train.multiplicity is not None
+    trees = forest(3, train.X, train.y, trees=12)
+    copied = Examples(
+        np.repeat(train.X, train.multiplicity, axis=0), np.repeat(train.y, train.multiplicity)
+    )
+    how: dict[str, Any] = {"base": Fixed(trees), "tradeoff": 0.05}
+    one, other = (kind(**how).fit(x, x, prices(), Context(Task.RANKING)) for x in (train, copied))
+    assert len(one.stages) == len(other.stages)
+    for a, b in zip(one.stages, other.stages, strict=True):
+        assert a.entries.tolist() == b.entries.tolist()
+        np.testing.assert_allclose(a.weights, b.weights, rtol=1e-4)
+
+
+def test_a_higher_tradeoff_buys_less() -> None:
+    train = ranking()
+    cost = []
+    for tradeoff in (0.0, 0.3, 1000.0):
+        bill = last(fit(CronusSingle, train, tradeoff=tradeoff), train.features).bills["path"]
+        cost.append(float(bill.feature_cost(prices(), N).mean()))
+    assert cost[0] > cost[1] > cost[2] == 0.0
+
+
+def test_a_ruinous_tradeoff_leaves_one_stage_that_costs_nothing() -> None:
+    train = ranking()
+    model = fit(Cronus, train, tradeoff=1e6)
+    found = last(model, train.features)
+    assert [len(s.entries) for s in model.stages] == [0]
+    assert model.facts["vanished"] == [0, 1, 2]
+    assert found.bills["path"].evaluation_cost(prices(), N).sum() == 0.0
+    assert len(set(found.scores.tolist())) == 1
+
+
+def test_free_features_leave_nothing_to_trade() -> None:
+    train = ranking()
+    free = fit(CronusSingle, train, at=Prices.additive(np.zeros(D), split=1.0), tradeoff=9.0)
+    none = fit(CronusSingle, train, tradeoff=0.0)
+    np.testing.assert_array_equal(
+        last(free, train.features).scores, last(none, train.features).scores
+    )
+
+
+def test_tradeoff_is_in_units_of_the_loss_of_the_constant() -> None:
+    from helpers.cronus_cases import problem
+
+    p = problem(seed=1)
+    constant = min(0.5 * float(p.weight @ (p.y - c) ** 2) for c in np.linspace(-1, 1, 20001))
+    assert price_of_cost(p, 3.0, 60.0) == pytest.approx(3.0 * constant / 60.0, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("survivors", "expected"), [(0.1, 0.15), (0.5**9, 0.15), (0.95**9, 0.05), (1.4, 0.0)]
+)
+def test_the_drop_spares_the_positives(survivors: float, expected: float) -> None:
+    assert gentle_drop(0.15, 10, survivors) == pytest.approx(expected)
+
+
+def test_two_fits_are_equal_bit_for_bit_whatever_the_threads() -> None:
+    train = ranking()
+    trees = forest(3, train.X, train.y, trees=12)
+    learner = Cronus(base=Fixed(trees), tradeoff=0.05, stages=4)
+    one, other = (
+        learner.fit(train, train, prices(), Context(Task.RANKING, threads=t)) for t in (1, 2)
+    )
+    np.testing.assert_array_equal(
+        last(one, train.features).scores, last(other, train.features).scores
+    )
+
+
+def test_the_state_gives_the_model_back() -> None:
+    train = ranking()
+    model = fit(Cronus, train)
+    again = StagedModel.from_state(model.state())
+    np.testing.assert_array_equal(
+        last(model, train.features).scores, last(again, train.features).scores
+    )
+    assert again.facts["stages"] == 4
+
+
+def test_progress_rises_to_its_total() -> None:
+    train = ranking()
+    context = Context(Task.RANKING)
+    trees = forest(3, train.X, train.y)
+    Cronus(base=Fixed(trees), stages=3).fit(train, train, prices(), context)
+    done = [d for d, _ in context.heard]
+    assert done == sorted(done)
+    assert len({t for _, t in context.heard}) == 1
+    assert context.heard[-1][0] == context.heard[-1][1]
+
+
+def test_a_vanished_stage_is_not_served() -> None:
+    trees = forest(0, ranking().X, ranking().y, trees=2)
+    cascade = Cascade(
+        np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]),
+        np.array([0.5, 0.0, 0.1, 0.0]),
+        np.array([-np.inf, 0.2, -3.0, -np.inf]),
+    )
+    model = staged(
+        cascade,
+        trees,
+        prices(),
+        binary=False,
+        positive_weight=3.5,
+        rejected="out",
+        facts={},
+    )
+    assert [s.entries.tolist() for s in model.stages] == [[0], [1]]
+    assert model.stages[0].gate.value == 0.2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
+    check_learner(kind(base=GBRT(trees=12)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(2, 30),
+    trees=st.integers(0, 12),
+    stages=st.integers(1, 5),
+    tradeoff=st.sampled_from([0.0, 1e-3, 1.0, 1e9]),
+    rho=st.sampled_from([0.0, 1e-4, 0.1]),
+    rate=st.sampled_from([1e-6, 0.1, 100.0]),
+)
+def test_tiny_and_degenerate_data_are_fitted_without_a_warning(
+    seed: int, rows: int, trees: int, stages: int, tradeoff: float, rho: float, rate: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(rows, 2)).astype(np.float32)
+    train = Examples(X, np.r_[0.0, 1.0, rng.integers(0, 2, size=rows - 2)])
+    ensemble = forest(seed, X, train.y, trees=max(1, trees), rate=rate).prefix(trees)
+    learner = Cronus(
+        base=Fixed(ensemble), tradeoff=tradeoff, rho_first=rho, rho_last=rho, stages=stages
+    )
+    model = learner.fit(train, train, Prices.additive(np.array([0.0, 7.0])), Context(Task.BINARY))
+    assert np.isfinite(last(model, train.features).scores).all()

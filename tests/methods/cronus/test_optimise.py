@@ -1,0 +1,124 @@
+"""The cyclic optimisation: it only ever goes down, and it gets where it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from bench_methods.cronus import optimise as module
+from bench_methods.cronus.initialise import initialise
+from bench_methods.cronus.learner import one_blas_thread
+from bench_methods.cronus.objective import Cascade, Penalty
+from bench_methods.cronus.optimise import Settings, improve_stage, optimise, position
+from bench_models.problem import Problem
+from helpers.cronus_cases import cascade, problem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+CUT = 1e-4
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in a fit; several spin where the machine is busy."""
+    with one_blas_thread():
+        yield
+
+
+def warm(p: Problem, penalty: Penalty) -> Cascade:
+    return initialise(p, penalty, delta=1.3, drop=0.15, cut_off=CUT, iterations=300)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6), lam=st.sampled_from([0.0, 1e-4, 1e-2]))
+def test_the_true_loss_never_rises(seed: int, lam: float) -> None:
+    p = problem(seed, n=50)
+    penalty = Penalty(lam, np.full(3, 1e-3))
+    start = cascade(p, seed=seed, zeros=0.3)
+    seen = [position(p, penalty, start).loss]
+    end = optimise(
+        p,
+        penalty,
+        start,
+        Settings(cycles=3),
+        progress=lambda done, loss: seen.append(loss),
+    )
+    assert (np.diff(seen) <= 0).all()
+    assert end.loss == seen[-1]
+    assert end.loss == pytest.approx(position(p, penalty, end.cascade).loss, rel=1e-12)
+
+
+def test_a_warm_start_is_improved_a_good_deal() -> None:
+    p = problem(seed=1, n=400, slope=50.0)
+    penalty = Penalty(1e-4, np.full(4, 1e-4))
+    start = warm(p, penalty)
+    end = optimise(p, penalty, start, Settings())
+    assert end.loss < 0.9 * position(p, penalty, start).loss
+
+
+def test_weights_are_exact_zeros_or_at_least_the_cut_off() -> None:
+    p = problem(seed=1, n=200, trees=15)
+    penalty = Penalty(1e-3, np.full(3, 3e-3))
+    end = optimise(p, penalty, cascade(p, seed=5), Settings())
+    weights = end.cascade.weights
+    assert (weights == 0).any()
+    assert (np.abs(weights[weights != 0]) >= CUT).all()
+
+
+def test_a_single_stage_is_already_optimal() -> None:
+    p = problem(seed=3, n=200)
+    penalty = Penalty(1e-3, np.array([1e-3]))
+    start = warm(p, penalty)
+    end = optimise(p, penalty, start, Settings())
+    before = position(p, penalty, start).loss
+    assert before * (1 - 1e-5) <= end.loss <= before
+
+
+def test_without_gates_to_move_the_last_stage_reaches_the_same_optimum_from_anywhere() -> None:
+    p = problem(seed=3, n=200)
+    penalty = Penalty(1e-3, np.array([1e-3]))
+    best = position(p, penalty, warm(p, penalty)).loss
+    limits = Settings(cycles=50, reweightings=50, tolerance=1e-10)
+    end = optimise(p, penalty, cascade(p, stages=1, seed=9), limits)
+    assert end.loss == pytest.approx(best, rel=1e-5)
+
+
+def test_a_dear_stage_that_tells_nothing_vanishes() -> None:
+    p = problem(seed=1, n=100)
+    penalty = Penalty(0.05, np.full(2, 1e-3))
+    weights = np.zeros((2, p.trees))
+    weights[0] = 0.01 * np.random.default_rng(0).normal(size=p.trees)
+    start = Cascade(weights, np.array([0.0, -0.5]), np.array([-0.4, -np.inf]))
+    end = optimise(p, penalty, start, Settings())
+    assert end.cascade.vanished() == [0]
+    assert end.rows.arriving == pytest.approx([1.0, 1.0])
+
+
+def test_a_step_that_raises_the_loss_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = problem(seed=1)
+    penalty = Penalty(0.0, np.full(3, 1e-3))
+    at = position(p, penalty, cascade(p))
+    monkeypatch.setattr(
+        module, "minimise", lambda objective, weights, bias, *rest: (weights + 100.0, bias, 0.0)
+    )
+    monkeypatch.setattr(module, "_vanish", lambda *rest: None)
+    assert improve_stage(p, penalty, at, 0, Settings()) is at
+
+
+def test_a_stage_takes_over_a_tree_that_only_another_stage_used() -> None:
+    p = problem(seed=2, n=300, trees=2)
+    penalty = Penalty(0.0, np.full(2, 1e-4))
+    weights = np.array([[1.0, 0.0], [0.0, 1.0]])
+    start = Cascade(weights, np.zeros(2), np.array([0.0, -np.inf]))
+    at = improve_stage(p, penalty, position(p, penalty, start), 1, Settings())
+    assert at.cascade.weights[1].all()
+
+
+def test_an_open_gate_stays_open() -> None:
+    p = problem(seed=2, n=100)
+    penalty = Penalty(1e-3, np.full(2, 1e-3))
+    c = cascade(p, stages=2)
+    start = c.replaced(0, np.zeros(p.trees), 0.0, -np.inf)
+    end = optimise(p, penalty, start, Settings())
+    assert end.cascade.vanished() == [0]

@@ -1,0 +1,82 @@
+"""The whole chain on real data: boosting, then each of the three learners on its trees."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cronus import Cronus, CronusInit, CronusSingle
+from bench_methods.gbrt import GBRT
+from helpers.cronus_cases import Context
+from helpers.ranking_sample import documents, needs, precision
+
+from bench_core import Examples, Prices, Task, price_list
+
+KINDS = {"single": CronusSingle, "init": CronusInit, "optimised": Cronus}
+
+
+@cache
+def letters() -> tuple[Examples, Examples, Prices]:
+    """The papers' binary task on the first 6000 rows, tested on the last 4000."""
+    file = needs("letter") / "letter-recognition.data"
+    rows = [line.split(",") for line in file.read_text().split()]
+    X = np.array([r[1:] for r in rows], dtype=np.float32)
+    y = np.array([float(r[0] >= "N") for r in rows])
+    prices = price_list(np.full(16, 10.0), split=0.25)
+    return Examples(X[:6000], y[:6000]), Examples(X[16000:], y[16000:]), prices
+
+
+@cache
+def fitted(data: Any, task: Task, tradeoff: float, rho: float) -> dict[str, Any]:
+    train, _, prices = data()
+    context = Context(task, train, prices, threads=2)
+    base = GBRT(trees=60)
+    models = {"gbrt": base.fit(train, train, prices, context)}
+    context.fitted = lambda learner: models["gbrt"]  # type: ignore[method-assign]
+    for name, kind in KINDS.items():
+        more = {} if kind is CronusSingle else {"rho_first": rho}
+        learner = kind(base=base, tradeoff=tradeoff, rho_last=rho, **more)
+        models[name] = learner.fit(train, train, prices, context)
+    return models
+
+
+def judged(model: Any, test: Examples, prices: Prices) -> tuple[Any, float]:
+    """Scores of the full model, and the mean cost of a row."""
+    prediction = list(model.predict_path(test.features))[-1]
+    bill, n = prediction.bills["path"], len(test)
+    cost = bill.feature_cost(prices, n) + bill.evaluation_cost(prices, n)
+    return prediction.scores, float(cost.mean())
+
+
+def test_on_the_ranking_sample_a_cascade_keeps_the_precision_at_half_the_cost() -> None:
+    models = fitted(documents, Task.RANKING, 0.3, 1e-3)
+    _, test, prices = documents()
+    plain, plain_cost = judged(models["gbrt"], test, prices)
+    scores, cost = judged(models["init"], test, prices)
+    assert cost < 0.5 * plain_cost
+    assert precision(scores, test) > 0.9 * precision(plain, test)
+
+
+def test_on_letters_every_learner_is_as_right_as_boosting_at_no_higher_cost() -> None:
+    models = fitted(letters, Task.BINARY, 0.03, 1e-4)
+    _, test, prices = letters()
+    plain, plain_cost = judged(models["gbrt"], test, prices)
+    right = float(((plain > 0) == (test.y > 0.5)).mean())
+    for name in KINDS:
+        scores, cost = judged(models[name], test, prices)
+        assert float(((scores > 0) == (test.y > 0.5)).mean()) > right - 0.005, name
+        assert cost <= plain_cost, name
+
+
+@pytest.mark.parametrize(
+    ("data", "task", "tradeoff", "rho"),
+    [(documents, Task.RANKING, 0.3, 1e-3), (letters, Task.BINARY, 0.03, 1e-4)],
+)
+def test_optimising_lowers_the_loss_of_the_initialised_cascade(
+    data: Any, task: Task, tradeoff: float, rho: float
+) -> None:
+    models = fitted(data, task, tradeoff, rho)
+    before, after = models["init"].facts["objective"], models["optimised"].facts["objective"]
+    assert after < 0.9 * before

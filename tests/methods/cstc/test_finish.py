@@ -1,0 +1,203 @@
+"""Hard routes, refitted predictors, pruning, and the model that is served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cstc.finish import Finished, Predictor, finished, prune, routes
+from bench_methods.cstc.inputs import Inputs
+from bench_methods.cstc.serving import staged
+from bench_methods.cstc.tree import NONE, Shape, Tree, scores_of
+from bench_models.problem import Problem
+from helpers.cstc_cases import SHAPES, problem, tree
+
+from bench_core import DiscountGroup, Features, Prices, Task, price_list
+
+P = problem(0, n=120)
+T = tree(P, Shape.balanced(3), 4)
+
+
+def way(t: Tree, x: Any) -> list[tuple[int, bool]]:
+    """The nodes that one row (T,) sees, and whether it goes up there."""
+    k, found = 0, []
+    while k != NONE:
+        up = bool(t.bias[k] + float(t.weights[k] @ x) > t.threshold[k])
+        found.append((k, up))
+        k = t.shape.upper[k] if up else t.shape.lower[k]
+    return found
+
+
+def test_rows_go_up_where_their_score_is_above_the_threshold() -> None:
+    found = routes(T, scores_of(P.columns, T.weights, T.bias))
+    for i, x in enumerate(P.columns.T.astype(float)):
+        seen = dict(way(T, x))
+        assert set(np.flatnonzero(found.reach[:, i])) == set(seen)
+        assert all(found.up[k, i] == up for k, up in seen.items())
+
+
+def test_a_score_at_the_threshold_goes_down() -> None:
+    one = Tree(Shape.balanced(2), np.ones((3, 1)), np.zeros(3), np.zeros(3))
+    columns = np.array([[0.0, 1e-30, -1.0]], dtype=np.float32)
+    found = routes(one, scores_of(columns, one.weights, one.bias))
+    assert found.reach[1].tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_predictors_are_least_squares_on_the_rows_that_end_there(constant: bool) -> None:
+    model = finished(P, T, refit=True, constant=constant, threads=1)
+    X, root = P.columns.T.astype(float), np.sqrt(P.share)
+    groups = {k: [] for k in [*range(7), *model.sides]}
+    for i, x in enumerate(X):
+        for k, up in way(T, x):
+            groups[k].append(i)
+            if (k, up) in groups:
+                groups[k, up].append(i)
+    for name, rows in groups.items():
+        k = name if isinstance(name, int) else name[0]
+        predictor = model.nodes[k] if name == k else model.sides[name]
+        support = np.flatnonzero(T.weights[k])
+        if len(rows) < 2 * len(support):
+            continue
+        A = X[rows][:, support]
+        A = np.column_stack([A, np.ones(len(rows))]) if constant else A
+        expected = np.linalg.lstsq(A * root[rows, None], P.y[rows] * root[rows], rcond=None)[0]
+        assert predictor.weights[support] == pytest.approx(expected[: len(support)], abs=1e-8)
+        assert predictor.bias == pytest.approx(expected[-1] if constant else 0.0, abs=1e-8)
+        assert not np.delete(predictor.weights, support).any()
+
+
+def test_more_columns_than_rows_are_fitted_without_running_wild() -> None:
+    p = problem(1, n=40, trees=60)
+    model = finished(p, tree(p, Shape.balanced(3), 1, 0.0), refit=True, constant=True, threads=1)
+    assert max(np.abs(q.weights).max() for q in model.nodes) < 100
+
+
+def test_without_refitting_terminals_return_their_parents_prediction() -> None:
+    model = finished(P, T, refit=False, constant=True, threads=1)
+    for k, predictor in [*enumerate(model.nodes), *((s[0], q) for s, q in model.sides.items())]:
+        assert predictor.weights.tolist() == T.weights[k].tolist()
+        assert predictor.bias == T.bias[k]
+
+
+def naive_predictions(model: Finished, columns: Any) -> Any:
+    """What each row ends with, walking it down the (pruned) tree."""
+    out = []
+    for x in columns.T.astype(float):
+        k, up = way(model.tree, x)[-1]
+        leaf = model.tree.shape.is_leaf(k)
+        predictor = model.nodes[k] if leaf else model.sides[k, up]
+        out.append(predictor.bias + float(predictor.weights @ x))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_pruning_removes_from_the_leaves_up_whatever_does_not_help(shape: Shape, seed: int) -> None:
+    p = problem(seed, n=80)
+    model = finished(p, tree(p, shape, seed), refit=True, constant=True, threads=1)
+    fresh = problem(seed + 100, n=50)
+
+    def quality(scores: Any) -> float:
+        return -round(float(((scores - fresh.y) ** 2).mean()), 3)  # coarse: ties occur
+
+    expected = set(range(shape.nodes))
+    for k in reversed(range(1, shape.nodes)):
+        gone = set(range(shape.nodes)) - expected
+        with_it, without = (
+            quality(naive_predictions(model.without(g), fresh.columns)) for g in (gone, gone | {k})
+        )
+        if without >= with_it:
+            expected -= shape.below(k)
+    found = prune(model, fresh.columns, quality)
+    kept = shape.without(set(range(shape.nodes)) - expected)[0]
+    assert (found.tree.shape.upper, found.tree.shape.lower) == (kept.upper, kept.lower)
+    assert naive_predictions(found, fresh.columns) == pytest.approx(
+        naive_predictions(model.without(set(range(shape.nodes)) - expected), fresh.columns)
+    )
+
+
+def raw_model(t: Tree, prices: Prices, task: Task = Task.REGRESSION) -> tuple[Any, Any]:
+    """Random predictors over raw features, and the served model."""
+    rng = np.random.default_rng(9)
+    d = prices.features
+
+    def anyone(k: int) -> Predictor:  # on its node's own columns
+        return Predictor(np.where(t.weights[k] != 0, rng.normal(size=d), 0.0), float(rng.normal()))
+
+    inner = [k for k in range(t.shape.nodes) if not t.shape.is_leaf(k)]
+    model = Finished(
+        t,
+        [anyone(k) for k in range(t.shape.nodes)],
+        {(k, up): anyone(k) for k in inner for up in (True, False)},
+    )
+    none = np.zeros((d, 0), dtype=np.float32)
+    found = Inputs(None, none, np.ones(d), np.zeros(d), np.zeros((prices.sensors, d)))
+    return model, staged(model, found, prices, task=task, facts={})
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_served_model_walks_rows_down_and_bills_the_sensors_of_their_path(
+    shape: Shape,
+) -> None:
+    prices = price_list(
+        np.array([1.0, 5.0, 5.0, 8.0, 6.0, 0.0]),
+        shared=[[1, 2]],
+        discounted=[DiscountGroup((3, 4), (5.0, 3.0))],
+        derived={5: [0, 3]},
+    )
+    t = tree(problem(2), shape, 2, 0.6)
+    model, serving = raw_model(t, prices)
+    X = np.random.default_rng(3).normal(size=(60, 6)).astype(np.float32)
+    last = list(serving.predict_path(Features(X)))[-1]
+    assert last.scores == pytest.approx(naive_predictions(model, X.T), rel=1e-12, abs=1e-12)
+    bought = last.bills["path"].acquired.unpack()
+    for i, x in enumerate(X.astype(float)):
+        used = {int(j) for k, _ in way(t, x) for j in np.flatnonzero(t.weights[k])}
+        assert set(np.flatnonzero(np.broadcast_to(bought, (60, prices.sensors))[i])) == {
+            int(s) for j in used for s in prices.of(j)
+        }
+    # by hand: 1 and 2 share 5; of 3 and 4 the first pays 3 for both; 5 comes with 0 and 3
+    both = {0, 3, 4, 5}
+    assert sum(prices.sensor[s] for s in {int(s) for j in both for s in prices.of(j)}) == 12.0
+
+
+def test_an_earlier_point_is_the_tree_cut_at_that_level() -> None:
+    t = tree(problem(2), Shape.balanced(3), 2, 0.4)
+    model, serving = raw_model(t, Prices.additive(np.ones(6)))
+    X = np.random.default_rng(3).normal(size=(60, 6)).astype(np.float32)
+    points = list(serving.predict_path(Features(X)))
+    assert [dict(p.point) for p in points] == [{"levels": n} for n in (1, 2, 3)]
+    cut = [model.without({1, 2}), model.without({3, 4, 5, 6}), model]
+    for point, smaller in zip(points, cut, strict=True):
+        assert point.scores == pytest.approx(naive_predictions(smaller, X.T), abs=1e-12)
+        paid = point.bills["path"].feature_cost(Prices.additive(np.ones(6)), 60)
+        for i, x in enumerate(X.astype(float)):
+            used = (smaller.tree.weights[[k for k, _ in way(smaller.tree, x)]] != 0).any(axis=0)
+            assert paid[i] == used.sum()
+
+
+def test_a_row_at_the_threshold_is_served_downwards() -> None:
+    t = Tree(Shape.balanced(2), np.ones((3, 1)), np.zeros(3), np.array([0.25, 0, 0]))
+    model, serving = raw_model(t, Prices.additive(np.ones(1)))
+    X = np.array([[0.25], [np.nextafter(np.float32(0.25), np.float32(1))]], dtype=np.float32)
+    scores = list(serving.predict_path(Features(X)))[-1].scores
+    for score, leaf, x in zip(scores, (2, 1), X[:, 0], strict=True):
+        assert score == pytest.approx(model.nodes[leaf].bias + model.nodes[leaf].weights[0] * x)
+
+
+def test_binary_scores_are_twice_the_prediction_on_the_same_routes() -> None:
+    t = tree(problem(2), Shape.balanced(3), 2, 0.4)
+    X = np.random.default_rng(3).normal(size=(60, 6)).astype(np.float32)
+    one, two = (
+        list(raw_model(t, Prices.additive(np.ones(6)), task)[1].predict_path(Features(X)))[-1]
+        for task in (Task.REGRESSION, Task.BINARY)
+    )
+    assert (2 * one.scores).tolist() == two.scores.tolist()
+
+
+def test_a_problem_without_columns_has_one_constant() -> None:
+    p: Problem = problem(0, n=10, trees=0, needs=np.zeros((4, 0)))
+    found = finished(p, tree(p, Shape.balanced(1), 0), refit=True, constant=True, threads=1)
+    assert found.nodes[0].bias == pytest.approx(float(p.share @ p.y))

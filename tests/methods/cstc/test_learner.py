@@ -1,0 +1,329 @@
+"""The learners as a whole: parameters, odd data, promises."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle, bench_learners
+from bench_methods.gbrt import GBRT
+from bench_models.staged import StagedModel
+from helpers.cronus_cases import Fixed, forest, walk
+from helpers.fakes import FakeContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core import DiscountGroup, Examples, Prices, Queries, Task, UsageError, price_list
+from bench_core.conformance import check_learner
+
+N, D = 400, 6
+KINDS = [CSTCSingle, CSCC, CSTC, ASTC]
+JOINT = KINDS[:3]
+TASKS = [Task.REGRESSION, Task.RANKING, Task.BINARY]
+
+
+def prices(scale: float = 1.0) -> Prices:
+    cost = scale * np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
+    return price_list(cost, shared=[[3, 4]], split=scale * 0.25, tree=scale * 0.5)
+
+
+def examples(task: Task, n: int = N, seed: int = 0) -> Examples:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 9, size=(n, D)).astype(np.float32)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    known = np.nan_to_num(X)
+    signal = known @ np.array([1.0, 0.6, 0.8, 0.7, 0.0, 1.2]) + rng.normal(size=n)
+    signal += np.where(known[:, 0] > 4, 2.0, -1.0) * known[:, 3]
+    y = {
+        Task.REGRESSION: signal,
+        Task.RANKING: np.digitize(signal, np.quantile(signal, [0.3, 0.6, 0.85, 0.95])),
+        Task.BINARY: signal > np.median(signal),
+    }[task].astype(float)
+    queries = Queries.from_sizes(np.full(n // 10, 10)) if task is Task.RANKING else None
+    return Examples(X, y, queries)
+
+
+def fit(kind: Any, train: Examples, task: Task, **changed: Any) -> StagedModel:
+    at = changed.pop("at", None) or prices()
+    threads = changed.pop("threads", 1)
+    base = Fixed(forest(3, train.X, train.y, trees=12))
+    how: dict[str, Any] = {"base": base, "tradeoff": 0.02, **changed}
+    learner = kind(**how)
+    models = {} if learner.base is None else {learner.base: learner.base.fit(0, 0, 0, 0)}
+    context = FakeContext(task, 2, threads=threads, models=models)
+    return learner.fit(train, examples(task, seed=1), at, context)
+
+
+def last(model: StagedModel, data: Examples) -> Any:
+    return list(model.predict_path(data.features))[-1]
+
+
+def test_the_plugin_registers_four_learners() -> None:
+    assert [c.name for c in bench_learners()] == ["cstc-single", "cscc", "cstc", "astc"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_classes_are_not_offered(kind: Any) -> None:
+    assert kind.tasks == set(TASKS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_stands_on_its_base_or_on_nothing(kind: Any) -> None:
+    base = Fixed(None)
+    assert kind(base=base).needs() == (base,)
+    assert kind(base=None).needs() == ()
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns_better_than_a_constant(kind: Any, task: Task) -> None:
+    test = examples(task, seed=2)
+    for base in ({}, {"base": None}):
+        scores = last(fit(kind, examples(task), task, tradeoff=0.001, **base), test).scores
+        assert np.corrcoef(scores, test.y)[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_row_pays_for_its_own_path_through_the_trees_it_met(kind: Any) -> None:
+    train = examples(Task.REGRESSION)
+    model = fit(kind, train, Task.REGRESSION)
+    ensemble, price = model.ensemble, prices()
+    assert ensemble is not None
+    found = last(model, train)
+    bill = found.bills["path"]
+    sensors = np.broadcast_to(bill.acquired.unpack(), (N, price.sensors))
+    cost = bill.feature_cost(price, N) + bill.evaluation_cost(price, N)
+    for i, x in enumerate(train.X):
+        k, trees = 0, set()
+        while k >= 0:
+            stage = model.stages[k]
+            trees |= set(stage.entries.tolist())
+            outputs = [walk(ensemble, t, x)[0] for t in stage.entries]
+            score = stage.bias[0] + float(np.dot(outputs, stage.weights))
+            passed = stage.gate.kind == "always" or score >= stage.gate.value
+            k = stage.then if passed else stage.otherwise
+        tested = [f for t in trees for f in walk(ensemble, t, x)[1]]
+        bought = {int(s) for f in tested for s in price.of(f)}
+        assert set(np.flatnonzero(sensors[i])) == bought
+        by_hand = sum(price.sensor[s] for s in bought) + 0.25 * len(tested) + 0.5 * len(trees)
+        assert cost[i] == pytest.approx(by_hand)
+        assert found.scores[i] == pytest.approx(score)
+
+
+@pytest.mark.parametrize("kind", JOINT)
+def test_of_two_like_features_the_one_whose_sensor_is_bought_already_is_taken(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, N))
+    X = np.column_stack([a, b + 0.02 * rng.normal(size=N), b + 0.02 * rng.normal(size=N)])
+    train = Examples(X.astype(np.float32), 3 * a + b)
+    cost = np.array([10.0, 10.0, 10.0])
+    how: dict[str, Any] = {"at": None, "base": None, "tradeoff": 0.1, "rho": 0.0}
+    if kind is not CSTCSingle:
+        how["prune"] = False
+    for group, other in ((1, 2), (2, 1)):
+        plans = {
+            "shared": price_list(cost, shared=[[0, group]]),
+            "discounted": price_list(cost, discounted=[DiscountGroup((0, group), (0.5, 0.5))]),
+            "derived": price_list(cost, derived={group: [0]}),
+        }
+        for at in plans.values():
+            learner = kind(**{k: v for k, v in how.items() if k != "at"})
+            model = learner.fit(train, train, at, FakeContext(Task.REGRESSION))
+            used = set(model.stages[0].entries.tolist())
+            assert group in used
+            assert other not in used
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rescaling_all_costs_changes_nothing(kind: Any) -> None:
+    train = examples(Task.REGRESSION)
+    one, other = (
+        last(fit(kind, train, Task.REGRESSION, at=prices(scale)), train).scores
+        for scale in (1.0, 64.0)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
+def test_labels_in_other_units_give_the_same_in_those_units(kind: Any, factor: float) -> None:
+    train = examples(Task.REGRESSION)
+    valid = examples(Task.REGRESSION, seed=1)
+    models = []
+    for f in (1.0, factor):
+        trees = forest(3, train.X, f * train.y, trees=12)
+        base = Fixed(trees)
+        context = FakeContext(Task.REGRESSION, models={base: base.fit(0, 0, 0, 0)})
+        learner = kind(base=base, tradeoff=0.02)
+        scaled = [replace(x, y=f * x.y) for x in (train, valid)]
+        models.append(learner.fit(*scaled, prices(), context))
+    one, other = (last(m, train).scores for m in models)
+    assert other / factor == pytest.approx(one, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_ruinous_tradeoff_leaves_the_free_constant(kind: Any) -> None:
+    train = examples(Task.REGRESSION)
+    model = fit(kind, train, Task.REGRESSION, tradeoff=1e9)
+    found = last(model, train)
+    assert len(model.stages) == 1
+    assert found.scores.tolist() == pytest.approx([train.y.mean()] * N)
+    bill = found.bills["path"]
+    assert (bill.feature_cost(prices(), N) + bill.evaluation_cost(prices(), N)).max() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_higher_tradeoff_buys_less(kind: Any) -> None:
+    train = examples(Task.REGRESSION)
+    costs = [
+        last(fit(kind, train, Task.REGRESSION, base=None, tradeoff=t), train)
+        .bills["path"]
+        .feature_cost(prices(), N)
+        .mean()
+        for t in (0.0, 0.3, 100.0)
+    ]
+    assert costs[0] > costs[1] > costs[2] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_free_features_are_used_and_enormously_dear_ones_are_not(kind: Any) -> None:
+    train = examples(Task.REGRESSION)
+    at = price_list(np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1e9]))
+    model = fit(kind, train, Task.REGRESSION, base=None, at=at, tradeoff=1e4)
+    used = {int(e) for s in model.stages for e in s.entries}
+    assert 0 in used
+    assert 5 not in used
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_one_label_gives_the_constant(kind: Any, task: Task, label: float) -> None:
+    train = replace(examples(task), y=np.full(N, label))
+    found = last(fit(kind, train, task, base=None), train)
+    expected = {0.0: -2.0, 1.0: 2.0}[label] if task is Task.BINARY else label
+    assert found.scores.tolist() == pytest.approx([expected] * N, rel=1e-12)
+    assert not found.bills["path"].acquired.bits.any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_constant_and_missing_columns_are_not_bought(kind: Any) -> None:
+    train = examples(Task.REGRESSION)
+    X = train.X.copy()
+    X[:, 0], X[:, 1] = 7, np.nan
+    model = fit(kind, replace(train, X=X), Task.REGRESSION, base=None, tradeoff=0.001)
+    used = {int(e) for s in model.stages for e in s.entries}
+    assert used
+    assert not used & {0, 1}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_query_and_no_validation_rows_are_enough(kind: Any) -> None:
+    train = replace(examples(Task.RANKING), queries=Queries.from_sizes(np.array([N])))
+    none = Examples(train.X[:0], train.y[:0])
+    model = kind(base=None).fit(train, none, prices(), FakeContext(Task.RANKING))
+    assert np.isfinite(last(model, train).scores).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_standardised_features_give_the_same_model_in_any_unit(kind: Any) -> None:
+    train = examples(Task.REGRESSION)
+    how = {"base": None, "standardise": True}
+    unit = np.array([1.0, 1024.0, 1.0, 1 / 1024, 1.0, 2.0], dtype=np.float32)
+    other = replace(train, X=train.X * unit)
+    valid = examples(Task.REGRESSION, seed=1)
+    learner = kind(**how)
+    context = FakeContext(Task.REGRESSION)
+    one = learner.fit(train, valid, prices(), context)
+    two = learner.fit(other, replace(valid, X=valid.X * unit), prices(), context)
+    assert last(two, other).scores == pytest.approx(last(one, train).scores, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_change_no_bit(kind: Any) -> None:
+    train = examples(Task.REGRESSION)
+    one, two = (
+        last(fit(kind, train, Task.REGRESSION, threads=t), train).scores.tobytes() for t in (1, 3)
+    )
+    assert one == two
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_base_without_trees_is_refused_by_name(kind: Any) -> None:
+    base = Fixed(None)
+    context = FakeContext(Task.REGRESSION, models={base: base.fit(0, 0, 0, 0)})
+    train = examples(Task.REGRESSION)
+    with pytest.raises(UsageError, match=f"{kind.name}: base 'fixed' has no trees"):
+        kind(base=base).fit(train, train, prices(), context)
+
+
+WRONG: dict[str, Any] = {
+    "tradeoff": -1.0, "rho": float("inf"), "cut_off": 0.0, "iterations": 0, "gate_slope": 0.0,
+    "cycles": -1, "steps": 0, "depth": 9, "stages": 0, "onward": 1.0, "budget": -0.1,
+    "tolerance": -1.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(k, f.name) for k in KINDS for f in fields(k) if f.name in WRONG]
+)
+def test_values_out_of_range_are_refused_by_name(kind: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        kind(**{name: WRONG[name]})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_progress_rises_to_its_total(kind: Any) -> None:
+    train, context = examples(Task.REGRESSION), FakeContext(Task.REGRESSION)
+    kind(base=None).fit(train, train, prices(), context)
+    done = [d for d, _ in context.reports]
+    assert done == sorted(done)
+    assert context.reports[-1][0] == context.reports[-1][1]
+    assert len({total for _, total in context.reports}) == 1
+
+
+@pytest.mark.parametrize("kind", [CSTCSingle, ASTC])
+def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
+    check_learner(kind(base=GBRT(trees=8)))
+
+
+@pytest.mark.parametrize("kind", [CSCC, CSTC])
+def test_every_promise_of_a_gated_learner_is_kept(kind: Any) -> None:
+    quick: dict[str, Any] = {"cycles": 2, "reweightings": 2}
+    check_learner(kind(base=GBRT(trees=5, depth=2), **quick))
+    small = {"depth": 2} if kind is CSTC else {"stages": 3}
+    check_learner(kind(base=None, prune=False, **quick, **small), [Task.REGRESSION])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", [GBRT(trees=12), None], ids=["trees", "raw"])
+@pytest.mark.parametrize("kind", [CSCC, CSTC])
+def test_every_promise_is_kept_at_full_effort(kind: Any, base: Any) -> None:
+    for tradeoff in (0.02, 0.2):
+        check_learner(kind(base=base, tradeoff=tradeoff, prune=tradeoff > 0.1))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(2, 30),
+    kind=st.sampled_from(KINDS),
+    tradeoff=st.sampled_from([0.0, 1e-3, 1.0, 1e9]),
+    raw=st.booleans(),
+    label=st.sampled_from([1e-6, 1.0, 1e6]),
+)
+def test_tiny_and_degenerate_data_are_fitted_without_a_warning(
+    seed: int, rows: int, kind: Any, tradeoff: float, raw: bool, label: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(rows, 2)).astype(np.float32)
+    train = Examples(X, label * np.r_[0.0, 1.0, rng.integers(0, 4, size=rows - 2)])
+    base = None if raw else Fixed(forest(seed, X, train.y, trees=6))
+    models = {} if base is None else {base: base.fit(0, 0, 0, 0)}
+    context = FakeContext(Task.REGRESSION, models=models)
+    model = kind(base=base, tradeoff=tradeoff).fit(
+        train, train, Prices.additive(np.array([0.0, 7.0])), context
+    )
+    assert np.isfinite(last(model, train).scores).all()

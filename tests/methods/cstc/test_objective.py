@@ -1,0 +1,270 @@
+"""The tree's loss against its definition, and a classifier's objective against the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cronus.learner import one_blas_thread
+from bench_methods.cstc.initialise import initialise, solve_leaf, splitting_threshold
+from bench_methods.cstc.node import NodeObjective, node_objective
+from bench_methods.cstc.optimise import Settings, improve_node, optimise, position
+from bench_methods.cstc.tree import NONE, Penalty, Shape, Tree, terminals
+from bench_models.least_squares import normal_equations
+from bench_models.problem import Problem
+from helpers.cstc_cases import SHAPES, naive_loss, problem, tree
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+PENALTY = Penalty(0.01, 0.02)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_small_products() -> Iterator[None]:
+    """On these sizes several threads take longer than one."""
+    with one_blas_thread():
+        yield
+
+
+few = settings(max_examples=30, deadline=None)
+shapes = st.sampled_from(SHAPES)
+seeds = st.integers(0, 10**6)
+
+
+def test_a_balanced_tree_has_two_children_each_and_a_terminal_below_each_leaf() -> None:
+    shape = Shape.balanced(3)
+    assert (shape.upper, shape.lower) == (
+        (1, 3, 5, NONE, NONE, NONE, NONE),
+        (2, 4, 6, NONE, NONE, NONE, NONE),
+    )
+    assert shape.path(5) == [0, 2, 5]
+    assert [(t.node, t.side) for t in terminals(shape)] == [(k, None) for k in (3, 4, 5, 6)]
+
+
+def test_a_chain_ends_below_each_gate_and_at_its_last_classifier() -> None:
+    shape = Shape.chain(3)
+    assert [(t.node, t.side) for t in terminals(shape)] == [(0, False), (1, False), (2, None)]
+
+
+def test_nodes_are_removed_with_all_below_them() -> None:
+    shape, kept = Shape.balanced(3).without({1, 6})
+    assert kept == [0, 2, 5]
+    assert (shape.upper, shape.lower) == ((NONE, 2, NONE), (1, NONE, NONE))
+
+
+@few
+@given(shape=shapes, seed=seeds)
+def test_the_loss_is_what_walking_every_row_gives(shape: Shape, seed: int) -> None:
+    p = problem(seed, n=8)
+    t = tree(p, shape, seed)
+    assert position(p, PENALTY, t).loss == pytest.approx(naive_loss(p, PENALTY, t), rel=1e-10)
+
+
+def objective_of(
+    p: Problem, t: Tree, k: int, constant: bool = True
+) -> tuple[NodeObjective, Any, Any]:
+    at = position(p, PENALTY, t)
+    columns = np.flatnonzero(t.weights[k])
+    rows = np.arange(len(p.y))
+    found = node_objective(p, PENALTY, t, at.rows, k, rows, columns, constant=constant)
+    return found, columns, at.loss
+
+
+@few
+@given(shape=shapes, seed=seeds, place=st.floats(0, 0.999))
+def test_a_classifiers_gradient_is_that_of_the_whole_loss(
+    shape: Shape, seed: int, place: float
+) -> None:
+    p = problem(seed, n=20)
+    t, k = tree(p, shape, seed), int(place * shape.nodes)
+    objective, columns, _ = objective_of(p, t, k)
+    _, by_weights, by_bias, by_threshold = objective.evaluate(
+        t.weights[k][columns], float(t.bias[k]), float(t.threshold[k])
+    )
+    h = 1e-5
+
+    def loss(w: float = 0.0, j: int = 0, b: float = 0.0, th: float = 0.0) -> float:
+        weights = t.weights[k].copy()
+        weights[j] += w
+        moved = t.replaced(k, weights, float(t.bias[k]) + b, float(t.threshold[k]) + th)
+        return position(p, PENALTY, moved).loss
+
+    for j, slope in zip(columns, by_weights, strict=True):
+        if abs(t.weights[k][j]) > 1e-2:  # away from the kink at zero
+            numeric = (loss(w=h, j=int(j)) - loss(w=-h, j=int(j))) / (2 * h)
+            assert slope == pytest.approx(numeric, rel=1e-4, abs=1e-6)
+    assert by_bias == pytest.approx((loss(b=h) - loss(b=-h)) / (2 * h), rel=1e-4, abs=1e-6)
+    if not shape.is_leaf(k):
+        numeric = (loss(th=h) - loss(th=-h)) / (2 * h)
+        assert by_threshold == pytest.approx(numeric, rel=1e-4, abs=1e-6)
+
+
+@few
+@given(shape=shapes, seed=seeds, place=st.floats(0, 0.999), constant=st.booleans())
+def test_a_classifiers_objective_has_the_gradient_it_says(
+    shape: Shape, seed: int, place: float, constant: bool
+) -> None:
+    p = problem(seed, n=20)
+    t, k = tree(p, shape, seed), int(place * shape.nodes)
+    objective, columns, _ = objective_of(p, t, k, constant)
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=len(columns) + 2)  # anywhere, not where the auxiliary variables are from
+
+    def value(x: Any) -> float:
+        return objective.evaluate(x[:-2], float(x[-2]), float(x[-1]))[0]
+
+    _, by_weights, by_bias, by_threshold = objective.evaluate(x[:-2], float(x[-2]), float(x[-1]))
+    for j, slope in enumerate([*by_weights, by_bias, by_threshold]):
+        step = 1e-5 * np.eye(len(x))[j]
+        numeric = (value(x + step) - value(x - step)) / 2e-5
+        assert slope == pytest.approx(numeric, rel=1e-4, abs=1e-6)
+
+
+@few
+@given(shape=shapes, seed=seeds, place=st.floats(0, 0.999))
+def test_a_classifiers_objective_is_never_below_the_loss(
+    shape: Shape, seed: int, place: float
+) -> None:
+    p = problem(seed, n=20)
+    t, k = tree(p, shape, seed), int(place * shape.nodes)
+    objective, columns, before = objective_of(p, t, k)
+    here = objective.evaluate(t.weights[k][columns], float(t.bias[k]), float(t.threshold[k]))[0]
+    rng = np.random.default_rng(seed)
+    weights = t.weights[k].copy()
+    weights[columns] += rng.normal(scale=0.5, size=len(columns))
+    bias, threshold = rng.normal(size=2)
+    there = objective.evaluate(weights[columns], float(bias), float(threshold))[0]
+    after = position(p, PENALTY, t.replaced(k, weights, float(bias), float(threshold))).loss
+    assert after - before <= there - here + 1e-9
+
+
+@few
+@given(shape=shapes, seed=seeds, lam=st.sampled_from([0.0, 1e-3, 0.1]))
+def test_no_update_raises_the_loss_and_zeros_stay_exact(
+    shape: Shape, seed: int, lam: float
+) -> None:
+    p, penalty = problem(seed, n=40), Penalty(lam, 1e-3)
+    start = tree(p, shape, seed)
+    heard: list[float] = []
+    how = Settings(cycles=3, cut_off=0.05)
+    end = optimise(p, penalty, start, how, lambda done, loss: heard.append(loss))
+    losses = [naive_loss(p, penalty, start), *heard]
+    assert all(b <= a * (1 + 1e-12) for a, b in pairwise(losses))
+    assert end.loss == pytest.approx(naive_loss(p, penalty, end.tree), rel=1e-9)
+    assert not end.tree.weights[start.weights == 0].any()
+    kept = end.tree.weights[end.tree.weights != start.weights]
+    assert not ((np.abs(kept) > 0) & (np.abs(kept) < 0.05)).any()
+
+
+def test_an_update_lowers_the_loss_where_it_can() -> None:
+    p = problem(3, n=60)
+    at = position(p, PENALTY, tree(p, Shape.balanced(3), 3))
+    for k in range(7):
+        better = improve_node(p, PENALTY, at, k, Settings())
+        assert better.loss < at.loss
+        at = better
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=seeds, lam=st.sampled_from([0.0, 1e-3, 0.03]), rho=st.sampled_from([0.0, 0.01]))
+def test_a_leafs_weights_are_optimal_for_its_convex_loss(seed: int, lam: float, rho: float) -> None:
+    p, penalty = problem(seed, n=60), Penalty(lam, rho)
+    normal = normal_equations(p, p.weight)
+    before = np.zeros(p.trees)
+    found = solve_leaf(p, normal, penalty, before, cut_off=1e-4, iterations=2000)
+
+    def loss(weights: Any) -> float:
+        one = Tree(Shape.balanced(1), weights[None], np.array([normal.bias(weights)]), np.zeros(1))
+        return position(p, penalty, one).loss
+
+    from scipy.optimize import minimize
+
+    best = minimize(loss, found + 1e-3, method="Powell", options={"xtol": 1e-8, "ftol": 1e-12})
+    assert loss(found) <= best.fun + 1e-4 * abs(best.fun)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_every_node_starts_as_the_best_leaf_given_its_ancestors(constant: bool) -> None:
+    p, penalty = problem(5, n=80), Penalty(0.002, 1e-3)
+    shape = Shape.balanced(2)
+    t = initialise(p, penalty, shape, upward=0.5, constant=constant, cut_off=1e-4, iterations=500)
+    at = position(p, penalty, t)
+    rng = np.random.default_rng(0)
+    for k in range(3):
+
+        def as_leaf(weights: Any, bias: float, k: int = k) -> float:
+            f = weights @ p.columns + bias
+            reach = at.rows.reach[k]
+            fit = 0.5 * float((p.weight * reach) @ (f - p.y) ** 2)
+            others = [j for j in shape.path(k) if j != k]
+            squares = weights**2 + (t.weights[others] ** 2).sum(axis=0)
+            cost = p.tree_cost @ np.sqrt(squares) + p.sensor_cost @ np.sqrt(p.needs @ squares)
+            share = float(p.share @ reach)
+            return fit + penalty.rho * np.abs(weights).sum() + penalty.lam * share * float(cost)
+
+        best = as_leaf(t.weights[k], float(t.bias[k]))
+        for _ in range(50):
+            step = rng.normal(scale=0.01, size=p.trees)
+            shift = float(rng.normal(scale=0.01)) if constant else 0.0
+            assert as_leaf(t.weights[k] + step, float(t.bias[k]) + shift) > best - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("scores", "mass", "share", "expected"),
+    [
+        ([0.0, 1.0, 2.0, 9.0], [1, 1, 1, 1], 0.5, 1.5),
+        ([9.0, 0.0, 2.0, 1.0], [1, 1, 1, 1], 0.75, 5.5),
+        ([0.0, 0.0, 0.0, 1.0], [1, 1, 1, 1], 0.5, 0.5),  # ties go together
+        ([0.0, 1.0, 2.0], [10, 1, 1], 0.5, 0.5),
+        ([0.0, 1e-12, 1.0], [1, 1, 1], 0.3, 0.5),  # a difference by rounding is none
+        ([0.0, 5.0, 1.0], [1, 0, 1], 0.5, 0.5),  # rows that do not arrive have no say
+        ([3.0, 3.0], [1, 1], 0.5, None),
+    ],
+)
+def test_thresholds_lie_midway_between_the_two_scores_nearest_the_quantile(
+    scores: list[float], mass: list[float], share: float, expected: float | None
+) -> None:
+    found = splitting_threshold(np.array(scores), np.array(mass, float), share)
+    assert found == (expected if expected is None else pytest.approx(expected))
+
+
+def test_a_node_that_tells_no_rows_apart_is_a_leaf() -> None:
+    p = problem(1, n=50)
+    shape = Shape.balanced(3)
+    t = initialise(
+        p, Penalty(1e6, 0.0), shape, upward=0.5, constant=True, cut_off=1e-4, iterations=50
+    )
+    assert t.shape.nodes == 1
+    assert t.bias[0] == pytest.approx(float(p.share @ p.y))
+
+
+def test_threads_change_no_bit() -> None:
+    p, shape = problem(2, n=200, trees=10), Shape.balanced(3)
+    ends = []
+    for threads in (1, 3):
+        start = initialise(
+            p, PENALTY, shape, upward=0.5, constant=True, cut_off=1e-4, iterations=50,
+            threads=threads,
+        )  # fmt: skip
+        ends.append(optimise(p, PENALTY, start, Settings(threads=threads)).tree)
+    assert ends[0].weights.tobytes() == ends[1].weights.tobytes()
+    assert ends[0].threshold.tobytes() == ends[1].threshold.tobytes()
+
+
+def test_rows_of_no_weight_have_no_influence() -> None:
+    p = problem(4, n=60)
+    share = p.share.copy()
+    share[::3] = 0.0
+    share /= share.sum()
+    silent = replace(p, share=share, weight=share)
+    other = replace(silent, y=np.where(share > 0, p.y, 99.0))
+    penalty, shape = Penalty(1e-3, 1e-3), Shape.balanced(2)
+    one, two = (
+        initialise(q, penalty, shape, upward=0.5, constant=True, cut_off=1e-4, iterations=50)
+        for q in (silent, other)
+    )
+    assert one.weights == pytest.approx(two.weights, abs=1e-9)

@@ -1,0 +1,221 @@
+"""lear: its sentinels document by document, its labels and inputs by hand, its bills."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.early_exit import Lear
+from bench_methods.early_exit.lear import LearPath, Sentinels, describe
+from bench_methods.gbrt import GBRT
+from bench_models.staged.exit_rules import Groups
+from bench_models.staged.prefix_chain import prefix_chain
+from helpers.boosted_cases import examples, mean_cost, path, prices
+from helpers.cronus_cases import Context, Fixed
+from helpers.exit_cases import Document, check_scores, climb
+from helpers.random_trees import path as way
+from helpers.random_trees import random_ensemble
+from helpers.staged_cases import D, random_features, random_prices
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core import Features, Prices, Queries, Task, UsageError
+from bench_core.conformance import check_learner
+
+SEEDS = st.integers(0, 2**32)
+
+
+def random_lear(rng: np.random.Generator) -> LearPath:
+    trees = int(rng.integers(2, 8))
+    ensemble = random_ensemble(rng, trees=trees, features=D, leaves=4)
+    inner = sorted(set(rng.integers(0, trees, size=2).tolist()))
+    judges = tuple(random_ensemble(rng, trees=3, features=4, leaves=4) for _ in inner)
+    return LearPath(
+        chain=prefix_chain(ensemble, [*inner, trees], random_prices(rng), {}),
+        rule=Sentinels(judges, rng.uniform(0.2, 0.9, size=2)),
+        points=[{"threshold": 0}, {"threshold": 1}],
+        full={"trees": trees},
+    )
+
+
+def inputs_of(i: int, query: list[int], scores: list[float]) -> Any:
+    """What the classifier sees of row i, by definition."""
+    mates = [scores[j] for j in range(len(scores)) if query[j] == query[i]]
+    low, high = min(mates), max(mates)
+    scaled = (scores[i] - low) / (high - low) if high > low else 0.0
+    rank = 1 + sum(s > scores[i] for s in mates)
+    return np.array([scores[i], scaled, rank, len(mates)], dtype=np.float32)
+
+
+def walk_documents(model: LearPath, features: Features, setting: int | None) -> list[Document]:
+    ensemble = model.ensemble
+    assert ensemble is not None
+    assert features.queries is not None
+    query = features.queries.index().tolist()
+    found = [Document(ensemble.base.tolist()) for _ in query]
+    for e, stage in enumerate(model.chain.stages):
+        here = [i for i, d in enumerate(found) if d.on]
+        for i in here:
+            for tree in stage.entries.tolist():
+                climb(found[i], ensemble, model.chain.prices, tree, features.X[i])
+            found[i].stage = e
+        if e == len(model.chain.stages) - 1 or setting is None:
+            continue
+        judge = model.rule.classifiers[e]
+        standing = [d.scores[0] for d in found]
+        for i in here:
+            score = float(judge.base[0])
+            for tree in range(judge.trees):
+                tested, value = way(judge, tree, inputs_of(i, query, standing))
+                score += value
+                found[i].splits += len(tested)
+                found[i].trees += bool(len(judge.used_features(tree)))
+            found[i].on = 1 / (1 + np.exp(-score)) >= model.rule.least[setting]
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS)
+def test_who_goes_on_and_what_judging_costs_is_the_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_lear(rng)
+    features = random_features(rng)
+    for p, prediction in enumerate(model.predict_path(features)):
+        expected = walk_documents(model, features, p if p < 2 else None)
+        bill = prediction.bills["path"]
+        bought = [set(np.flatnonzero(row).tolist()) for row in bill.acquired.unpack()]
+        assert bought == [d.sensors for d in expected]
+        assert np.asarray(bill.splits).tolist() == [d.splits for d in expected]
+        assert np.asarray(bill.trees).tolist() == [d.trees for d in expected]
+        check_scores(model, features, prediction.scores, expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS)
+def test_a_model_rebuilt_from_its_state_predicts_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_lear(rng)
+    features = random_features(rng)
+    again = LearPath.from_state(model.state())
+    for one, other in zip(model.predict_path(features), again.predict_path(features), strict=True):
+        assert one.scores.tobytes() == other.scores.tobytes()
+        a, b = one.bills["path"], other.bills["path"]
+        assert np.asarray(a.splits).tolist() == np.asarray(b.splits).tolist()
+
+
+def test_the_inputs_by_hand() -> None:
+    groups = Groups.over(5, Queries.from_sizes(np.array([3, 2])))
+    scores = np.array([[1.0, 3.0, 2.0, 5.0, 5.0]])
+    (found,) = describe(scores, groups)
+    assert found.tolist() == [
+        [1, 0, 3, 3],
+        [3, 1, 1, 3],
+        [2, 0.5, 2, 3],
+        [5, 0, 1, 2],
+        [5, 0, 1, 2],
+    ]
+
+
+def test_copies_count_in_ranks_and_sizes() -> None:
+    groups = Groups.over(3, Queries.from_sizes(np.array([3])))
+    (found,) = describe(np.array([[1.0, 3.0, 2.0]]), groups, np.array([1, 4, 2]))
+    assert found[:, 2:].tolist() == [[7, 7], [1, 7], [5, 7]]
+
+
+def fitted(train: Any, base: Any, at: Prices | None = None, **how: Any) -> Any:
+    learner = Lear(base=Fixed(base), **how)
+    return learner.fit(train, train, at or prices(), Context(Task.RANKING, train))
+
+
+def boosted(train: Any, trees: int = 30) -> Any:
+    return GBRT(trees=trees).fit(train, train, prices(), Context(Task.RANKING)).ensemble
+
+
+def test_classifiers_learn_who_is_relevant_and_ends_among_the_best() -> None:
+    train = examples(Task.RANKING, n=2000)
+    trees = boosted(train)
+    model = fitted(train, trees, sentinels=(15,), k=3, relevant_grade=2, trees=30)
+    queries = train.queries
+    assert queries is not None
+    chain = prefix_chain(trees, [15, 30], prices(), {})
+    (_, _, _), (final, _, _) = chain.stage_by_stage(train.features)
+    keep = np.zeros(len(train), dtype=bool)
+    for i, j in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
+        for r in range(i, j):
+            keep[r] = (final[i:j, 0] > final[r, 0]).sum() < 3 and train.y[r] >= 2
+    likely = next(p for p in path(model, train) if p.point.get("threshold") == 0.5)
+    stays = likely.scores == final[:, 0]
+    assert np.mean(stays == keep) > 0.9
+
+
+def test_the_full_model_is_the_base_and_pays_for_no_judge() -> None:
+    train = examples(Task.RANKING)
+    model = fitted(train, boosted(train), sentinels=(5, 15), k=2)
+    full = path(model, train)[-1]
+    base = GBRT(trees=30).fit(train, train, prices(), Context(Task.RANKING))
+    whole = path(base, train)[-1]
+    assert full.scores.tobytes() == whole.scores.tobytes()
+    at = prices(split=1.0, tree=1.0)
+    assert mean_cost(full, at) == mean_cost(whole, at)
+
+
+def test_a_threshold_of_zero_keeps_everybody_and_pays_the_judges() -> None:
+    train = examples(Task.RANKING)
+    model = fitted(train, boosted(train), sentinels=(5, 15), k=2, thresholds=(0.0,))
+    kept, full = path(model, train)
+    assert kept.scores.tobytes() == full.scores.tobytes()
+    judges = sum(int((np.diff(c.start) > 1).sum()) for c in model.rule.classifiers)
+    a, b = kept.bills["path"], full.bills["path"]
+    assert (np.asarray(a.trees) - np.asarray(b.trees) == judges).all()
+    assert (np.asarray(a.splits) > np.asarray(b.splits)).all()
+
+
+def test_lower_thresholds_cost_more() -> None:
+    train = examples(Task.RANKING)
+    model = fitted(train, boosted(train), sentinels=(5, 15), k=2)
+    costs = [mean_cost(p, prices()) for p in path(model, train)]
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1]
+
+
+def test_sentinels_without_trees_behind_them_are_dropped() -> None:
+    train = examples(Task.RANKING)
+    assert fitted(train, boosted(train)).facts["exits"] == [30]
+    assert fitted(train, boosted(train), sentinels=(5, 30)).facts["exits"] == [5, 30]
+    assert len(path(fitted(train, boosted(train)), train)) == 1
+
+
+@pytest.mark.parametrize("grade", [0.0, 4.0])
+def test_equal_grades_leave_a_model_that_works(grade: float) -> None:
+    train = examples(Task.RANKING)
+    model = fitted(replace(train, y=np.full(300, grade)), boosted(train), sentinels=(5,), k=10)
+    assert all(np.isfinite(p.scores).all() for p in path(model, train))
+
+
+def test_every_promise_of_a_learner_is_kept() -> None:
+    check_learner(Lear(base=GBRT(trees=12), sentinels=(2, 5, 9), k=2))
+
+
+def test_a_base_with_several_outputs_is_refused() -> None:
+    many = random_ensemble(np.random.default_rng(0), trees=3, features=4, outputs=2)
+    with pytest.raises(UsageError, match="2 outputs, not one"):
+        fitted(examples(Task.RANKING), many)
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"sentinels": ()}, "sentinels"),
+        ({"sentinels": (5, 5)}, "sentinels"),
+        ({"sentinels": (0, 5)}, "sentinels"),
+        ({"thresholds": (0.5, 0.5)}, "different"),
+        ({"thresholds": (1.5,)}, r"0\.\.1"),
+        ({"k": 0}, "k, relevant_grade"),
+        ({"leaves": 1}, "leaves"),
+    ],
+)
+def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        Lear(**changed)

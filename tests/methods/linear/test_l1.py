@@ -1,0 +1,376 @@
+"""The l1 path against scikit-learn, its optimality conditions and hand calculations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.linear import L1
+from bench_methods.linear.kernels import descend
+from bench_methods.linear.marginal_prices import Tab
+from bench_methods.linear.model import LinearPath
+from bench_models.scaling import Standard
+from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from helpers.fakes import FakeContext
+from helpers.real_cases import letters
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core import DiscountGroup, Examples, Features, Prices, Queries, Task, price_list
+from bench_core.conformance import check_learner
+
+EXACT = L1(points=12, refit=False, least=0.02, steps=20000, tolerance=1e-9)
+
+
+def complete(task: Task, n: int = 200, copies: bool = False) -> Examples:
+    """Without missing cells, columns of different size."""
+    train = examples(task, n)
+    X = np.nan_to_num(train.X) * np.array([1, 10, 0.1, 3], dtype=np.float32) + 2
+    m = np.random.default_rng(1).integers(1, 4, n) if copies else None
+    return replace(train, X=X.astype(np.float32), multiplicity=m)
+
+
+def standardised(train: Examples) -> Any:
+    m = train.weights
+    mean = np.average(train.X.astype(float), axis=0, weights=m)
+    off = train.X - mean
+    return off / np.sqrt(np.average(off**2, axis=0, weights=m))
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_the_regression_path_is_the_lasso_of_columns_divided_by_their_cost(copies: bool) -> None:
+    from sklearn.linear_model import Lasso
+
+    train = complete(Task.REGRESSION, copies=copies)
+    z, y, m = standardised(train), train.y, train.weights
+    constant = np.average((y - np.average(y, weights=m)) ** 2, weights=m) / 2
+    unit = 0.5 * np.array([1, 5, 20, 50]) / 76  # the constant's loss in units of the variance
+    for p in path(fit(EXACT, train, Task.REGRESSION), train)[1:]:
+        peer = Lasso(alpha=p.point["tradeoff"], tol=1e-14, max_iter=100000)
+        peer.fit(z / unit, y / np.sqrt(2 * constant), sample_weight=m)
+        expected = peer.predict(z / unit) * np.sqrt(2 * constant)
+        assert p.scores == pytest.approx(expected, abs=1e-4)  # six digits of it
+        assert p.point["features"] == np.count_nonzero(peer.coef_)
+
+
+@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
+def test_the_path_of_classes_is_the_l1_logistic_regression_of_scaled_columns(task: Task) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    train = complete(task)
+    z, y = standardised(train), train.y.astype(int)
+    share = np.bincount(y) / 200
+    unit = -float(share @ np.log(share)) * np.array([1, 5, 20, 50]) / 76
+    for p in path(fit(EXACT, train, task), train)[2::4]:
+        # saga is slow on columns of very different size, so the penalty is not folded into C
+        scaled = z / unit * unit.min()
+        peer = LogisticRegression(
+            l1_ratio=1.0,
+            C=1 / (200 * p.point["tradeoff"] * unit.min()),
+            solver="saga",
+            tol=1e-9,
+            max_iter=100000,
+            random_state=0,
+        ).fit(scaled, y)
+        wanted = peer.predict_proba(scaled)
+        binary = task is Task.BINARY
+        got = np.stack([-p.scores, p.scores], axis=1) / 2 if binary else p.scores
+        got = np.exp(got) / np.exp(got).sum(axis=1, keepdims=True)
+        assert got == pytest.approx(wanted, abs=2e-4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 6))
+def test_descent_ends_where_the_conditions_of_optimality_hold(seed: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(d + 3, d))
+    gram, slope, penalty = A.T @ A / d, rng.normal(size=d), rng.exponential(size=d)
+    b = rng.normal(size=d)
+    descend(gram, slope, penalty, b, 100000, 1e-13)
+    gradient = gram @ b - slope
+    assert np.allclose(gradient[b != 0], (-penalty * np.sign(b))[b != 0], atol=1e-8)
+    assert np.all(np.abs(gradient[b == 0]) <= penalty[b == 0] + 1e-8)
+
+
+def test_refitted_weights_are_least_squares_on_the_chosen_features() -> None:
+    train = complete(Task.REGRESSION, copies=True)
+    model = fit(L1(), train, Task.REGRESSION)
+    root = np.sqrt(train.weights)
+    for p, weights in zip(path(model, train), model.weights, strict=True):
+        chosen = weights[0] != 0
+        A = np.c_[np.ones(len(train)), train.X[:, chosen].astype(float)]
+        best = np.linalg.lstsq(A * root[:, None], train.y * root)[0]
+        assert p.scores == pytest.approx(A @ best, abs=1e-4)
+
+
+def test_refitted_weights_of_classes_are_the_unpenalised_ones() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    train = complete(Task.BINARY)
+    train = replace(train, y=np.where(np.arange(200) % 7 == 0, 1 - train.y, train.y))
+    model = fit(L1(tolerance=1e-7, steps=5000), train, Task.BINARY)
+    z = standardised(train)
+    for p, weights in list(zip(path(model, train), model.weights, strict=True))[1:]:
+        chosen = weights[0] != 0
+        peer = LogisticRegression(C=1e6, tol=1e-10, max_iter=10000).fit(z[:, chosen], train.y)
+        assert p.scores == pytest.approx(peer.decision_function(z[:, chosen]), abs=1e-3)
+
+
+def test_a_refitted_path_has_a_point_for_each_choice_of_features() -> None:
+    train = complete(Task.REGRESSION)
+    model = fit(L1(), train, Task.REGRESSION)
+    chosen = [tuple(w[0] != 0) for w in model.weights]
+    assert all(a != b for a, b in pairwise(chosen))
+    assert sum(chosen[0]) == 0
+    assert sum(chosen[-1]) == 4
+
+
+def test_it_prefers_a_cheap_fair_feature() -> None:
+    rng = np.random.default_rng(0)
+    good = rng.normal(size=500)
+    X = np.stack([good, good + 0.3 * rng.normal(size=500)], axis=1).astype(np.float32)
+    train = Examples(X, good)
+
+    def first(at: Prices) -> list[bool]:
+        model = fit(L1(), train, Task.REGRESSION, at)
+        return (model.weights[1][0] != 0).tolist()
+
+    assert first(price_list(np.array([1.0, 1.0]))) == [True, False]
+    assert first(price_list(np.array([2.0, 1.0]))) == [False, True]
+
+
+def test_free_features_are_used_without_penalty_from_the_first_point() -> None:
+    train = complete(Task.REGRESSION)
+    at = price_list(np.array([0.0, 5.0, 0.0, 50.0]))
+    first = path(fit(L1(refit=False), train, Task.REGRESSION, at), train)[0]
+    assert mean_cost(first, at) == 0
+    A = np.c_[np.ones(200), train.X[:, [0, 2]].astype(float)]
+    assert first.scores == pytest.approx(A @ np.linalg.lstsq(A, train.y)[0], abs=1e-4)
+
+
+def test_where_everything_is_free_all_are_charged_alike() -> None:
+    assert Tab.of(price_list(np.zeros(4))).charges().tolist() == [0.25] * 4
+    assert Tab.of(price_list(np.array([1.0, 3.0]))).charges().tolist() == [0.25, 0.75]
+    train = complete(Task.REGRESSION)
+    points = path(fit(L1(), train, Task.REGRESSION, price_list(np.zeros(4))), train)
+    assert points[-1].point["features"] == 4
+
+
+def test_a_ruinous_feature_comes_last_and_the_full_model_has_it() -> None:
+    train = complete(Task.REGRESSION)
+    at = price_list(np.array([1.0, 1.0, 1.0, 1e9]))
+    model = fit(L1(least=1e-12, points=90), train, Task.REGRESSION, at)
+    has = [bool(w[0, 3] != 0) for w in model.weights]
+    assert has == sorted(has)
+    assert not has[-2]
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_size_of_labels_and_columns_does_not_matter(scale: float) -> None:
+    train = complete(Task.REGRESSION)
+    big = replace(train, y=train.y * scale, X=(train.X * np.float32(1024)).astype(np.float32))
+    one, two = (path(fit(L1(), t, Task.REGRESSION), t) for t in (train, big))
+    assert [dict(p.point) for p in one] == [
+        {**p.point, "tradeoff": pytest.approx(p.point["tradeoff"])} for p in two
+    ]
+    assert two[-1].scores / scale == pytest.approx(one[-1].scores, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
+def test_a_missing_cell_reads_the_training_mean(hole: float) -> None:
+    train = complete(Task.REGRESSION)
+    model = fit(L1(), train, Task.REGRESSION)
+    X = train.X[:1].copy()
+    X[0, 2] = hole
+    filled = X.copy()
+    filled[0, 2] = np.float32(train.X[:, 2].astype(float).mean())
+    a, b = (list(model.predict_path(Features(x)))[-1].scores for x in (X, filled))
+    assert a == pytest.approx(b, abs=1e-5)
+
+
+def test_standard_columns_count_copies_and_leave_out_what_is_missing() -> None:
+    X = np.array([[1.0, 5.0], [3.0, np.nan], [np.nan, 5.0]], dtype=np.float32)
+    train = Examples(X, np.zeros(3), multiplicity=np.array([1, 3, 4]))
+    standard = Standard.of(train)
+    # known: once 1, three times 3: mean 2.5; squares 2.25 and 3 x .25 over all eight rows
+    assert standard.mean.tolist() == [2.5, 5.0]
+    assert standard.scale.tolist() == [pytest.approx(np.sqrt(3 / 8)), 0.0]
+    z = standard.columns(X)
+    assert z[:, 0].tolist() == pytest.approx([-1.5 / np.sqrt(3 / 8), 0.5 / np.sqrt(3 / 8), 0.0])
+    assert z[:, 1].tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("task", Task)
+def test_a_row_alone_scores_the_same_bits_as_in_a_block(task: Task) -> None:
+    train = examples(task)
+    model = fit(L1(points=5), train, task)
+    whole = list(model.predict_path(Features(train.X)))
+    for i in range(0, 300, 41):
+        for a, b in zip(whole, model.predict_path(Features(train.X[i : i + 1])), strict=True):
+            assert a.scores[i].tobytes() == b.scores[0].tobytes()
+
+
+@pytest.mark.parametrize("task", Task)
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_a_single_label_gives_the_constant(task: Task, label: float) -> None:
+    train = replace(examples(task), y=np.full(300, label))
+    (only,) = path(fit(L1(), train, task), train)
+    assert mean_cost(only, prices()) == 0
+    if task is Task.MULTICLASS:
+        assert np.all(only.scores.argmax(axis=1) == label)
+    elif task is Task.BINARY:
+        assert np.all((only.scores > 0) == bool(label))
+    else:
+        assert only.scores.tolist() == [label] * 300
+
+
+@pytest.mark.parametrize("task", Task)
+def test_separable_labels_constant_columns_and_one_query_are_no_trouble(task: Task) -> None:
+    train = examples(task)
+    X = train.X.copy()
+    X[:, 0], X[:, 1] = np.float32(0.1), np.nan
+    X[:, 3] = train.y * 3
+    queries = Queries.from_sizes(np.array([300])) if task is Task.RANKING else None
+    model = fit(L1(), replace(train, X=X, queries=queries), task)
+    assert not model.weights[:, :, :2].any()
+    assert all(np.isfinite(p.scores).all() for p in path(model, train))
+
+
+def test_sensors_are_billed_and_not_features() -> None:
+    at = price_list(np.array([4.0, 4.0, 2.0, 0.0]), shared=[[0, 1]], derived={3: [0, 2]})
+    train = complete(Task.REGRESSION)
+    last = path(fit(L1(), train, Task.REGRESSION, at), train)[-1]
+    assert last.point["features"] == 4
+    assert mean_cost(last, at) == 6
+
+
+def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sensors() -> None:
+    group = DiscountGroup(members=(0, 1), later=(3.0, 1.0))
+    at = price_list(
+        np.array([5.0, 3.0, 4.0, 0.0]), discounted=[group], derived={3: [1, 2]}
+    )  # in all 2 + 3 + 1 + 4 = 10
+    tab = Tab.of(at)
+    assert tab.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])
+    assert not tab.buy(np.array([[0.0, -2.0, 0.0, 0.0]]))
+    assert tab.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])  # 3 still wants for 2
+    assert tab.buy(np.array([[0.0, 1.0, 0.5, 0.1]]))
+    assert tab.charges() == pytest.approx([0.5, 0.3, 0.4, 0.0])
+    assert not tab.buy(np.array([[0.0, 0.0, 0.0, 9.0]]))  # who paid first pays on
+
+
+def test_where_a_derived_feature_comes_first_its_parents_are_free() -> None:
+    tab = Tab.of(price_list(np.array([2.0, 8.0, 0.0]), derived={2: [0, 1]}))
+    assert tab.buy(np.array([[0.0, 0.5, 1.0]]))
+    assert tab.charges().tolist() == [0.0, 0.0, 1.0]
+
+
+ORTHOGONAL = np.array([[1, 1, 1], [-1, 1, -1], [1, -1, -1], [-1, -1, 1]], dtype=np.float32)
+
+
+def soft(of: float, by: float) -> float:
+    return float(np.sign(of) * max(abs(of) - by, 0))
+
+
+@pytest.mark.parametrize(
+    ("at", "second"),
+    [
+        (price_list(np.array([4.0, 4.0, 6.0]), shared=[[0, 1]]), 0.0),
+        (
+            price_list(
+                np.array([4.0, 5.0, 4.0]),
+                discounted=[DiscountGroup(members=(0, 1), later=(1.0, 2.0))],
+            ),
+            0.5,
+        ),
+        (price_list(np.array([4.0, 0.0, 6.0]), derived={1: [0]}), 0.0),
+    ],
+    ids=["shared", "discounted", "derived"],
+)
+def test_what_costs_nothing_more_is_not_charged(at: Prices, second: float) -> None:
+    assert at.everything == 10
+    train = Examples(ORTHOGONAL, ORTHOGONAL.astype(float) @ np.array([0.8, 0.1, 0.5]))
+    size = np.sqrt(0.8**2 + 0.1**2 + 0.5**2)
+    prices_now = (0.4, second, float(at.feature_price()[2]) / 10)
+    model = fit(EXACT, train, Task.REGRESSION, at)
+    assert len(model.points) == EXACT.points + 1
+    for point, weights in list(zip(model.points, model.weights, strict=True))[1:]:
+        half = point["tradeoff"] * size / 2
+        wanted = [soft(b, half * c) for b, c in zip((0.8, 0.1, 0.5), prices_now, strict=True)]
+        assert weights[0] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_rescaling_all_costs_changes_no_prediction() -> None:
+    train = examples(Task.BINARY)
+    a, b = (path(fit(L1(), train, Task.BINARY, prices(s)), train) for s in (1.0, 1000.0))
+    assert [p.scores.tolist() for p in a] == [
+        pytest.approx(p.scores.tolist(), rel=1e-9, abs=1e-9) for p in b
+    ]
+
+
+@pytest.mark.parametrize("task", Task)
+def test_copies_count_as_rows(task: Task) -> None:
+    train = examples(task, n=120)
+    m = np.where(np.arange(120) % 3 == 0, 4, 1)
+    copied = Examples(np.repeat(train.X, m, axis=0), np.repeat(train.y, m))
+    a, b = (
+        path(fit(L1(points=20), one, task), train)
+        for one in (replace(train, multiplicity=m), copied)
+    )
+    for x, y in zip(a, b, strict=True):
+        assert np.allclose(x.scores, y.scores, rtol=0, atol=1e-6)
+
+
+def test_progress_reaches_its_end() -> None:
+    train, context = examples(Task.BINARY), FakeContext(Task.BINARY, 2)
+    L1(points=7).fit(train, train, prices(), context)
+    assert context.reports == [(k, 7) for k in range(1, 8)]
+
+
+def test_a_rebuilt_model_is_the_same() -> None:
+    train = examples(Task.MULTICLASS)
+    model = fit(L1(points=5), train, Task.MULTICLASS)
+    again = LinearPath.from_state(model.state())
+    for a, b in zip(path(model, train), path(again, train), strict=True):
+        assert a.scores.tolist() == b.scores.tolist()
+        assert dict(a.point) == dict(b.point)
+
+
+def test_every_promise_of_a_learner_is_kept() -> None:
+    check_learner(L1(points=6))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"points": 0},
+        {"points": 100},
+        {"least": 0.0},
+        {"least": 1.0},
+        {"steps": 0},
+        {"tolerance": 0.0},
+    ],
+)
+def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        L1(**change)
+
+
+def test_on_letters_more_features_are_more_accurate_up_to_what_a_linear_model_can(
+    real_data: Path,
+) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    train, test = letters(real_data)
+    at = price_list(np.ones(16))
+    model = L1().fit(train, test, at, FakeContext(Task.BINARY, 2))
+    accuracy = {
+        p.point["features"]: float(np.mean((p.scores > 0) == test.y)) for p in path(model, test)
+    }
+    peer = LogisticRegression(C=1e6, max_iter=5000).fit(standardised(train), train.y)
+    z = (test.X - train.X.astype(float).mean(axis=0)) / train.X.astype(float).std(axis=0)
+    assert accuracy[16] == pytest.approx(float(peer.score(z, test.y)), abs=0.002)
+    assert accuracy[0] < accuracy[3] - 0.1 < accuracy[16]

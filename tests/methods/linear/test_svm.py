@@ -1,0 +1,201 @@
+"""Kernel machines against scikit-learn's decision functions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.linear import L1, RBFSVM, AverageKernelSVM, bench_learners
+from bench_methods.linear.kernel_model import KernelMachine
+from bench_methods.linear.svm import descriptors, platt, sampled
+from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from helpers.fakes import FakeContext
+from helpers.real_cases import letters
+from sklearn.svm import SVC
+
+from bench_core import DiscountGroup, Examples, Features, InputError, Task, price_list
+from bench_core.conformance import check_learner
+
+BOTH = [RBFSVM(), AverageKernelSVM()]
+
+
+def both() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("learner", BOTH, ids=lambda one: one.name)
+
+
+def complete(task: Task, n: int = 200) -> tuple[Examples, Any]:
+    """Rows without missing cells, and their standardised columns."""
+    train = examples(task, n)
+    train = replace(train, X=np.nan_to_num(train.X))
+    X = train.X.astype(float)
+    return train, (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def test_its_scores_are_the_decision_function_of_scikit_learn() -> None:
+    train, z = complete(Task.BINARY)
+    (only,) = path(fit(RBFSVM(C=3.0, gamma=0.4), train, Task.BINARY), train)
+    peer = SVC(C=3.0, gamma=0.4).fit(z, train.y)
+    assert only.scores == pytest.approx(peer.decision_function(z), rel=0, abs=1e-9)
+    assert dict(only.point) == {"features": 4}
+
+
+def test_the_default_width_is_one_over_the_number_of_varying_columns() -> None:
+    train, z = complete(Task.BINARY)
+    X = train.X.copy()
+    X[:, 1] = 7
+    (only,) = path(fit(RBFSVM(C=1.0), replace(train, X=X), Task.BINARY), replace(train, X=X))
+    peer = SVC(C=1.0, gamma=1 / 3).fit(z[:, [0, 2, 3]], train.y)
+    assert only.scores == pytest.approx(peer.decision_function(z[:, [0, 2, 3]]), rel=0, abs=1e-9)
+    assert mean_cost(only, prices()) == 71  # 1 + 20 + 50, the constant one is not read
+
+
+def test_classes_are_told_from_the_rest_one_by_one() -> None:
+    train, z = complete(Task.MULTICLASS)
+    (only,) = path(fit(RBFSVM(C=2.0), train, Task.MULTICLASS), train)
+    for k in range(3):
+        peer = SVC(C=2.0, gamma=0.25).fit(z, train.y == k)
+        assert only.scores[:, k] == pytest.approx(peer.decision_function(z), rel=0, abs=1e-9)
+
+
+def test_an_average_of_kernels_is_the_machine_on_the_averaged_matrix() -> None:
+    train, z = complete(Task.BINARY)
+    at = price_list(np.array([1.0, 5.0, 5.0, 50.0]), shared=[[1, 2]])
+
+    def kernel(a: Any, b: Any) -> Any:
+        squares = (a[:, None, :] - b[None, :, :]) ** 2
+        pair = np.exp(-(squares[..., 1] + squares[..., 2]) / 2)
+        return (np.exp(-squares[..., 0]) + pair + np.exp(-squares[..., 3])) / 3
+
+    (only,) = path(fit(AverageKernelSVM(), train, Task.BINARY, at), train)
+    peer = SVC(C=10.0, kernel="precomputed").fit(kernel(z, z), train.y)
+    assert only.scores == pytest.approx(peer.decision_function(kernel(z, z)), rel=0, abs=1e-9)
+    assert mean_cost(only, at) == 56
+
+
+def test_descriptors_are_features_joined_by_sensors() -> None:
+    at = price_list(
+        np.array([1.0, 8.0, 2.0, 6.0, 3.0, 3.0, 0.0]),
+        discounted=[DiscountGroup((1, 3), (5.0, 3.0))],
+        shared=[[4, 5]],
+        derived={6: [0, 2]},
+    )
+    assert [g.tolist() for g in descriptors(at)] == [[0, 2, 6], [1, 3], [4, 5]]
+
+
+@both()
+def test_copies_count_as_rows(learner: Any) -> None:
+    train, _ = complete(Task.BINARY, n=90)
+    m = np.where(np.arange(90) % 3 == 0, 4, 1)
+    copied = Examples(np.repeat(train.X, m, axis=0), np.repeat(train.y, m))
+    (a,), (b,) = (
+        path(fit(learner, one, Task.BINARY), train)
+        for one in (replace(train, multiplicity=m), copied)
+    )
+    assert a.scores.tolist() == b.scores.tolist()
+
+
+@both()
+@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
+def test_a_row_alone_scores_the_same_bits_as_in_a_block(learner: Any, task: Task) -> None:
+    train = examples(task)
+    model = fit(learner, train, task)
+    (whole,) = model.predict_path(Features(train.X))
+    for i in range(0, 300, 29):
+        (one,) = model.predict_path(Features(train.X[i : i + 1]))
+        assert one.scores[0].tobytes() == whole.scores[i].tobytes()
+
+
+def test_more_rows_than_allowed_are_sampled_by_the_seed() -> None:
+    train = examples(Task.BINARY)
+    learner = RBFSVM(max_rows=40)
+    one, again, other = (
+        path(fit(learner, train, Task.BINARY, seed=s), train)[0].scores.tolist() for s in (0, 0, 1)
+    )
+    assert one == again
+    assert one != other
+
+
+def test_a_row_of_many_copies_is_sampled_more_often() -> None:
+    train = Examples(
+        np.arange(4, dtype=np.float32)[:, None], np.zeros(4), multiplicity=np.array([97, 1, 1, 1])
+    )
+    drawn = [sampled(train, 1, np.random.default_rng(s)).X[0, 0] for s in range(200)]
+    assert np.mean(np.array(drawn) == 0) == pytest.approx(0.97, abs=0.05)
+
+
+def test_platt_finds_the_log_odds_behind_the_labels() -> None:
+    rng = np.random.default_rng(0)
+    margin = rng.normal(size=40000)
+    positive = rng.random(40000) < 1 / (1 + np.exp(-(3 * margin - 1)))
+    a, b = platt(margin, positive, np.ones(40000))
+    assert (a, b) == (pytest.approx(3, abs=0.1), pytest.approx(-1, abs=0.1))
+
+
+def test_calibrated_scores_order_rows_as_margins_do_and_have_less_loss() -> None:
+    train, _ = complete(Task.BINARY, n=600)
+    half = replace(train, X=train.X[:300], y=train.y[:300])
+    rest = replace(train, X=train.X[300:], y=train.y[300:])
+    (plain,), (odds,) = (
+        path(fit(RBFSVM(C=0.1, probability=p), half, Task.BINARY), rest)
+        for p in ("margin", "platt")
+    )
+    assert np.argsort(plain.scores).tolist() == np.argsort(odds.scores).tolist()
+    z = 2 * rest.y - 1
+    assert np.logaddexp(0, -z * odds.scores).mean() < np.logaddexp(0, -z * plain.scores).mean()
+
+
+@both()
+def test_a_class_without_rows_is_never_chosen(learner: Any) -> None:
+    train = examples(Task.MULTICLASS)
+    train = replace(train, y=np.where(train.y == 1, 2.0, train.y))
+    (only,) = path(fit(learner, train, Task.MULTICLASS), train)
+    assert set(only.scores.argmax(axis=1).tolist()) == {0, 2}
+
+
+@both()
+def test_a_single_label_is_refused_in_one_line(learner: Any) -> None:
+    train = replace(examples(Task.BINARY), y=np.ones(300))
+    with pytest.raises(InputError, match="all training labels are 1; it needs two classes"):
+        fit(learner, train, Task.BINARY)
+
+
+@both()
+def test_features_that_never_vary_are_refused_in_one_line(learner: Any) -> None:
+    train = examples(Task.BINARY)
+    train = replace(train, X=np.full_like(train.X, 3))
+    with pytest.raises(InputError, match="no feature varies"):
+        fit(learner, train, Task.BINARY)
+
+
+@both()
+def test_a_rebuilt_model_is_the_same(learner: Any) -> None:
+    train = examples(Task.BINARY)
+    model = fit(learner, train, Task.BINARY)
+    (a,), (b,) = path(model, train), path(KernelMachine.from_state(model.state()), train)
+    assert a.scores.tolist() == b.scores.tolist()
+
+
+@pytest.mark.parametrize("learner", [*BOTH, RBFSVM(probability="platt")], ids=str)
+def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
+    check_learner(learner)
+
+
+@pytest.mark.parametrize("change", [{"C": 0.0}, {"gamma": -1.0}, {"max_rows": 1}])
+def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        RBFSVM(**change)
+
+
+def test_the_plugin_offers_them_by_name() -> None:
+    assert bench_learners() == [L1, RBFSVM, AverageKernelSVM]
+
+
+def test_on_letters_it_stands_far_above_a_linear_model(real_data: Path) -> None:
+    train, test = letters(real_data)
+    context = FakeContext(Task.BINARY, 2)
+    model = RBFSVM(max_rows=3000).fit(train, test, price_list(np.ones(16)), context)
+    (only,) = path(model, test)
+    assert float(np.mean((only.scores > 0) == test.y)) > 0.88  # linear: 0.72

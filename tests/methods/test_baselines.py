@@ -1,0 +1,270 @@
+"""The reference rungs: a constant, and three orders of buying features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.baselines import (
+    CheapestFirst,
+    Constant,
+    GreedyOrder,
+    RandomOrder,
+    bench_learners,
+)
+from bench_methods.baselines.orders import extended, gains, growing
+from bench_methods.gbrt import GBRT
+from bench_models.path_of_models import Shop, Subsets
+from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from helpers.fakes import FakeContext
+from helpers.real_cases import letters, thyroid
+
+from bench_core import Examples, Queries, Task, price_list
+from bench_core.conformance import check_learner
+
+ORDERS = [RandomOrder(trees=10), CheapestFirst(trees=10), GreedyOrder(trees=10)]
+
+
+def orders() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("learner", ORDERS, ids=lambda one: one.name)
+
+
+def bought(learner: Any, train: Examples, at: Any, seed: int = 0) -> list[list[int]]:
+    """The features that may be tested at each point of a regression."""
+    found = fit(replace(learner, min_rows=1), train, Task.REGRESSION, at, seed=seed)
+    return [sorted(set(m.ensemble.feature.tolist()) - {-1}) for m in found.models]
+
+
+def additive(weights: list[float], n: int = 400) -> Examples:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, len(weights))).astype(np.float32)
+    return Examples(X, X.astype(float) @ np.array(weights))
+
+
+def test_the_constant_is_the_mean_and_costs_nothing() -> None:
+    train = examples(Task.REGRESSION)
+    (only,) = path(fit(Constant(), train, Task.REGRESSION), train)
+    assert only.scores.tolist() == [train.y.mean()] * 300
+    assert mean_cost(only, prices()) == 0
+
+
+def test_the_constant_of_classes_is_their_shares_copies_counted() -> None:
+    train = Examples(
+        np.zeros((3, 4), dtype=np.float32),
+        np.array([0.0, 1.0, 2.0]),
+        multiplicity=np.array([5, 3, 2]),
+    )
+    (only,) = path(fit(Constant(), train, Task.MULTICLASS), train)
+    assert np.exp(only.scores[0]).tolist() == pytest.approx([0.5, 0.3, 0.2])
+    binary = replace(train, y=np.array([1.0, 0.0, 0.0]))
+    (only,) = path(fit(Constant(), binary, Task.BINARY), train)
+    assert only.scores.tolist() == pytest.approx([0.0] * 3)
+
+
+def test_the_cheapest_first_is_so() -> None:
+    at = price_list(np.array([7.0, 1.0, 5.0, 3.0]))
+    train = additive([1.0, 1.0, 1.0, 1.0])
+    assert bought(CheapestFirst(trees=20, learning_rate=0.3), train, at) == [
+        [],
+        [1],
+        [1, 3],
+        [1, 2, 3],
+        [0, 1, 2, 3],
+    ]
+
+
+def test_of_equally_cheap_features_the_first_comes_first() -> None:
+    train = additive([1.0, 1.0, 1.0])
+    got = bought(CheapestFirst(trees=20, learning_rate=0.3), train, price_list(np.ones(3)))
+    assert got == [[], [0], [0, 1], [0, 1, 2]]
+
+
+def test_free_features_are_there_from_the_start_and_shared_ones_come_along() -> None:
+    at = price_list(np.array([0.0, 9.0, 4.0, 4.0]), shared=[[2, 3]])
+    train = additive([1.0, 1.0, 1.0, 1.0])
+    assert bought(CheapestFirst(trees=20, learning_rate=0.3), train, at) == [
+        [0],
+        [0, 2, 3],
+        [0, 1, 2, 3],
+    ]
+
+
+def test_greedy_buys_by_gain_per_price() -> None:
+    # explained variances 9, 4, 1 at prices 30, 4, 2 are .3, 1 and .5 per price
+    at = price_list(np.array([30.0, 4.0, 2.0]))
+    got = bought(GreedyOrder(trees=60, learning_rate=0.3), additive([3.0, 2.0, 1.0]), at)
+    assert got == [[], [1], [1, 2], [0, 1, 2]]
+
+
+def test_greedy_does_not_buy_twice_what_it_knows_already() -> None:
+    train = additive([3.0, 1.0, 0.0])
+    X = train.X.copy()
+    X[:, 2] = X[:, 0]  # a copy of the best feature, at the same price
+    got = bought(
+        GreedyOrder(trees=60, learning_rate=0.3), replace(train, X=X), price_list(np.ones(3))
+    )
+    assert got[1:3] == [[0], [0, 1]]
+
+
+def test_gains_are_what_the_means_of_bins_explain() -> None:
+    from bench_trees import Settings
+
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 3, size=(90, 2)).astype(np.float32)
+    X[:9, 0] = np.nan
+    y = rng.normal(size=90)
+    m = rng.integers(1, 4, 90)
+    train = Examples(X, y, multiplicity=m)
+    of = Subsets.of(
+        train,
+        price_list(np.ones(2)),
+        FakeContext(Task.REGRESSION),
+        loss="auto",
+        settings=Settings(trees=1),
+        max_bins=255,
+    )
+    empty = of.whole(of.boost(np.zeros(2, dtype=bool), lambda done, total: None), {})
+    residual = y - np.average(y, weights=m)
+    expected = []
+    for column in X.T:
+        groups = [np.isnan(column), *(column == v for v in range(3))]
+        means = sum(
+            np.where(g, np.average(residual[g], weights=m[g]), 0.0) for g in groups if g.any()
+        )
+        expected.append(float((m * (residual**2 - (residual - means) ** 2)).sum()) / 2)
+    assert gains(of, empty).tolist() == pytest.approx(expected)
+
+
+def test_a_random_order_is_drawn_from_the_seed() -> None:
+    train, at = additive([1.0] * 6), price_list(np.ones(6))
+    one, again, other = (
+        bought(RandomOrder(trees=30, learning_rate=0.3), train, at, seed=s) for s in (1, 1, 2)
+    )
+    assert one == again
+    assert one != other
+    assert all(set(a) < set(b) for a, b in pairwise(one))
+
+
+def test_numbers_of_features_grow_by_a_factor_up_to_all() -> None:
+    assert growing(16, 5) == [1, 2, 4, 8, 16]
+    assert growing(1, 5) == [1]
+    assert growing(3, 10) == [1, 2, 3]
+
+
+def test_buying_counts_what_is_readable() -> None:
+    shop = Shop.of(price_list(np.array([1.0, 2.0, 2.0, 5.0]), shared=[[1, 2]]))
+    got = extended(np.array([True, False, False, False]), 2, shop, lambda price: price)
+    assert got.tolist() == [True, True, True, False]
+
+
+@orders()
+@pytest.mark.parametrize("task", Task)
+def test_the_last_point_has_learned_the_task(learner: Any, task: Task) -> None:
+    train = examples(task)
+    first, *_, last = path(fit(replace(learner, trees=30, learning_rate=0.2), train, task), train)
+    assert mean_cost(first, prices()) == 0
+    assert dict(last.point) == {"features": 4}
+    assert loss(last.scores, train, task) < 0.75 * loss(first.scores, train, task)
+
+
+def loss(scores: Any, train: Examples, task: Task) -> float:
+    if task is Task.MULTICLASS:
+        log_shares = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
+        return float(-log_shares[np.arange(len(train)), train.y.astype(int)].mean())
+    if task is Task.BINARY:
+        return float(np.logaddexp(0, -np.where(train.y > 0, scores, -scores)).mean())
+    return float(((train.y - scores) ** 2).mean())
+
+
+@orders()
+def test_the_whole_is_boosting_on_all_features(learner: Any) -> None:
+    train = examples(Task.REGRESSION)
+    last = path(fit(replace(learner, l2=0.0), train, Task.REGRESSION), train)[-1]
+    plain = path(fit(GBRT(trees=10, learning_rate=0.1), train, Task.REGRESSION), train)[-1]
+    assert last.scores.tolist() == plain.scores.tolist()
+
+
+@orders()
+@pytest.mark.parametrize("task", Task)
+def test_a_single_label_gives_the_constant(learner: Any, task: Task) -> None:
+    train = replace(examples(task), y=np.zeros(300))
+    for p in path(fit(learner, train, task), train):
+        assert mean_cost(p, prices()) == 0
+
+
+@orders()
+def test_constant_and_missing_columns_and_one_query_are_no_trouble(learner: Any) -> None:
+    train = examples(Task.RANKING)
+    X = train.X.copy()
+    X[:, 0], X[:, 1] = 7, np.nan
+    train = replace(train, X=X, queries=Queries.from_sizes(np.array([300])))
+    last = path(fit(learner, train, Task.RANKING), train)[-1]
+    assert np.isfinite(last.scores).all()
+
+
+@orders()
+def test_where_everything_is_free_there_is_one_model_of_everything(learner: Any) -> None:
+    train = examples(Task.REGRESSION)
+    found = path(fit(learner, train, Task.REGRESSION, price_list(np.zeros(4))), train)
+    assert [dict(p.point) for p in found] == [{"features": 4}]
+
+
+@orders()
+def test_rescaling_all_costs_changes_no_prediction(learner: Any) -> None:
+    train = examples(Task.REGRESSION)
+    a, b = (path(fit(learner, train, Task.REGRESSION, prices(s)), train) for s in (1.0, 1000.0))
+    assert [p.scores.tolist() for p in a] == [p.scores.tolist() for p in b]
+
+
+@orders()
+def test_progress_reaches_its_end_and_never_falls(learner: Any) -> None:
+    train, context = examples(Task.REGRESSION), FakeContext(Task.REGRESSION)
+    learner.fit(train, train, prices(), context)
+    shares = [done / total for done, total in context.reports]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+@pytest.mark.parametrize("learner", [Constant(), *ORDERS], ids=lambda one: one.name)
+def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
+    check_learner(learner if isinstance(learner, Constant) else replace(learner, trees=3, steps=4))
+
+
+@pytest.mark.parametrize(
+    "change", [{"learning_rate": 0.0}, {"steps": 0}, {"steps": 100}, {"trees": -1}, {"l2": -1.0}]
+)
+def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        replace(ORDERS[0], **change)
+
+
+def test_all_of_them_are_rungs_and_only_they() -> None:
+    names = ["constant", "random-order", "cheapest-first", "greedy-order"]
+    assert [cls.name for cls in bench_learners()] == names
+    assert [getattr(cls, "role", "") for cls in bench_learners()] == ["rung"] * 4
+    assert GBRT.role == "reference"
+
+
+def test_on_letters_greedy_stands_above_the_order_of_the_file(real_data: Path) -> None:
+    train, test = letters(real_data)
+    at, context = price_list(np.ones(16)), FakeContext(Task.BINARY, 2)
+    found = {}
+    for learner in (CheapestFirst(steps=6), GreedyOrder(steps=6)):
+        model = learner.fit(train, test, at, context)
+        found[learner.name] = [
+            float(np.mean((p.scores > 0) == test.y)) for p in model.predict_path(test.features)
+        ]
+    cheap, greedy = found["cheapest-first"], found["greedy-order"]
+    assert all(g > c + 0.05 for g, c in zip(greedy[1:4], cheap[1:4], strict=True))
+
+
+def test_on_thyroid_greedy_buys_the_blood_test_that_decides(real_data: Path) -> None:
+    train, test, at = thyroid(real_data)
+    context = FakeContext(Task.MULTICLASS, 3)
+    model = GreedyOrder(trees=30).fit(train, test, at, context)
+    tested = set(model.models[1].ensemble.feature.tolist()) - {-1}
+    assert tested == {16}  # TSH

@@ -1,0 +1,147 @@
+"""CEGB against its gain, written out, its variants, and its claims on real costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cegb import CEGB, bench_learners
+from bench_methods.gbrt import GBRT
+from bench_methods.miser import GreedyMiser
+from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from helpers.fakes import FakeContext
+from helpers.real_cases import thyroid
+
+from bench_core import Examples, Prices, Task, price_list
+
+
+def gate_data() -> Examples:
+    """Feature 0 halves the rows; feature 1 matters in one half only, feature 2 in both."""
+    grid = np.array(
+        [(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)] * 20, dtype=np.float32
+    )
+    return Examples(grid, 8.0 * grid[:, 0] + 2.0 * grid[:, 0] * grid[:, 1] + grid[:, 2])
+
+
+def tree(train: Examples, at: Prices, **how: Any) -> Any:
+    learner = CEGB(**{"trees": 1, "learning_rate": 1.0, "min_rows": 1, **how})
+    return fit(learner, train, Task.REGRESSION, at).ensemble
+
+
+def used(ensemble: Any) -> list[int]:
+    return [int(f) for f in ensemble.feature if f >= 0]
+
+
+def test_each_row_pays_for_its_own_path_so_a_feature_may_be_bought_in_one_branch() -> None:
+    train, at = gate_data(), price_list(np.array([1.0, 1.0, 1.0]))
+    # a row of the half with feature 0 = 1 gains 1/2 from feature 1, every row 1/8 from feature 2;
+    # at 0.3 a row the first is worth its price for that half, but not for all rows
+    loss = float(train.y.var()) / 2
+    per_unit = 3 * 0.3 / loss  # a feature costs 0.3 a row
+    ensemble = tree(train, at, tradeoff=per_unit)
+    assert used(ensemble) == [0, 1]
+    at_once = tree(train, at, tradeoff=per_unit, acquisition="all-rows")
+    assert used(at_once) == [0]
+
+
+@pytest.mark.parametrize(("price", "expected"), [(0.1, 3), (0.2, 2), (0.6, 1), (20.0, 0)])
+def test_a_split_is_made_while_it_gains_more_than_its_rows_pay_for_it(
+    price: float, expected: int
+) -> None:
+    # gains per row of its leaf: feature 0 about 10, feature 1 in its half 1/2, feature 2 1/8
+    train = gate_data()
+    at = price_list(np.zeros(3), split=1.0)
+    ensemble = tree(train, at, tradeoff=3 * price / (float(train.y.var()) / 2))
+    assert len(set(used(ensemble))) == expected
+
+
+def test_a_splits_multiplier_makes_it_dearer() -> None:
+    rng = np.random.default_rng(0)
+    twin = rng.normal(size=(200, 1)).astype(np.float32)
+    train = Examples(np.hstack([twin, twin]), twin[:, 0].astype(float))
+    for cheap in (0, 1):
+        multiplier = np.array([4.0, 4.0])
+        multiplier[cheap] = 1.0
+        at = price_list(np.ones(2), split=0.01, multiplier=multiplier)
+        assert set(used(tree(train, at, tradeoff=0.1))) == {cheap}
+
+
+def test_uniform_training_costs_ignore_which_feature_is_dear() -> None:
+    train = examples(Task.REGRESSION)
+    dear = np.array([1.0, 5.0, 20.0, 50.0])
+    true = CEGB(trees=10, tradeoff=0.5)
+    ablated = CEGB(trees=10, tradeoff=0.5, train_costs="uniform")
+    at, flat = price_list(dear), price_list(np.full(4, 19.0))
+    a, b, c = (
+        path(fit(learner, train, Task.REGRESSION, p), train)[-1].scores.tolist()
+        for learner, p in ((ablated, at), (true, flat), (true, at))
+    )
+    assert a == b
+    assert a != c
+
+
+def test_without_a_price_it_grows_what_plain_boosting_grows() -> None:
+    train = examples(Task.BINARY)
+    free = fit(CEGB(trees=10, tradeoff=0.0, depth=4), train, Task.BINARY)
+    plain = fit(GBRT(trees=10), train, Task.BINARY)
+    assert path(free, train)[-1].scores.tobytes() == path(plain, train)[-1].scores.tobytes()
+
+
+def test_the_raw_stop_rule_goes_on_where_the_net_rule_ends() -> None:
+    train = examples(Task.REGRESSION)
+    how: dict[str, Any] = {"trees": 5, "tradeoff": 50.0}
+    net = fit(CEGB(**how), train, Task.REGRESSION)
+    raw = fit(CEGB(stop="raw", **how), train, Task.REGRESSION)
+    assert net.ensemble.trees == 0
+    assert raw.ensemble.trees == 5
+
+
+def test_depth_is_unlimited_unless_asked_for() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 1)).astype(np.float32)
+    train = Examples(X, np.exp(3 * X[:, 0].astype(float)))
+    at = price_list(np.zeros(1), split=1.0)
+
+    def dearest(depth: int | None) -> float:
+        learner = CEGB(trees=1, tradeoff=1e-4, leaves=16, depth=depth, min_rows=1)
+        last = path(fit(learner, train, Task.REGRESSION, at), train)[-1]
+        return float(np.max(last.bills["path"].splits))
+
+    assert dearest(None) > 4
+    assert dearest(4) == 4
+
+
+def test_mean_cost_falls_as_the_tradeoff_rises() -> None:
+    train = examples(Task.REGRESSION)
+    at = prices(split=0.25)
+    costs = [
+        mean_cost(path(fit(CEGB(trees=20, tradeoff=t), train, Task.REGRESSION, at), train)[-1], at)
+        for t in (0.0, 0.3, 1.0, 3.0, 1e3)
+    ]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 4 * costs[3]
+
+
+def test_lambda_is_tau() -> None:
+    facts = fit(CEGB(trees=1), examples(Task.REGRESSION), Task.REGRESSION).facts
+    assert facts["lambda"] == facts["tau"] > 0
+
+
+def test_the_plugin_offers_it_by_name() -> None:
+    assert [cls.name for cls in bench_learners()] == ["cegb"]
+
+
+def test_on_thyroid_it_is_as_good_as_miser_for_less(real_data: Path) -> None:
+    train, test, at = thyroid(real_data)
+    context = FakeContext(Task.MULTICLASS, 3)
+
+    def result(learner: Any) -> tuple[float, float]:
+        last = path(learner.fit(train, test, at, context), test)[-1]
+        return float(np.mean(last.scores.argmax(axis=1) == test.y)), mean_cost(last, at)
+
+    miser = result(GreedyMiser(trees=60, tradeoff=0.02))
+    cegb = result(CEGB(trees=60, tradeoff=1.0))
+    assert cegb[0] >= miser[0]
+    assert cegb[1] < 0.85 * miser[1]

@@ -1,0 +1,71 @@
+"""Every learner on every data set at hand, each query and point replayed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.every_learner_cases import LEARNERS, quick
+from helpers.sampled_plugin import SAMPLED
+from sklearn.datasets import load_svmlight_file
+
+import bench_core
+from bench_core import Examples, Task
+from bench_core.datasets.publishers.fetch import is_there
+from bench_core.datasets.search import DataFolder
+
+TREES = 12
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def every_trial(home: Path, task: Task, train: Examples, **options: object) -> pd.DataFrame:
+    """The export of a fully audited run of all learners that take the task."""
+    names = sorted(name for name, cls in LEARNERS.items() if task in cls.tasks)
+    learners = [quick(name, task, train, home, TREES) for name in names]
+    result = bench_core.run(
+        learners=learners,
+        audit="full",
+        profile="quick",
+        executor="inline",
+        store="own.db",
+        **options,
+    )
+    frame = result.frame()
+    assert result.failures == ()
+    assert set(frame["learner"]) == set(names)
+    return frame
+
+
+def all_verified(frame: pd.DataFrame) -> None:
+    wrong = frame[(frame["status"] != "ok") | (frame["audit"] != "verified")]
+    assert wrong[["learner", "status", "audit", "error"]].drop_duplicates().empty, wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SAMPLED))
+def test_every_audit_on_samples_is_verified(name: str, home: Path, real_data: Path) -> None:
+    source = DataFolder(real_data)
+    if not is_there(SAMPLED[name].full(), source):
+        pytest.skip(f"{SAMPLED[name].files[0]} is not under {real_data}")
+    splits = SAMPLED[name]().prepare(source, "quick", 0, 0)
+    options = {"data": name, "plugins": "helpers.sampled_plugin", "data_dir": real_data}
+    all_verified(every_trial(home, splits.task, splits.train, **options))
+
+
+@pytest.mark.slow
+def test_every_audit_on_queries_is_verified(home: Path, real_data: Path) -> None:
+    for file in (real_data / "ltr-lambdarank").glob("rank.*"):
+        shutil.copy(file, home)
+    X, y = load_svmlight_file(str(home / "rank.train"))
+    train = Examples(X.toarray().astype(np.float32), y)
+    options = {"data": "rank.train", "test": "rank.test"}
+    all_verified(every_trial(home, Task.RANKING, train, **options))

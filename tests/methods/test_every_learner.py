@@ -1,0 +1,128 @@
+"""Every registered learner on data that troubles learners: it copes, or says why in one line."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.every_learner_cases import LEARNERS, ONLY_FOR, TROUBLES, quick, quick_settings
+
+from bench_core import InputError, Splits, Task, UsageError
+from bench_core.cli import main
+from bench_core.conformance import task_splits
+from bench_core.conformance.tasks import fit
+from bench_core.execution.audit import replay
+from bench_core.execution.predict import predict_split
+
+ROWS = 80
+NOTHING_TO_LEARN = (
+    "nothing varies",
+    "one training class",
+    "one class everywhere",
+    "a class without a training row",
+    "a row of each class",
+)
+
+ordinary = cache(lambda task: task_splits(task, ROWS))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("boosters")
+
+
+def test_every_learner_has_a_row_in_the_table() -> None:
+    assert set(quick_settings()) == set(LEARNERS)
+
+
+def pays_what_it_reads(learner: object, splits: Splits) -> None:
+    """Fit, predict and replay in full, as a run does."""
+    model = fit(learner, splits)
+    blind = type(model).from_state(model.state())
+    test, prices, classes = splits.test, splits.prices, splits.classes
+    path = predict_split(model, test, prices, classes)
+    assert np.isfinite(path.scores).all()
+    assert np.isfinite(path.cost).all()
+    assert (path.cost >= 0).all()
+    found = replay(model, test, prices, classes, "full", seed="t", path=path, blind=blind)
+    assert (found.word, found.reason) == ("verified", "")
+
+
+def refusal_of(learner: object, splits: Splits) -> str:
+    try:
+        pays_what_it_reads(learner, splits)
+    except (InputError, UsageError) as refusal:
+        return str(refusal)
+    return ""
+
+
+PAIRS = [(name, task) for name in sorted(LEARNERS) for task in sorted(LEARNERS[name].tasks)]
+CASES = [
+    (name, task, trouble)
+    for name, task in PAIRS
+    for trouble in TROUBLES
+    if ONLY_FOR.get(trouble, task) is task
+]
+
+
+@pytest.mark.parametrize(("name", "task", "trouble"), CASES, ids=str)
+def test_a_learner_copes_or_says_why(name: str, task: Task, trouble: str, folder: Path) -> None:
+    plain = ordinary(task)
+    troubled = TROUBLES[trouble](plain)
+    same_columns = troubled.train.X.shape == plain.train.X.shape
+    learner = quick(name, task, (plain if same_columns else troubled).train, folder)
+    said = refusal_of(learner, troubled)
+    if said:
+        assert trouble in NOTHING_TO_LEARN, said
+        owner = re.escape(getattr(learner, "f0", getattr(learner, "base", learner)).name)
+        assert re.fullmatch(rf"({name}|{owner}): (all|no|every) .*training .*", said)
+
+
+def write_table(task: Task, path: Path) -> None:
+    splits = task_splits(task, ROWS)
+    queries = splits.train.queries
+    lines = ["a,b,label" if queries is None else "a,b,label,query"]
+    for i, (x, y) in enumerate(zip(splits.train.X, splits.train.y, strict=True)):
+        query = "" if queries is None else f",{queries.index()[i]}"
+        lines.append(f"{x[0]:.3f},{x[1]:.3f},{y:g}{query}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+REFUSED = [(name, task) for name in sorted(LEARNERS) for task in Task if (name, task) not in PAIRS]
+
+
+@pytest.mark.parametrize(("name", "task"), REFUSED, ids=str)
+def test_another_task_is_refused_in_one_line(
+    name: str,
+    task: Task,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    write_table(task, tmp_path / "own.csv")
+    words = ("run", "--data", "own.csv", "--task", str(task), "--learners", name)
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    said = capsys.readouterr()
+    does = ", ".join(sorted(LEARNERS[name].tasks))
+    assert end.value.code == 2
+    assert said.out == ""
+    assert said.err == f"error: nothing to run: {name} does {does}, own.csv is {task}\n"
+
+
+LARGE = [(name, task) for name, task in PAIRS if task in (Task.BINARY, Task.RANKING)]
+
+
+@pytest.mark.parametrize(("name", "task"), LARGE, ids=str)
+def test_every_learner_of_the_task_may_be_the_large_model(
+    name: str, task: Task, folder: Path
+) -> None:
+    splits = ordinary(task)
+    settings = {**quick_settings()["adapt-lin"], "iterations": 2}
+    settings["f0"] = quick(name, task, splits.train, folder)
+    pays_what_it_reads(LEARNERS["adapt-lin"](**settings), splits)

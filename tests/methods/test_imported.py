@@ -1,0 +1,324 @@
+"""An existing model under our costs: its scores, its bills, its features, its faults."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cronus import Cronus
+from bench_methods.imported import ImportedModel
+from bench_models.staged import StagedModel
+from bench_models.tree_average import LinkedTrees
+from helpers.boosted_cases import CLASSES, COST, examples, fit, path, prices
+from helpers.fakes import FakeContext
+
+from bench_core import Examples, InputError, Task, UsageError
+from bench_core.conformance import check_learner, task_splits
+from bench_core.planning.keys import learner_key
+from bench_core.results.store import Store
+
+lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+
+NAMES = ("age", "blood pressure", "scan", "biopsy")
+
+
+def boosted(train: Examples, objective: str, trees: int = 12, **more: Any) -> Any:
+    names = more.pop("names", "auto")
+    data = lightgbm.Dataset(train.X, train.y, feature_name=names)
+    usual = {"verbosity": -1, "num_threads": 1, "num_leaves": 6, "objective": objective}
+    return lightgbm.train({**usual, **more}, data, trees)
+
+
+@pytest.fixture
+def model_file(tmp_path: Path) -> Path:
+    """A LightGBM classifier of two classes."""
+    boosted(examples(Task.BINARY), "binary").save_model(tmp_path / "model.txt")
+    return tmp_path / "model.txt"
+
+
+def saved(booster: Any, path_to: Path) -> ImportedModel:
+    booster.save_model(str(path_to))
+    return ImportedModel(file=str(path_to))
+
+
+def test_scores_and_points_are_those_of_the_models_own_prefixes(tmp_path: Path) -> None:
+    train = examples(Task.BINARY)
+    booster = boosted(train, "binary")
+    found = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.BINARY), train)
+    assert [dict(p.point) for p in found] == [{"trees": t} for t in range(1, 13)]
+    for t, prediction in enumerate(found, start=1):
+        own = booster.predict(train.X, raw_score=True, num_iteration=t)
+        assert np.allclose(prediction.scores, own, rtol=0, atol=1e-12)
+
+
+def features_on_ways(tree: Any, row: np.ndarray) -> set[int]:
+    """The features that LightGBM's own dump of a tree tests on a row's way."""
+    node, met = tree["tree_structure"], set()
+    while "split_feature" in node:
+        x = row[node["split_feature"]]
+        met.add(int(node["split_feature"]))
+        left = node["default_left"] if np.isnan(x) else x <= node["threshold"]
+        node = node["left_child"] if left else node["right_child"]
+    return met
+
+
+def test_a_row_pays_for_the_features_on_its_ways_through_the_dumped_trees(tmp_path: Path) -> None:
+    train = examples(Task.REGRESSION)
+    booster = boosted(train, "regression", 3)
+    found = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION), train)
+    trees = booster.dump_model()["tree_info"]
+    for t, prediction in enumerate(found, start=1):
+        cost = prediction.bills["path"].feature_cost(prices(), 300)
+        for i in range(0, 300, 7):
+            met = set().union(*(features_on_ways(tree, train.X[i]) for tree in trees[:t]))
+            assert cost[i] == COST[sorted(met)].sum()
+    assert len(set(cost)) > 1
+
+
+def test_xgboost_files_of_both_forms_are_read(tmp_path: Path) -> None:
+    train = examples(Task.MULTICLASS)
+    data = xgboost.DMatrix(train.X, train.y)
+    how = {"objective": "multi:softprob", "num_class": 3, "nthread": 1, "max_depth": 3}
+    booster = xgboost.train(how, data, 6)
+    margin = booster.predict(data, output_margin=True)
+    for name in ("m.json", "m.ubj"):
+        model = fit(saved(booster, tmp_path / name), train, Task.MULTICLASS)
+        assert np.allclose(path(model, train)[-1].scores, margin, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("task", "loss"), [(Task.BINARY, "Logloss"), (Task.MULTICLASS, "MultiClass")]
+)
+def test_catboost_files_are_read(tmp_path: Path, task: Task, loss: str) -> None:
+    train = examples(task)
+    how = {"iterations": 6, "depth": 3, "verbose": 0, "allow_writing_files": False}
+    peer = catboost.CatBoost({**how, "loss_function": loss, "thread_count": 1})
+    peer.fit(train.X, train.y)
+    peer.save_model(str(tmp_path / "m.json"), format="json")
+    last = path(fit(ImportedModel(file=str(tmp_path / "m.json")), train, task), train)[-1]
+    raw = peer.predict(train.X, prediction_type="RawFormulaVal")
+    assert np.allclose(last.scores, raw, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("boosting", ["rf", "gbdt"])
+def test_averaged_and_logarithmic_models_predict_in_label_units(
+    tmp_path: Path, boosting: str
+) -> None:
+    train = replace(examples(Task.REGRESSION), y=np.exp(examples(Task.REGRESSION).y / 2))
+    bags = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
+    how = bags if boosting == "rf" else {}
+    booster = boosted(train, "poisson" if boosting == "gbdt" else "regression", **how)
+    model = fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION)
+    assert isinstance(model, LinkedTrees)
+    found = path(model, train)
+    assert np.allclose(found[-1].scores, booster.predict(train.X), rtol=1e-9)
+    half = booster.predict(train.X, num_iteration=6)
+    assert np.allclose(found[5].scores, half, rtol=1e-9)
+
+
+@pytest.mark.parametrize("task", [Task.BINARY, Task.REGRESSION, Task.RANKING])
+def test_every_promise_of_a_learner_is_kept(tmp_path: Path, task: Task) -> None:
+    splits = task_splits(task)
+    objective = "binary" if task is Task.BINARY else "regression"
+    booster = boosted(splits.train, objective, names=list(splits.feature_names))
+    check_learner(saved(booster, tmp_path / "m.txt"), [task])
+
+
+# Learners that stand on it
+
+
+def test_cronus_reweights_an_imported_model(model_file: Path) -> None:
+    train = examples(Task.BINARY)
+    base = ImportedModel(file=str(model_file))
+    standing = fit(base, train, Task.BINARY)
+    assert isinstance(standing, StagedModel)
+    learner = Cronus(base=base, stages=2, cycles=1, tradeoff=0.05)
+    context = FakeContext(Task.BINARY, 2, models={base: standing})
+    last = path(learner.fit(train, train, prices(), context), train)[-1]
+    assert np.mean((last.scores > 0) == train.y) > 0.8
+    assert last.bills["path"].feature_cost(prices(), 300).mean() < COST.sum()
+
+
+def test_an_imported_model_can_be_left_early(model_file: Path) -> None:
+    early_exit = pytest.importorskip("bench_methods.early_exit")
+    train = examples(Task.BINARY)
+    base = ImportedModel(file=str(model_file))
+    context = FakeContext(Task.BINARY, 2, models={base: fit(base, train, Task.BINARY)})
+    learner = early_exit.EarlyExit(base=base, every=3)
+    assert len(path(learner.fit(train, train, prices(), context), train)) > 1
+
+
+# Features
+
+
+def test_features_are_matched_by_name_whatever_their_order(tmp_path: Path) -> None:
+    train = examples(Task.REGRESSION)
+    booster = boosted(train, "regression", names=list(NAMES))
+    learner = saved(booster, tmp_path / "m.txt")
+    order = [3, 1, 0, 2]
+    shuffled = Examples(np.ascontiguousarray(train.X[:, order]), train.y)
+    names = tuple(NAMES[j] for j in order)
+    model = fit(learner, shuffled, Task.REGRESSION, feature_names=names)
+    own = booster.predict(train.X, raw_score=True)
+    assert np.allclose(path(model, shuffled)[-1].scores, own, rtol=0, atol=1e-12)
+
+
+def test_a_feature_that_the_data_lacks_is_named(tmp_path: Path) -> None:
+    train = examples(Task.REGRESSION)
+    learner = saved(boosted(train, "regression", names=list(NAMES)), tmp_path / "m.txt")
+    with pytest.raises(InputError, match=r"m\.txt: the model's feature 'biopsy' is not in"):
+        fit(learner, train, Task.REGRESSION, feature_names=(*NAMES[:3], "smear"))
+
+
+@pytest.mark.parametrize("names", [(), tuple(f"sensor{j}" for j in range(4))])
+def test_without_names_columns_are_taken_in_order(model_file: Path, names: tuple[str, ...]) -> None:
+    """LightGBM's Column_0 is no name."""
+    train = examples(Task.BINARY)
+    learner = ImportedModel(file=str(model_file))
+    model = fit(learner, train, Task.BINARY, feature_names=names)
+    assert path(model, train)[-1].scores.shape == (300,)
+
+
+def test_another_number_of_features_is_one_line(model_file: Path) -> None:
+    X = np.zeros((300, 5), np.float32)
+    train = Examples(X, examples(Task.BINARY).y)
+    from bench_core import price_list
+
+    with pytest.raises(InputError, match="the model has 4 features and the data 5"):
+        fit(ImportedModel(file=str(model_file)), train, Task.BINARY, price_list(np.ones(5)))
+
+
+# Faults
+
+
+@pytest.mark.parametrize("task", [Task.REGRESSION, Task.MULTICLASS])
+def test_a_model_for_another_task_is_one_line(model_file: Path, task: Task) -> None:
+    with pytest.raises(InputError, match=f"a binary model cannot do a {task} task"):
+        fit(ImportedModel(file=str(model_file)), examples(task), task)
+
+
+def test_another_number_of_classes_is_one_line(tmp_path: Path) -> None:
+    train = examples(Task.MULTICLASS)
+    learner = saved(boosted(train, "multiclass", num_class=5), tmp_path / "m.txt")
+    assert CLASSES[Task.MULTICLASS] == 3
+    with pytest.raises(InputError, match="the model has 5 outputs, the multiclass task wants 3"):
+        fit(learner, train, Task.MULTICLASS)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "none of LightGBM's text"),
+        (b"\x00\xff\xfe rubbish", "none of LightGBM's text"),
+        (b"tree\nversion=v4\n", "cut short"),
+        (b"{", "JSON is broken"),
+        (b"{}", "none of LightGBM's text"),
+        (b"[" * 100_000, "none of LightGBM's text"),
+        (b'{"learner":' * 100_000, "nested too deeply"),
+        (b"{L\x7f\xff\xff\xff\xff\xff\xff\xff", "cut short"),
+        (b"\x80\x05cposix\nsystem\n.", "a pickle"),
+        (b"CBM1....", "format='json'"),
+        (json.dumps({"tree_info": []}).encode(), "JSON dump"),
+    ],
+)
+def test_a_file_that_holds_no_model_is_one_line(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    file = tmp_path / "m"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message) as error:
+        fit(ImportedModel(file=str(file)), examples(Task.BINARY), Task.BINARY)
+    assert str(error.value).startswith(f"{file}: it")
+    assert "\n" not in str(error.value)
+
+
+def test_a_model_without_trees_is_one_line(tmp_path: Path) -> None:
+    train = examples(Task.REGRESSION)
+    empty = xgboost.train({"nthread": 1}, xgboost.DMatrix(train.X, train.y), 0)
+    with pytest.raises(InputError, match="no trees"):
+        fit(saved(empty, tmp_path / "m.json"), train, Task.REGRESSION)
+
+
+def test_no_file_and_a_missing_one_are_one_line_each(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--set imported\.file=model\.txt"):
+        ImportedModel().stamp()
+    with pytest.raises(InputError, match="absent is not a file"):
+        ImportedModel(file=str(tmp_path / "absent")).stamp()
+
+
+# Keys
+
+
+def test_the_files_content_is_part_of_the_key(model_file: Path) -> None:
+    learner = ImportedModel(file=str(model_file))
+    before = learner_key(learner)
+    model_file.write_text(model_file.read_text() + "\n")
+    assert learner_key(learner) != before
+    base = learner_key(Cronus(base=learner))
+    model_file.write_text(model_file.read_text() + "\n")
+    assert learner_key(Cronus(base=learner)) != base
+
+
+# The command
+
+
+def table(folder: Path) -> Path:
+    train = examples(Task.BINARY)
+    lines = [",".join([*NAMES, "label"]).replace(" ", "_")]
+    for row, label in zip(np.nan_to_num(train.X), train.y, strict=True):
+        lines.append(",".join([*(f"{x:.6f}" for x in row), f"{label:g}"]))
+    (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    return folder / "data.csv"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from bench_core import run
+
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    own = {"data": str(table(tmp_path)), "label": "label", "task": "binary", "executor": "inline"}
+    return lambda **options: run(**own, store=str(tmp_path / "bench.db"), **options)
+
+
+def test_a_run_meters_a_file_without_training_and_notices_a_change(
+    run: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "model.txt"
+    train = examples(Task.BINARY)
+    boosted(train, "binary", 4, names=list(NAMES)).save_model(file)
+    asked = {"learners": ["imported"], "settings": [f"imported.file={file}"]}
+    first = run(**asked)
+    again = run(**asked)
+    boosted(train, "binary", 5, names=list(NAMES)).save_model(file)
+    changed = run(**asked)
+    assert [dict(r.counts) for r in (first, again, changed)] == [{"ok": 1}] * 3
+    assert [r.reused for r in (first, again, changed)] == [0, 1, 0]
+    frame = Store(tmp_path / "bench.db").frame(changed.run)
+    assert set(frame["audit"]) == {"verified"} or set(frame["audit"]) == {"sampled"}
+    assert frame["point"].nunique() == 5
+
+
+def test_a_run_by_name_without_a_file_ends_at_once(run: Any) -> None:
+    with pytest.raises(UsageError, match="which model"):
+        run(learners=["imported"])
+
+
+def test_all_learners_leave_it_out_with_a_note() -> None:
+    from bench_core.planning.request import RunRequest
+    from bench_core.planning.resolve_learners import choose_learners
+    from bench_core.plugins import load_registry
+
+    notes: list[str] = []
+    request = RunRequest(learners=("all",))
+    chosen = choose_learners(
+        request, None, None, load_registry(), (), lambda line, warning: notes.append(line)
+    )
+    assert "imported" not in [c.name for c in chosen]
+    assert "lightgbm" in [c.name for c in chosen]
+    assert any(note.startswith("left out: imported: which model?") for note in notes)

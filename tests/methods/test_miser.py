@@ -1,0 +1,158 @@
+"""Greedy Miser against its impurity, written out, and its claims on real costs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.gbrt import GBRT
+from bench_methods.miser import GreedyMiser, bench_learners
+from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from helpers.fakes import FakeContext
+from helpers.real_cases import thyroid
+
+from bench_core import DiscountGroup, Examples, Prices, Task, price_list
+
+
+def stump(tradeoff: float, train: Examples, at: Prices, **more: Any) -> list[int]:
+    """The features of the first stumps, one per tree."""
+    learner = GreedyMiser(depth=1, min_rows=1, tradeoff=tradeoff, **{"trees": 1, **more})
+    ensemble = fit(learner, train, Task.REGRESSION, at).ensemble
+    return [int(f) for f in ensemble.feature if f >= 0]
+
+
+@pytest.mark.parametrize("tradeoff", [0.0, 0.03, 0.1, 0.3, 0.6, 1.0, 3.0])
+def test_the_first_stump_minimises_the_printed_impurity(tradeoff: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, size=(60, 3)).astype(np.float32)
+    y = X @ np.array([0.5, 0.8, 1.0]) + 0.2 * rng.normal(size=60)
+    copies = rng.integers(1, 4, size=60)
+    cost = np.array([1.0, 3.0, 9.0])
+    residual = y - np.average(y, weights=copies)
+    tau = tradeoff * np.average(residual**2, weights=copies) / 2 / cost.sum()
+    lam = copies.sum() * tau
+
+    def impurity(output: Any) -> float:
+        return float((copies * (residual - output) ** 2).sum()) / 2
+
+    best, expected = impurity(0.0), []
+    for feature in range(3):
+        for threshold in range(3):
+            left = X[:, feature] <= threshold
+            output = np.zeros(60)
+            for side in (left, ~left):
+                output[side] = np.average(residual[side], weights=copies[side])
+            value = impurity(output) + lam * cost[feature]
+            if value < best:
+                best, expected = value, [feature]
+    train = Examples(X, y, None, copies)
+    assert stump(tradeoff, train, price_list(cost)) == expected
+
+
+def one_good_one_fair() -> Examples:
+    """Feature 0 explains most, feature 1 nearly as much, both together everything."""
+    grid = np.array([(a, b) for a in (0, 1) for b in (0, 1)] * 25, dtype=np.float32)
+    return Examples(grid, 1.1 * grid[:, 0] + 1.0 * grid[:, 1])
+
+
+def test_it_prefers_a_cheap_fair_feature_and_then_goes_on_with_it() -> None:
+    train, at = one_good_one_fair(), price_list(np.array([10.0, 1.0]))
+    # feature 0 explains 55% of the constant's loss for 10/11 of the tradeoff, feature 1 45%
+    assert stump(0.0, train, at) == [0]
+    assert stump(0.8, train, at, trees=5, learning_rate=0.5) == [1] * 5
+
+
+def test_a_feature_bought_once_is_free_for_all_later_trees() -> None:
+    train, at = one_good_one_fair(), price_list(np.array([1.0, 1.0]))
+    # 0.02 x the constant's loss is what both features cost; soon only free gains are left
+    used = stump(0.02, train, at, trees=200)
+    assert set(used) == {0, 1}
+    assert len(used) > 50
+
+
+def test_of_a_discounted_group_the_second_feature_costs_its_own_sensor_only() -> None:
+    train = one_good_one_fair()
+    apart = price_list(np.array([10.0, 10.0]))
+    group = price_list(np.array([10.0, 10.0]), discounted=[DiscountGroup((0, 1), (0.5, 0.5))])
+
+    def lam(at: Prices) -> float:  # a tradeoff that makes one unit of cost equally dear
+        return 0.04 * at.everything
+
+    assert set(stump(lam(apart), train, apart, trees=3)) == {0}
+    assert set(stump(lam(group), train, group, trees=3)) == {0, 1}
+
+
+def test_all_classes_share_what_is_bought_of_a_discounted_group() -> None:
+    """Class 0 is feature 0, the others differ by feature 1. Per row: feature 0 gains 1/8 in class
+    0's first tree; where it is 1, feature 1 then gains 1/16 in the other classes' trees."""
+    grid = np.array([(a, b) for a in (0, 1) for b in (0, 1)] * 50, dtype=np.float32)
+    train = Examples(grid, grid[:, 0] * (1 + grid[:, 1]).astype(float))
+    entropy = 0.5 * np.log(2) + 0.5 * np.log(4)
+
+    def used(at: Prices) -> tuple[dict[int, set[int]], float]:
+        learner = GreedyMiser(trees=3, tradeoff=0.009 * at.everything / entropy)  # tau 0.009
+        model = fit(learner, train, Task.MULTICLASS, at)
+        trees = model.ensemble
+        tested = {k: set[int]() for k in range(3)}
+        for t in range(trees.trees):
+            tested[int(trees.output[t])] |= {int(f) for f in trees.used_features(t)}
+        return tested, float(path(model, train)[-1].bills["model"].feature_cost(at, 200)[0])
+
+    ten = np.array([10.0, 10.0])
+    assert used(price_list(ten)) == ({0: {0}, 1: {0}, 2: {0}}, 10.0)
+    group = price_list(ten, discounted=[DiscountGroup((0, 1), (0.5, 0.5))])
+    assert used(group) == ({0: {0}, 1: {0, 1}, 2: {0, 1}}, 10.5)
+
+
+def test_without_a_price_it_is_plain_boosting() -> None:
+    train = examples(Task.REGRESSION)
+    free = path(fit(GreedyMiser(trees=20, tradeoff=0.0), train, Task.REGRESSION), train)
+    plain = path(fit(GBRT(trees=20), train, Task.REGRESSION), train)
+    for a, b in zip(free, plain, strict=True):
+        assert np.allclose(a.scores, b.scores, rtol=0, atol=1e-9)
+
+
+def test_it_buys_less_as_the_tradeoff_rises() -> None:
+    train = examples(Task.REGRESSION)
+    models = [
+        fit(GreedyMiser(trees=20, tradeoff=t), train, Task.REGRESSION) for t in (0.0, 0.3, 1.0, 9.0)
+    ]
+    whole = [path(m, train)[-1].bills["model"].feature_cost(prices(), 300)[0] for m in models]
+    assert whole == sorted(whole, reverse=True)
+    assert whole[0] == prices().everything
+    assert whole[-1] == 0
+
+
+def test_the_released_charge_splits_every_node_to_the_full_depth() -> None:
+    train = examples(Task.REGRESSION)
+    learner = GreedyMiser(trees=2, depth=3, charge="node", tradeoff=50.0, min_rows=1)
+    ensemble = fit(learner, train, Task.REGRESSION).ensemble
+    assert np.count_nonzero(ensemble.feature < 0) == 2 * 8
+
+
+def test_lambda_is_tau_times_the_number_of_rows_and_copies() -> None:
+    train = examples(Task.REGRESSION)
+    facts = fit(GreedyMiser(trees=1), train, Task.REGRESSION).facts
+    assert facts["lambda"] == pytest.approx(300 * facts["tau"])
+    assert facts["tau"] == pytest.approx(0.1 * train.y.var() / 2 / prices().everything)
+
+
+def test_the_plugin_offers_it_by_name() -> None:
+    assert [cls.name for cls in bench_learners()] == ["miser"]
+
+
+def test_on_thyroid_costs_fall_as_the_tradeoff_rises(real_data: Path) -> None:
+    train, test, at = thyroid(real_data)
+    context = FakeContext(Task.MULTICLASS, 3)
+    costs, accuracy = [], []
+    for tradeoff in (0.0, 0.1, 0.2):
+        learner = GreedyMiser(trees=60, tradeoff=tradeoff)
+        last = path(learner.fit(train, test, at, context), test)[-1]
+        costs.append(mean_cost(last, at))
+        accuracy.append(float(np.mean(last.scores.argmax(axis=1) == test.y)))
+    assert all(a > b for a, b in pairwise(costs))
+    assert accuracy[1] > accuracy[0] - 0.005
+    assert costs[1] < 0.8 * costs[0]

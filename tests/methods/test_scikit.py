@@ -1,0 +1,148 @@
+"""Any scikit-learn estimator: what it pays, what it scores, what its state lets in."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.scikit import ScikitLearn
+from bench_models.opaque import EstimatorModel
+from bench_models.staged import StagedModel
+from bench_models.tree_average import LinkedTrees
+from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
+
+from bench_core import InputError, Task, UsageError
+from bench_core.conformance import check_learner
+from bench_core.parameters import expand, parameters
+from bench_core.plugins import Registry
+
+
+def learner(path: str, **arguments: Any) -> ScikitLearn:
+    return ScikitLearn(estimator=f"sklearn.{path}", arguments=arguments or None)
+
+
+CLASSIFIERS = [Task.BINARY, Task.MULTICLASS]
+NUMBERS = [Task.REGRESSION, Task.RANKING]
+
+
+@pytest.mark.parametrize(
+    ("made", "tasks"),
+    [
+        (ScikitLearn(), None),
+        (learner("svm.SVC", C=10.0), CLASSIFIERS),
+        (learner("neighbors.KNeighborsClassifier"), CLASSIFIERS),
+        (learner("ensemble.HistGradientBoostingClassifier", max_iter=4), CLASSIFIERS),
+        (learner("ensemble.HistGradientBoostingRegressor", max_iter=4), NUMBERS),
+        (learner("ensemble.ExtraTreesClassifier", n_estimators=3), CLASSIFIERS),
+        (learner("tree.DecisionTreeRegressor", max_depth=3), NUMBERS),
+    ],
+    ids=str,
+)
+def test_every_promise_of_a_learner_is_kept(made: ScikitLearn, tasks: Any) -> None:
+    check_learner(made, tasks)
+
+
+@pytest.mark.parametrize(
+    ("path_to", "pays_by_path"),
+    [
+        ("tree.DecisionTreeClassifier", True),
+        ("ensemble.ExtraTreesClassifier", True),
+        ("ensemble.HistGradientBoostingClassifier", True),
+        ("linear_model.LogisticRegression", False),
+        ("svm.SVC", False),
+        ("ensemble.AdaBoostClassifier", False),
+    ],
+)
+def test_only_trees_pay_by_path(path_to: str, pays_by_path: bool) -> None:
+    train = examples(Task.BINARY)
+    arguments = {"max_depth": 1} if "Tree" in path_to or "Hist" in path_to else {}
+    model = fit(learner(path_to, **arguments), train, Task.BINARY)
+    assert isinstance(model, StagedModel | LinkedTrees) == pays_by_path
+    first = path(model, train)[0]
+    assert (mean_cost(first, prices()) < COST.sum()) == pays_by_path
+
+
+def test_logistic_regression_scores_its_own_log_odds() -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    train = replace(examples(Task.BINARY), X=np.nan_to_num(examples(Task.BINARY).X))
+    scaled = StandardScaler().fit_transform(train.X.astype(np.float64))
+    expected = LogisticRegression(C=0.5).fit(scaled, train.y).decision_function(scaled)
+    model = fit(learner("linear_model.LogisticRegression", C=0.5), train, Task.BINARY)
+    assert np.allclose(path(model, train)[0].scores, expected, rtol=1e-6)
+
+
+def test_margins_stand_in_where_there_are_no_probabilities() -> None:
+    train = examples(Task.MULTICLASS)
+    two = replace(train, y=np.where(train.y == 1, 0.0, train.y))  # class 1 is absent
+    scores = path(fit(learner("svm.LinearSVC"), two, Task.MULTICLASS), two)[0].scores
+    assert scores.shape == (300, 3)
+    assert np.mean(scores.argmax(axis=1) == two.y) > 0.8
+    assert not np.any(scores.argmax(axis=1) == 1)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (learner("svm.NoSuchThing"), "there is no sklearn.svm.NoSuchThing"),
+        (learner("metrics.accuracy_score"), "no estimator"),
+        (learner("svm.SVR"), "wants a classifier"),
+        (learner("svm.SVC", colour="red"), "colour"),
+        (learner("svm.SVC", C=-1.0), "C"),
+    ],
+    ids=str,
+)
+def test_a_wrong_estimator_or_argument_is_one_line(made: ScikitLearn, message: str) -> None:
+    with pytest.raises((UsageError, InputError), match=message) as error:
+        fit(made, examples(Task.BINARY), Task.BINARY)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("path_to", ["os.system", "SVC", "sklearnish.SVC", ""])
+def test_only_paths_in_scikit_learn_are_taken(path_to: str) -> None:
+    with pytest.raises(ValueError, match="estimator must be a path"):
+        ScikitLearn(estimator=path_to)
+
+
+def test_arguments_come_as_a_table_and_a_list_of_tables_is_a_grid() -> None:
+    table = {"estimator": "sklearn.svm.SVC", "arguments": [{"C": 1.0}, {"C": 10.0, "gamma": 0.5}]}
+    made = expand(ScikitLearn, table, Registry())
+    assert [m.arguments for m in made] == [{"C": 1.0}, {"C": 10.0, "gamma": 0.5}]
+    assert len({hash(m) for m in made}) == 2
+    kinds = {p.name: p.kind for p in parameters(ScikitLearn)}
+    assert kinds["arguments"] == "a table or none"
+
+
+def model_of(estimator: Any) -> EstimatorModel:
+    return EstimatorModel.of(estimator, prices(), Task.BINARY, 2)
+
+
+class Bomb:
+    def __reduce__(self) -> Any:
+        return (print, ("boom",))
+
+
+class NumpyBomb:
+    def __reduce__(self) -> Any:
+        from numpy.testing._private.utils import runstring
+
+        return (runstring, ("raise SystemExit", {}))
+
+
+@pytest.mark.parametrize("bomb", [Bomb(), NumpyBomb(), {"a": [Bomb()]}])
+def test_a_state_that_calls_anything_else_is_not_let_in(bomb: Any) -> None:
+    state = model_of(None).state()
+    state["pickled"] = np.frombuffer(pickle.dumps(bomb), dtype=np.uint8)
+    with pytest.raises(InputError, match="not let in"):
+        _ = EstimatorModel.from_state(state).estimator
+
+
+def test_a_state_of_another_version_is_refused_with_a_remedy() -> None:
+    state = model_of(None).state()
+    state["about"]["version"] = "0.1"
+    with pytest.raises(InputError, match=r"fitted by scikit-learn 0\.1.*run again --fresh"):
+        list(EstimatorModel.from_state(state).predict_path(examples(Task.BINARY).features))

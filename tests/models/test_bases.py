@@ -1,0 +1,117 @@
+"""What may stand under another learner: trees that add up to their model's scores, no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cascades import AndOr, SoftCascade
+from bench_methods.cronus import Cronus
+from bench_methods.gbrt import GBRT
+from bench_models.boosting import chain
+from bench_models.staged import Gate, Stage, StagedModel
+from bench_models.staged.prefix_chain import ensemble_of
+from helpers.boosted_cases import examples, prices
+from helpers.every_learner_cases import LEARNERS, quick
+from helpers.fakes import FakeContext
+from helpers.random_trees import path, random_ensemble, random_rows
+
+from bench_core import Features, Task, UsageError
+from bench_core.conformance import task_splits
+from bench_core.conformance import tasks as conformance
+
+CHANGES: dict[str, Callable[[Stage], Stage]] = {
+    "a weight": lambda s: replace(s, weights=s.weights * 2),
+    "no weight": lambda s: replace(s, weights=s.weights * 0),
+    "the constant": lambda s: replace(s, bias=s.bias + 1),
+    "a gate": lambda s: replace(s, gate=Gate("score", 0.0)),
+    "a start afresh": lambda s: replace(s, carry=False),
+    "fewer trees": lambda s: replace(s, entries=s.entries[:0], weights=s.weights[:0]),
+    "other trees": lambda s: replace(s, entries=s.entries[::-1] - 1),
+}
+
+
+def boosted(outputs: int) -> StagedModel:
+    rng = np.random.default_rng(outputs)
+    trees = random_ensemble(rng, trees=6, features=4, leaves=5, outputs=outputs)
+    return chain(trees, prices(), {})
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+def test_a_chain_of_all_trees_adds_up(outputs: int) -> None:
+    model = boosted(outputs)
+    trees = model.ensemble
+    assert trees is not None
+    X = random_rows(np.random.default_rng(0), 20, 4)
+    expected = np.tile(trees.base, (20, 1))
+    for i, row in enumerate(X):
+        for t in range(trees.trees):
+            expected[i, trees.output[t]] += path(trees, t, row).value
+    last = list(model.predict_path(Features(X)))[-1].scores
+    assert model.adds_up
+    assert np.allclose(last.reshape(20, outputs), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_chain_with_one_stage_changed_does_not(change: str) -> None:
+    model = boosted(1)
+    last = CHANGES[change](model.stages[-1])
+    assert not replace(model, stages=[*model.stages[:-1], last]).adds_up
+
+
+def test_trees_that_were_weighted_anew_are_not_taken_for_the_base() -> None:
+    rows, base = examples(Task.BINARY), GBRT(trees=4)
+    context = FakeContext(Task.BINARY, 2)
+    context.models = {base: base.fit(rows, rows, prices(), context)}
+    weighted = Cronus(base=base, stages=2, cycles=1)
+    context.models = {weighted: weighted.fit(rows, rows, prices(), context)}
+    with pytest.raises(UsageError, match="base 'cronus' has no trees that add up"):
+        ensemble_of("early-exit", weighted, context)
+
+
+@pytest.mark.parametrize("cascade", [SoftCascade, AndOr])
+def test_a_cascade_whose_stages_do_not_add_up_offers_no_trees(cascade: Any) -> None:
+    rows, base = examples(Task.BINARY), GBRT(trees=4)
+    context = FakeContext(Task.BINARY, 2)
+    context.models = {base: base.fit(rows, rows, prices(), context)}
+    assert cascade(base=base, stages=2).fit(rows, rows, prices(), context).ensemble is None
+
+
+STANDING = ("astc", "budget-prune", "cronus", "cstc", "early-exit", "lear", "soft-cascade")
+NO_SUM = sorted(name for name, cls in LEARNERS.items() if not getattr(cls, "adds_up", True))
+
+
+@pytest.mark.parametrize("base", NO_SUM)
+@pytest.mark.parametrize("learner", STANDING)
+def test_what_never_adds_up_is_refused_before_anything_is_trained(learner: str, base: str) -> None:
+    with pytest.raises(ValueError, match=f"base '{base}' has no trees that add up") as error:
+        LEARNERS[learner](base=LEARNERS[base]())  # type: ignore[call-arg]
+    assert "\n" not in str(error.value)
+
+
+MAY = [
+    (name, task)
+    for name in sorted(LEARNERS.keys() - NO_SUM)
+    for task in sorted(LEARNERS[name].tasks)
+]
+
+
+@pytest.mark.parametrize(("name", "task"), MAY, ids=str)
+def test_what_is_taken_for_a_base_adds_up_to_its_scores(
+    name: str, task: Task, tmp_path: Path
+) -> None:
+    splits = task_splits(task, 80)
+    learner = quick(name, task, splits.train, tmp_path)
+    model = conformance.fit(learner, splits)
+    context = FakeContext(task, splits.classes, models={learner: model})
+    try:
+        trees = ensemble_of("early-exit", learner, context, single=False)
+    except UsageError:
+        return
+    rows, whole = splits.test.features, chain(trees, splits.prices, {})
+    summed, own = (list(m.predict_path(rows))[-1] for m in (whole, model))
+    assert np.allclose(summed.scores, own.scores, rtol=1e-14, atol=0)

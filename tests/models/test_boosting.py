@@ -1,0 +1,108 @@
+"""Prefixes, losses of constants and prices in loss units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bench_models.boosting import LossPrices, binned, constant_loss, loss_of, prefixes
+from helpers.boosted_cases import examples
+from helpers.fakes import FakeContext
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import log_loss
+
+from bench_core import Examples, Queries, Task, UsageError, price_list
+
+
+@given(st.integers(0, 20000))
+def test_at_most_a_hundred_rising_prefixes_end_with_the_whole(iterations: int) -> None:
+    ends = prefixes(iterations)
+    assert 1 <= len(ends) <= 100
+    assert ends[-1] == iterations
+    assert np.all(np.diff(ends) >= 1)
+    assert ends[0] == min(1, iterations)
+
+
+def test_up_to_a_hundred_iterations_are_all_reported() -> None:
+    assert prefixes(100).tolist() == list(range(1, 101))
+
+
+def test_long_paths_are_dense_at_the_start() -> None:
+    steps = np.diff(prefixes(3000))
+    assert steps[:3].max() <= 3
+    assert np.all(np.diff(steps) >= -1)
+    assert steps[-1] > 50
+
+
+def of(task: Task, y: list[float], copies: list[int] | None = None) -> float:
+    m = None if copies is None else np.array(copies)
+    data = Examples(np.zeros((len(y), 1), dtype=np.float32), np.array(y), None, m)
+    return constant_loss(*loss_of(task, "auto", 3), data)
+
+
+def test_a_constants_squared_loss_is_half_the_variance() -> None:
+    assert of(Task.REGRESSION, [1.0, 3.0]) == 0.5
+
+
+def test_a_constants_log_loss_is_that_of_the_class_shares() -> None:
+    y = [0.0, 1.0, 1.0, 1.0]
+    assert of(Task.BINARY, y) == pytest.approx(log_loss(y, np.full(4, 0.75)), rel=1e-12)
+    three = [0.0, 1.0, 1.0, 2.0]
+    shares = np.tile([0.25, 0.5, 0.25], (4, 1))
+    assert of(Task.MULTICLASS, three) == pytest.approx(log_loss(three, shares), rel=1e-12)
+
+
+@pytest.mark.parametrize("task", [Task.REGRESSION, Task.BINARY, Task.MULTICLASS])
+def test_copies_count_as_rows_in_the_constants_loss(task: Task) -> None:
+    copied = of(task, [0.0, 1.0], [1, 3])
+    assert copied == pytest.approx(of(task, [0.0, 1.0, 1.0, 1.0]), rel=1e-12)
+
+
+def test_lambdaranks_constant_loss_sums_its_pairs_at_equal_scores() -> None:
+    grades = np.array([2.0, 0.0, 1.0])
+    data = Examples(np.zeros((3, 1), np.float32), grades, Queries.from_sizes(np.array([3])))
+    from bench_trees import LambdaRank
+
+    discount = 1 / np.log2(np.arange(2, 5))
+    ideal = float((np.sort(2**grades - 1)[::-1] * discount).sum())
+    cost = 0.0
+    for i in range(3):
+        for j in range(3):
+            if grades[i] > grades[j]:
+                gap = (2 ** grades[i] - 2 ** grades[j]) * abs(discount[i] - discount[j]) / ideal
+                cost += gap * np.log(2)
+    got = constant_loss("lambdarank", LambdaRank(normalise=False), data)
+    assert got == pytest.approx(cost / 3, rel=1e-9)
+
+
+def test_buying_all_features_for_a_row_costs_tradeoff_times_the_constants_loss() -> None:
+    row = LossPrices.of(price_list(np.array([1.0, 4.0]), split=0.5), tradeoff=0.2, loss=3.0)
+    assert row.sensor.tolist() == pytest.approx([0.12, 0.48])
+    assert row.split.tolist() == pytest.approx([0.06, 0.06])
+    assert row.tau == pytest.approx(0.12)
+
+
+def test_where_features_are_free_the_tradeoff_prices_a_split_on_each() -> None:
+    free = price_list(np.zeros(2), split=0.5, multiplier=np.array([1.0, 3.0]))
+    row = LossPrices.of(free, tradeoff=0.2, loss=1.0)
+    assert row.split.tolist() == pytest.approx([0.05, 0.15])
+
+
+def test_where_everything_is_free_nothing_is_charged() -> None:
+    row = LossPrices.of(price_list(np.zeros(2)), tradeoff=1e9, loss=1.0)
+    assert row.sensor.tolist() == [0.0, 0.0]
+    assert row.split.tolist() == [0.0, 0.0]
+
+
+def test_a_loss_that_does_not_fit_the_task_names_those_that_do() -> None:
+    with pytest.raises(UsageError, match="loss=logistic: a ranking task takes squared or lambd"):
+        loss_of(Task.RANKING, "logistic", 0)
+
+
+def test_rows_are_binned_once_for_all_learners_and_by_every_setting_apart() -> None:
+    context = FakeContext(Task.REGRESSION)
+    train = examples(Task.REGRESSION)
+    _, codes = binned(train, 255, context)
+    assert binned(train, 255, context)[1] is codes
+    assert binned(train, 8, context)[1].max() <= 8  # 8 bins and the missing one
+    assert set(context.arrays) == {"codes-255", "codes-8"}

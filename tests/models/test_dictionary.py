@@ -1,0 +1,116 @@
+"""What a tree says, needs and costs, against a walk row by row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bench_models import dictionary as module
+from bench_models.dictionary import dictionary, needs_of
+from bench_trees import Ensemble
+from helpers.cronus_cases import forest, walk
+
+from bench_core import DiscountGroup, Prices, price_list
+
+N, D = 90, 5
+MULTIPLIER = np.array([1.0, 0.25, 2.0, 1.0, 0.5])
+
+
+@pytest.fixture(scope="module", name="X")
+def rows() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 6, size=(N, D)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+@pytest.fixture(scope="module")
+def trees(X: np.ndarray) -> Ensemble:
+    return forest(1, X, np.nan_to_num(X) @ np.ones(D))
+
+
+@pytest.fixture(scope="module")
+def share() -> np.ndarray:
+    m = np.random.default_rng(1).integers(1, 5, size=N)
+    return m / m.sum()
+
+
+def test_columns_are_the_outputs_of_the_trees(
+    X: np.ndarray, trees: Ensemble, share: np.ndarray
+) -> None:
+    found = dictionary(trees, X, share, Prices.additive(np.ones(D)), threads=1).columns
+    expected = [[walk(trees, t, x)[0] for x in X] for t in range(trees.trees)]
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, np.array(expected, dtype=np.float32))
+
+
+def test_a_tree_costs_its_price_and_the_mean_splits_of_the_rows(
+    X: np.ndarray, trees: Ensemble, share: np.ndarray
+) -> None:
+    prices = price_list(np.ones(D), split=0.25, tree=3.0, multiplier=MULTIPLIER)
+    found = dictionary(trees, X, share, prices, threads=2).tree_cost
+    for t in range(trees.trees):
+        splits = [MULTIPLIER[walk(trees, t, x)[1]].sum() for x in X]
+        assert found[t] == pytest.approx(3.0 + 0.25 * float(share @ splits))
+
+
+def test_a_tree_of_depth_4_costs_1_at_a_quarter_a_split() -> None:
+    # a chain of 15 splits in level order: every path has four
+    feature = np.r_[np.zeros(15), -np.ones(16)].astype(np.int32)
+    inner = np.arange(15)
+    full = Ensemble(
+        start=np.array([0, 31], np.int32),
+        feature=feature,
+        threshold=np.zeros(31, np.float32),
+        left=np.r_[2 * inner + 1, -np.ones(16)].astype(np.int32),
+        right=np.r_[2 * inner + 2, -np.ones(16)].astype(np.int32),
+        missing_left=np.zeros(31, bool),
+        value=np.zeros(31),
+        output=np.zeros(1, np.int32),
+        base=np.zeros(1),
+        features=1,
+    )
+    X = np.random.default_rng(0).normal(size=(20, 1)).astype(np.float32)
+    prices = Prices.additive(np.ones(1), split=0.25)
+    assert dictionary(full, X, np.full(20, 0.05), prices, 1).tree_cost == pytest.approx([1.0])
+
+
+def test_needs_are_sensors_not_features(trees: Ensemble) -> None:
+    group = DiscountGroup((0, 1), (2.0, 3.0))
+    prices = price_list(np.array([7.0, 8.0, 1.0, 1.0, 9.0]), discounted=[group], derived={4: [2]})
+    found = needs_of(trees, prices)
+    assert found.shape == (prices.sensors, trees.trees)
+    for t in range(trees.trees):
+        sensors = {int(a) for j in trees.used_features(t) for a in prices.of(int(j))}
+        assert set(np.flatnonzero(found[:, t])) == sensors
+
+
+def test_blocks_of_rows_change_nothing(
+    X: np.ndarray, trees: Ensemble, share: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prices = Prices.additive(np.ones(D), split=0.25)
+    whole = dictionary(trees, X, share, prices, 1)
+    monkeypatch.setattr(module, "_CELLS", 1)
+    monkeypatch.setattr(module, "_ROWS", 20)  # the last block is a shorter one
+    pieces, threaded = (dictionary(trees, X, share, prices, threads) for threads in (1, 3))
+    np.testing.assert_array_equal(pieces.columns, whole.columns)
+    np.testing.assert_allclose(pieces.tree_cost, whole.tree_cost, rtol=1e-12)
+    np.testing.assert_array_equal(threaded.columns, whole.columns)
+    np.testing.assert_array_equal(threaded.tree_cost, pieces.tree_cost)
+
+
+def test_an_ensemble_without_trees_is_an_empty_dictionary(
+    X: np.ndarray, trees: Ensemble, share: np.ndarray
+) -> None:
+    found = dictionary(trees.prefix(0), X, share, Prices.additive(np.ones(D), split=1.0), 1)
+    assert found.columns.shape == (0, N)
+    assert found.tree_cost.shape == (0,)
+
+
+def test_the_ensemble_itself_is_left_alone(
+    X: np.ndarray, trees: Ensemble, share: np.ndarray
+) -> None:
+    before = replace(trees, value=trees.value.copy())
+    dictionary(trees, X, share, Prices.additive(np.ones(D), split=1.0), 1)
+    np.testing.assert_array_equal(trees.value, before.value)

@@ -1,0 +1,306 @@
+"""The staged model against its definition row by row, and the promises every model makes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_models.staged import END, Gate, Point, Stage, StagedModel
+from helpers.random_trees import random_ensemble, random_rows
+from helpers.staged_cases import D, RowState, random_features, random_model, walk_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core import Features, Prediction, Prices, Queries, price_list
+
+SEEDS = st.integers(0, 2**32)
+NO_ENTRIES = np.zeros(0, dtype=np.int64)
+
+
+def masks(prediction: Prediction, bill: str, n: int) -> list[set[int]]:
+    unpacked = prediction.bills[bill].acquired.unpack()
+    return [
+        set(np.flatnonzero(row).tolist())
+        for row in np.broadcast_to(unpacked, (n, unpacked.shape[1]))
+    ]
+
+
+def counts(value: Any, n: int) -> list[float]:
+    return np.broadcast_to(np.asarray(value, dtype=float), (n,)).tolist()
+
+
+def dearest_path(model: StagedModel, tree: int) -> float:
+    trees = model.ensemble
+    assert trees is not None
+
+    def below(node: int) -> float:
+        if trees.feature[node] < 0:
+            return 0.0
+        own = float(model.prices.multiplier[trees.feature[node]])
+        return own + max(below(int(trees.left[node])), below(int(trees.right[node])))
+
+    return below(int(trees.start[tree]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, st.integers(1, 3), st.booleans())
+def test_scores_and_bills_at_every_point_are_those_of_the_definition(
+    seed: int, outputs: int, grouped: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, outputs=outputs)
+    features = random_features(rng, grouped)
+    n = len(features)
+    path = list(model.predict_path(features))
+    expected = walk_rows(model, features)
+    assert [p.point for p in path] == [p.values for p in model.points]
+    for got, rows in zip(path, expected, strict=True):
+        assert masks(got, "path", n) == [r.sensors for r in rows]
+        assert masks(got, "model", n) == [r.model_sensors for r in rows]
+        assert counts(got.bills["path"].splits, n) == [r.splits for r in rows]
+        for bill in ("path", "model"):
+            assert counts(got.bills[bill].trees, n) == [len(r.trees) for r in rows]
+        dearest = [sum(dearest_path(model, t) for t in r.trees) for r in rows]
+        assert counts(got.bills["model"].splits, n) == dearest
+        assert got.scores.shape == ((n,) if outputs == 1 else (n, outputs))
+        kept = [i for i, r in enumerate(rows) if model.rejected == "score" or not r.rejected]
+        plain = got.scores.reshape(n, outputs)
+        assert plain[kept].tolist() == [rows[i].score for i in kept]
+        check_rejected(model, features, got.scores, rows)
+
+
+def check_rejected(
+    model: StagedModel, features: Features, scores: Any, rows: Sequence[RowState]
+) -> None:
+    out = [i for i, r in enumerate(rows) if r.rejected]
+    if model.rejected == "score":
+        return
+    if isinstance(model.rejected, float):
+        assert all(scores[i] == model.rejected for i in out)
+        return
+    if features.queries is None:
+        assert all(scores[i] == rows[i].score[0] for i in out)
+        return
+    query = features.queries.index()
+    for i in out:
+        for j, rival in enumerate(rows):
+            if query[i] == query[j]:
+                mine = (0, rows[i].stage, rows[i].score[0])
+                other = (not rival.rejected, rival.stage if rival.rejected else 0, rival.score[0])
+                assert (scores[i] < scores[j]) == (mine < other)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.booleans())
+def test_cells_that_were_not_bought_change_nothing(seed: int, nan: bool) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_model(rng)
+    features = random_features(rng)
+    prices = model.prices
+    for k, original in enumerate(model.predict_path(features)):
+        bought = original.bills["path"].acquired.unpack()
+        readable = np.array(
+            [[bool(row[prices.of(j)].all()) for j in range(D)] for row in bought]
+        ).reshape(len(features), D)
+        other = np.full(features.X.shape, np.nan) if nan else random_rows(rng, len(features), D)
+        X = np.where(readable, features.X, other).astype(np.float32)
+        replayed = list(model.predict_path(Features(X, features.queries)))[k]
+        assert bits(replayed) == bits(original)
+
+
+def bits(prediction: Prediction) -> list[bytes]:
+    bill, n = prediction.bills["path"], len(prediction.scores)
+    return [
+        prediction.scores.tobytes(),
+        bill.acquired.bits.tobytes(),
+        np.array(counts(bill.splits, n)).tobytes(),
+        np.array(counts(bill.trees, n)).tobytes(),
+    ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS)
+def test_a_query_predicted_alone_agrees_bitwise_with_its_block(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_model(rng)
+    features = random_features(rng)
+    assert features.queries is not None
+    block = list(model.predict_path(features))
+    for q in range(len(features.queries)):
+        rows = slice(*features.queries.boundaries[q : q + 2])
+        alone = Features(features.X[rows], features.queries.select(q, q + 1))
+        for one, all_rows in zip(model.predict_path(alone), block, strict=True):
+            assert one.scores.tobytes() == all_rows.scores[rows].tobytes()
+            whole = all_rows.bills["path"].acquired.bits
+            assert one.bills["path"].acquired.bits.tobytes() == whole[rows].tobytes()
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS)
+def test_a_model_rebuilt_from_its_state_predicts_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_model(rng)
+    features = random_features(rng)
+    state = model.state()
+    arrays = {k: v for k, v in state.items() if isinstance(v, np.ndarray)}
+    values = json.loads(json.dumps({k: v for k, v in state.items() if k not in arrays}))
+    rebuilt = StagedModel.from_state({**arrays, **values})
+    assert rebuilt.prices.unit == model.prices.unit
+    for one, other in zip(
+        model.predict_path(features), rebuilt.predict_path(features), strict=True
+    ):
+        assert dict(one.point) == dict(other.point)
+        assert bits(one) == bits(other)
+
+
+def test_predictions_do_not_change_when_earlier_ones_are_written_to() -> None:
+    rng = np.random.default_rng(0)
+    chain = chain_of(random_ensemble(rng, trees=40, features=D), price_list(np.ones(D)))
+    features = Features(random_rows(rng, 50, D))
+    expected = [bits(p) for p in chain.predict_path(features)]
+    for k, prediction in enumerate(chain.predict_path(features)):
+        assert bits(prediction) == expected[k]
+        prediction.scores[:] = 7
+        prediction.bills["path"].acquired.bits[:] = 0
+        prediction.bills["model"].acquired.bits[:] = 0
+
+
+def chain_of(ensemble: Any, prices: Prices) -> StagedModel:
+    count = ensemble.trees
+    stages = [
+        Stage(
+            np.array([t]),
+            np.ones(1),
+            np.zeros(1),
+            carry=t > 0,
+            then=t + 1 if t + 1 < count else END,
+        )
+        for t in range(count)
+    ]
+    return StagedModel(stages, [Point(t, {"trees": t + 1}) for t in range(count)], prices, ensemble)
+
+
+def test_long_chains_cut_into_legs_keep_adding_up() -> None:
+    rng = np.random.default_rng(1)
+    ensemble = random_ensemble(rng, trees=40, features=D)
+    features = Features(random_rows(rng, 70, D))
+    model = chain_of(ensemble, price_list(np.ones(D)))
+    assert [bits(p)[0] for p in model.predict_path(features)] == [
+        np.array([r.score[0] for r in rows]).tobytes() for rows in walk_rows(model, features)
+    ]
+
+
+def test_boosted_chains_charge_the_model_bill_to_all_rows_alike() -> None:
+    rng = np.random.default_rng(2)
+    model = chain_of(random_ensemble(rng, trees=3, features=D), price_list(np.ones(D)))
+    last = list(model.predict_path(Features(random_rows(rng, 5, D))))[-1]
+    assert last.bills["model"].acquired.bits.shape == (1, 1)
+    assert np.ndim(last.bills["model"].splits) == 0
+
+
+def test_an_empty_block_has_a_whole_path_of_empty_predictions() -> None:
+    model = random_model(np.random.default_rng(3))
+    empty = Features(np.zeros((0, D), dtype=np.float32), Queries(np.zeros(1, dtype=np.int64)))
+    assert [len(p.scores) for p in model.predict_path(empty)] == [0] * len(model.points)
+
+
+def test_a_model_of_raw_columns_only_needs_no_trees() -> None:
+    stage = Stage(np.array([1, 0]), np.array([2.0, 0.5]), np.array([1.0]))
+    model = StagedModel([stage], [Point(0, {})], price_list(np.array([3.0, 4.0, 5.0])))
+    model = StagedModel.from_state(model.state())
+    X = np.array([[2.0, 10.0, np.nan], [np.nan, 1.0, 0.0]], dtype=np.float32)
+    (only,) = model.predict_path(Features(X))
+    assert only.scores.tolist() == [22.0, 3.0]
+    assert only.bills["path"].feature_cost(model.prices, 2).tolist() == [7.0, 7.0]
+    assert only.bills["path"].evaluation_cost(model.prices, 2).tolist() == [0.0, 0.0]
+
+
+def test_constant_trees_are_not_charged() -> None:
+    constant = random_ensemble(np.random.default_rng(4), trees=2, features=D, leaves=1)
+    model = chain_of(constant, price_list(np.ones(D), tree=5.0))
+    last = list(model.predict_path(Features(np.zeros((2, D), dtype=np.float32))))[-1]
+    assert last.scores.tolist() == [float(constant.value.sum())] * 2
+    assert last.bills["path"].evaluation_cost(model.prices, 2).tolist() == [0.0, 0.0]
+
+
+def ranked(scores: list[float], keep: float, sizes: list[int]) -> list[float]:
+    first = Stage(np.array([0]), np.ones(1), np.zeros(1), gate=Gate("rank", keep), then=1)
+    second = Stage(NO_ENTRIES, np.zeros(0), np.array([100.0]))
+    model = StagedModel([first, second], [Point(1, {})], price_list(np.ones(1)), rejected=-1.0)
+    X = np.array(scores, dtype=np.float32)[:, None]
+    (only,) = model.predict_path(Features(X, Queries.from_sizes(np.array(sizes))))
+    return only.scores.tolist()
+
+
+def test_a_rank_gate_keeps_the_best_of_each_query() -> None:
+    assert ranked([3, 1, 2, 9, 8], 2, [3, 2]) == [100, -1, 100, 100, 100]
+
+
+def test_rows_tied_at_the_last_kept_rank_all_pass() -> None:
+    assert ranked([1, 2, 1, 3, 0], 3, [5]) == [100, 100, 100, 100, -1]
+
+
+def test_a_row_that_scores_exactly_the_threshold_passes() -> None:
+    gate = Stage(np.array([0]), np.ones(1), np.zeros(1), gate=Gate("score", 0.5), then=1)
+    after = Stage(NO_ENTRIES, np.zeros(0), np.array([100.0]))
+    model = StagedModel([gate, after], [Point(1, {})], price_list(np.ones(1)))
+    X = np.array([[0.5], [0.25]], dtype=np.float32)
+    (only,) = model.predict_path(Features(X))
+    assert only.scores.tolist() == [100.0, 0.25]
+
+
+def test_rejected_rows_rank_below_survivors_by_exit_stage_and_then_score() -> None:
+    def gated(column: int, then: int) -> Stage:
+        return Stage(
+            np.array([column]), np.ones(1), np.zeros(1), gate=Gate("score", 0.0), then=then
+        )
+
+    stages = [gated(0, 1), gated(1, 2), Stage(np.array([2]), np.ones(1), np.zeros(1))]
+    model = StagedModel(stages, [Point(2, {})], price_list(np.ones(3)), rejected="below")
+    X = [[-1, 9, 9], [-3, 9, 9], [1, -5, 9], [1, 1, -70], [1, 1, 4], [1, -5, 8], [-3, 0, 0]]
+    queries = Queries.from_sizes(np.array([6, 1]))
+    (only,) = model.predict_path(Features(np.array(X, dtype=np.float32), queries))
+    assert only.scores[3:5].tolist() == [-70.0, 4.0]
+    assert np.argsort(-only.scores[:6], kind="stable").tolist() == [4, 3, 2, 5, 0, 1]
+    assert only.scores[2] == only.scores[5]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"then": 5}, "stage 0 cannot lead to stage 5"),
+        ({"then": 0}, "stage 0 cannot lead to stage 0"),
+        ({"then": 1, "otherwise": 1, "gate": Gate("score")}, None),
+        ({"entries": np.array([9])}, "entries must be 0..8"),
+        ({"weights": np.array([np.nan])}, "not finite"),
+        ({"bias": np.zeros(2)}, "bias must be"),
+        ({"weights": np.ones(2)}, "differ in length"),
+        ({"then": END}, "no stage leads to stage 1"),
+    ],
+)
+def test_stages_that_form_no_model_are_refused(change: dict[str, Any], message: str | None) -> None:
+    ensemble = random_ensemble(np.random.default_rng(5), trees=1, features=D)
+    fields = {"entries": np.array([0]), "weights": np.ones(1), "bias": np.zeros(1), "then": 1}
+    stages = [Stage(**{**fields, **change}), Stage(NO_ENTRIES, np.zeros(0), np.zeros(1))]
+    if message is None:  # both ways lead to the same stage: allowed
+        StagedModel(stages, [Point(1, {})], price_list(np.ones(D)), ensemble)
+        return
+    with pytest.raises(ValueError, match=message):
+        StagedModel(stages, [Point(1, {})], price_list(np.ones(D)), ensemble)
+
+
+@pytest.mark.parametrize("ends", [[], [0], [1, 0], [0, 0, 1], [-1, 1]])
+def test_points_must_rise_and_end_with_the_last_stage(ends: list[int]) -> None:
+    first = Stage(NO_ENTRIES, np.zeros(0), np.zeros(1), then=1)
+    last = Stage(NO_ENTRIES, np.zeros(0), np.zeros(1))
+    with pytest.raises(ValueError, match="points"):
+        StagedModel([first, last], [Point(k, {}) for k in ends], price_list(np.ones(1)))
+
+
+def test_a_block_of_the_wrong_width_is_refused() -> None:
+    model = random_model(np.random.default_rng(6))
+    with pytest.raises(ValueError, match=r"expected X \(n, 8\), got \(2, 3\)"):
+        next(model.predict_path(Features(np.zeros((2, 3), dtype=np.float32))))

@@ -1,0 +1,132 @@
+"""The shipped suites: those of the papers are there, and their claims can be put to the test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bench_claims.claims import Claim, Contender, read_claims
+from bench_datasets.yahoo.sim import YahooSim
+
+from bench_core.api import plan
+from bench_core.datasets.search import DataFolder
+from bench_core.errors import InputError
+from bench_core.parameters import as_json
+from bench_core.planning.request import RunRequest
+from bench_core.planning.resolve_learners import choose_learners
+from bench_core.planning.suites import PROFILES, Suite, find_suite
+from bench_core.plugins import Registry, load_registry
+
+OF_PAPERS = ("adapt", "cegb", "cronus-yahoo", "cstc-synthetic", "miser-scene15", "miser-yahoo")
+OTHERS = ("all-real", "ltr", "medical")
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return load_registry()
+
+
+def labels(suite: Suite) -> list[str]:
+    """The names of its data sets in results."""
+    made = []
+    for entry in suite.datasets:
+        inside = ",".join(f"{k}={v}" for k, v in sorted(entry.options.items()))
+        made.append(f"{entry.name}({inside})" if inside else entry.name)
+    return made
+
+
+@pytest.mark.parametrize("name", [*OF_PAPERS, *OTHERS])
+def test_every_suite_has_three_profiles_and_says_what_it_is(registry: Registry, name: str) -> None:
+    suite = find_suite(name, registry)
+    assert set(PROFILES) <= suite.profiles.keys()
+    assert suite.title
+    assert suite.paper or suite.description
+
+
+@pytest.mark.parametrize("name", OF_PAPERS)
+def test_every_paper_has_its_claims(registry: Registry, name: str) -> None:
+    claims = read_claims(find_suite(name, registry).claims)
+    assert any(claim.measure != "none" for claim in claims)
+
+
+def test_no_two_claims_of_all_suites_have_one_id(registry: Registry) -> None:
+    ids = [c["id"] for name in registry.suites() for c in find_suite(name, registry).claims]
+    assert len(ids) == len(set(ids)) > 120
+
+
+@pytest.mark.parametrize("name", OF_PAPERS)
+def test_a_claim_that_is_measured_is_about_a_data_set_of_its_suite(
+    registry: Registry, name: str
+) -> None:
+    suite = find_suite(name, registry)
+    for claim in read_claims(suite.claims):
+        if claim.measure != "none":
+            assert claim.dataset in labels(suite), claim.id
+        assert claim.dataset.partition("(")[0] in registry.datasets, claim.id
+
+
+@pytest.mark.parametrize("name", OF_PAPERS)
+@pytest.mark.parametrize("profile", ["standard", "paper"])
+def test_what_a_claim_compares_is_in_the_suites_grid(
+    registry: Registry, name: str, profile: str
+) -> None:
+    suite = find_suite(name, registry)
+    for claim in read_claims(suite.claims):
+        grid = instances(registry, suite, profile, claim)
+        for contender in claim.learners:
+            assert any(fits(contender, one) for one in grid), (claim.id, contender.label)
+
+
+def instances(registry: Registry, suite: Suite, profile: str, claim: Claim) -> list[Any]:
+    dataset = claim.dataset.partition("(")[0]
+    chosen = choose_learners(
+        RunRequest(suite=suite.name),
+        suite,
+        suite.profile(profile),
+        registry,
+        (),
+        dataset=dataset,
+    )
+    return [one for learner in chosen for one in learner.instances]
+
+
+def fits(contender: Contender, instance: Any) -> bool:
+    """Whether the contender's rows would be found among those of this instance."""
+    frame = pd.DataFrame({"learner": [instance.name], "params": [json.dumps(as_json(instance))]})
+    return len(contender.rows(frame)) == 1
+
+
+def test_a_published_percentage_counts_as_met_where_the_measured_one_rounds_to_it(
+    registry: Registry,
+) -> None:
+    for name in OF_PAPERS:
+        for claim in read_claims(find_suite(name, registry).claims):
+            if claim.measure == "saving" and claim.published.endswith("%"):
+                least = float(claim.holds.removeprefix(">= "))
+                assert least == pytest.approx(float(claim.published[:-1]) / 100 - 0.005), claim.id
+
+
+@pytest.mark.parametrize("name", ["ltr", "miser-scene15"])
+def test_without_its_data_a_suite_is_one_clear_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        plan(suite=name, data_dir=str(tmp_path), store=str(tmp_path / "x.db"))
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_all_real_takes_nothing_in_place_of_licensed_data(tmp_path: Path) -> None:
+    made = plan(suite="all-real", data_dir=str(tmp_path), store=str(tmp_path / "x.db"))
+    assert {use.name for use in made.datasets} == {"breast-cancer", "digits"}
+    assert not any(use.stand_in for use in made.datasets)
+    assert {"yahoo", "forest", "mslr-web10k"} <= set(made.absent)
+
+
+def test_yahoo_may_have_splits_that_cost_nothing() -> None:
+    free = YahooSim(split=0.0).prepare(DataFolder("."), "quick", 0, 0).prices
+    usual = YahooSim().prepare(DataFolder("."), "quick", 0, 0).prices
+    assert (free.split, usual.split) == (0.0, 0.25)
+    np.testing.assert_array_equal(free.sensor, usual.sensor)

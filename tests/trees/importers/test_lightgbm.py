@@ -1,0 +1,181 @@
+"""LightGBM's text models against LightGBM's own raw predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_trees.importers import ModelError, from_lightgbm, read_model
+from helpers.peer_models import assert_close, hard_rows, on_thresholds, raw_scores, signal
+
+lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+
+N, D = 600, 6
+
+
+def rows_and_labels(seed: int, missing: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = hard_rows(rng, N, D, missing)
+    return X, signal(rng, X)
+
+
+def trained(X: np.ndarray, y: np.ndarray, trees: int = 20, **params: Any) -> Any:
+    usual = {"verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5, "num_leaves": 12}
+    columns = params.pop("categorical", "auto")
+    data = lightgbm.Dataset(X, y, params=params, categorical_feature=columns)
+    return lightgbm.train({**usual, **params}, data, trees)
+
+
+def assert_agrees(booster: Any, X: np.ndarray) -> None:
+    model = from_lightgbm(booster.model_to_string())
+    hard = on_thresholds(np.random.default_rng(9), model.ensemble, 400)
+    for rows in (X, hard, hard_rows(np.random.default_rng(8), 300, D)):
+        theirs = booster.predict(rows.astype(np.float64), raw_score=True)
+        assert_close(raw_scores(model, rows), theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "missing_type",
+    [
+        {},
+        {"zero_as_missing": True},
+        {"use_missing": False},
+        {"zero_as_missing": True, "num_leaves": 40, "min_data_in_leaf": 2},
+    ],
+    ids=["nan", "zero", "none", "zero, deep"],
+)
+def test_raw_scores_are_those_of_lightgbm(seed: int, missing_type: dict[str, Any]) -> None:
+    X, y = rows_and_labels(seed)
+    assert_agrees(trained(X, y, objective="regression", **missing_type), X)
+
+
+def test_features_without_missing_values_read_nan_as_zero() -> None:
+    X, y = rows_and_labels(0, missing=0.0)
+    assert_agrees(trained(X, y, objective="regression"), X)
+
+
+def test_zeros_sent_against_the_threshold_are_set_apart() -> None:
+    """x <= 0.5 with zeros (and NaN) to the right: by hand, from the documented rule."""
+    text = trained(np.eye(40, 2, dtype=np.float32), np.arange(40.0), 1).model_to_string()
+    head = text.partition("Tree=0")[0]
+    tree = "\n".join(
+        [
+            "Tree=0",
+            "num_leaves=2",
+            "num_cat=0",
+            "split_feature=1",
+            "threshold=0.5",
+            "decision_type=4",  # missing type zero, default right
+            "left_child=-1",
+            "right_child=-2",
+            "leaf_value=10 20",
+            "is_linear=0",
+            "",
+            "end of trees",
+        ]
+    )
+    model = from_lightgbm(head + tree)
+    X = np.array([[0, x] for x in (-1, -1e-36, 0, 1e-36, 1e-30, 0.5, 0.6, np.nan)], np.float32)
+    assert raw_scores(model, X)[:, 0].tolist() == [10, 20, 20, 20, 10, 10, 20, 20]
+
+
+@pytest.mark.parametrize(
+    ("params", "kind"),
+    [
+        ({"objective": "binary"}, "binary"),
+        ({"objective": "lambdarank"}, "ranking"),
+        ({"objective": "multiclass", "num_class": 3}, "multiclass"),
+        ({"objective": "regression", "boosting": "dart"}, "regression"),
+        ({"objective": "regression", "extra_trees": True}, "regression"),
+    ],
+)
+def test_objectives_and_boosters(params: dict[str, Any], kind: str) -> None:
+    X, y = rows_and_labels(1)
+    labels = {"binary": y > 1, "multiclass": np.digitize(y, [0, 1.5]), "regression": y}
+    if kind == "ranking":
+        data = lightgbm.Dataset(X, np.digitize(y, [0, 1, 2]), group=[20] * 30)
+        booster = lightgbm.train({**params, "verbosity": -1}, data, 10)
+    else:
+        booster = trained(X, np.asarray(labels[kind], float), **params)
+    assert from_lightgbm(booster.model_to_string()).kind == kind
+    assert_agrees(booster, X)
+
+
+@pytest.mark.parametrize("objective", ["regression", "binary"])
+def test_averaged_trees_are_marked_as_such(objective: str) -> None:
+    """LightGBM averages before its link, and not in its raw scores."""
+    X, y = rows_and_labels(2)
+    labels = y if objective == "regression" else (y > 1).astype(float)
+    bags = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.6}
+    booster = trained(X, labels, objective=objective, **bags)
+    model = from_lightgbm(booster.model_to_string())
+    assert model.average
+    scores = raw_scores(model, X)
+    ours = scores if objective == "regression" else 1 / (1 + np.exp(-scores))
+    assert_close(ours, booster.predict(X), rtol=1e-9)
+
+
+def test_a_logarithmic_objective_is_linked_by_exp() -> None:
+    X, y = rows_and_labels(2)
+    booster = trained(X, np.exp(y / 2), objective="poisson")
+    model = from_lightgbm(booster.model_to_string())
+    assert model.link == "exp"
+    assert_close(np.exp(raw_scores(model, X)), booster.predict(X), rtol=1e-9)
+
+
+def test_a_sigmoid_of_another_slope_is_scaled_to_log_odds() -> None:
+    X, y = rows_and_labels(3)
+    booster = trained(X, (y > 1).astype(float), objective="binary", sigmoid=0.6)
+    odds = raw_scores(from_lightgbm(booster.model_to_string()), X)
+    assert_close(1 / (1 + np.exp(-odds)), booster.predict(X), rtol=1e-9)
+
+
+def test_constant_trees_and_names_are_kept() -> None:
+    X, _ = rows_and_labels(4)
+    data = lightgbm.Dataset(X, np.full(N, 3.0), feature_name=[f"sensor{j}" for j in range(D)])
+    booster = lightgbm.train({"verbosity": -1, "objective": "regression"}, data, 3)
+    model = from_lightgbm(booster.model_to_string())
+    assert model.names == tuple(f"sensor{j}" for j in range(D))
+    assert raw_scores(model, X)[:, 0].tolist() == [3.0] * N
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"categorical": [0], "objective": "regression"}, "categorical"),
+        ({"linear_tree": True, "objective": "regression"}, "linear"),
+        ({"objective": "regression", "reg_sqrt": True}, "square root"),
+        ({"objective": "cross_entropy_lambda"}, "cross_entropy_lambda"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_line(params: dict[str, Any], message: str) -> None:
+    X, y = rows_and_labels(5, missing=0.0)
+    X[:, 0] = np.abs(X[:, 0]).astype(int)
+    booster = trained(X, np.clip(y - y.min(), 0, 1), 3, **params)
+    with pytest.raises(ModelError, match=message) as error:
+        from_lightgbm(booster.model_to_string())
+    assert "\n" not in str(error.value)
+
+
+def corrupt(text: str) -> dict[str, str]:
+    return {
+        "cut short": text[: len(text) // 2],
+        "no trees' end": text.replace("end of trees", ""),
+        "a child of itself": text.replace("left_child=", "left_child=0 ", 1),
+        "letters for numbers": text.replace("threshold=", "threshold=x", 1),
+        "too many leaves": text.replace("num_leaves=", "num_leaves=9", 1),
+        "a feature too far": text.replace("max_feature_idx=5", "max_feature_idx=0"),
+        "infinite leaves": text.replace("leaf_value=", "leaf_value=1e999 ", 1),
+        "no features": text.replace("max_feature_idx=", "max_feature="),
+    }
+
+
+@pytest.mark.parametrize("how", corrupt(""))
+def test_a_corrupt_text_is_one_line(how: str) -> None:
+    X, y = rows_and_labels(6)
+    text = trained(X, y, 3).model_to_string()
+    with pytest.raises(ModelError) as error:
+        read_model(corrupt(text)[how].encode())
+    assert "\n" not in str(error.value)

@@ -1,0 +1,129 @@
+"""scikit-learn's trees against scikit-learn's own predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_trees.importers import ModelError, from_scikit
+from helpers.peer_models import assert_close, hard_rows, on_thresholds, raw_scores, signal
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
+
+N, D = 400, 6
+FEW: dict[str, Any] = {"n_estimators": 8, "random_state": 0}
+
+
+def rows_and_labels(missing: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = hard_rows(rng, N, D, missing)
+    return X, signal(rng, X)
+
+
+def probes(model: Any, X: np.ndarray) -> list[np.ndarray]:
+    hard = on_thresholds(np.random.default_rng(9), model.ensemble, 300)
+    return [X, hard] if np.isnan(X).any() else [X, np.nan_to_num(hard)]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "missing"),
+    [
+        (DecisionTreeRegressor(random_state=0), 0.1),
+        (DecisionTreeRegressor(max_leaf_nodes=20), 0.1),  # grown best first
+        (ExtraTreeRegressor(random_state=0), 0.1),
+        (RandomForestRegressor(**FEW), 0.1),
+        (ExtraTreesRegressor(**FEW), 0.1),
+        (GradientBoostingRegressor(**FEW), 0.0),
+        (GradientBoostingRegressor(loss="huber", init="zero", **FEW), 0.0),
+        (HistGradientBoostingRegressor(max_iter=8), 0.1),
+    ],
+    ids=str,
+)
+def test_numbers_are_those_of_scikit_learn(estimator: Any, missing: float) -> None:
+    X, y = rows_and_labels(missing)
+    model = from_scikit(estimator.fit(X, y))
+    assert model.kind == "regression"
+    for rows in probes(model, X):
+        assert_close(raw_scores(model, rows), estimator.predict(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DecisionTreeClassifier(max_depth=5, random_state=0),
+        RandomForestClassifier(**FEW),
+        RandomForestClassifier(class_weight="balanced", max_leaf_nodes=9, **FEW),
+        ExtraTreesClassifier(max_depth=6, **FEW),
+    ],
+    ids=str,
+)
+def test_averaged_probabilities_are_those_of_scikit_learn(estimator: Any, classes: int) -> None:
+    X, y = rows_and_labels()
+    estimator.fit(X, np.digitize(y, [0.5, 1.5][: classes - 1]))
+    model = from_scikit(estimator, classes)
+    assert (model.link, model.average) == ("probability", True)
+    for rows in probes(model, X):
+        shares = estimator.predict_proba(rows)
+        assert_close(raw_scores(model, rows), shares[:, 1:] if classes == 2 else shares, rtol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("estimator", "missing"),
+    [(GradientBoostingClassifier(**FEW), 0.0), (HistGradientBoostingClassifier(max_iter=8), 0.1)],
+    ids=str,
+)
+def test_boosted_classes_are_those_of_scikit_learn(
+    estimator: Any, missing: float, classes: int
+) -> None:
+    X, y = rows_and_labels(missing)
+    estimator.fit(X, np.digitize(y, [0.5, 1.5][: classes - 1]))
+    model = from_scikit(estimator)
+    for rows in probes(model, X):
+        assert_close(raw_scores(model, rows), estimator.decision_function(rows), rtol=1e-9)
+
+
+def test_exponential_loss_gives_log_odds() -> None:
+    X, y = rows_and_labels(0.0)
+    estimator = GradientBoostingClassifier(loss="exponential", **FEW).fit(X, y > 1)
+    odds = raw_scores(from_scikit(estimator), X)[:, 0]
+    assert_close(1 / (1 + np.exp(-odds)), estimator.predict_proba(X)[:, 1], rtol=1e-9)
+
+
+def test_classes_absent_from_training_get_no_share() -> None:
+    X, y = rows_and_labels()
+    labels = np.where(y > 1, 3, 1)
+    model = from_scikit(RandomForestClassifier(**FEW).fit(X, labels), classes=5)
+    assert model.outputs == 5
+    assert not raw_scores(model, X)[:, [0, 2, 4]].any()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (LogisticRegression(), "not made of trees"),
+        (GradientBoostingRegressor(init=DecisionTreeRegressor(), **FEW), "init"),
+        (HistGradientBoostingRegressor(max_iter=3, categorical_features=[0]), "categorical"),
+        (RandomForestRegressor(**FEW), "targets"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_imported_is_one_line(estimator: Any, message: str) -> None:
+    X, y = rows_and_labels(0.0)
+    X[:, 0] = np.abs(X[:, 0])
+    labels = y > 1 if isinstance(estimator, LogisticRegression) else y
+    estimator.fit(X, np.c_[y, y] if message == "targets" else labels)
+    with pytest.raises(ModelError, match=message):
+        from_scikit(estimator)

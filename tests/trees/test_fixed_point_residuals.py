@@ -1,0 +1,208 @@
+"""Squared loss on integers: the histogram that is carried along is the one a count would give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_trees.binning import find_bins
+from bench_trees.boosting import boost
+from bench_trees.ensemble import Ensemble
+from bench_trees.fixed_point_residuals import Residuals
+from bench_trees.grower import Grower
+from bench_trees.histogram import sum_bits
+from bench_trees.histogram_pool import ROOT
+from bench_trees.kernels.packed_codes import lane
+from bench_trees.losses import Gradients, Labels, Squared
+from bench_trees.penalties import Ledger, Penalty
+from bench_trees.settings import Settings
+from bench_trees.threads import Workers, workers
+from helpers.walk import scores_of
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+NONE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Recounted:
+    """Squared loss by the general path: gradients in float64, every root counted anew."""
+
+    outputs: int = 1
+
+    def base(self, labels: Labels) -> np.ndarray:
+        return Squared().base(labels)
+
+    def gradients(self, scores: np.ndarray, labels: Labels, crew: Workers) -> Gradients:
+        return Squared().gradients(scores, labels, crew)
+
+
+def rows(rng: np.random.Generator, n: int, d: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Continuous, few-valued, missing, constant and twin columns."""
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    X[:, 1] = rng.integers(0, 3, n)
+    X[rng.random(n) < 0.3, 2] = np.nan
+    X[:, 3] = 1
+    X[:, 4] = X[:, 0]
+    y = X[:, 0] + np.nan_to_num(X[:, 2]) * (X[:, 1] > 0) + rng.normal(size=n) / 4
+    return X, y.astype(np.float64)
+
+
+def counted(grower: Grower, residuals: Residuals) -> list[int]:
+    """The root's histogram by a plain count."""
+    first = grower.candidates.first
+    sums = [0] * int(first[-1])
+    for j in grower.candidates.features:
+        codes = lane(grower.order.words, int(j))
+        for code, value in zip(codes, residuals.packed, strict=True):
+            sums[first[j] + code] += int(value)
+    return sums
+
+
+def held(grower: Grower) -> list[int]:
+    """The carried histogram, without columns that are never looked at."""
+    first, out = grower.candidates.first, [0] * int(grower.candidates.first[-1])
+    for j in grower.candidates.features:
+        a, b = int(first[j]), int(first[j + 1])
+        out[a:b] = grower.candidates.hist[ROOT, 0, a:b].tolist()
+    return out
+
+
+shapes = st.fixed_dictionaries(
+    {
+        "learning_rate": st.sampled_from([0.1, 0.5, 1.0]),
+        "max_depth": st.sampled_from([1, 2, 3, None]),
+        "max_leaves": st.sampled_from([2, 3, 5, 8]),
+        "l2": st.sampled_from([0.0, 1.5]),
+        "order": st.sampled_from(["best", "level"]),
+        "stop": st.sampled_from(["net", "raw"]),
+        "second_order": st.booleans(),
+    }
+)
+
+
+@hypothesis_settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), shapes, st.booleans(), st.booleans(), st.sampled_from([1, 2]))
+def test_the_carried_histogram_is_that_of_a_fresh_count(
+    seed: int, shape: dict[str, Any], repeated: bool, priced: bool, threads: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = rows(rng, int(rng.integers(8, 60)))
+    copies = rng.integers(1, 5, len(y)) if repeated else None
+    bins = find_bins(X, max_bins=9)
+    words = bins.words(X)
+    words.flags.writeable = False
+    d = X.shape[1]
+    price = {"coupled": np.full(d, 0.4), "lazy": np.full(d, 0.01)} if priced else {}
+    ledger = Ledger(Penalty.plain(d, **price), len(y), copies)
+    settings = Settings(min_rows=1, **shape)
+    with workers(threads) as crew:
+        grower = Grower(words, bins, settings, ledger, copies, crew)
+        residuals = Residuals(y, float(y.mean()), grower.copies, grower.total)
+        for _ in range(6):
+            squares = residuals.squares
+            if grower.grow_on(residuals) is None:
+                break
+            assert held(grower) == counted(grower, residuals)
+            assert residuals.squares <= squares * (1 + 1e-12)
+            g = residuals.packed >> residuals.count_bits
+            assert int(np.abs(g).sum()) < 2 ** sum_bits(residuals.count_bits)
+
+
+def structure(e: Ensemble) -> list[Any]:
+    return [a.tolist() for a in (e.start, e.feature, e.threshold, e.left, e.right, e.missing_left)]
+
+
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("shape", [{}, {"order": "level", "second_order": False}, {"l2": 3.0}])
+@pytest.mark.parametrize("priced", [False, True])
+def test_trees_are_those_of_counting_every_root(
+    copies: bool, shape: dict[str, Any], priced: bool
+) -> None:
+    rng = np.random.default_rng(7)
+    X, y = rows(rng, 1000, 30)
+    bins = find_bins(X)
+    price = {"coupled": np.full(30, 5.0), "lazy": np.full(30, 0.002)} if priced else {}
+    kwargs: dict[str, Any] = {
+        "settings": Settings(trees=40, **shape),
+        "penalty": Penalty.plain(30, **price),
+        "multiplicity": rng.integers(1, 4, len(y)) if copies else None,
+    }
+    carried = boost(bins.words(X), bins, y, **kwargs)
+    recounted = boost(bins.words(X), bins, y, loss=Recounted(), **kwargs)
+    assert carried.trees == recounted.trees == 40
+    assert structure(carried) == structure(recounted)
+    np.testing.assert_allclose(carried.value, recounted.value, rtol=0, atol=1e-11)
+    ours = np.mean((y - scores_of(carried, X)[0]) ** 2)
+    theirs = np.mean((y - scores_of(recounted, X)[0]) ** 2)
+    assert ours == pytest.approx(theirs, rel=1e-10)
+
+
+def test_integers_are_rounded_labels_plus_the_steps_taken() -> None:
+    """Through refinements: full steps on a signal that trees can follow."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 50, (400, 3)).astype(np.float32)
+    y = np.exp(X[:, 0] / 5) + X[:, 1] / 7
+    bins = find_bins(X)
+    words = bins.words(X)
+    words.flags.writeable = False
+    settings = Settings(learning_rate=1.0, min_rows=1)
+    grower = Grower(words, bins, settings, Ledger(Penalty.plain(3), 400), None, Workers(1))
+    residuals = Residuals(y, 1.0, NONE, 400)
+    units = [residuals.unit]
+    steps = [Fraction(0)] * 400
+    for _ in range(12):
+        tree = grower.grow_on(residuals)
+        assert tree is not None
+        units.append(residuals.unit)
+        for node, members in tree.leaves:
+            assert tree.value[node] % residuals.unit == 0
+            for i in members:
+                steps[i] += Fraction(tree.value[node])
+        unit = Fraction(residuals.unit)
+        rounded = [round(Fraction(float(1.0 - v)) / unit) for v in y]
+        expected = [r + s / unit for r, s in zip(rounded, steps, strict=True)]
+        assert (residuals.packed >> residuals.count_bits).tolist() == expected
+        assert held(grower) == counted(grower, residuals)
+    assert units[-1] < units[0] / 8
+
+
+def test_the_unit_is_as_fine_as_stated() -> None:
+    """Of root mean square 1: N / 2^bits, twice that at most for the power of two."""
+    for n, finest in ((1000, -41), (10_000, -33), (100_000, -27)):
+        y = np.resize([1.0, -1.0], n)
+        unit = Residuals(y, 0.0, NONE, n).unit
+        assert 2.0 ** (finest - 2) <= unit <= 2.0**finest
+
+
+@pytest.mark.parametrize("scale", [2.0**-300, 2.0**-90, 2.0**90])
+def test_the_scale_of_labels_does_not_matter(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rows(rng, 200)
+    bins = find_bins(X)
+    settings = Settings(trees=5, min_rows=2)
+    one = boost(bins.words(X), bins, y, settings=settings)
+    other = boost(bins.words(X), bins, y * scale, settings=settings)
+    assert structure(one) == structure(other)
+    assert other.value.tolist() == (one.value * scale).tolist()
+
+
+def test_equal_labels_leave_nothing_to_fit() -> None:
+    X, _ = rows(np.random.default_rng(0), 50)
+    bins = find_bins(X)
+    e = boost(bins.words(X), bins, np.full(50, 0.1), settings=Settings(min_rows=1))
+    assert e.trees == 0
+
+
+def test_steps_beyond_the_mean_go_by_the_general_path() -> None:
+    """With a learning rate above 1 squares may rise: gradients are then rounded anew."""
+    X, y = rows(np.random.default_rng(0), 300)
+    bins = find_bins(X)
+    settings = Settings(trees=8, learning_rate=1.7)
+    one = boost(bins.words(X), bins, y, settings=settings)
+    other = boost(bins.words(X), bins, y, loss=Recounted(), settings=settings)
+    assert one.value.tolist() == other.value.tolist()
