@@ -7,7 +7,8 @@ grammar, is left to ``linegrammar``, which reads the line or says what is wrong 
 
 Every buffer must end with a line break: loops stop there without asking for the length.
 For speed, nothing here may raise, which would have numba count the arrays' owners at every cell,
-and bytes are not compared in chains (``a < b < c``), which numba compiles badly.
+bytes are not compared in chains (``a < b < c``), which numba compiles badly, and the inner loops
+index by unsigned numbers, which never count from the end.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BELOW, ABOVE = 1 - 9e-16, 1 + 9e-16
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _after_blanks(buf: Any, at: Any) -> Any:
     while True:
-        c = buf[at]
+        c = buf[np.uint64(at)]
         if c != 32 and (c < 9 or c > 13 or c == 10):
             return at
         at += 1
@@ -35,7 +36,7 @@ def _after_blanks(buf: Any, at: Any) -> Any:
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _content_end(buf: Any, at: Any) -> Any:
-    while buf[at] != 10 and buf[at] != 35:  # line break, #
+    while buf[np.uint64(at)] != 10 and buf[np.uint64(at)] != 35:  # line break, #
         at += 1
     return at
 
@@ -48,7 +49,7 @@ def _digits(buf: Any, at: Any, w: Any) -> Any:
     """
     excess = 0
     while True:
-        digit = np.int64(buf[at]) - 48
+        digit = np.int64(buf[np.uint64(at)]) - 48
         if digit < 0 or digit > 9:
             return w, at, excess
         if w < FULL:
