@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.histogram import accumulate
-from bench_trees.kernels.packed_codes import LANES, pack
+from bench_trees.kernels.histogram import accumulate
+from bench_trees.kernels.packed_codes import CODES_PER_WORD, pack
 from bench_trees.threads import Workers
 from numba import njit
 
@@ -99,7 +99,7 @@ def test_adds_per_second() -> None:
         found[name] = {
             "kernel, 1e9 adds per s": rate,
             "plain loop, 1e9 adds per s": plain_rate(codes, rows, packed[: len(rows)].copy()),
-            "kernel has to read, GB per s": rate * (1 + (4 + 8) / LANES),
+            "kernel has to read, GB per s": rate * (1 + (4 + 8) / CODES_PER_WORD),
         }
     near = np.tile(np.arange(1024, dtype=np.uint32), 400)
     few = unwritable(words[:, :1024].copy())
