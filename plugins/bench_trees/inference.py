@@ -17,7 +17,7 @@ import numpy as np
 
 from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int64Array, UInt64Array
 from bench_trees.ensemble import Ensemble
-from bench_trees.kernels.bitmask_traversal import ROWS_PER_WORD, Source, add_cells, walk_tiles
+from bench_trees.kernels.bitmask_traversal import ROWS_PER_WORD, add_cells, walk_tiles
 from bench_trees.layout import Layout, Needs, lay_out
 from bench_trees.threads import workers
 
@@ -79,11 +79,10 @@ def walk(
     p, n = len(steps.ends), len(picked)
     bits = np.empty((p, n, layout.words), dtype=np.uint64)
     done = Walked(np.empty((p, n, steps.bias.shape[1])), bits, np.empty((p, n)))
-    splits, leaves = layout.for_kernels()
-    source = Source(_frozen(X), picked)
+    X = _frozen(X)
 
     def piece(start: int, stop: int) -> None:
-        walk_tiles(splits, leaves, source, steps, before, done, start, stop)
+        walk_tiles(layout, X, picked, steps, before, done, start, stop)
 
     with workers(threads) as crew:
         crew.run(piece, -(-n // ROWS_PER_WORD), _CHUNK)

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array
 from bench_trees.ensemble import Ensemble
-from bench_trees.kernels.bitmask_traversal import PLANES, Leaves, Splits
-from bench_trees.kernels.layout_kernels import Bounds, Nodes, Placed, depths, preorder
+from bench_trees.kernels.bitmask_traversal import PLANES
+from bench_trees.kernels.layout_kernels import Nodes, Placed, depths, preorder
 
 _ROOM = 8  # entries of a table of codes per leaf, at most
 
@@ -50,8 +51,7 @@ class Needs:
         return cls(own, own[:-1], np.ones(features), features)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class Layout(NamedTuple):
     """Chosen trees of an ensemble in walking order, weights included.
 
     ``root`` (T+1,) bounds the splits of each tree, ``table`` (T+1,) its leaves; ``coded`` (T,)
@@ -81,18 +81,15 @@ class Layout:
     needed: Int32Array
     sensors: int
 
-    def __len__(self) -> int:
+    @property
+    def trees(self) -> int:
+        """Number of trees T."""
         return len(self.output)
 
     @property
     def words(self) -> int:
         """Number of 64-bit words that hold one bit per sensor (at least 1)."""
         return max(1, -(-self.sensors // 64))
-
-    def for_kernels(self) -> tuple[Splits, Leaves]:
-        """The arrays as ``walk_tiles`` takes them."""
-        splits = Splits(*(getattr(self, name) for name in Splits._fields))
-        return splits, Leaves(self.table, self.value, self.splits, self.output)
 
 
 def lay_out(
@@ -121,7 +118,7 @@ def lay_out(
     split, leaf = np.zeros(root[-1], np.int64), np.zeros(table[-1], np.int64)
     placed = Placed(split, left, right, after, turn, leaf, np.zeros(table[-1]))
     multiplier = np.asarray(needs.multiplier, dtype=np.float64)
-    preorder(nodes, multiplier, Bounds(picked, root, table, coded), placed)
+    preorder(nodes, multiplier, picked, root, table, coded, placed)
     columns, column = np.unique(ensemble.feature[split], return_inverse=True)
     starts, needed = _rows(needs, columns.astype(np.int32))
     return Layout(

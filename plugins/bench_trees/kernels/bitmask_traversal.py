@@ -21,62 +21,23 @@ times slower, because its result would have to be packed bit by bit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-from bench_trees.arrays import (
-    BoolArray,
-    Float32Array,
-    Float64Array,
-    Int32Array,
-    Int64Array,
-    UInt64Array,
-)
+from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, UInt64Array
 
 if TYPE_CHECKING:
     from bench_trees.inference import Steps, Walked
+    from bench_trees.layout import Layout
 
 ROWS_PER_WORD = 64
 PLANES = 8  # bits of a leaf's code
 _ONE, _WIDE = np.uint64(1), np.uint64(ROWS_PER_WORD)  # unsigned places are never negative
 _intrinsic: Any = intrinsic
-
-
-class Splits(NamedTuple):
-    """The part of ``layout.Layout`` that leads rows to leaves and bills sensors."""
-
-    root: Int64Array
-    coded: BoolArray
-    column: Int32Array
-    threshold: Float32Array
-    missing_left: BoolArray
-    left: Int32Array
-    right: Int32Array
-    after: Int32Array
-    turn: Int32Array
-    columns: Int32Array
-    start: Int32Array
-    needed: Int32Array
-
-
-class Leaves(NamedTuple):
-    """The part of ``layout.Layout`` that is summed; ``table`` (T+1,) bounds the trees' leaves."""
-
-    table: Int64Array
-    value: Float64Array
-    splits: Float64Array
-    output: Int32Array
-
-
-class Source(NamedTuple):
-    """Cells X (N, d) and the rows ``picked`` (n,) of them that are walked."""
-
-    X: Float32Array
-    picked: Int64Array
 
 
 @_intrinsic
@@ -236,13 +197,19 @@ def _first(count: int) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _fill(tile: Float32Array, source: Source, columns: Int32Array, begin: int, count: int) -> None:
+def _fill(
+    tile: Float32Array,
+    X: Float32Array,
+    picked: Int64Array,
+    columns: Int32Array,
+    begin: int,
+    count: int,
+) -> None:
     """Gather the used columns of up to 64 rows, one column after the other.
 
     Eight rows at a time, so that what is written lies side by side; beyond the last row it is
     repeated.
     """
-    X, picked = source
     last = begin + count - 1
     for r in range(0, ROWS_PER_WORD, 8):
         i = begin + r
@@ -266,7 +233,7 @@ def _fill(tile: Float32Array, source: Source, columns: Int32Array, begin: int, c
 
 @njit(cache=True, nogil=True)
 def _descend(
-    splits: Splits,
+    layout: Layout,
     t: int,
     tile: Float32Array,
     live: np.uint64,
@@ -279,10 +246,11 @@ def _descend(
 
     ``reached`` and ``planes`` are room to work in: rows per split, and bit planes of codes.
     """
-    root, coded, column, threshold, missing_left, left, right, after, turns = splits[:9]
-    start, needed = splits.start, splits.needed
-    origin, end = np.uint64(root[t]), np.uint64(root[t + 1])
-    by_code = coded[t]
+    column, threshold, missing_left = layout.column, layout.threshold, layout.missing_left
+    left, right, after, turns = layout.left, layout.right, layout.after, layout.turn
+    start, needed = layout.start, layout.needed
+    origin, end = np.uint64(layout.root[t]), np.uint64(layout.root[t + 1])
+    by_code = layout.coded[t]
     reached[0] = live
     leaf[:] = 0
     planes[:] = 0
@@ -314,9 +282,9 @@ def _descend(
 
 @njit(cache=True, nogil=True)
 def walk_tiles(
-    splits: Splits,
-    leaves: Leaves,
-    source: Source,
+    layout: Layout,
+    X: Float32Array,
+    picked: Int64Array,
     steps: Steps,
     before: Walked,
     done: Walked,
@@ -326,11 +294,11 @@ def walk_tiles(
     """Walk the tiles ``start:stop`` through all steps, from the last step of ``before``, into
     ``done``; see ``inference.walk``."""
     ends, bias, carry = steps
-    table, value, cost, output = leaves
-    rows, outputs, words = len(source.picked), bias.shape[1], done.bits.shape[2]
+    table, value, cost = layout.table, layout.value, layout.splits
+    rows, outputs, words = len(picked), bias.shape[1], done.bits.shape[2]
     last = len(before.splits) - 1
-    tile = np.zeros(len(splits.columns) * ROWS_PER_WORD, dtype=np.float32)
-    reached = np.zeros(_widest(splits.root) + 1, dtype=np.uint64)  # the last for leaves
+    tile = np.zeros(len(layout.columns) * ROWS_PER_WORD, dtype=np.float32)
+    reached = np.zeros(_widest(layout.root) + 1, dtype=np.uint64)  # the last for leaves
     planes = np.zeros(PLANES, dtype=np.uint64)
     got = np.zeros(words * ROWS_PER_WORD, dtype=np.uint64)
     turned = np.zeros(words * ROWS_PER_WORD, dtype=np.uint64)
@@ -340,7 +308,7 @@ def walk_tiles(
     for place in range(start, stop):
         begin = place * ROWS_PER_WORD
         count = min(ROWS_PER_WORD, rows - begin)
-        _fill(tile, source, splits.columns, begin, count)
+        _fill(tile, X, picked, layout.columns, begin, count)
         got[:] = 0
         for r in range(count):
             spent[r] = before.splits[last, begin + r]
@@ -357,8 +325,8 @@ def walk_tiles(
                     total[k] = 0.0
                 total[k] += bias[p, k]
             while t < ends[p]:
-                _descend(splits, t, tile, _first(count), reached, planes, got, leaf)
-                line, first = total[output[t]], np.uint64(table[t])
+                _descend(layout, t, tile, _first(count), reached, planes, got, leaf)
+                line, first = total[layout.output[t]], np.uint64(table[t])
                 for r in range(ROWS_PER_WORD):
                     at = first + np.uint64(leaf[r])
                     line[r] += value[at]

@@ -19,16 +19,6 @@ class Nodes(NamedTuple):
     right: Int32Array
 
 
-class Bounds(NamedTuple):
-    """The trees to lay out: their numbers in the ensemble, ``tree`` (T,), bounds of their splits
-    and of their leaves, ``root`` and ``table`` (T+1,), and ``coded`` as in ``layout.Layout``."""
-
-    tree: Int64Array
-    root: Int64Array
-    table: Int64Array
-    coded: BoolArray
-
-
 class Placed(NamedTuple):
     """What is filled: per split its node and the fields of ``Layout`` of the same names; per leaf
     its node and the sum of the multipliers on its path."""
@@ -59,14 +49,21 @@ def depths(nodes: Nodes, picked: Int64Array) -> Int64Array:
 
 
 @njit(cache=True, nogil=True)
-def preorder(nodes: Nodes, multiplier: Float64Array, bounds: Bounds, out: Placed) -> None:
-    """Fill ``out``, one tree after the other.
+def preorder(
+    nodes: Nodes,
+    multiplier: Float64Array,
+    picked: Int64Array,
+    root: Int64Array,
+    table: Int64Array,
+    coded: BoolArray,
+    out: Placed,
+) -> None:
+    """Fill ``out``, one picked tree after the other.
 
     A stack holds the nodes to come; of each, the code of the turns to it, its depth, the split of
     which it is the right child (-1: of none), and the multipliers so far.
     """
     start, feature, left, right = nodes
-    picked, root, table, coded = bounds
     for t in range(len(picked)):
         nowhere = root[t + 1] - root[t]
         first, entries = table[t], table[t + 1] - table[t]
