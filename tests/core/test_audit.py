@@ -100,6 +100,22 @@ def test_a_score_that_is_nan_where_unpaid_cells_are_is_caught(mode: str) -> None
 
 
 @pytest.mark.parametrize("mode", ["sample", "full"])
+@pytest.mark.parametrize(
+    ("say", "what"),
+    [(models.imputes, "its scores"), (models.imputes_to_decide, "what it buys (acquired)")],
+)
+def test_a_model_that_imputes_an_unpaid_cell_well_is_caught_by_other_rows_values(
+    say: Any, what: str, mode: str
+) -> None:
+    """The unpaid column equals a paid one, so that its absence alone changes nothing."""
+    examples = complete()
+    examples.X[:, 5] = examples.X[:, 0]
+    found = replay(models.Scripted(say), examples, PRICES, 0, mode, seed="s")
+    assert found.word == "failed"
+    assert f"replaced by other rows' values, {what} change" in found.reason
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
 def test_nothing_noted_in_the_block_reaches_the_next_call(mode: str) -> None:
     found = replay(models.Annotates(), complete(), PRICES, 0, mode, seed="s")
     assert found.word == "failed"

@@ -10,7 +10,7 @@ from adapt_cases import Rule
 from bench_plugins.adapt.model import AdaptModel, Served
 from bench_plugins.staged import Point, Stage, StagedModel
 
-from bench_core import DiscountGroup, Features, Prices, price_list
+from bench_core import Bill, DiscountGroup, Features, Prices, price_list
 
 PRICES = price_list(
     np.array([1.0, 2.0, 4.0, 7.0, 6.0]),
@@ -97,6 +97,13 @@ def test_cells_that_were_not_bought_have_no_influence() -> None:
     )
 
 
+def charged(bill: Bill, n: int, row: int) -> tuple[list[int], float, float]:
+    """Sensors, splits and trees of one of a block's n rows."""
+    bits = np.broadcast_to(bill.acquired.bits, (n, bill.acquired.bits.shape[1]))
+    splits, trees = (np.broadcast_to(count, (n,)) for count in (bill.splits, bill.trees))
+    return bits[row].tolist(), float(splits[row]), float(trees[row])
+
+
 def test_a_block_and_a_single_row_agree_bitwise() -> None:
     rng = np.random.default_rng(0)
     block = rng.normal(size=(50, 5)).astype(np.float32)
@@ -106,8 +113,7 @@ def test_a_block_and_a_single_row_agree_bitwise() -> None:
         for a, b in zip(whole, alone, strict=True):
             assert a.scores[i].tobytes() == b.scores[0].tobytes()
             for name in ("path", "model", "adapt-released"):
-                bits = a.bills[name].acquired.bits[i], b.bills[name].acquired.bits[0]
-                assert bits[0].tolist() == bits[1].tolist()
+                assert charged(a.bills[name], 50, i) == charged(b.bills[name], 1, 0)
 
 
 def test_without_a_gate_nobody_is_sent() -> None:
