@@ -22,7 +22,9 @@ DOCUMENT_BEFORE = """# Performance
 | digging | spade | 0.1 | 0.05 |  |  | 2020-01-01 | `T/dig.py` |
 <!-- end -->
 Prose <!-- between -->.
-<!-- speed: others -->
+<!-- speed: others of sorting -->
+<!-- end -->
+<!-- speed: others of shaking -->
 <!-- end -->
 <!-- speed: facts of sorting -->
 <!-- end -->
@@ -98,9 +100,11 @@ def test_a_measured_row_replaces_the_one_that_stood_there(tmp_path, run):
 
 def test_comparisons_without_a_bar_and_facts_have_tables_of_their_own(tmp_path, run):
     text = document(tmp_path, run)
-    others = text.split("<!-- speed: others -->")[1].split("<!-- end -->")[0]
+    others = text.split("<!-- speed: others of sorting -->")[1].split("<!-- end -->")[0]
     row = "sorting: ours, labels kept | numpy |  | 0.5 (0.375 to 0.625) | 2 s | 4 s | "
     assert row + SOURCE in others
+    assert others.count("0.5 (0.375 to 0.625)") == 1  # not the one with a bar
+    assert "<!-- speed: others of shaking -->\n<!-- end -->" in text
     assert f"| work | MiB | loss | measured | command |\n{'| --- ' * 5}|\n" in text
     assert f"| sorting | 12346 | 0.719 | {SOURCE}" in text
 
@@ -109,7 +113,7 @@ def test_what_was_not_measured_and_all_prose_stay_as_they_are(tmp_path, run):
     text = document(tmp_path, run)
     assert "| digging | spade | 0.1 | 0.05 |  |  | 2020-01-01 | `T/dig.py` |\n" in text
     assert text.startswith("# Performance\n| a table | of prose |\n<!-- speed: bars -->\n")
-    assert "<!-- end -->\nProse <!-- between -->.\n<!-- speed: others -->" in text
+    assert "<!-- end -->\nProse <!-- between -->.\n<!-- speed: others of sorting -->" in text
     assert text.endswith("<!-- end -->\nLast words.\n")
     assert document(tmp_path, run, text=text) == text
 

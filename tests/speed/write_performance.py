@@ -4,10 +4,10 @@
     python tests/speed/write_performance.py speed.json [more.json ...]
 
 A table stands between ``<!-- speed: NAME -->`` and ``<!-- end -->``; everything else is left alone.
-``bars`` holds the comparisons that have a bar, ``others`` those that have none, and ``facts of
-GROUP`` the other figures of one group of tests. A row of a table that no file measured stays as it
-is, with its own date and command; where two files measured the same, the later run counts. Figures
-of smaller data (``BENCH_SPEED_SCALE``) are left out.
+``bars`` holds the comparisons that have a bar, ``others of GROUP`` those of one group of tests that
+have none, and ``facts of GROUP`` its other figures. A row that no file measured stays as it is,
+with its own date and command; where two files measured the same, the later run counts. Figures of
+smaller data (``BENCH_SPEED_SCALE``) are left out.
 """
 
 from __future__ import annotations
@@ -55,18 +55,20 @@ def _source(run: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"group": entry["group"], "source": [", ".join(parts), f"`{command}`"]}
 
 
-def compared(found: Iterable[Mapping[str, Any]], barred: bool) -> Iterator[Cells]:
-    """Rows of ratios, and of figures with a bar of their own."""
+def compared(found: Iterable[Mapping[str, Any]], group: str | None) -> Iterator[Cells]:
+    """Rows of all figures that have a bar, or else of a group's ratios that have none."""
     for info in found:
+        if group is not None and not info["group"].startswith(f"{group}: "):
+            continue
         work = info["work"] if info["side"] == "ours" else f"{info['work']}: {info['side']}"
         for peer, r in info["ratios"].items():
-            if (r["bar"] is not None) == barred:
+            if (r["bar"] is None) == (group is not None):
                 sides = [f"{number(r[side])} {r['unit']}" for side in ("ours", "theirs")]
                 ratio = f"{number(r['median'])} ({number(r['q1'])} to {number(r['q3'])})"
                 yield [work, peer, _bar(r), ratio, *sides, *info["source"]]
-        for name, v in info.get("values", {}).items() if barred else ():
+        for name, v in info.get("values", {}).items() if group is None else ():
             ours = f"{number(v['value'])} {v['unit']}"
-            yield [f"{work}: {name}", "", _bar(v, v["unit"]), "", ours, "", *info["source"]]
+            yield [f"{info['work']}: {name}", "", _bar(v, v["unit"]), "", ours, "", *info["source"]]
 
 
 def _bar(measured: Mapping[str, Any], unit: str = "") -> str:
@@ -90,12 +92,13 @@ def facts(found: Iterable[Mapping[str, Any]], group: str) -> list[tuple[Cells, C
 
 def merged(name: str, old: Table, found: list[dict[str, Any]]) -> Table:
     """The table with what was measured in place of what stood there."""
-    keys = 1 if name.startswith("facts of ") else 2
+    kind, _, group = name.partition(" of ")
+    keys = 1 if kind == "facts" else 2
     if keys == 2:
         header = [*COMPARED, *SOURCE]
-        new = [(header, cells) for cells in compared(found, barred=name == "bars")]
+        new = [(header, cells) for cells in compared(found, group or None)]
     else:
-        new = facts(found, name.removeprefix("facts of "))
+        new = facts(found, group)
         header = list(dict.fromkeys(c for names, _ in new for c in names[:-2]))
         header = [*dict.fromkeys([*old[0][:-2], *header]), *SOURCE]
     rows = {key: _fitted(header, old[0], cells) for key, cells in old[1].items()}
