@@ -103,6 +103,7 @@ def report(
     per: int = 1,
     facts: Mapping[str, float] | None = None,
     values: Mapping[str, dict[str, Any]] | None = None,
+    scale: float = SCALE,
     **details: Any,
 ) -> None:
     """Give pytest-benchmark the seconds of every side.
@@ -112,7 +113,9 @@ def report(
     and peer. ``facts``, ``values`` and ``details`` go to the first side.
     """
     benchmark._mode = "paired"  # else pytest-benchmark warns that its fixture was not used
-    shared = {"work": work, **_how(benchmark, peers)}
+    if benchmark.disabled:
+        return
+    shared = {"work": work, "scale": scale, **_how(benchmark, peers)}
     compared = measured or {s: [t / per for t in times] for s, times in samples.items()}
     own = {"facts": dict(facts or {}), "values": dict(values or {}), "details": details}
     for side, times in samples.items():
@@ -128,8 +131,6 @@ def report(
 def _feed(benchmark: Any, times: list[float], per: int, info: dict[str, Any]) -> None:
     """One entry of pytest-benchmark: the fixture under the side's name, with the side's seconds."""
     REPORTED.append(info)
-    if benchmark.disabled:
-        return
     entry = copy.copy(benchmark)
     entry.name = f"{benchmark.name} {info['side']}"
     entry.group = f"{benchmark.group}: {info['work']}"
@@ -146,7 +147,6 @@ def _how(benchmark: Any, peers: Sequence[str]) -> dict[str, Any]:
         "command": " ".join(
             [*(f"{k}={v}" for k, v in settings.items()), f"pytest -m speed '{benchmark.fullname}'"]
         ),
-        "scale": SCALE,
         "versions": {name: version for name in sorted(names) if (version := _version(name))},
         "load": os.getloadavg()[0],
     }

@@ -91,8 +91,8 @@ def benched(home: Path, size: str, limit: int) -> tuple[Any, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("size", "limit"),
     [
-        pytest.param("quick", 2 * GIB, marks=pytest.mark.slow),
-        pytest.param("paper", 8 * GIB, marks=pytest.mark.speed),
+        pytest.param("quick", 2 * GIB, id="quick", marks=pytest.mark.slow),
+        pytest.param("paper", 8 * GIB, id="paper", marks=pytest.mark.speed),
     ],
 )
 def test_large_data_is_learnt_and_judged_in_limited_memory(
@@ -105,6 +105,7 @@ def test_large_data_is_learnt_and_judged_in_limited_memory(
         work=f"bench run, {' + '.join(map(str, ROWS[size]))} rows of 28",
         facts={f"GiB, {name}": peak for name, peak in figures["peak_gib"].items()},
         values={"resident memory": value(figures["peak_gib"]["resident"], "GiB", limit / GIB)},
+        scale=ROWS[size][0] / ROWS["paper"][0],
         learners=figures["learners"],
     )
     assert set(frame["learner"]) == set(LEARNERS)
