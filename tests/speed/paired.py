@@ -40,6 +40,7 @@ def alternate(
     benchmark: Any, sides: Mapping[str, Callable[[], Any]], rounds: int, warm: bool = True
 ) -> Samples:
     """Seconds of each side in every round, in turns, by the fixture's timer; once, if disabled."""
+    benchmark._mode = "paired"  # else pytest-benchmark warns that its fixture was not used
     if warm and benchmark.enabled:
         for action in sides.values():
             action()
@@ -112,7 +113,7 @@ def report(
     every peer, by these or by ``measured`` (in ``unit``). ``bars`` are the highest ratios by side
     and peer. ``facts``, ``values`` and ``details`` go to the first side.
     """
-    benchmark._mode = "paired"  # else pytest-benchmark warns that its fixture was not used
+    benchmark._mode = "paired"
     if benchmark.disabled:
         return
     shared = {"work": work, "scale": scale, **_how(benchmark, peers)}
