@@ -106,7 +106,7 @@ def test_comparisons_without_a_bar_and_facts_have_tables_of_their_own(tmp_path, 
     assert others.count("0.5 (0.375 to 0.625)") == 1  # not the one with a bar
     assert "<!-- speed: others of shaking -->\n<!-- end -->" in text
     assert f"| work | MiB | loss | measured | command |\n{'| --- ' * 5}|\n" in text
-    assert f"| sorting | 12346 | 0.719 | {SOURCE}" in text
+    assert f"| sorting | 12346 | 0.7191 | {SOURCE}" in text
 
 
 def test_what_was_not_measured_and_all_prose_stay_as_they_are(tmp_path, run):

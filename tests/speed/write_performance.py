@@ -29,9 +29,9 @@ Cells = list[str]
 Table = tuple[Cells, dict[tuple[str, ...], Cells]]  # the header, and rows by their key
 
 
-def number(x: float) -> str:
-    """Three significant digits, or all of a larger whole part."""
-    return f"{x:.0f}" if abs(x) >= 1000 else f"{x:.3g}"
+def number(x: float, digits: int = 3) -> str:
+    """Significant digits, or all of a larger whole part."""
+    return f"{x:.0f}" if abs(x) >= 1000 else f"{x:.{digits}g}"
 
 
 def entries(paths: Iterable[Path]) -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ def facts(found: Iterable[Mapping[str, Any]], group: str) -> list[tuple[Cells, C
     return [
         (
             ["work", *info["facts"], *SOURCE],
-            [info["work"], *map(number, info["facts"].values()), *info["source"]],
+            [info["work"], *(number(x, 4) for x in info["facts"].values()), *info["source"]],
         )
         for info in found
         if info.get("facts") and info["group"].startswith(f"{group}: ")
