@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from itertools import product
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 def param(default: Any, doc: str) -> Any:
     """A hyper-parameter: its default and one line of documentation.
+
+    The default of a parameter that holds a learner is best a registered name (``"gbrt"``): it
+    stands for that learner with its own defaults, see ``resolved``.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class MyLearner:
@@ -126,7 +129,7 @@ def expand(
         raise UsageError(f"{where}: parameter {missing[0]!r} has no default and must be given")
     names = [name for name, _ in axes]
     return tuple(
-        _make(cls, dict(zip(names, values, strict=True)), where)
+        _make(cls, dict(zip(names, values, strict=True)), registry, where)
         for values in product(*(choices for _, choices in axes))
     )
 
@@ -139,11 +142,23 @@ def build(cls: type, table: Mapping[str, Any], registry: Registry, where: str = 
     return made[0]
 
 
-def _make(cls: type, values: Mapping[str, Any], where: str) -> Any:
+def _make(cls: type, values: Mapping[str, Any], registry: Registry, where: str) -> Any:
     try:
-        return cls(**values)
+        return resolved(cls(**values), registry.learner)
     except ValueError as error:  # the class refuses a value or a combination
         raise UsageError(f"{where}: {error}") from error
+
+
+def resolved(learner: Any, find: Callable[[str], type]) -> Any:
+    """The learner with every name among its parameters that hold learners replaced by that learner
+    with its defaults. ``find`` is the registry's ``learner``; what it raises comes through."""
+    held = {p.name: getattr(learner, p.name) for p in parameters(type(learner)) if p.holds_learner}
+    made = {
+        name: resolved(find(value)() if isinstance(value, str) else value, find)
+        for name, value in held.items()
+    }
+    same = all(made[name] is value for name, value in held.items())
+    return learner if same else dataclasses.replace(learner, **made)
 
 
 def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
@@ -171,7 +186,7 @@ def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[A
         made = expand(registry.learner(value), {}, registry, f"{where} = {value}")
     elif isinstance(value, Mapping):
         table = dict(value)
-        name = table.pop("learner", None)
+        name = table.pop("learner", p.default if isinstance(p.default, str) else None)
         cls = type(p.default) if name is None else registry.learner(name)
         if name is None and p.default is None:
             raise UsageError(f"{where}: say which learner, as {where.split()[-1]}.learner = NAME")
