@@ -8,8 +8,10 @@ Types are strict, except that whole numbers are accepted for floats.
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import json
+import math
 import typing
 from collections.abc import Mapping
 from enum import Enum
@@ -24,14 +26,68 @@ if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
 
-def param(default: Any, doc: str) -> Any:
-    """A hyper-parameter: its default and one line of documentation.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Range:
+    """Finite numbers from ``least`` to ``most``, or beyond ``above`` and short of ``below``."""
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value, or each of a tuple, is inside; what is no number is."""
+        if isinstance(value, tuple):
+            return all(self.holds(v) for v in value)
+        if not isinstance(value, int | float) or self == Range():
+            return True
+        low = self.least is None or value >= self.least
+        high = self.most is None or value <= self.most
+        inside = (self.above is None or value > self.above) and (
+            self.below is None or value < self.below
+        )
+        return low and high and inside and math.isfinite(value)
+
+    def __str__(self) -> str:
+        if self.least is not None and self.most is not None:
+            return f"{self.least:g} to {self.most:g}"
+        words = {"at least": self.least, "above": self.above}
+        words |= {"at most": self.most, "below": self.below}
+        return " and ".join(f"{word} {v:g}" for word, v in words.items() if v is not None)
+
+
+def param(
+    default: Any,
+    doc: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> Any:
+    """A hyper-parameter: its default, one line of documentation, and the numbers it may be.
+
+    Ranges are checked where the harness takes a learner in; of a tuple, each number is.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class MyLearner:
-    ...     trees: int = param(300, "number of boosted trees")
+    ...     trees: int = param(300, "number of boosted trees", least=1)
     """
-    return dataclasses.field(default=default, metadata={"doc": doc})
+    inside = Range(least, most, above, below)
+    return dataclasses.field(default=default, metadata={"doc": doc, "range": inside})
+
+
+def check_ranges(instance: Any) -> None:
+    """Raise ValueError where a value of a learner or data set, or of a learner in it, is outside
+    its declared range."""
+    for p in parameters(type(instance)):
+        value = getattr(instance, p.name)
+        if is_learner(value):
+            check_ranges(value)
+        elif not p.range.holds(value):
+            open_above = p.range.most is None and p.range.below is None
+            finite = " and finite" if open_above else ""
+            raise ValueError(f"{p.name} must be {p.range}{finite}, got {value}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,8 +97,9 @@ class Parameter:
     name: str
     annotation: Any
     default: Any
+    required: bool
     doc: str
-    required: bool = False
+    range: Range = Range()
 
     @property
     def kind(self) -> str:
@@ -61,10 +118,15 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
         return ()
     hints = _hints(cls)
     return tuple(
-        Parameter(f.name, hints[f.name], default, f.metadata.get("doc", ""), required)
+        Parameter(
+            f.name,
+            hints[f.name],
+            *_default(f),
+            f.metadata.get("doc", ""),
+            f.metadata.get("range", Range()),
+        )
         for f in dataclasses.fields(cls)
         if f.init
-        for default, required in [_default(f)]
     )
 
 
@@ -73,16 +135,14 @@ def _hints(cls: type) -> dict[str, Any]:
     try:
         return get_type_hints(cls, localns=_public_names())
     except NameError:  # a class inside a function: its own names are out of reach
-        return {f.name: _hint(f) for f in dataclasses.fields(cls)}
+        return get_type_hints(cls, localns=_Names(_public_names()))
 
 
-def _hint(f: dataclasses.Field[Any]) -> Any:
-    if not isinstance(f.type, str):
-        return f.type
-    try:
-        return eval(f.type, {**vars(typing), **_public_names()})
-    except NameError:
-        return Any
+class _Names(dict[str, Any]):
+    """Names of annotations; one that nobody knows stands for any value."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(typing, name, None) or getattr(builtins, name, Any)
 
 
 def _default(f: dataclasses.Field[Any]) -> tuple[Any, bool]:
@@ -141,8 +201,10 @@ def build(cls: type, table: Mapping[str, Any], registry: Registry, where: str = 
 
 def _make(cls: type, values: Mapping[str, Any], where: str) -> Any:
     try:
-        return cls(**values)
-    except ValueError as error:  # the class refuses a value or a combination
+        made = cls(**values)
+        check_ranges(made)
+        return made
+    except ValueError as error:  # a value out of range, or a combination that the class refuses
         raise UsageError(f"{where}: {error}") from error
 
 

@@ -93,7 +93,7 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
     lines = ["", f"{title} (--set {name}.{known[0].name}=VALUE{more}):"] if known else []
     for p in known:
         default = "no default" if p.required else f"default {_default(p.default)}"
-        lines.append(f"  {p.name}: {p.kind}, {default}")
+        lines.append(", ".join([f"  {p.name}: {p.kind}", *filter(None, [str(p.range)]), default]))
         if p.doc:
             lines += _wrapped(p.doc, "      ")
     return lines

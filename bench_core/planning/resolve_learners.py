@@ -7,7 +7,7 @@ from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import BenchError, UsageError, blaming
-from bench_core.parameters import as_json, expand, parameters
+from bench_core.parameters import as_json, check_ranges, expand, parameters
 from bench_core.planning.overrides import Setting, with_setting
 from bench_core.plugins import Registry
 
@@ -155,6 +155,10 @@ def _instances(
             )
         if name in names:
             raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
+        try:
+            check_ranges(learner)
+        except ValueError as error:
+            raise UsageError(f"learner {name}: {error}") from error
         given.setdefault(name, []).append(learner)
     for setting in settings:
         if setting.owner in given:

@@ -92,9 +92,7 @@ class CatBoost:
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it, or all at its first use"
     )
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(20, "least rows (copies counted) in a leaf; not for symmetric trees")
     max_bins: int = param(254, "most borders per feature")
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)")

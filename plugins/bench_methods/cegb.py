@@ -77,9 +77,7 @@ class CEGB:
     order: Literal["best", "level"] = param("best", "which leaf to split next")
     stop: Literal["net", "raw"] = param("net", "split while this gain is positive")
     train_costs: Literal["true", "uniform"] = param("true", "prices seen in training")
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(20, "least rows (copies counted) on each side of a split")
     max_bins: int = param(255, "most bins per feature")
 

@@ -64,9 +64,7 @@ class LightGBM:
     learning_rate: float = param(0.1, "shrinkage of every tree's output")
     leaves: int = param(16, "most leaves of a tree")
     depth: int | None = param(None, "most split levels of a tree, none = no limit")
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(20, "least rows (copies counted) on each side of a split")
     max_bins: int = param(255, "most bins per feature")
     l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)")

@@ -130,7 +130,7 @@ class ScikitLearn:
     estimator: str = param(
         "auto", "import path, such as sklearn.svm.SVC; auto: logistic or ridge regression"
     )
-    arguments: dict[str, Any] | None = param(  # noqa: RUF009 - a frozen dataclass
+    arguments: dict[str, Any] | None = param(
         None, "its arguments as a table, such as {C = 10.0}; none: the library's own"
     )
     prepare: bool = param(True, "fill in means and scale features; never where trees are imported")

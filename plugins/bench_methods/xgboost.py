@@ -54,9 +54,7 @@ class XGBoost:
     trees: int = param(300, "boosting iterations (for K classes K trees each)")
     learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)")
     depth: int = param(4, "most split levels of a tree")
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: float = param(1.0, "least sum of second derivatives on each side (min_child_weight)")
     max_bins: int = param(256, "most bins per feature")
     l2: float = param(1.0, "l2 penalty on leaf values (lambda)")

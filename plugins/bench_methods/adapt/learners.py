@@ -54,7 +54,7 @@ class AdaptGBRT:
     code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
+    f0: BudgetedLearner = param(RandomForest(), F0)
     tradeoff: float = param(0.03, TRADEOFF)
     p_full: float | None = param(0.5, P_FULL)
     trees: int = param(100, "boosting rounds, each one tree of f1 and one of g")
@@ -130,7 +130,7 @@ class AdaptLin:
     code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
+    f0: BudgetedLearner = param(RandomForest(), F0)
     tradeoff: float = param(0.01, TRADEOFF + "; it orders the features")
     p_full: float | None = param(0.5, P_FULL)
     supports: int = param(24, "most sets of features tried, each an operating point")
@@ -224,7 +224,7 @@ class AdaptL1:
     code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
+    f0: BudgetedLearner = param(RandomForest(), F0)
     supports: int = param(24, "most sets of features taken from the L1 path")
     gates: int = param(7, "operating points per set: thresholds of the gate")
     relevant_grade: int = param(1, RELEVANT)

@@ -64,9 +64,7 @@ class _Ordered:
     l2: float = param(1.0, "added to the second derivatives of a leaf: long steps need it")
     depth: int | None = param(4, "most split levels of a tree, none = no limit")
     leaves: int = param(16, "most leaves of a tree")
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(20, "least rows (copies counted) on each side of a split")
     max_bins: int = param(255, "most bins per feature")
 

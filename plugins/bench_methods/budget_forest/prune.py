@@ -38,7 +38,7 @@ class BudgetPrune:
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
     code: ClassVar[tuple[str, ...]] = BudgetRF.code
 
-    base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
+    base: BudgetedLearner = param(
         BudgetRF(), "learner whose trees are pruned: a forest, boosted trees, an imported model"
     )
     tradeoff: float = param(
