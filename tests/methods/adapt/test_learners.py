@@ -17,6 +17,7 @@ from helpers.fakes import FakeContext
 
 from bench_core import Prices, Splits, Task
 from bench_core.conformance import check_learner
+from bench_core.parameters import check_ranges
 
 SVM = RBFSVM(C=10.0, gamma=1.0)
 SMALL = GBRT(trees=5)
@@ -191,7 +192,7 @@ def test_values_out_of_range_are_refused_by_name(
     learner: Any, change: dict[str, Any], word: str
 ) -> None:
     with pytest.raises(ValueError, match=word):
-        replace(learner, **change)
+        check_ranges(replace(learner, **change))
 
 
 @pytest.mark.parametrize("kind", [AdaptGBRT, AdaptLin, AdaptLstsq])
@@ -207,7 +208,7 @@ def test_values_out_of_range_are_refused_by_name(
 )
 def test_steering_out_of_range_is_refused_by_name(kind: Any, change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        kind(**change)
+        check_ranges(kind(**change))
 
 
 def test_the_plugin_offers_all_four_by_name() -> None:
