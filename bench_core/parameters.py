@@ -11,12 +11,12 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import json
-import math
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from itertools import product
+from math import inf, isfinite
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -28,66 +28,51 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Range:
-    """Finite numbers from ``least`` to ``most``, or beyond ``above`` and short of ``below``."""
+    """Finite numbers from ``least`` to ``most``, more than ``above``, less than ``below``."""
 
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-    below: float | None = None
+    least: float = -inf
+    most: float = inf
+    above: float = -inf
+    below: float = inf
 
-    def holds(self, value: Any) -> bool:
-        """Whether a value, or each of a tuple, is inside; what is no number is."""
-        if isinstance(value, tuple):
-            return all(self.holds(v) for v in value)
-        if not isinstance(value, int | float) or self == Range():
-            return True
-        low = self.least is None or value >= self.least
-        high = self.most is None or value <= self.most
-        inside = (self.above is None or value > self.above) and (
-            self.below is None or value < self.below
-        )
-        return low and high and inside and math.isfinite(value)
+    def check(self, name: str, value: Any) -> None:
+        """Raise ValueError where a number, or one of a tuple, is outside."""
+        for v in value if isinstance(value, tuple) else (value,):
+            if not isinstance(v, int | float) or self == Range():
+                continue
+            if not (self.least <= v <= self.most and self.above < v < self.below):
+                finite = " and finite" if self.most == self.below else ""  # no upper end
+                raise ValueError(f"{name} must be {self}{finite}, got {value}")
 
     def __str__(self) -> str:
-        if self.least is not None and self.most is not None:
+        if isfinite(self.least) and isfinite(self.most):
             return f"{self.least:g} to {self.most:g}"
-        words = {"at least": self.least, "above": self.above}
-        words |= {"at most": self.most, "below": self.below}
-        return " and ".join(f"{word} {v:g}" for word, v in words.items() if v is not None)
+        ends = {"at least": self.least, "above": self.above}
+        ends |= {"at most": self.most, "below": self.below}
+        return " and ".join(f"{word} {end:g}" for word, end in ends.items() if isfinite(end))
 
 
 def param(
     default: Any,
     doc: str,
     *,
-    least: float | None = None,
-    most: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
+    least: float = -inf,
+    most: float = inf,
+    above: float = -inf,
+    below: float = inf,
 ) -> Any:
     """A hyper-parameter: its default, one line of documentation, and the numbers it may be.
 
-    Ranges are checked where the harness takes a learner in; of a tuple, each number is.
+    Ranges are checked where the harness takes a learner in (``resolved``). The default of a
+    parameter that holds a learner is best a registered name (``"gbrt"``): it stands for that
+    learner with its own defaults.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class MyLearner:
     ...     trees: int = param(300, "number of boosted trees", least=1)
     """
-    inside = Range(least, most, above, below)
-    return dataclasses.field(default=default, metadata={"doc": doc, "range": inside})
-
-
-def check_ranges(instance: Any) -> None:
-    """Raise ValueError where a value of a learner or data set, or of a learner in it, is outside
-    its declared range."""
-    for p in parameters(type(instance)):
-        value = getattr(instance, p.name)
-        if is_learner(value):
-            check_ranges(value)
-        elif not p.range.holds(value):
-            open_above = p.range.most is None and p.range.below is None
-            finite = " and finite" if open_above else ""
-            raise ValueError(f"{p.name} must be {p.range}{finite}, got {value}")
+    numbers = Range(least, most, above, below)
+    return dataclasses.field(default=default, metadata={"doc": doc, "range": numbers})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -186,7 +171,7 @@ def expand(
         raise UsageError(f"{where}: parameter {missing[0]!r} has no default and must be given")
     names = [name for name, _ in axes]
     return tuple(
-        _make(cls, dict(zip(names, values, strict=True)), where)
+        _make(cls, dict(zip(names, values, strict=True)), registry, where)
         for values in product(*(choices for _, choices in axes))
     )
 
@@ -199,13 +184,28 @@ def build(cls: type, table: Mapping[str, Any], registry: Registry, where: str = 
     return made[0]
 
 
-def _make(cls: type, values: Mapping[str, Any], where: str) -> Any:
+def _make(cls: type, values: Mapping[str, Any], registry: Registry, where: str) -> Any:
     try:
-        made = cls(**values)
-        check_ranges(made)
-        return made
-    except ValueError as error:  # a value out of range, or a combination that the class refuses
+        return resolved(cls(**values), registry.learner)
+    except ValueError as error:  # the class refuses a value or a combination
         raise UsageError(f"{where}: {error}") from error
+
+
+def resolved(learner: Any, find: Callable[[str], type]) -> Any:
+    """The learner with every name among its parameters that hold learners replaced by that learner
+    with its defaults. ``find`` is the registry's ``learner``; what it raises comes through.
+
+    Raises ValueError where a value, also of a learner inside, is out of its declared range.
+    """
+    for p in parameters(type(learner)):
+        p.range.check(p.name, getattr(learner, p.name))
+    held = {p.name: getattr(learner, p.name) for p in parameters(type(learner)) if p.holds_learner}
+    made = {
+        name: resolved(find(value)() if isinstance(value, str) else value, find)
+        for name, value in held.items()
+    }
+    same = all(made[name] is value for name, value in held.items())
+    return learner if same else dataclasses.replace(learner, **made)
 
 
 def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
@@ -233,7 +233,7 @@ def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[A
         made = expand(registry.learner(value), {}, registry, f"{where} = {value}")
     elif isinstance(value, Mapping):
         table = dict(value)
-        name = table.pop("learner", None)
+        name = table.pop("learner", p.default if isinstance(p.default, str) else None)
         cls = type(p.default) if name is None else registry.learner(name)
         if name is None and p.default is None:
             raise UsageError(f"{where}: say which learner, as {where.split()[-1]}.learner = NAME")

@@ -13,6 +13,7 @@ from bench_core.parameters import (
     build,
     expand,
     parameters,
+    resolved,
 )
 from bench_core.planning.overrides import parse_setting, with_setting
 from bench_core.planning.request import RunRequest
@@ -249,3 +250,34 @@ def test_a_class_inside_a_function_may_use_names_out_of_reach(registry: Registry
     assert build(Local, {"trees": 5, "rate": 1}, registry) == Local(5, 1.0)
     with pytest.raises(UsageError, match="rate: a number is wanted"):
         build(Local, {"rate": "fast"}, registry)
+
+
+@dataclass(frozen=True)
+class ByName(Learner):
+    name: ClassVar[str] = "by-name"
+    base: BudgetedLearner = param("trees", "what it stands on")
+
+
+def test_a_default_given_by_name_becomes_that_learner(registry: Registry) -> None:
+    assert build(ByName, {}, registry).base == Trees()
+    assert build(Stack, {"base": {"learner": "by-name"}}, _with(registry)).base.base == Trees()
+
+
+def test_a_table_without_a_learner_changes_the_default_given_by_name(registry: Registry) -> None:
+    assert build(ByName, {"base": {"trees": 7}}, registry).base == Trees(trees=7)
+
+
+def test_names_inside_given_learners_are_resolved_and_others_kept(registry: Registry) -> None:
+    plain = Stack(base=Trees(trees=2))
+    assert resolved(plain, registry.learner) is plain
+    assert resolved(Stack(base=ByName()), registry.learner).base.base == Trees()
+    assert resolved(Stack(base="by-name"), _with(registry).learner).base.base == Trees()  # type: ignore[arg-type]
+
+
+def test_a_default_that_nobody_registered_is_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match="trees"):
+        build(ByName, {}, Registry())
+
+
+def _with(registry: Registry) -> Registry:
+    return Registry(learners={**registry.learners, "by-name": ByName})  # type: ignore[dict-item]

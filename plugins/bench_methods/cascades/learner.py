@@ -21,7 +21,6 @@ from bench_methods.cascades.descent import Descent, Design, Fitted, descend
 from bench_methods.cascades.losses import Hinges, Loss, Soft
 from bench_methods.cascades.stages import stage_costs, stage_trees
 from bench_methods.cronus.learner import one_blas_thread, positives
-from bench_methods.gbrt import GBRT
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -43,7 +42,7 @@ class _Cascade:
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
-        GBRT(), "learner whose boosted trees are put into stages"
+        "gbrt", "learner whose boosted trees are put into stages"
     )
     limits: tuple[float, ...] | None = param(
         None, "price of the dearest feature in each stage; none: equal shares of the trees"
