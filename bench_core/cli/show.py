@@ -94,7 +94,7 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
     lines = ["", f"{title} (--set {name}.{known[0].name}=VALUE{more}):"] if known else []
     for p in known:
         default = "no default" if p.required else f"default {_default(p)}"
-        lines.append(f"  {p.name}: {p.kind}, {default}")
+        lines.append(", ".join(filter(None, (f"  {p.name}: {p.kind}", str(p.range), default))))
         if p.doc:
             lines += _wrapped(p.doc, "      ")
     return lines

@@ -17,6 +17,7 @@ from helpers.fakes import FakeContext
 
 from bench_core import Prices, Splits, Task
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 SVM = RBFSVM(C=10.0, gamma=1.0)
 SMALL = GBRT(trees=5)
@@ -197,7 +198,7 @@ def test_values_out_of_range_are_refused_by_name(
     learner: Any, change: dict[str, Any], word: str
 ) -> None:
     with pytest.raises(ValueError, match=word):
-        replace(learner, **change)
+        with_learners(replace(learner, **change))
 
 
 @pytest.mark.parametrize("kind", [AdaptGBRT, AdaptLin, AdaptLstsq])
@@ -213,7 +214,7 @@ def test_values_out_of_range_are_refused_by_name(
 )
 def test_steering_out_of_range_is_refused_by_name(kind: Any, change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        kind(**change)
+        with_learners(kind(**change))
 
 
 def test_the_plugin_offers_all_four_by_name() -> None:
