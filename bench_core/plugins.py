@@ -182,8 +182,9 @@ def _load_module(module: str, to: Registry) -> None:
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
+        place = getattr(plugin, "__file__", module)
         raise UsageError(
-            f"-p {module}: its hooks fail ({one_line(error)}); correct {getattr(plugin, '__file__', None) or module}"
+            f"-p {module}: its hooks fail ({one_line(error)}); correct {place}"
         ) from error
 
 
