@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from bench_core.cli import options
 from bench_core.errors import InputError, UsageError
-from bench_core.metrics import parse_metric
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
+    from bench_core.parameters import Parameter
     from bench_core.plugins import Registry
     from bench_core.protocols import Dataset
 
@@ -92,19 +92,20 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
     known = parameters(cls)
     lines = ["", f"{title} (--set {name}.{known[0].name}=VALUE{more}):"] if known else []
     for p in known:
-        default = "no default" if p.required else f"default {_default(p.default)}"
-        lines.append(f"  {p.name}: {p.kind}, {default}")
+        default = "no default" if p.required else f"default {_default(p)}"
+        lines.append(", ".join(filter(None, (f"  {p.name}: {p.kind}", str(p.range), default))))
         if p.doc:
             lines += _wrapped(p.doc, "      ")
     return lines
 
 
-def _default(value: Any) -> str:
+def _default(p: Parameter) -> str:
     """A default as it would be typed; a learner by its name."""
     from bench_core.cli.literals import toml_literal
-    from bench_core.parameters import is_learner
 
-    return str(getattr(value, "name", value)) if is_learner(value) else toml_literal(value)
+    if p.holds_learner and p.default is not None:
+        return str(getattr(p.default, "name", p.default))
+    return toml_literal(p.default)
 
 
 def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
@@ -158,6 +159,8 @@ def suite_text(registry: Registry, name: str) -> str:
 
 def metric_text(registry: Registry, name: str) -> str:
     """What a metric is and which way it points."""
+    from bench_core.metrics import parse_metric
+
     metric = parse_metric(name, registry.metrics)
     better = "higher" if metric.higher_is_better else "lower"
     lines = [f"{name}: metric, {better} is better", f"  tasks: {', '.join(sorted(metric.tasks))}"]
@@ -165,8 +168,7 @@ def metric_text(registry: Registry, name: str) -> str:
 
 
 def _from(registry: Registry, kind: str, name: str) -> str:
-    origin = registry.origin.get((("data set" if kind == "dataset" else kind), name), "?")
-    return f"plugin {origin}"
+    return f"plugin {registry.origin['data set' if kind == 'dataset' else kind, name].name}"
 
 
 def _doc(thing: type) -> list[str]:
