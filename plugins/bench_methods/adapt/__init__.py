@@ -8,11 +8,18 @@ and over (g, f1):
     min  mean[ (1 - q) l(f1) + q l(f0) + D(q, g) ] + gamma sum_a c_a [a used by g or f1]
     s.t. mean q <= P_full
 
-``adapt-lin`` is algorithm 1, ``adapt-gbrt`` algorithm 2, ``adapt-lstsq`` their third algorithm with
-D the squared difference of log-odds, ``adapt-l1`` the baseline of their section 5. A row with g > 0
-goes to f0. An ADAPT model may itself be f0 (their remark 2). The gamma of adapt-lin is tau of
-``bench_models.boosting``; that of adapt-gbrt, whose residuals carry no 1/N here, is N tau (the
-paper's printed one tau / N, the released code's 2 N tau).
+    (OPT)        q_step.F0Limit.objective, with the price of features in linear_step.GroupPenalty
+    (OPT1)       q_step.KullbackLeibler.q, with the bias of q_step.smallest_bias
+    (OPT2)       linear_step.PairObjective; boosted: boosted_step.JointLoss, whose gradients
+                 are the residuals (1) and (2)
+    Algorithm 1  linear_step.fit_linear_pair    ``adapt-lin``
+    Algorithm 2  boosted_step.fit_boosted_pair  ``adapt-gbrt``
+    sending      model.AdaptModel: rows with g > 0 go to f0
+
+``adapt-lstsq`` is their third algorithm, with D the squared difference of log-odds, ``adapt-l1`` the
+baseline of their section 5. An ADAPT model may itself be f0 (their remark 2). The gamma of adapt-lin
+is tau of ``bench_models.boosting``; that of adapt-gbrt, whose residuals carry no 1/N here, is N tau
+(the paper's printed one tau / N, the released code's 2 N tau).
 
 [M] The supplement is not at hand. Of adapt-lstsq only one line is known ("fitting g directly to the
 log odds ratio of q"); the half square, the step over q and the treatment of P_full are ours.
@@ -23,9 +30,9 @@ Departures
 - Each pair is served at several thresholds of its gate, not at 0 alone, and the last point sends
   everything to f0. ``gates = 0`` leaves the paper's threshold.
 - ``p_full = none`` instead charges each row tau times what f0 costs more than f1, as the
-  cost term says before the paper splits it in two.
-- f0 is asked about the rows that it was trained on, where it is surer than elsewhere. Its
-  probabilities are kept within [1e-6, 1 - 1e-6].
+  cost term stands before the paper splits it in two.
+- f0 predicts the rows that it was trained on, where it is surer than elsewhere. Its probabilities
+  are kept within [1e-6, 1 - 1e-6].
 - Ranking data: a document counts as 1 where its grade is at least ``relevant_grade``, as the paper
   binarises Yahoo's. f0 learns the grades themselves; a line fitted to its scores of validation
   rows makes them log-odds of relevance (``relevance``), for q and for the rows that it answers, so

@@ -27,7 +27,7 @@ LEAST = 1e-3  # log-odds that one standard deviation of f0's scores is worth at 
 _STEPS = 100
 
 
-def judged(train: Examples, relevant_grade: int) -> Examples:
+def relevance_labels(train: Examples, relevant_grade: int) -> Examples:
     """The rows labelled 1 where their grade is relevant, else 0."""
     return replace(train, y=np.where(train.y >= relevant_grade, 1.0, 0.0))
 

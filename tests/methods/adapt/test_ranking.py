@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
-from bench_methods.adapt.calibration import Platt, judged
+from bench_methods.adapt.calibration import Platt, relevance_labels
 from bench_methods.gbrt import GBRT
 from helpers.adapt_cases import Rule, fitted
 from hypothesis import given, settings
@@ -160,7 +160,7 @@ def test_every_promise_is_kept_on_rankings(learner: Any) -> None:
 @learners
 def test_grades_one_and_four_are_alike_to_the_pair(learner: Any) -> None:
     splits = ranking()
-    two = replace(splits, train=judged(splits.train, 1))
+    two = replace(splits, train=relevance_labels(splits.train, 1))
     f0 = Given((1.0, 0.5, 0.0, 0.0))
     found, alike = (scores(fitted(replace(learner, f0=f0), some), splits) for some in (splits, two))
     for a, b in zip(found, alike, strict=True):
@@ -230,7 +230,7 @@ def test_documents_of_one_query_are_ordered_on_one_scale() -> None:
 def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner: Any) -> None:
     """f0 whose line is known: given as log-odds to the binary learner, all scores are the same."""
     splits = ranking(sizes=1)
-    labels = judged(splits.train, 1)
+    labels = relevance_labels(splits.train, 1)
     two = replace(splits, train=labels, valid=labels, test=labels)
     line = Platt.of(
         labels.X.astype(float) @ np.array([1.0, 1.0, 0, 0]), labels.y > 0, labels.weights
@@ -263,8 +263,8 @@ class _Line:
     intercept: float
 
     def predict_path(self, features: Features) -> Any:
-        for said in self.rule.predict_path(features):
-            yield replace(said, scores=self.slope * said.scores + self.intercept)
+        for output in self.rule.predict_path(features):
+            yield replace(output, scores=self.slope * output.scores + self.intercept)
 
 
 @learners
