@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import LossPrices, binned, constant_loss
+from bench_models.calibration import platt
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 
 from bench_core import (
@@ -23,7 +24,6 @@ from bench_core import (
     param,
 )
 from bench_core.arrays import IntArray
-from bench_methods.adapt.calibration import Platt, relevance_labels
 from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
     Columns,
@@ -45,7 +45,7 @@ from bench_methods.adapt.q_step import (
     f0_outputs,
 )
 
-CODE = ("bench_methods.adapt", "bench_models.boosting", "bench_models.staged", "bench_trees")
+CODE = ("bench_methods.adapt", "bench_models", "bench_trees")
 TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
@@ -92,7 +92,7 @@ class _Adapt:
         train = relevance_labels(train, relevant_grade)
         unseen = relevance_labels(valid, relevant_grade) if len(valid) else train
         scores = np.concatenate([output.scores for _, output in f0_outputs(f0, unseen)])
-        line = Platt.of(scores, unseen.y > 0, unseen.weights)
+        line = platt(scores, unseen.y > 0, unseen.weights)
         return train, TrainingRows.of(train, f0, prices, line), f0
 
 
@@ -262,6 +262,11 @@ class AdaptL1(_Adapt):
                 pairs.append(_gated_linear(pair, some, prices, train, rows, self.gates))
                 context.progress(k + 1, len(sets))
         return AdaptModel(pairs, f0, prices, {}, rows.calibration)
+
+
+def relevance_labels(part: Examples, relevant_grade: int) -> Examples:
+    """The rows labelled 1 where their grade is relevant, else 0."""
+    return replace(part, y=np.where(part.y >= relevant_grade, 1.0, 0.0))
 
 
 def _loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:

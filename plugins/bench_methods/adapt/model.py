@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from bench_models.calibration import Line
 from bench_models.staged import StagedModel
 from bench_models.staged.state import prices_from, prices_state
 from numpy.typing import NDArray
@@ -26,7 +27,6 @@ from bench_core import (
     remember_class,
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_methods.adapt.calibration import Platt
 from bench_methods.adapt.q_step import last_prediction
 
 RELEASED = "adapt-released"
@@ -104,7 +104,7 @@ class Outputs:
 class LazyF0:
     """f0's outputs, in log-odds, for the rows of a block that have been sent to it so far."""
 
-    def __init__(self, f0: Any, X: Float32Array, words: int, calibration: Platt | None) -> None:
+    def __init__(self, f0: Any, X: Float32Array, words: int, calibration: Line | None) -> None:
         self.f0, self.X, self.calibration = f0, X, calibration
         self.known = np.zeros(len(X), dtype=bool)
         self.scores = np.zeros(len(X))
@@ -145,7 +145,7 @@ class AdaptModel:
     f0: Any
     prices: Prices
     facts: Mapping[str, Any] = field(default_factory=dict)
-    calibration: Platt | None = None
+    calibration: Line | None = None
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then f0's own."""
@@ -231,7 +231,7 @@ class AdaptModel:
             f0.from_state(_under("f0.state", state)),
             prices_from(state),
             state["facts"],
-            Platt(*map(float, state["f0.line"])) if "f0.line" in state else None,
+            Line(*map(float, state["f0.line"])) if "f0.line" in state else None,
         )
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from bench_models.calibration import Line
 from numpy.typing import NDArray
 
 from bench_core import Acquired, Examples, Features, Prices
 from bench_core.arrays import FloatArray
-from bench_methods.adapt.calibration import Platt
 
 Words = NDArray[np.uint64]
 
@@ -61,12 +61,10 @@ class TrainingRows:
     loss0: FloatArray
     bits0: Words
     evaluation0: FloatArray
-    calibration: Platt | None = None
+    calibration: Line | None = None
 
     @classmethod
-    def of(
-        cls, train: Examples, f0: Any, prices: Prices, line: Platt | None = None
-    ) -> TrainingRows:
+    def of(cls, train: Examples, f0: Any, prices: Prices, line: Line | None = None) -> TrainingRows:
         """Predict every training row by f0."""
         n = len(train)
         scores, evaluation, bits = np.empty(n), np.empty(n), []
