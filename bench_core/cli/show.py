@@ -10,7 +10,6 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import InputError, UsageError
-from bench_core.metrics import parse_metric
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
@@ -94,7 +93,7 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
     lines = ["", f"{title} (--set {name}.{known[0].name}=VALUE{more}):"] if known else []
     for p in known:
         default = "no default" if p.required else f"default {_default(p)}"
-        lines.append(f"  {p.name}: {p.kind}, {default}")
+        lines.append(", ".join(filter(None, (f"  {p.name}: {p.kind}", str(p.range), default))))
         if p.doc:
             lines += _wrapped(p.doc, "      ")
     return lines
@@ -160,6 +159,8 @@ def suite_text(registry: Registry, name: str) -> str:
 
 def metric_text(registry: Registry, name: str) -> str:
     """What a metric is and which way it points."""
+    from bench_core.metrics import parse_metric
+
     metric = parse_metric(name, registry.metrics)
     better = "higher" if metric.higher_is_better else "lower"
     lines = [f"{name}: metric, {better} is better", f"  tasks: {', '.join(sorted(metric.tasks))}"]
@@ -167,8 +168,7 @@ def metric_text(registry: Registry, name: str) -> str:
 
 
 def _from(registry: Registry, kind: str, name: str) -> str:
-    origin = registry.origin.get((("data set" if kind == "dataset" else kind), name), "?")
-    return f"plugin {origin}"
+    return f"plugin {registry.origin['data set' if kind == 'dataset' else kind, name].name}"
 
 
 def _doc(thing: type) -> list[str]:

@@ -155,7 +155,10 @@ def _instances(
             )
         if name in names:
             raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
-        given.setdefault(name, []).append(resolved(learner, registry.learner))
+        try:
+            given.setdefault(name, []).append(resolved(learner, registry.learner))
+        except ValueError as error:
+            raise UsageError(f"learner {name}: {error}") from error
     for setting in settings:
         if setting.owner in given:
             raise UsageError(f"--set {setting.text}: {setting.owner} was given as an object")

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.adapt.model import AdaptModel, Served
+from bench_methods.adapt.model import AdaptModel, GatedPair
 from bench_models.staged import Point, Stage, StagedModel
 from helpers.adapt_cases import Rule
 
-from bench_core import DiscountGroup, Features, Prices, price_list
+from bench_core import Bill, DiscountGroup, Features, Prediction, Prices, price_list
 
 PRICES = price_list(
     np.array([1.0, 2.0, 4.0, 7.0, 6.0]),
@@ -31,7 +31,7 @@ def model(prices: Prices = PRICES, f0: Any = None) -> AdaptModel:
     """The gate reads feature 0, f1 features 0 and 3, f0 features 1 and 4."""
     gate, f1 = linear({0: 1.0}, 0.0, prices), linear({0: 1.0, 3: 10.0}, 0.0, prices)
     large = f0 or Rule(np.array([0, 1.0, 0, 0, 1.0]), prices, splits=3.0, trees=2.0)
-    pair = Served(f1, gate, 2, [(2.5, 0.25), (0.0, 0.5)])
+    pair = GatedPair(f1, gate, 2, [(2.5, 0.25), (0.0, 0.5)])
     return AdaptModel([pair], large, prices, {"why": "test"})
 
 
@@ -97,22 +97,38 @@ def test_cells_that_were_not_bought_have_no_influence() -> None:
     )
 
 
+def charged(bill: Bill, n: int, row: int) -> tuple[list[int], float, float]:
+    """Sensors, splits and trees of one of a block's n rows."""
+    bits = np.broadcast_to(bill.acquired.bits, (n, bill.acquired.bits.shape[1]))
+    splits, trees = (np.broadcast_to(count, (n,)) for count in (bill.splits, bill.trees))
+    return bits[row].tolist(), float(splits[row]), float(trees[row])
+
+
+class Uneven(Rule):
+    """Tests as many splits as column 2 holds."""
+
+    def predict_path(self, features: Features) -> Any:
+        for p in super().predict_path(features):
+            bill = Bill(p.bills["path"].acquired, np.abs(features.X[:, 2]).astype(float), 2.0)
+            yield Prediction(p.point, p.scores, {"path": bill, "model": bill})
+
+
 def test_a_block_and_a_single_row_agree_bitwise() -> None:
     rng = np.random.default_rng(0)
     block = rng.normal(size=(50, 5)).astype(np.float32)
-    whole = list(model().predict_path(Features(block)))
+    served = model(f0=Uneven(np.array([0, 1.0, 0, 0, 1.0]), PRICES))
+    whole = list(served.predict_path(Features(block)))
     for i in range(50):
-        alone = list(model().predict_path(Features(block[i : i + 1])))
+        alone = list(served.predict_path(Features(block[i : i + 1])))
         for a, b in zip(whole, alone, strict=True):
             assert a.scores[i].tobytes() == b.scores[0].tobytes()
             for name in ("path", "model", "adapt-released"):
-                bits = a.bills[name].acquired.bits[i], b.bills[name].acquired.bits[0]
-                assert bits[0].tolist() == bits[1].tolist()
+                assert charged(a.bills[name], 50, i) == charged(b.bills[name], 1, 0)
 
 
 def test_without_a_gate_nobody_is_sent() -> None:
     served = model()
-    pair = Served(served.pairs[0].classifier, None, 2, [(0.0, 0.0)])
+    pair = GatedPair(served.pairs[0].classifier, None, 2, [(0.0, 0.0)])
     first, last = AdaptModel([pair], served.f0, PRICES).predict_path(Features(X))
     assert first.scores.tolist() == [1, 3, 19]
     assert first.bills["path"].feature_cost(PRICES, 3).tolist() == [8, 8, 8]
@@ -122,7 +138,7 @@ def test_without_a_gate_nobody_is_sent() -> None:
 def test_an_adapt_model_may_stand_behind_another_gate() -> None:
     inner = model()
     outer = AdaptModel(
-        [Served(linear({2: 1.0}, -5.0), linear({0: 1.0}, 0.0), 2, [(2.0, 0.3)])], inner, PRICES
+        [GatedPair(linear({2: 1.0}, -5.0), linear({0: 1.0}, 0.0), 2, [(2.0, 0.3)])], inner, PRICES
     )
     first, last = outer.predict_path(Features(X))
     assert first.scores.tolist() == [-5, 13, -5]
