@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_datasets.multiscale import Multiscale, dataset, drawn
-from bench_datasets.multiscale.drawn import Stroke, draw
-from bench_datasets.multiscale.pyramid import (
+from bench_datasets.multiscale._drawn import Stroke, draw
+from bench_datasets.multiscale._pyramid import (
     FILTERS,
     averaged,
     feature_names,
