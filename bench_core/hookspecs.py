@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from bench_core.costs.model import CostModel
     from bench_core.protocols import BudgetedLearner, Dataset, Metric
 
 hookspec = pluggy.HookspecMarker("bench")
@@ -36,6 +37,11 @@ def bench_datasets() -> Sequence[type[Dataset]]:  # type: ignore[empty-body]
 @hookspec
 def bench_metrics() -> Sequence[Metric]:  # type: ignore[empty-body]
     """Metric values; ``name@k`` families register a value per default cut-off."""
+
+
+@hookspec
+def bench_cost_models() -> Sequence[type[CostModel]]:  # type: ignore[empty-body]
+    """Cost-model classes, each with a unique ``name``: key ``model`` of a cost file names one."""
 
 
 @hookspec

@@ -20,15 +20,17 @@ from bench_core import hookspecs
 from bench_core.errors import UsageError, unknown
 
 if TYPE_CHECKING:
+    from bench_core.costs.model import CostModel
     from bench_core.protocols import BudgetedLearner, Dataset, Metric
 
 GROUP = "bench"
 _T = TypeVar("_T")
-_HOOKS = ("bench_learners", "bench_datasets", "bench_metrics", "bench_suites")
+_HOOKS = ("bench_learners", "bench_datasets", "bench_metrics", "bench_cost_models", "bench_suites")
 _NEEDED = {
     "bench_learners": ("name", "tasks", "needs", "fit"),
     "bench_datasets": ("name", "task", "files", "prepare"),
     "bench_metrics": ("name", "tasks"),
+    "bench_cost_models": ("name", "options", "feature_cost", "surrogate", "from_options"),
 }
 
 
@@ -50,6 +52,7 @@ class Registry:
     learners: dict[str, type[BudgetedLearner]] = field(default_factory=dict)
     datasets: dict[str, type[Dataset]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
+    cost_models: dict[str, type[CostModel]] = field(default_factory=dict)
     suite_folders: list[Path] = field(default_factory=list)
     plugins: list[PluginInfo] = field(default_factory=list)
     origin: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -90,6 +93,7 @@ class Registry:
             "learner": self.learners,
             "data set": self.datasets,
             "metric": self.metrics,
+            "cost model": self.cost_models,
         }
         return by_kind[kind]
 
@@ -168,6 +172,8 @@ def _register(
         to.add("data set", dataset.name, dataset, info)
     for metric in found["bench_metrics"]:
         to.add("metric", metric.name, metric, info)
+    for model in found["bench_cost_models"]:
+        to.add("cost model", model.name, model, info)
     to.suite_folders.extend(Path(p) for p in found["bench_suites"])
     for warm_up in _implementations(manager, "bench_warm_up", plugin):
         to.warm_ups[info.name] = warm_up

@@ -68,16 +68,6 @@ class Dataset(Protocol):
         """Read or generate the three splits and the prices."""
 
 
-class CostModel(Protocol):
-    """What bills are charged by. ``Prices`` is the one implementation; accountings name bills."""
-
-    unit: str
-
-    @property
-    def everything(self) -> float:
-        """The price of all features for one row."""
-
-
 class FitContext(Protocol):
     """What the harness offers a learner while it fits."""
 

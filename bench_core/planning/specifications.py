@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.hashing import canonical
 from bench_core.class_names import encode
+from bench_core.costs.model import costs_key
 from bench_core.data import Task
 from bench_core.metrics import parse_metric
 from bench_core.parameters import as_json
-from bench_core.planning.keys import fit_key, learner_key, metric_key, prices_key, score_key
+from bench_core.planning.keys import fit_key, learner_key, metric_key, score_key
 from bench_core.planning.resolve_learners import described
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.splits import Splits
@@ -28,13 +29,20 @@ CHEAP_TRAINING_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
-    """One prepared fold of a data set: ``data`` is its folder, ``prices`` (JSON) replace those
-    that were prepared."""
+    """One prepared fold of a data set: ``data`` is its folder, ``costs`` the key of its cost
+    model, ``prices`` of the prices that learners train on."""
 
     use: DatasetUse
-    splits: Splits
     data: str
-    prices: Mapping[str, Any] | None
+    costs: str
+    prices: str
+    cost_model: str
+
+    @classmethod
+    def of(cls, use: DatasetUse, splits: Splits, data: str) -> Ground:
+        """A fold with the keys of its costs."""
+        costs, prices = costs_key(splits.costs), costs_key(splits.prices)
+        return cls(use, data, costs, prices, splits.costs.name)
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +85,7 @@ class Specifications:
         if instance.name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
             splits = ("train", *splits)
         metrics = [metric_key(parse_metric(name, self.registry.metrics)) for name in use.metrics]
-        key = score_key(fit, use.name, metrics, self.accounting, request.audit, splits)
+        key = score_key(fit, use.name, on.costs, metrics, self.accounting, request.audit, splits)
         if reason:
             self.skipped[key] = reason
         if key in self.trials:
@@ -99,10 +107,12 @@ class Specifications:
             states=self.states,
             metrics=use.metrics,
             unit=use.unit,
+            cost_model=on.cost_model,
+            surrogate=on.costs != on.prices,
             accounting=self.accounting,
             audit=request.audit,
             splits=splits,
-            prices=on.prices,
+            costs=on.costs,
             plugins=request.plugins,
         )
 
@@ -124,7 +134,7 @@ class Specifications:
                 seed=on.use.seed,
                 states=self.states,
                 needs=needs,
-                prices=on.prices,
+                costs=on.costs,
                 plugins=self.request.plugins,
             )
         return key
@@ -136,7 +146,7 @@ class Specifications:
             "task": on.use.task,
             "classes": on.use.classes,
             "fold": on.use.fold,
-            "prices": prices_key(on.splits.prices),
+            "prices": on.prices,
         }
         metric = metric_key(parse_metric(on.use.metrics[0], self.registry.metrics))
         return fit_key(learner, needs, data, metric, on.use.seed)
