@@ -8,13 +8,15 @@ Types are strict, except that whole numbers are accepted for floats.
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import json
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from itertools import product
+from math import inf, isfinite
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -24,14 +26,53 @@ if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
 
-def param(default: Any, doc: str) -> Any:
-    """A hyper-parameter: its default and one line of documentation.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Range:
+    """Finite numbers from ``least`` to ``most``, more than ``above``, less than ``below``."""
+
+    least: float = -inf
+    most: float = inf
+    above: float = -inf
+    below: float = inf
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ValueError where a number, or one of a tuple, is outside."""
+        for v in value if isinstance(value, tuple) else (value,):
+            if not isinstance(v, int | float) or self == Range():
+                continue
+            if not (self.least <= v <= self.most and self.above < v < self.below):
+                finite = " and finite" if self.most == self.below else ""  # no upper end
+                raise ValueError(f"{name} must be {self}{finite}, got {value}")
+
+    def __str__(self) -> str:
+        if isfinite(self.least) and isfinite(self.most):
+            return f"{self.least:g} to {self.most:g}"
+        ends = {"at least": self.least, "above": self.above}
+        ends |= {"at most": self.most, "below": self.below}
+        return " and ".join(f"{word} {end:g}" for word, end in ends.items() if isfinite(end))
+
+
+def param(
+    default: Any,
+    doc: str,
+    *,
+    least: float = -inf,
+    most: float = inf,
+    above: float = -inf,
+    below: float = inf,
+) -> Any:
+    """A hyper-parameter: its default, one line of documentation, and the numbers it may be.
+
+    Ranges are checked where the harness takes a learner in (``resolved``). The default of a
+    parameter that holds a learner is best a registered name (``"gbrt"``): it stands for that
+    learner with its own defaults.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class MyLearner:
-    ...     trees: int = param(300, "number of boosted trees")
+    ...     trees: int = param(300, "number of boosted trees", least=1)
     """
-    return dataclasses.field(default=default, metadata={"doc": doc})
+    numbers = Range(least, most, above, below)
+    return dataclasses.field(default=default, metadata={"doc": doc, "range": numbers})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,8 +82,9 @@ class Parameter:
     name: str
     annotation: Any
     default: Any
+    required: bool
     doc: str
-    required: bool = False
+    range: Range = Range()
 
     @property
     def kind(self) -> str:
@@ -61,10 +103,15 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
         return ()
     hints = _hints(cls)
     return tuple(
-        Parameter(f.name, hints[f.name], default, f.metadata.get("doc", ""), required)
+        Parameter(
+            f.name,
+            hints[f.name],
+            *_default(f),
+            f.metadata.get("doc", ""),
+            f.metadata.get("range", Range()),
+        )
         for f in dataclasses.fields(cls)
         if f.init
-        for default, required in [_default(f)]
     )
 
 
@@ -73,16 +120,14 @@ def _hints(cls: type) -> dict[str, Any]:
     try:
         return get_type_hints(cls, localns=_public_names())
     except NameError:  # a class inside a function: its own names are out of reach
-        return {f.name: _hint(f) for f in dataclasses.fields(cls)}
+        return get_type_hints(cls, localns=_Names(_public_names()))
 
 
-def _hint(f: dataclasses.Field[Any]) -> Any:
-    if not isinstance(f.type, str):
-        return f.type
-    try:
-        return eval(f.type, {**vars(typing), **_public_names()})
-    except NameError:
-        return Any
+class _Names(dict[str, Any]):
+    """Names of annotations; one that nobody knows stands for any value."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(typing, name, None) or getattr(builtins, name, Any)
 
 
 def _default(f: dataclasses.Field[Any]) -> tuple[Any, bool]:
@@ -126,7 +171,7 @@ def expand(
         raise UsageError(f"{where}: parameter {missing[0]!r} has no default and must be given")
     names = [name for name, _ in axes]
     return tuple(
-        _make(cls, dict(zip(names, values, strict=True)), where)
+        _make(cls, dict(zip(names, values, strict=True)), registry, where)
         for values in product(*(choices for _, choices in axes))
     )
 
@@ -139,11 +184,28 @@ def build(cls: type, table: Mapping[str, Any], registry: Registry, where: str = 
     return made[0]
 
 
-def _make(cls: type, values: Mapping[str, Any], where: str) -> Any:
+def _make(cls: type, values: Mapping[str, Any], registry: Registry, where: str) -> Any:
     try:
-        return cls(**values)
+        return resolved(cls(**values), registry.learner)
     except ValueError as error:  # the class refuses a value or a combination
         raise UsageError(f"{where}: {error}") from error
+
+
+def resolved(learner: Any, find: Callable[[str], type]) -> Any:
+    """The learner with every name among its parameters that hold learners replaced by that learner
+    with its defaults. ``find`` is the registry's ``learner``; what it raises comes through.
+
+    Raises ValueError where a value, also of a learner inside, is out of its declared range.
+    """
+    for p in parameters(type(learner)):
+        p.range.check(p.name, getattr(learner, p.name))
+    held = {p.name: getattr(learner, p.name) for p in parameters(type(learner)) if p.holds_learner}
+    made = {
+        name: resolved(find(value)() if isinstance(value, str) else value, find)
+        for name, value in held.items()
+    }
+    same = all(made[name] is value for name, value in held.items())
+    return learner if same else dataclasses.replace(learner, **made)
 
 
 def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
@@ -171,7 +233,7 @@ def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[A
         made = expand(registry.learner(value), {}, registry, f"{where} = {value}")
     elif isinstance(value, Mapping):
         table = dict(value)
-        name = table.pop("learner", None)
+        name = table.pop("learner", p.default if isinstance(p.default, str) else None)
         cls = type(p.default) if name is None else registry.learner(name)
         if name is None and p.default is None:
             raise UsageError(f"{where}: say which learner, as {where.split()[-1]}.learner = NAME")

@@ -9,7 +9,8 @@ import pytest
 from helpers.fakes import FakeContext
 
 # what tests start in a process of its own finds the helpers too
-os.environ["PYTHONPATH"] = str(Path(__file__).parent)
+_PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PATHS))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""The layers of docs/architecture.md, read off the import statements."""
+"""The layout of docs/architecture.md, read off the import statements.
+
+Every import counts: at the top, inside a function, for type checking.
+"""
 
 from __future__ import annotations
 
@@ -7,62 +10,166 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PLUGINS = ROOT / "plugins"
 HOMES = {
     "bench_core": ROOT / "bench_core",
-    "bench_trees": ROOT / "plugins/bench_trees",
-    "bench_methods": ROOT / "plugins/bench_plugins",
+    "bench_trees": PLUGINS / "bench_trees",
+    "bench_models": PLUGINS / "bench_models",
+    "bench_methods": PLUGINS / "bench_methods",
+    "bench_datasets": PLUGINS / "bench_datasets",
+    "bench_claims": PLUGINS / "bench_claims",
+    "bench_measure": PLUGINS / "bench_measure",
     "bench_reports": ROOT / "reports/bench_reports",
 }
-FORBIDDEN = {
-    "bench_core": {"bench_trees", "bench_methods"},
-    "bench_trees": {"bench_core", "bench_methods", "bench_reports"},
-    "bench_methods": {"bench_reports"},
-    "bench_reports": {"bench_trees", "bench_methods"},
+MAY_IMPORT = {
+    "bench_core": set(),
+    "bench_trees": set(),
+    "bench_models": {"bench_core", "bench_trees"},
+    "bench_methods": {"bench_core", "bench_trees", "bench_models"},
+    "bench_datasets": {"bench_core"},
+    "bench_claims": {"bench_core"},
+    "bench_measure": {"bench_core"},
+    "bench_reports": {"bench_core"},
 }
-HEAVY = {"numba", "scipy", "pandas", "sklearn", "plotly", "bench_trees"}
+ORDER = (
+    *("errors", "arrays", "_io", "data", "costs", "splits", "protocols", "parameters"),
+    *("class_names", "hookspecs", "plugins", "metrics", "datasets", "results", "planning"),
+    *("execution", "conformance", "terminal", "api", "cli", "__main__"),
+)
+"""Parts of bench_core: each may import only what stands before it."""
+PUBLIC = (
+    *("bench_core.arrays", "bench_core.datasets.readers", "bench_core.datasets.splitting"),
+    *("bench_core.datasets.derived_cache", "bench_core.datasets.publishers", "bench_core.text"),
+)
+"""Modules that plugins may import beside ``bench_core`` itself."""
+HEAVY = {"numba", "scipy", "pandas", "sklearn", "bench_trees"}
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def modules_of(package: str) -> dict[str, Path]:
+    """Module name -> file."""
+    home = HOMES[package]
+    found = {}
+    for path in sorted(home.rglob("*.py")):
+        parts = path.relative_to(home.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def all_modules() -> dict[str, Path]:
+    return {name: path for package in HOMES for name, path in modules_of(package).items()}
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """Our modules that each of our modules imports anywhere in its text."""
+    return {name: set(_imported(path)) for name, path in all_modules().items()}
+
+
+def _imported(path: Path) -> Iterator[str]:
+    ours = all_modules()
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+            yield from (alias.name for alias in node.names if alias.name in ours)
+        elif isinstance(node, ast.ImportFrom) and node.module in ours:
+            submodules = {f"{node.module}.{alias.name}" for alias in node.names} & ours.keys()
+            yield from submodules
+            if len(submodules) < len(node.names):
+                yield node.module
 
 
-def sources(package: str) -> list[Path]:
-    return sorted(HOMES[package].rglob("*.py"))
+def edges(source: str) -> Iterator[tuple[str, str]]:
+    """(module, what it imports) for one package."""
+    for name, targets in imports().items():
+        if name.split(".")[0] == source:
+            yield from ((name, target) for target in targets)
 
 
 @pytest.mark.parametrize("package", HOMES)
-def test_no_package_imports_one_above_it(package: str) -> None:
-    found = {
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in sources(package)
-        for name in imported(ast.parse(path.read_text()))
-        if name.split(".")[0] in FORBIDDEN[package]
-    }
-    assert found == set()
+def test_a_package_imports_only_those_below_it(package: str) -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, target in edges(package)
+        if target.split(".")[0] not in MAY_IMPORT[package] | {package}
+    ]
+    assert wrong == []
 
 
-def test_core_reaches_reports_only_from_the_command_line_and_lazily() -> None:
-    found = {
-        str(path.relative_to(ROOT))
-        for path in sources("bench_core")
-        for name in imported(ast.parse(path.read_text()))
-        if name.split(".")[0] == "bench_reports"
-    }
-    assert all(place.startswith("bench_core/cli/") for place in found)
+def test_parts_of_the_core_import_only_what_stands_before_them() -> None:
+    def place(module: str) -> int:
+        return ORDER.index(module.split(".")[1])
+
+    wrong = [
+        f"{name} imports {target}"
+        for name, target in edges("bench_core")
+        if "." in name and "." in target and place(target) > place(name)
+    ]
+    assert wrong == []
+
+
+def test_no_import_leads_back_to_where_it_began() -> None:
+    graph = {name: set(targets) - {name} for name, targets in imports().items()}
+    while True:
+        leaves = {name for name, targets in graph.items() if not targets & graph.keys()}
+        if not leaves:
+            break
+        graph = {name: targets for name, targets in graph.items() if name not in leaves}
+    assert _shortest_cycle(graph) == []
+
+
+def _shortest_cycle(graph: dict[str, set[str]]) -> list[str]:
+    """The shortest way from a module back to itself, [] where there is none."""
+    best: list[str] = []
+    for start in graph:
+        ways = [[start]]
+        seen = {start}
+        while ways and not (best and len(ways[0]) >= len(best)):
+            way = ways.pop(0)
+            for target in sorted(graph.get(way[-1], set())):
+                if target == start:
+                    best = [*way, start]
+                    ways = []
+                    break
+                if target not in seen:
+                    seen.add(target)
+                    ways.append([*way, target])
+    return best
+
+
+def family(module: str) -> str:
+    """The file or folder that one entry point stands for."""
+    return ".".join(module.split(".")[:2])
+
+
+@pytest.mark.parametrize("package", ["bench_methods", "bench_datasets"])
+def test_no_method_imports_a_method_and_no_data_set_a_data_set(package: str) -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, target in edges(package)
+        if target.split(".")[0] == package
+        and family(name) != family(target)
+        and not family(target).split(".")[-1].startswith("_")
+        and target != package
+    ]
+    assert wrong == []
+
+
+def test_shared_model_parts_register_nothing() -> None:
+    wrong = [
+        name for name, path in modules_of("bench_models").items() if "hookimpl" in path.read_text()
+    ]
+    assert wrong == []
 
 
 def plugin_modules() -> list[str]:
     text = (ROOT / "pyproject.toml").read_text()
-    return re.findall(r'^\w[\w-]* = "(bench_methods\.[\w.]+)"$', text, flags=re.M)
+    return re.findall(r'^\w[\w-]* = "(bench_(?:methods|datasets)\.[\w.]+)"$', text, flags=re.M)
 
 
 @pytest.mark.parametrize("module", plugin_modules())
@@ -74,15 +181,18 @@ def test_loading_a_plugin_imports_nothing_heavy(module: str) -> None:
     assert HEAVY & set(loaded.stdout.split()) == set()
 
 
-def test_plugins_use_only_the_public_surface_of_the_core() -> None:
-    """``bench_core`` itself, and its readers for data sets: what a third party may use too."""
-    found = {
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in sources("bench_methods")
-        for name in imported(ast.parse(path.read_text()))
-        if name.startswith("bench_core.") and not name.startswith("bench_core.datasets.readers")
-    }
-    assert found == set()
+@pytest.mark.parametrize("package", ["bench_models", "bench_methods", "bench_datasets"])
+def test_plugins_use_only_the_public_surface_of_the_core(package: str) -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, target in edges(package)
+        if target.startswith("bench_core.") and not target.startswith(PUBLIC)
+    ]
+    assert wrong == []
+
+
+def test_the_top_of_the_core_holds_about_a_dozen_modules() -> None:
+    assert len(list((ROOT / "bench_core").glob("*.py"))) <= 14
 
 
 def test_suites_hold_no_python() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from bench_core.metrics import parse_metric
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
+    from bench_core.parameters import Parameter
     from bench_core.plugins import Registry
     from bench_core.protocols import Dataset
 
@@ -92,19 +93,20 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
     known = parameters(cls)
     lines = ["", f"{title} (--set {name}.{known[0].name}=VALUE{more}):"] if known else []
     for p in known:
-        default = "no default" if p.required else f"default {_default(p.default)}"
-        lines.append(f"  {p.name}: {p.kind}, {default}")
+        default = "no default" if p.required else f"default {_default(p)}"
+        lines.append(", ".join(filter(None, (f"  {p.name}: {p.kind}", str(p.range), default))))
         if p.doc:
             lines += _wrapped(p.doc, "      ")
     return lines
 
 
-def _default(value: Any) -> str:
+def _default(p: Parameter) -> str:
     """A default as it would be typed; a learner by its name."""
     from bench_core.cli.literals import toml_literal
-    from bench_core.parameters import is_learner
 
-    return str(getattr(value, "name", value)) if is_learner(value) else toml_literal(value)
+    if p.holds_learner and p.default is not None:
+        return str(getattr(p.default, "name", p.default))
+    return toml_literal(p.default)
 
 
 def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import IntArray
-from bench_core.conformance.tasks import fit, with_copies
+from bench_core.conformance.tasks import fit, with_copies, with_learners
 from bench_core.costs.bill import Prediction
 from bench_core.costs.model import Prices
 from bench_core.data import Examples, Features
@@ -50,6 +50,7 @@ def check_parameters(learner: Any, splits: Splits) -> None:
     for p in parameters(cls):
         if not p.doc:
             raise ConformanceError(f"parameter {p.name} has no documentation: use param()")
+    learner = with_learners(learner)
     json.dumps(as_json(learner))
     if decode(encode(learner)) != learner:
         raise ConformanceError("it does not come back equal from its JSON form")

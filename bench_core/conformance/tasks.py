@@ -17,6 +17,8 @@ from bench_core.arrays import Array, FloatArray
 from bench_core.costs.model import DiscountGroup, Prices, price_list
 from bench_core.data import Examples, Queries, Task
 from bench_core.metrics import default_metric
+from bench_core.parameters import resolved
+from bench_core.plugins import load_registry
 from bench_core.protocols import Metric
 from bench_core.splits import Splits
 
@@ -139,5 +141,11 @@ class Context:
 
 def fit(learner: Any, splits: Splits, seed: int = 0, threads: int = 1) -> Any:
     """Fit a learner on a task."""
+    learner = with_learners(learner)
     context = Context(splits, seed, threads)
     return learner.fit(splits.train, splits.valid, splits.prices, context)
+
+
+def with_learners(learner: Any) -> Any:
+    """The learner with what its parameters name in place of the names."""
+    return resolved(learner, lambda name: load_registry().learner(name))

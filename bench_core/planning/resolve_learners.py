@@ -7,7 +7,7 @@ from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import BenchError, UsageError, blaming
-from bench_core.parameters import as_json, expand, parameters
+from bench_core.parameters import as_json, expand, parameters, resolved
 from bench_core.planning.overrides import Setting, with_setting
 from bench_core.plugins import Registry
 
@@ -77,7 +77,7 @@ def choose_learners(
             tell(f"left out: {lack}", False)
             continue
         chosen.append(ChosenLearner(name, instances, name in named))
-    return chosen + _instances(asked, [c.name for c in chosen], settings)
+    return chosen + _instances(asked, [c.name for c in chosen], settings, registry)
 
 
 def _lack(instances: Sequence[Any]) -> str:
@@ -140,7 +140,7 @@ def _grid(
 
 
 def _instances(
-    asked: Sequence[Any], names: Sequence[str], settings: Sequence[Setting]
+    asked: Sequence[Any], names: Sequence[str], settings: Sequence[Setting], registry: Registry
 ) -> list[ChosenLearner]:
     """Learners given as objects, those of one name together."""
     given: dict[str, list[Any]] = {}
@@ -155,7 +155,10 @@ def _instances(
             )
         if name in names:
             raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
-        given.setdefault(name, []).append(learner)
+        try:
+            given.setdefault(name, []).append(resolved(learner, registry.learner))
+        except ValueError as error:
+            raise UsageError(f"learner {name}: {error}") from error
     for setting in settings:
         if setting.owner in given:
             raise UsageError(f"--set {setting.text}: {setting.owner} was given as an object")

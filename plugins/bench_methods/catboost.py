@@ -40,7 +40,6 @@ from bench_models.libraries.common import (
     TASKS,
     bought_alone,
     check_classes,
-    check_ranges,
     peer_errors,
     version_of,
     with_physical_copies,
@@ -82,27 +81,24 @@ class CatBoost:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    tradeoff: float = param(0.1, "price of all features in units of the constant's training loss")
-    trees: int = param(300, "boosting iterations")
-    learning_rate: float = param(0.1, "shrinkage of every tree's output")
-    depth: int = param(4, "most split levels of a tree (at most 16)")
+    tradeoff: float = param(
+        0.1, "price of all features in units of the constant's training loss", least=0
+    )
+    trees: int = param(300, "boosting iterations", least=1)
+    learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
+    depth: int = param(4, "most split levels of a tree", least=1, most=16)
     grow: Literal["Depthwise", "Lossguide", "SymmetricTree"] = param(
         "Depthwise", "growing policy; symmetric trees split whatever it costs"
     )
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it, or all at its first use"
     )
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
+    min_rows: int = param(
+        20, "least rows (copies counted) in a leaf; not for symmetric trees", least=1
     )
-    min_rows: int = param(20, "least rows (copies counted) in a leaf; not for symmetric trees")
-    max_bins: int = param(254, "most borders per feature")
-    l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)")
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-        if self.depth > 16:
-            raise ValueError(f"depth must be at most 16, got {self.depth}")
+    max_bins: int = param(254, "most borders per feature", least=2)
+    l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """No other fit."""

@@ -43,7 +43,6 @@ from bench_models.boosting import (
     LossName,
     LossPrices,
     bench_warm_up,
-    check,
     constant_loss,
     fit_boosted,
     loss_of,
@@ -66,25 +65,22 @@ class CEGB:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    tradeoff: float = param(0.3, "price of all features in units of the constant's training loss")
-    trees: int = param(300, "boosting iterations (for K classes K trees each)")
-    learning_rate: float = param(0.1, "shrinkage of every tree's output")
-    leaves: int = param(16, "most leaves of a tree")
-    depth: int | None = param(None, "most split levels of a tree, none = no limit")
+    tradeoff: float = param(
+        0.3, "price of all features in units of the constant's training loss", least=0
+    )
+    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
+    learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
+    leaves: int = param(16, "most leaves of a tree", least=2)
+    depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it (beta), or all at once (gamma)"
     )
     order: Literal["best", "level"] = param("best", "which leaf to split next")
     stop: Literal["net", "raw"] = param("net", "split while this gain is positive")
     train_costs: Literal["true", "uniform"] = param("true", "prices seen in training")
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
-    max_bins: int = param(255, "most bins per feature")
-
-    def __post_init__(self) -> None:
-        check(self)
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """No other fit."""

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import CODE, TASKS, LossName, bench_warm_up, chain, check
+from bench_models.boosting import CODE, TASKS, LossName, bench_warm_up, chain
 from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 from numpy.typing import NDArray
@@ -49,27 +49,24 @@ class SubsetGBRT:
         None,
         "limits, rising: features up to each make a model; "
         "none: 1, 20, 100, 200, or quartiles of the prices where these do not divide them",
+        least=0,
     )
-    trees: int = param(300, "boosting iterations of each model (for K classes K trees each)")
-    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)")
-    depth: int | None = param(4, "most split levels of a tree, none = no limit")
-    leaves: int = param(16, "most leaves of a tree")
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
+    trees: int = param(
+        300, "boosting iterations of each model (for K classes K trees each)", least=0
     )
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
-    max_bins: int = param(255, "most bins per feature")
+    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
+    depth: int | None = param(4, "most split levels of a tree, none = no limit", least=1)
+    leaves: int = param(16, "most leaves of a tree", least=2)
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def __post_init__(self) -> None:
-        check(self)
         limits = self.costs
-        if limits is None:
-            return
-        rising = all(a < b for a, b in pairwise(limits))
-        if not limits or not rising or not all(0 <= c < np.inf for c in limits):
-            raise ValueError(f"costs must be finite, at least 0 and rise, got {list(limits)}")
-        if len(limits) >= MOST_POINTS:
-            raise ValueError(f"costs: at most {MOST_POINTS - 1} limits, got {len(limits)}")
+        if limits is not None and not 0 < len(limits) < MOST_POINTS:
+            raise ValueError(f"costs must be 1 to {MOST_POINTS - 1} limits, got {len(limits)}")
+        if limits is not None and not all(a < b for a, b in pairwise(limits)):
+            raise ValueError(f"costs must rise, got {list(limits)}")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """No other fit."""

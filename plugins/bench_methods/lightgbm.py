@@ -32,7 +32,6 @@ from bench_models.libraries.common import (
     TASKS,
     bought_alone,
     check_classes,
-    check_ranges,
     group_sizes,
     peer_errors,
     version_of,
@@ -60,19 +59,14 @@ class LightGBM:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    trees: int = param(300, "boosting iterations (for K classes K trees each)")
-    learning_rate: float = param(0.1, "shrinkage of every tree's output")
-    leaves: int = param(16, "most leaves of a tree")
-    depth: int | None = param(None, "most split levels of a tree, none = no limit")
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
-    max_bins: int = param(255, "most bins per feature")
-    l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)")
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
+    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
+    learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
+    leaves: int = param(16, "most leaves of a tree", least=2)
+    depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    max_bins: int = param(255, "most bins per feature", least=2)
+    l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)", least=0)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """No other fit."""
@@ -103,7 +97,9 @@ class LightGBMCEGB(LightGBM):
 
     name: ClassVar[str] = "lightgbm-cegb"
 
-    tradeoff: float = param(0.3, "price of all features in units of the constant's training loss")
+    tradeoff: float = param(
+        0.3, "price of all features in units of the constant's training loss", least=0
+    )
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it (lazy), or all at once (coupled)"
     )

@@ -41,7 +41,6 @@ from bench_models.boosting import (
     LossName,
     LossPrices,
     bench_warm_up,
-    check,
     constant_loss,
     fit_boosted,
     loss_of,
@@ -61,21 +60,18 @@ class GreedyMiser:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    tradeoff: float = param(0.1, "price of all features in units of the constant's training loss")
-    trees: int = param(300, "boosting iterations (for K classes K trees each)")
-    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)")
-    depth: int = param(4, "split levels of a tree")
+    tradeoff: float = param(
+        0.1, "price of all features in units of the constant's training loss", least=0
+    )
+    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
+    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
+    depth: int = param(4, "split levels of a tree", least=1)
     charge: Literal["tree", "node"] = param(
         "tree", "pay a feature once per tree, or at every node of the first tree using it"
     )
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
-    max_bins: int = param(255, "most bins per feature")
-
-    def __post_init__(self) -> None:
-        check(self)
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """No other fit."""

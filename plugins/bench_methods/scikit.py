@@ -33,7 +33,6 @@ from bench_models.libraries.common import (
     CODE,
     TASKS,
     check_classes,
-    check_ranges,
     peer_errors,
     version_of,
     with_physical_copies,
@@ -66,17 +65,15 @@ class RandomForest:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    trees: int = param(300, "number of trees")
-    depth: int | None = param(None, "most split levels of a tree, none = no limit")
-    min_rows: int = param(1, "least rows (copies counted) in a leaf")
+    trees: int = param(300, "number of trees", least=1)
+    depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
+    min_rows: int = param(1, "least rows (copies counted) in a leaf", least=1)
     features: float | None = param(
-        None, "share of features tried at each split; none: a third, for classes the square root"
+        None,
+        "share of features tried at each split; none: a third, for classes the square root",
+        above=0,
+        most=1,
     )
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-        if self.features is not None and not 0 < self.features <= 1:
-            raise ValueError(f"features must be above 0 and at most 1, got {self.features}")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """No other fit."""
@@ -130,7 +127,7 @@ class ScikitLearn:
     estimator: str = param(
         "auto", "import path, such as sklearn.svm.SVC; auto: logistic or ridge regression"
     )
-    arguments: dict[str, Any] | None = param(  # noqa: RUF009 - a frozen dataclass
+    arguments: dict[str, Any] | None = param(
         None, "its arguments as a table, such as {C = 10.0}; none: the library's own"
     )
     prepare: bool = param(True, "fill in means and scale features; never where trees are imported")

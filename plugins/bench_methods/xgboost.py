@@ -23,7 +23,6 @@ from bench_models.libraries.common import (
     CODE,
     TASKS,
     check_classes,
-    check_ranges,
     group_sizes,
     peer_errors,
     version_of,
@@ -51,18 +50,15 @@ class XGBoost:
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
 
-    trees: int = param(300, "boosting iterations (for K classes K trees each)")
-    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)")
-    depth: int = param(4, "most split levels of a tree")
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
+    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
+    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
+    depth: int = param(4, "most split levels of a tree", least=1)
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
+    min_rows: float = param(
+        1.0, "least sum of second derivatives on each side (min_child_weight)", least=1
     )
-    min_rows: float = param(1.0, "least sum of second derivatives on each side (min_child_weight)")
-    max_bins: int = param(256, "most bins per feature")
-    l2: float = param(1.0, "l2 penalty on leaf values (lambda)")
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
+    max_bins: int = param(256, "most bins per feature", least=2)
+    l2: float = param(1.0, "l2 penalty on leaf values (lambda)", least=0)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """No other fit."""

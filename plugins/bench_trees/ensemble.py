@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ _ARRAYS = {
     "output": np.int32,
     "base": np.float64,
 }
+_PER_NODE = ("feature", "threshold", "missing_left", "value")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +97,35 @@ class Ensemble:
             base=self.base,
             features=self.features,
         )
+
+    def select(self, trees: NDArray[np.integer[Any]]) -> Ensemble:
+        """The trees of these numbers (m,), in that order."""
+        sizes = np.diff(self.start)[trees]
+        start = np.append(0, np.cumsum(sizes))
+        nodes = np.repeat(self.start[trees] - start[:-1], sizes) + np.arange(start[-1])
+        moved = np.repeat(start[:-1] - self.start[trees], sizes)
+        leaf = self.feature[nodes] == LEAF
+        return replace(
+            self,
+            start=start.astype(np.int32),
+            left=np.where(leaf, LEAF, self.left[nodes] + moved).astype(np.int32),
+            right=np.where(leaf, LEAF, self.right[nodes] + moved).astype(np.int32),
+            output=self.output[trees],
+            **{name: getattr(self, name)[nodes] for name in _PER_NODE},
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence[Ensemble]) -> Ensemble:
+        """The trees of all parts, one part after the other; the constant is the first part's."""
+        ends = np.cumsum([0, *(part.nodes for part in parts)])
+        shift = np.repeat(ends[:-1], [part.nodes for part in parts])
+        names = (*_PER_NODE, "left", "right", "output")
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        for side in ("left", "right"):
+            joined[side] = np.where(joined[side] < 0, LEAF, joined[side] + shift).astype(np.int32)
+        starts = [part.start[:-1] + first for part, first in zip(parts, ends[:-1], strict=True)]
+        start = np.concatenate([*starts, ends[-1:]]).astype(np.int32)
+        return replace(parts[0], start=start, **joined)
 
     def to_state(self) -> dict[str, Any]:
         """The arrays by name, and ``features`` as int."""

@@ -17,7 +17,7 @@ from bench_core.results.store import Store
 SMALL: dict[str, Any] = {
     "data": "toy-rank",
     "learners": "toy-prefix",
-    "plugins": "toys",
+    "plugins": "helpers.toys",
     "executor": "inline",
     "settings": "toy-prefix.tradeoff=[0.1, 1.0]",
 }
@@ -132,7 +132,7 @@ def peeker(home: Path, name: str) -> str:
         "import numpy as np\n"
         "import bench_core\n"
         "from bench_core import Prediction\n"
-        "from toys import Prefix, PrefixModel\n"
+        "from helpers.toys import Prefix, PrefixModel\n"
         "class Model(PrefixModel):\n"
         "    def predict_path(self, features):\n"
         "        unpaid = np.nan_to_num(features.X[:, self.order[-1]].astype(float))\n"
@@ -157,7 +157,7 @@ def test_a_peeking_model_is_caught_in_a_run_and_said_so(
 ) -> None:
     monkeypatch.syspath_prepend(str(home))
     name = peeker(home, "peeker_one")
-    result = run(**{**SMALL, "plugins": ("toys", name), "learners": name, "settings": ()})
+    result = run(**{**SMALL, "plugins": ("helpers.toys", name), "learners": name, "settings": ()})
     assert result.exit_status == 1
     assert len(result.audit_failures) == result.counts["ok"] == 7
     frame = result.frame()
@@ -170,10 +170,10 @@ def test_without_an_audit_a_peeking_model_is_only_declared_until_it_is_audited(
 ) -> None:
     monkeypatch.syspath_prepend(str(home))
     name = peeker(home, "peeker_two")
-    options = {**SMALL, "plugins": ("toys", name), "learners": name, "audit": "off"}
+    options = {**SMALL, "plugins": ("helpers.toys", name), "learners": name, "audit": "off"}
     result = run(**{**options, "settings": f"{name}.tradeoff=0.5"})
     assert set(result.frame()["audit"]) == {"declared"}
-    found = audit(plugins=("toys", name), executor="inline")
+    found = audit(plugins=("helpers.toys", name), executor="inline")
     assert found.exit_status == 1
     assert set(result.frame()["audit"]) == {"failed"}
 

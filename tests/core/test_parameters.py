@@ -13,8 +13,11 @@ from bench_core.parameters import (
     build,
     expand,
     parameters,
+    resolved,
 )
 from bench_core.planning.overrides import parse_setting, with_setting
+from bench_core.planning.request import RunRequest
+from bench_core.planning.resolve_learners import choose_learners
 from bench_core.plugins import Registry
 
 
@@ -37,30 +40,26 @@ class Colour(StrEnum):
 @dataclass(frozen=True)
 class Trees(Learner):
     name: ClassVar[str] = "trees"
-    trees: int = param(300, "number of trees")
-    rate: float = param(0.1, "shrinkage")
+    trees: int = param(300, "number of trees", least=1)
+    rate: float = param(0.1, "shrinkage", above=0)
     order: Literal["best", "level"] = param("best", "which leaf next")
-    depth: int | None = param(None, "levels")
-    widths: tuple[float, ...] = param((1.0, 2.0), "widths")
+    depth: int | None = param(None, "levels", least=1, most=8)
+    widths: tuple[float, ...] = param((1.0, 2.0), "widths", least=0, below=9)
     fast: bool = param(False, "hurry")
-    colour: Colour = param(Colour.RED, "colour")  # noqa: RUF009
-
-    def __post_init__(self) -> None:
-        if self.trees < 1:
-            raise ValueError(f"trees must be at least 1, not {self.trees}")
+    colour: Colour = param(Colour.RED, "colour")
 
 
 @dataclass(frozen=True)
 class Stack(Learner):
     name: ClassVar[str] = "stack"
-    base: BudgetedLearner = param(Trees(rate=0.5), "what it stands on")  # noqa: RUF009
+    base: BudgetedLearner = param(Trees(rate=0.5), "what it stands on")
     share: float = param(0.5, "share")
 
 
 @dataclass(frozen=True)
 class OnTrees(Learner):
     name: ClassVar[str] = "on-trees"
-    base: Trees | None = param(None, "trees it may stand on")  # noqa: RUF009
+    base: Trees | None = param(None, "trees it may stand on")
 
 
 @pytest.fixture
@@ -115,7 +114,11 @@ def test_an_enumeration_is_written_as_its_value(registry: Registry) -> None:
         ({"order": "worst"}, 'order: one of best, level is wanted, not "worst"'),
         ({"widths": 3}, "widths: a list, each a number is wanted, not 3"),
         ({"trees": []}, "trees: the grid is empty"),
-        ({"trees": 0}, "trees must be at least 1, not 0"),
+        ({"trees": 0}, "trees must be at least 1 and finite, got 0"),
+        ({"rate": 0}, "rate must be above 0 and finite, got 0.0"),
+        ({"rate": float("inf")}, "rate must be above 0 and finite, got inf"),
+        ({"depth": 9}, "depth must be 1 to 8, got 9"),
+        ({"widths": [3, 9]}, "widths must be at least 0 and below 9, got (3.0, 9.0)"),
         ({"colour": "green"}, "colour: one of red, blue is wanted"),
     ],
 )
@@ -127,6 +130,21 @@ def test_a_wrong_name_or_type_is_one_line(
     assert line in str(caught.value)
     assert str(caught.value).startswith("suites/x.toml")
     assert "\n" not in str(caught.value)
+
+
+def test_none_and_the_ends_of_a_range_are_inside(registry: Registry) -> None:
+    table = {"depth": ["none", 1, 8], "widths": [0], "trees": 1}
+    assert [m.depth for m in expand(Trees, table, registry)] == [None, 1, 8]
+
+
+def test_a_learner_held_by_another_is_checked_too(registry: Registry) -> None:
+    with pytest.raises(UsageError, match="on: trees must be at least 1"):
+        expand(Stack, {"base": Trees(trees=0)}, registry, "on")
+
+
+def test_a_learner_given_as_an_object_is_checked(registry: Registry) -> None:
+    with pytest.raises(UsageError, match="learner trees: rate must be above 0 and finite, got -1"):
+        choose_learners(RunRequest(learners=(Trees(rate=-1.0),)), None, None, registry, ())
 
 
 def test_a_learner_field_takes_a_name(registry: Registry) -> None:
@@ -226,9 +244,40 @@ def test_a_class_inside_a_function_may_use_names_out_of_reach(registry: Registry
     @dataclass(frozen=True)
     class Local(Learner):
         name: ClassVar[str] = "local"
-        trees: Number = param(3, "number of trees")  # type: ignore[valid-type]  # noqa: RUF009
+        trees: Number = param(3, "number of trees")  # type: ignore[valid-type]
         rate: float = param(0.1, "shrinkage")
 
     assert build(Local, {"trees": 5, "rate": 1}, registry) == Local(5, 1.0)
     with pytest.raises(UsageError, match="rate: a number is wanted"):
         build(Local, {"rate": "fast"}, registry)
+
+
+@dataclass(frozen=True)
+class ByName(Learner):
+    name: ClassVar[str] = "by-name"
+    base: BudgetedLearner = param("trees", "what it stands on")
+
+
+def test_a_default_given_by_name_becomes_that_learner(registry: Registry) -> None:
+    assert build(ByName, {}, registry).base == Trees()
+    assert build(Stack, {"base": {"learner": "by-name"}}, _with(registry)).base.base == Trees()
+
+
+def test_a_table_without_a_learner_changes_the_default_given_by_name(registry: Registry) -> None:
+    assert build(ByName, {"base": {"trees": 7}}, registry).base == Trees(trees=7)
+
+
+def test_names_inside_given_learners_are_resolved_and_others_kept(registry: Registry) -> None:
+    plain = Stack(base=Trees(trees=2))
+    assert resolved(plain, registry.learner) is plain
+    assert resolved(Stack(base=ByName()), registry.learner).base.base == Trees()
+    assert resolved(Stack(base="by-name"), _with(registry).learner).base.base == Trees()  # type: ignore[arg-type]
+
+
+def test_a_default_that_nobody_registered_is_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match="trees"):
+        build(ByName, {}, Registry())
+
+
+def _with(registry: Registry) -> Registry:
+    return Registry(learners={**registry.learners, "by-name": ByName})  # type: ignore[dict-item]

@@ -59,6 +59,18 @@ def peeks_to_decide(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     return np.nan_to_num(X[:, 0]) + 0 * point, mask
 
 
+def imputes(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    """Reads column 5, unpaid; where it is missing, takes column 0, which it bought, instead."""
+    return np.where(np.isnan(X[:, 5]), np.nan_to_num(X[:, 0]), X[:, 5]), bought(len(X), 0)
+
+
+def imputes_to_decide(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    """Buys column 1 by column 5, read in the same way."""
+    value, mask = imputes(X, features, point)
+    mask[value > 0, 1] = True
+    return np.nan_to_num(X[:, 0]), mask
+
+
 def multiplies_by_zero(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     weight = np.zeros(D)
     weight[0] = 1.0
@@ -68,6 +80,12 @@ def multiplies_by_zero(X: Any, features: Features, point: int) -> tuple[Any, Any
 def centres_by_block(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     scores, mask = honest(X, features, point)
     return scores - scores.mean(), mask
+
+
+def centres_few_by_block(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    """Only rows whose column 0, which it bought, is large get a score that depends on others."""
+    scores, mask = honest(X, features, point)
+    return scores - np.where(X[:, 0] > 1.5, scores.mean(), 0.0), mask
 
 
 def ranks_in_query(X: Any, features: Features, point: int) -> tuple[Any, Any]:

@@ -126,7 +126,7 @@ class Stacked:
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS - {Task.MULTICLASS}
     code: ClassVar[tuple[str, ...]] = ()
 
-    base: BudgetedLearner = param(Prefix(0.0), "what it stands on")  # noqa: RUF009
+    base: BudgetedLearner = param(Prefix(0.0), "what it stands on")
     shrink: float = param(0.5, "factor on the weights")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
@@ -191,7 +191,7 @@ class OnBroken(Stacked):
 
     name: ClassVar[str] = "toy-on-broken"
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS
-    base: BudgetedLearner = param(Broken(), "what it stands on")  # noqa: RUF009
+    base: BudgetedLearner = param(Broken(), "what it stands on")
 
 
 @dataclass(frozen=True)

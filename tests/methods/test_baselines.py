@@ -25,6 +25,7 @@ from helpers.real_cases import letters, thyroid
 
 from bench_core import Examples, Queries, Task, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 ORDERS = [RandomOrder(trees=10), CheapestFirst(trees=10), GreedyOrder(trees=10)]
 
@@ -239,7 +240,7 @@ def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
 )
 def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        replace(ORDERS[0], **change)
+        with_learners(replace(ORDERS[0], **change))
 
 
 def test_all_of_them_are_rungs_and_only_they() -> None:

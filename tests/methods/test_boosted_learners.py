@@ -16,6 +16,7 @@ from helpers.fakes import FakeContext
 
 from bench_core import Examples, Queries, Task, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 from bench_core.metrics import default_metric
 
 LEARNERS = [
@@ -186,11 +187,11 @@ def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
 )
 def test_values_out_of_range_are_refused_by_name(learner: Any, change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        replace(learner, **change)
+        with_learners(replace(learner, **change))
 
 
 @learners(PRICED)
 @pytest.mark.parametrize("tradeoff", [-0.1, float("nan"), float("inf")])
 def test_a_tradeoff_is_finite_and_not_negative(learner: Any, tradeoff: float) -> None:
     with pytest.raises(ValueError, match="tradeoff"):
-        replace(learner, tradeoff=tradeoff)
+        with_learners(replace(learner, tradeoff=tradeoff))

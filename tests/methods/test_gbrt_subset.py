@@ -14,6 +14,7 @@ from helpers.fakes import FakeContext
 
 from bench_core import Task, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 
 def limits(cost: list[float], wanted: list[float] | None = None) -> dict[float, list[int]]:
@@ -95,7 +96,7 @@ def test_progress_reaches_its_end() -> None:
 @pytest.mark.parametrize("costs", [(), (5.0, 1.0), (-1.0,), (float("inf"),), (float("nan"),)])
 def test_limits_must_rise_and_be_finite(costs: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="costs"):
-        SubsetGBRT(costs=costs)
+        with_learners(SubsetGBRT(costs=costs))
 
 
 def test_copies_count_as_rows() -> None:

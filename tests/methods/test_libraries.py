@@ -19,6 +19,7 @@ from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 
 from bench_core import DiscountGroup, Examples, InputError, Queries, Task, UsageError, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 from bench_core.metrics import default_metric
 from bench_core.planning.keys import learner_key
 
@@ -264,7 +265,7 @@ def test_another_version_of_a_peer_is_another_key(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("change", [{"trees": 0}, {"min_rows": 0}, {"depth": 0}])
 def test_values_out_of_range_are_refused_by_name(learner: Any, change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        replace(learner, **change)
+        with_learners(replace(learner, **change))
 
 
 def test_what_a_peer_says_against_the_data_is_one_line() -> None:

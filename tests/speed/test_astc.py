@@ -1,28 +1,25 @@
 """How much faster the greedy tree is trained than the jointly optimised one, and what it loses.
 
-    pytest -m speed tests/speed/test_astc.py -s
+    pytest -m speed tests/speed/test_astc.py
 
 The base's boosted trees are trained beforehand and not counted. What is: ``training``, from the
 trees' outputs for the rows to the tree of classifiers (``cstc``: initialisation and joint
 optimisation; ``astc``: the moments of all rows and the greedy picks); ``fit``, everything, the
 walk of the trees over the rows included; ``next``, one more fit on the same rows and base as a run
 does it, with the arrays that both keep for it (the trees' outputs; ``astc`` its moments too). Then
-quality and cost on the test rows. Seconds are medians of rounds in which both take turns.
+quality and cost on the test rows. Both take turns.
 
 ``-k quality`` alone: what the best of a grid of trade-offs reaches on test rows within a budget,
-chosen on validation. Writes results/speed/astc.json; never fails on a time. BENCH_SPEED_ROUNDS
-changes the rounds.
+chosen on validation. Never fails on a time. BENCH_SPEED_ROUNDS changes the rounds.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import platform
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -38,20 +35,17 @@ from bench_methods.cstc.greedy import greedy_tree
 from bench_methods.cstc.inputs import inputs, problem_of
 from bench_methods.cstc.tree import Shape
 from bench_methods.gbrt import GBRT
+from helpers.cstc_cases import synthetic, tradeoff
+from helpers.fakes import FakeContext
+from paired import alternate, report
 
 from bench_core import Examples, Prices, Splits, Task
 from bench_core._io.shared_arrays import shared_arrays
 from bench_core.datasets.search import DataFolder
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
-
-from helpers.cstc_cases import synthetic, tradeoff
-from helpers.fakes import FakeContext
-
 pytestmark = pytest.mark.speed
 
 ROUNDS = int(os.environ.get("BENCH_SPEED_ROUNDS", "3"))
-OUTPUT = Path(__file__).parents[2] / "results" / "speed" / "astc.json"
 
 
 @dataclass
@@ -62,14 +56,6 @@ class RunContext(FakeContext):
 
     def shared(self, name: str, build: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         return shared_arrays(self.folder / name, build)
-
-
-@pytest.fixture(scope="module")
-def figures() -> Iterator[dict[str, Any]]:
-    found: dict[str, Any] = {"cores": os.cpu_count(), "python": platform.python_version()}
-    yield found
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text(json.dumps(found, indent=2) + "\n")
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -113,7 +99,7 @@ def measured(learner: Any, splits: Splits, context: Any) -> dict[str, float]:
 
 
 def compare(
-    name: str, figures: dict[str, Any], splits: Splits, pair: list[Any], models: Any, folder: Path
+    name: str, benchmark: Any, splits: Splits, pair: list[Any], models: Any, folder: Path
 ) -> None:
     """Both learners in turns; the first round, which loads modules, is left out."""
     rounds: dict[str, list[dict[str, float]]] = {"cstc": [], "astc": []}
@@ -122,52 +108,53 @@ def compare(
             own = folder / f"{learner.name}-{turn}"
             context = RunContext(splits.task, 2, models=models, folder=own)
             rounds[learner.name].append(measured(learner, splits, context))
-    found = {
-        who: {key: median(r[key] for r in several[1:]) for key in several[0]}
+    facts = {
+        f"{key}, {who}": median(r[key] for r in several[1:])
         for who, several in rounds.items()
+        for key in ("quality", "cost")
     }
-    figures[name] = found
-    print(f"\n{name}")
     for key in ("training", "fit", "next"):
-        joint, greedy = found["cstc"][key], found["astc"][key]
-        print(f"  {key}: cstc {joint:.4f} s, astc {greedy:.4f} s, {joint / greedy:.1f} times")
-    for who, value in found.items():
-        print(f"  {who}: quality {value['quality']:.4f}, feature cost {value['cost']:.2f}")
-        assert np.isfinite(value["quality"])
+        seconds = {who: [r[key] for r in rounds[who][1:]] for who in ("astc", "cstc")}
+        own = facts if key == "training" else None
+        report(benchmark, seconds, work=f"{name}: {key}", peers=["cstc"], facts=own)
+    assert all(np.isfinite(r["quality"]) for several in rounds.values() for r in several)
 
 
-def test_on_the_synthetic_problem(figures: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.benchmark(group="astc")
+def test_on_the_synthetic_problem(benchmark: Any, tmp_path: Path) -> None:
     splits = synthetic(0)
     pair = [
         kind(base=None, tradeoff=tradeoff(splits, price))
         for kind, price in ((CSTC, 0.08), (ASTC, 0.035))
     ]
-    compare("cstc-synthetic (mse)", figures, splits, pair, {}, tmp_path)
+    compare("cstc-synthetic (mse)", benchmark, splits, pair, {}, tmp_path)
 
 
+@pytest.mark.benchmark(group="astc")
 @pytest.mark.parametrize("value", [0.01, 0.1])
 @pytest.mark.parametrize("trees", [100, 300])
 def test_on_letters(
-    trees: int, value: float, figures: dict[str, Any], real_data: Path, tmp_path: Path
+    trees: int, value: float, benchmark: Any, real_data: Path, tmp_path: Path
 ) -> None:
     splits = Letters().prepare(DataFolder(real_data), "quick", 0, 0)
-    on_trees(f"letters, {trees} trees", GBRT(trees=trees), value, splits, figures, tmp_path)
+    on_trees(f"letters, {trees} trees", GBRT(trees=trees), value, splits, benchmark, tmp_path)
 
 
+@pytest.mark.benchmark(group="astc")
 @pytest.mark.parametrize(("size", "trees"), [("quick", 100), ("standard", 300)])
-def test_on_ranking(size: str, trees: int, figures: dict[str, Any], tmp_path: Path) -> None:
+def test_on_ranking(size: str, trees: int, benchmark: Any, tmp_path: Path) -> None:
     splits = YahooSim().prepare(None, size, 0, 0)  # type: ignore[arg-type]
     name = f"yahoo-sim {size}, {trees} trees of depth 2"
-    on_trees(name, GBRT(trees=trees, depth=2), 0.3, splits, figures, tmp_path)
+    on_trees(name, GBRT(trees=trees, depth=2), 0.3, splits, benchmark, tmp_path)
 
 
 def on_trees(
-    name: str, base: GBRT, value: float, splits: Splits, figures: dict[str, Any], folder: Path
+    name: str, base: GBRT, value: float, splits: Splits, benchmark: Any, folder: Path
 ) -> None:
     context = FakeContext(splits.task, 2, threads=2)
     models = {base: base.fit(splits.train, splits.valid, splits.prices, context)}
     pair = [kind(base=base, tradeoff=value) for kind in (CSTC, ASTC)]
-    compare(f"{name}, tradeoff {value}", figures, splits, pair, models, folder)
+    compare(f"{name}, tradeoff {value}", benchmark, splits, pair, models, folder)
 
 
 # data set: its base, the trade-offs tried, and budgets per row
@@ -211,28 +198,37 @@ def judged(point: Any, rows: Examples, prices: Prices, metric: Any) -> tuple[flo
     return float(np.mean(cost)), float(values.mean)
 
 
+@pytest.mark.benchmark(group="astc quality")
 @pytest.mark.parametrize("name", list(GRIDS))
-def test_quality_at_equal_cost(name: str, figures: dict[str, Any], real_data: Path) -> None:
+def test_quality_at_equal_cost(name: str, benchmark: Any, real_data: Path) -> None:
     base, grid, budgets = GRIDS[name]
     splits = prepared(name, real_data)
     context = FakeContext(splits.task, splits.classes, threads=2)
     fit = (splits.train, splits.valid, splits.prices, context)
     context.models = {} if base is None else {base: base.fit(*fit)}
     sign = 1.0 if context.metric.higher_is_better else -1.0
-    found: dict[str, list[float]] = {}
-    for kind in (CSTC, ASTC):
-        points = []
-        for value in [*grid, 1e9]:  # the last is a constant, which anybody can afford
-            model = kind(base=base, tradeoff=value).fit(*fit)
-            paths = (model.predict_path(x.features) for x in (splits.valid, splits.test))
-            for on_valid, on_test in zip(*paths, strict=True):
-                known = judged(on_valid, splits.valid, splits.prices, context.metric)
-                points.append((known, judged(on_test, splits.test, splits.prices, context.metric)))
-        found[kind.name] = []
-        for budget in budgets:
+    points: dict[str, list[Any]] = {"astc": [], "cstc": []}
+    samples: dict[str, list[float]] = {"astc": [], "cstc": []}
+
+    def reach(kind: Any, value: float) -> None:
+        model = kind(base=base, tradeoff=value).fit(*fit)
+        paths = (model.predict_path(x.features) for x in (splits.valid, splits.test))
+        for on_valid, on_test in zip(*paths, strict=True):
+            known = judged(on_valid, splits.valid, splits.prices, context.metric)
+            points[kind.name].append(
+                (known, judged(on_test, splits.test, splits.prices, context.metric))
+            )
+
+    for value in [*grid, 1e9]:  # the last is a constant, which anybody can afford
+        sides = {kind.name: partial(reach, kind, value) for kind in (ASTC, CSTC)}
+        for who, times in alternate(benchmark, sides, 1, warm=False).items():
+            samples[who] += times
+    facts = {}
+    for budget in budgets:
+        for who, found in points.items():
             # a hair above: the mean over validation rows is a rounded sum
-            affordable = [p for p in points if p[0][0] <= budget * (1 + 1e-9)]
+            affordable = [p for p in found if p[0][0] <= budget * (1 + 1e-9)]
             best = max(affordable, key=lambda p: (sign * p[0][1], -p[0][0]))
-            found[kind.name].append(best[1][1])
-            print(f"\n{name} <= {budget}: {kind.name} {best[1][1]:.4f} at {best[1][0]:.2f}", end="")
-    figures[f"quality of {name}"] = {"budgets": budgets, **found}
+            facts[f"{who}, budget {budget:g}"] = best[1][1]
+    work = f"{name}: fit and judge one trade-off of {len(grid) + 1}"
+    report(benchmark, samples, work=work, peers=["cstc"], facts=facts)

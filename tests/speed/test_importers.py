@@ -1,48 +1,34 @@
 """Reading an existing model and metering it, beside LightGBM's bare prediction of the same trees.
 
 300 trees over 20000 rows of 519 features: ours reads the text, and gives scores, packed sensors and
-evaluated splits of 100 prefixes in blocks of 8000 rows; LightGBM gives the final scores. Figures go
-to results/speed/importers.json; only the agreement can fail.
+evaluated splits of 100 prefixes in blocks of 8000 rows; LightGBM gives the final scores. Only the
+agreement can fail.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import statistics
-import time
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from bench_models.libraries.serving import serve
 from bench_trees.importers import read_model
+from paired import compare, setting
 
 from bench_core import Features, price_list
 
 pytestmark = pytest.mark.speed
 
-ROWS, FEATURES, TREES, BLOCK, ROUNDS = 20_000, 519, 300, 8000, 3
-OUT = Path(__file__).parents[2] / "results" / "speed" / "importers.json"
+ROWS, TREES = setting("ROWS", 20_000), setting("TREES", 300, least=100)
+FEATURES, BLOCK, ROUNDS = 519, 8000, 3
+PEER = "LightGBM"
+SHAPE = f"{TREES} trees, {ROWS} x {FEATURES}"
 
 
-def median_seconds(*functions: Callable[[], Any]) -> list[float]:
-    """Of each function, run in turns after one warm-up."""
-    for function in functions:
-        function()
-    times: list[list[float]] = [[] for _ in functions]
-    for _ in range(ROUNDS):
-        for function, taken in zip(functions, times, strict=True):
-            start = time.perf_counter()
-            function()
-            taken.append(time.perf_counter() - start)
-    return [statistics.median(taken) for taken in times]
-
-
-def test_an_imported_model_against_bare_prediction() -> None:
+@pytest.mark.benchmark(group="importers")
+def test_an_imported_model_against_bare_prediction(benchmark: Any) -> None:
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     rng = np.random.default_rng(0)
     X = rng.standard_normal((ROWS, FEATURES), dtype=np.float32)
@@ -53,9 +39,6 @@ def test_an_imported_model_against_bare_prediction() -> None:
     booster = lightgbm.train(how, lightgbm.Dataset(few, y), TREES)
     data = booster.model_to_string().encode()
     model = serve(read_model(data), price_list(np.ones(FEATURES)), {})
-    figures: dict[str, Any] = {"rows": ROWS, "features": FEATURES, "trees": TREES}
-    figures["cores"] = os.cpu_count()
-    figures["read_seconds"] = median_seconds(lambda: read_model(data))[0]
     scores: list[Any] = []
 
     def metered(threads: int) -> None:
@@ -65,19 +48,16 @@ def test_an_imported_model_against_bare_prediction() -> None:
             *_, last = serving.predict_path(Features(X[start : start + BLOCK]))
             scores.append(last.scores)
 
+    def bare(threads: int) -> Any:
+        return booster.predict(X, num_threads=threads)
+
     for threads in (1, 2):
-        ours, theirs = median_seconds(
-            lambda n=threads: metered(n),  # type: ignore[misc]
-            lambda n=threads: booster.predict(X, num_threads=n),  # type: ignore[misc]
-        )
-        figures[f"threads {threads}"] = {
-            "path_seconds": ours,
-            "lightgbm_seconds": theirs,
-            "ratio": ours / theirs,
-        }
+        sides = {"ours": partial(metered, threads), PEER: partial(bare, threads)}
+        work = f"imported model, {SHAPE}, threads {threads}"
+        compare(benchmark, sides, work=work, peers=[PEER], rounds=ROUNDS)
     far = np.abs(np.concatenate(scores) - booster.predict(X, num_threads=2)).max()
-    figures["largest_difference"] = float(far)
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures, indent=2))
+    read = {"ours": lambda: read_model(data)}
+    work = f"reading a LightGBM model of {TREES} trees"
+    facts = {"largest difference of a score": float(far)}
+    compare(benchmark, read, work=work, rounds=ROUNDS, facts=facts)
     assert far < 1e-9

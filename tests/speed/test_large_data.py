@@ -6,13 +6,11 @@
 The rows are generated (``hepmass_like``), written to the prepared-data cache and read as memory
 maps. ``resident`` says what is counted: all processes together, mapped pages of files included.
 A tenth tells less than the whole: paths of its size stay in memory. About 14 GB of disk in TMPDIR
-are used and given back. The figures go to results/speed/large_data.json; memory is held to the
-limit, nothing fails on a time.
+are used and given back. Memory is held to the limit, nothing fails on a time.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -23,6 +21,7 @@ from typing import Any
 
 import pytest
 from hepmass_like import ROWS
+from paired import report, value
 from resident import watched
 
 from bench_core.results.store import Store
@@ -31,7 +30,6 @@ GIB = 1 << 30
 LEARNERS = ("gbrt", "miser")
 SETTINGS = ("gbrt.trees=100", "miser.trees=100", "miser.tradeoff=0.01")
 FREE = {"quick": 2 * GIB, "paper": 16 * GIB}
-OUTPUT = Path(__file__).parents[2] / "results" / "speed" / "large_data.json"
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="memory is read from Linux's /proc"
@@ -74,9 +72,6 @@ def benched(home: Path, size: str, limit: int) -> tuple[Any, dict[str, Any]]:
     frame = Store(home / "own.db").frame("last")
     trials = frame.drop_duplicates("learner").set_index("learner")
     return frame, {
-        "rows": ROWS[size],
-        "limit_gib": limit / GIB,
-        "cores": os.cpu_count(),
         "seconds": peaks.seconds,
         "peak_gib": {
             name: getattr(peaks, name) / GIB for name in ("private", "mapped", "resident", "single")
@@ -92,23 +87,29 @@ def benched(home: Path, size: str, limit: int) -> tuple[Any, dict[str, Any]]:
     }
 
 
+@pytest.mark.benchmark(group="large data")
 @pytest.mark.parametrize(
     ("size", "limit"),
     [
-        pytest.param("quick", 2 * GIB, marks=pytest.mark.slow),
-        pytest.param("paper", 8 * GIB, marks=pytest.mark.speed),
+        pytest.param("quick", 2 * GIB, id="quick", marks=pytest.mark.slow),
+        pytest.param("paper", 8 * GIB, id="paper", marks=pytest.mark.speed),
     ],
 )
 def test_large_data_is_learnt_and_judged_in_limited_memory(
-    size: str, limit: int, home: Path
+    size: str, limit: int, home: Path, benchmark: Any
 ) -> None:
     frame, figures = benched(home, size, limit)
-    print(json.dumps(figures, indent=1))
+    report(
+        benchmark,
+        {"ours": [figures["seconds"]]},
+        work=f"bench run, {' + '.join(map(str, ROWS[size]))} rows of 28",
+        facts={f"GiB, {name}": peak for name, peak in figures["peak_gib"].items()},
+        values={"resident memory": value(figures["peak_gib"]["resident"], "GiB", limit / GIB)},
+        scale=ROWS[size][0] / ROWS["paper"][0],
+        learners=figures["learners"],
+    )
     assert set(frame["learner"]) == set(LEARNERS)
     assert set(frame["status"]) == {"ok"}
     assert set(frame["audit"]) == {"sampled"}
     assert frame.groupby("learner")["accuracy"].max().min() > 0.7
     assert figures["peak_gib"]["resident"] < limit / GIB
-    if size == "paper":
-        OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-        OUTPUT.write_text(json.dumps(figures, indent=1) + "\n")

@@ -1,26 +1,19 @@
 """How long metrics take on as many rows and queries as the Yahoo test set has.
 
-Each ratio alternates ours and the peer's and compares medians. The figures go to
-results/speed/metrics.json; nothing here fails because it is slow.
+Nothing here fails because it is slow.
 """
-
-import json
-import os
-import platform
-import statistics
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
+from paired import alternate, compare, report, setting
 
 from bench_core import Queries
 from bench_core.metrics import Labels, evaluate, parse_metric
 
 pytestmark = pytest.mark.speed
 
-ROWS, QUERIES, ROUNDS = 165_660, 6_983, 15
-OUT = Path(__file__).parents[2] / "results" / "speed" / "metrics.json"
+ROWS, QUERIES, ROUNDS = setting("ROWS", 165_660), setting("QUERIES", 6_983), 15
+SHAPE = f"{ROWS} rows, {QUERIES} queries"
 
 
 @pytest.fixture(scope="module")
@@ -31,30 +24,9 @@ def split():
     return rng.normal(size=ROWS) + grades / 3, grades, Queries.from_sizes(sizes)
 
 
-@pytest.fixture(scope="module")
-def figures():
-    found = {"rows": ROWS, "queries": QUERIES, "cores": os.cpu_count()}
-    found["python"] = platform.python_version()
-    yield found
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text(json.dumps(found, indent=2) + "\n")
-
-
-def alternate(*functions):
-    """Median seconds of each function, run in turns after one warm-up."""
-    for function in functions:
-        function()
-    times = [[] for _ in functions]
-    for _ in range(ROUNDS):
-        for function, taken in zip(functions, times, strict=True):
-            start = time.perf_counter()
-            function()
-            taken.append(time.perf_counter() - start)
-    return [statistics.median(taken) for taken in times]
-
-
+@pytest.mark.benchmark(group="metrics")
 @pytest.mark.filterwarnings("ignore")
-def test_ndcg_per_query_against_ranx(split, figures):
+def test_ndcg_per_query_against_ranx(split, benchmark):
     """ranx is given its own run and judgement objects ready-made; ours starts from arrays."""
     ranx = pytest.importorskip("ranx", reason="ranx is not installed")
     scores, grades, queries = split
@@ -76,35 +48,34 @@ def test_ndcg_per_query_against_ranx(split, figures):
     def theirs():
         found["ranx"] = ranx.evaluate(qrels, run, "ndcg_burges@5", return_mean=False)
 
-    alone, peer, shared = alternate(ours, theirs, lambda: evaluate([metric], scores, labels))
-    np.testing.assert_allclose(found["ours"], found["ranx"], atol=1e-12)
-    figures["ndcg@5"] = {
-        "ours_seconds": alone,
-        "ours_with_labels_kept_seconds": shared,
-        "ranx_seconds": peer,
-        "ratio": alone / peer,
-        "ratio_with_labels_kept": shared / peer,
+    sides = {
+        "ours": ours,
+        "ours, labels kept": lambda: evaluate([metric], scores, labels),
+        "ranx": theirs,
     }
+    samples = alternate(benchmark, sides, ROUNDS)
+    np.testing.assert_allclose(found["ours"], found["ranx"], atol=1e-12)
+    work, bars = f"ndcg@5 with a value per query, {SHAPE}", {("ours", "ranx"): 0.05}
+    report(benchmark, samples, work=work, peers=["ranx"], bars=bars)
 
 
-def test_six_ranking_metrics_at_one_operating_point(split, figures):
+@pytest.mark.benchmark(group="metrics")
+def test_six_ranking_metrics_at_one_operating_point(split, benchmark):
     scores, grades, queries = split
     names = ("ndcg@5", "precision@5", "ap@5", "leading_run_precision@5", "err@5", "mrr@10")
     metrics, labels = [parse_metric(name) for name in names], Labels(grades, queries)
     tied = np.round(scores)
-    plain, ties, apart = alternate(
-        lambda: evaluate(metrics, scores, labels),
-        lambda: evaluate(metrics, tied, labels),
-        lambda: [metric.values(scores, grades, queries) for metric in metrics],
-    )
-    figures["six_metrics"] = {
-        "together_seconds": plain,
-        "together_with_massive_ties_seconds": ties,
-        "one_by_one_seconds": apart,
+    apart = "one metric after the other"
+    sides = {
+        "together": lambda: evaluate(metrics, scores, labels),
+        "together, massive ties": lambda: evaluate(metrics, tied, labels),
+        apart: lambda: [metric.values(scores, grades, queries) for metric in metrics],
     }
+    compare(benchmark, sides, work=f"six ranking metrics, {SHAPE}", peers=[apart], rounds=ROUNDS)
 
 
-def test_auc_against_scikit_learn(split, figures):
+@pytest.mark.benchmark(group="metrics")
+def test_auc_against_scikit_learn(split, benchmark):
     from sklearn.metrics import roc_auc_score
 
     scores, grades, _ = split
@@ -116,6 +87,6 @@ def test_auc_against_scikit_learn(split, figures):
     def theirs():
         found["peer"] = roc_auc_score(y, scores)
 
-    alone, peer = alternate(ours, theirs)
+    sides, peer = {"ours": ours, "scikit-learn": theirs}, ["scikit-learn"]
+    compare(benchmark, sides, work=f"auc, {ROWS} rows", peers=peer, rounds=ROUNDS)
     assert found["ours"] == pytest.approx(found["peer"], abs=1e-12)
-    figures["auc"] = {"ours_seconds": alone, "sklearn_seconds": peer, "ratio": alone / peer}

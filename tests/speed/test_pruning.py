@@ -1,40 +1,37 @@
 """BudgetPrune at HEPMASS's size, which the published solver did not finish: time, memory, gap.
 
-    pytest -m speed tests/speed/test_pruning.py -s
+    pytest -m speed tests/speed/test_pruning.py -s     # prints what is done meanwhile
 
 Rows are generated: two equally frequent classes, 28 correlated features of which seven carry most
 of the signal. 40 BudgetRF trees of at most 10 levels are grown on as many rows as then pay, timed
-apart. Writes results/speed/pruning.json. Never fails on a time, only on the gap that the pruning
-certifies. BENCH_SPEED_ROWS changes the number of rows (default 350000; HEPMASS: 3500000),
-BENCH_SPEED_TRADEOFFS the tradeoffs.
+apart. Never fails on a time, only on the gap that the pruning certifies. BENCH_SPEED_ROWS changes
+the number of rows (default 350000; HEPMASS: 3500000), BENCH_SPEED_TRADEOFFS the tradeoffs.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import resource
 import time
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF, bench_warm_up
 from bench_methods.budget_forest.forest import ForestModel
+from paired import alternate, report, setting
 
 from bench_core import Examples, Prices, Task
 from bench_core.metrics import default_metric
 
-ROWS = int(os.environ.get("BENCH_SPEED_ROWS", "350000"))
+ROWS = setting("ROWS", 350_000)
 TRADEOFFS = [float(t) for t in os.environ.get("BENCH_SPEED_TRADEOFFS", "0.2,0.5").split(",")]
 FEATURES = 28
 THREADS = 2
-TREES = 40
+TREES = setting("TREES", 40, least=5)
 DEPTH = 10
 GAP = 1e-3
-OUTPUT = Path(__file__).parents[2] / "results" / "speed" / "pruning.json"
 
 
 def events(seed: int) -> Examples:
@@ -76,37 +73,38 @@ def peak_gib() -> float:
 
 
 @pytest.mark.speed
-def test_pruning_at_the_size_of_hepmass() -> None:
+@pytest.mark.benchmark(group="pruning")
+def test_pruning_at_the_size_of_hepmass(benchmark: Any) -> None:
     bench_warm_up(print)
     prices, context = Prices.additive(np.ones(FEATURES)), Context()
     base = BudgetRF(trees=TREES, depth=DEPTH, min_rows=max(1, ROWS // 20000))
-    train = events(0)
-    start = time.perf_counter()
-    context.forest = base.fit(train, train, prices, context)
-    training = time.perf_counter() - start
-    valid = events(1)
-    found = []
-    for tradeoff in TRADEOFFS:
-        start = time.perf_counter()
+    train, valid = events(0), events(1)
+    found: dict[str, dict[str, Any]] = {}
+
+    def grow() -> None:
+        context.forest = base.fit(train, train, prices, context)
+
+    def prune(tradeoff: float) -> None:
         learner = BudgetPrune(base=base, tradeoff=tradeoff, solver="streamed", tolerance=GAP)
         facts = dict(learner.fit(train, valid, prices, context).facts)
-        seconds = time.perf_counter() - start
-        found.append({"tradeoff": tradeoff, "seconds": seconds, **facts})
-        print(json.dumps(found[-1]), flush=True)
-    record = {
-        "rows": ROWS,
-        "features": FEATURES,
-        "trees": TREES,
-        "depth": DEPTH,
-        "nodes": len(context.forest.forest.feature),
-        "threads": THREADS,
-        "training_seconds": training,
-        "prunings": found,
-        "peak_gib": peak_gib(),
-        "load": os.getloadavg()[0],
-        "machine": platform.processor() or platform.machine(),
-    }
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text(json.dumps(record, indent=1) + "\n")
-    print(json.dumps(record))
-    assert max(p["gap"] for p in found) <= GAP
+        found[f"tradeoff {tradeoff:g}"] = facts
+        print(facts, flush=True)
+
+    sides = {"training": grow}
+    sides |= {f"tradeoff {tradeoff:g}": partial(prune, tradeoff) for tradeoff in TRADEOFFS}
+    samples = alternate(benchmark, sides, 1, warm=False)
+    assert context.forest is not None
+    report(
+        benchmark,
+        samples,
+        work=f"pruning {TREES} trees of at most {DEPTH} levels, {ROWS} x {FEATURES}",
+        facts={
+            **{f"s, {side}": times[0] for side, times in samples.items()},
+            **{f"gap, {side}": facts["gap"] for side, facts in found.items()},
+            "peak GiB of the process": peak_gib(),
+        },
+        nodes=len(context.forest.forest.feature),
+        threads=THREADS,
+        prunings=found,
+    )
+    assert max(facts["gap"] for facts in found.values()) <= GAP

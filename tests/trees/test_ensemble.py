@@ -45,6 +45,27 @@ def test_an_ensemble_may_have_no_trees() -> None:
     assert (e.trees, e.nodes, e.base.tolist()) == (0, 0, [10.0])
 
 
+def test_selected_trees_come_in_the_order_asked_for() -> None:
+    e = Ensemble(**arrays(base=np.array([10.0, 20.0]), output=np.array([0, 1], np.int32)))
+    turned = e.select(np.array([1, 0]))
+    assert turned.start.tolist() == [0, 1, 4]
+    assert turned.left.tolist() == [-1, 2, -1, -1]
+    assert turned.right.tolist() == [-1, 3, -1, -1]
+    assert turned.feature.tolist() == [-1, 1, -1, -1]
+    assert turned.value.tolist() == [0.25, 0, 1, -1]
+    assert turned.output.tolist() == [1, 0]
+    assert e.select(np.zeros(0, int)).trees == 0
+
+
+def test_the_trees_of_several_ensembles_are_joined() -> None:
+    one = Ensemble(**arrays())
+    both = Ensemble.concat([one.select(np.array([1])), one])
+    assert both.start.tolist() == [0, 1, 4, 5]
+    assert both.left.tolist() == [-1, 2, -1, -1, -1]
+    assert both.right.tolist() == [-1, 3, -1, -1, -1]
+    assert both.value.tolist() == [0.25, 0, 1, -1, 0.25]
+
+
 def test_a_prefix_longer_than_the_ensemble_is_refused() -> None:
     with pytest.raises(ValueError, match="prefix of 3 trees"):
         Ensemble(**arrays()).prefix(3)

@@ -21,13 +21,7 @@ from numpy.typing import NDArray
 from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries
-from bench_core.datasets.readers.svmlight_grammar import (
-    LARGEST,
-    Line,
-    LineError,
-    number,
-    parse_line,
-)
+from bench_core.datasets.readers.svmlight_grammar import Line, LineError, parse_line
 from bench_core.errors import InputError
 
 SMALL = 1 << 22
@@ -36,6 +30,7 @@ SIDE_CARS = (".query", ".group")
 MOST_FEATURES = 1_000_000
 
 Bytes = NDArray[np.uint8]
+Arrays = tuple[Float32Array, FloatArray, IntArray]  # X, y, qid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,9 +74,9 @@ def read_svmlight(
         raise ValueError("index_base is 0 or 1")
     content = _content(path)
     threads = threads or min(4, os.cpu_count() or 1)
-    job = _Job(path, content, index_base, huge_is_missing, threads)
-    read = _read_small if len(content) <= SMALL or _uncompiled() else _read_large
-    X, y, qid = read(job, features, columns)
+    job = _Job(path, content, index_base, features, columns, huge_is_missing, threads)
+    small = len(content) <= SMALL or _uncompiled()
+    X, y, qid = _read_small(job) if small else _read_large(job)
     queries, qids = _queries(job, qid)
     return SvmRows(path, X, y, queries, qids, job.place_of_row)
 
@@ -109,31 +104,25 @@ class _Job:
     path: Path
     content: Bytes
     index_base: int
+    features: int | None
+    columns: IntArray | None
     huge_is_missing: bool
     threads: int
 
-    def parse(self, text: bytes, features: int | None) -> Line | None:
-        return parse_line(text, self.index_base, features, self.huge_is_missing)
+    def parse(self, text: bytes) -> Line | None:
+        return parse_line(text, self.index_base, self.features, self.huge_is_missing)
 
-    def line_number(self, position: int) -> int:
-        return int(np.count_nonzero(self.content[:position] == ord("\n"))) + 1
-
-    def fault(self, position: int, features: int | None, otherwise: str = "") -> InputError:
-        """The error for the line that begins at a position."""
-        end = _line_end(self.content, position)
-        number_ = self.line_number(position)
-        try:
-            self.parse(self.content[position:end].tobytes(), features)
-        except LineError as fault:
-            return InputError(f"{self.path}, line {number_}: {fault}")
-        return InputError(f"{self.path}, line {number_}: {otherwise or 'cannot be read'}")
+    def place(self, position: int) -> str:
+        """The file and the line that begins at a position."""
+        line = int(np.count_nonzero(self.content[:position] == ord("\n"))) + 1
+        return f"{self.path}, line {line}"
 
     def place_of_row(self, row: int) -> str:
         """The file and line of a data row (from 0)."""
         for position, line in _lines(self.content):
             if line.partition(b"#")[0].strip():
                 if row == 0:
-                    return f"{self.path}, line {self.line_number(position)}"
+                    return self.place(position)
                 row -= 1
         return str(self.path)
 
@@ -165,29 +154,23 @@ def _lines(content: Bytes) -> Iterator[tuple[int, bytes]]:
         position = end + 1
 
 
-def _kept(d: int, columns: IntArray | None) -> IntArray:
-    """Where each of ``d`` features is kept in X, -1 nowhere."""
-    if columns is None:
-        return np.arange(d, dtype=np.int64)
-    kept = np.full(d, -1, dtype=np.int64)
-    kept[columns] = np.arange(len(columns))
-    return kept
-
-
-def _matrix(job: _Job, rows: int, largest: int, d: int | None, kept: int | None) -> Float32Array:
+def _arrays(job: _Job, rows: int, largest: int) -> tuple[Arrays, IntArray]:
+    """X, y and qid, not yet filled, and where each feature is kept in X, -1 nowhere."""
     if rows == 0:
         raise InputError(f"{job.path}: no rows in this file; get it again or name another")
-    found = largest - job.index_base + 1
-    d = max(found, 0) if d is None else d
+    d = max(largest + 1, 0) if job.features is None else job.features
     if d == 0:
         raise InputError(f"{job.path}: no features in this file; get it again or name another")
-    width = d if kept is None else kept
+    width = d if job.columns is None else len(job.columns)
     if d > MOST_FEATURES or rows * width * 4 > _memory():
         raise InputError(
             f"{job.path}: {rows} rows with {d} features do not fit into memory as a dense matrix; "
             "number the features from 1 without gaps"
         )
-    return np.zeros((rows, width), dtype=np.float32)
+    kept = np.full(d, -1, dtype=np.int64)
+    kept[slice(None) if job.columns is None else job.columns] = np.arange(width)
+    X = np.zeros((rows, width), dtype=np.float32)
+    return (X, np.empty(rows), np.full(rows, -1, dtype=np.int64)), kept
 
 
 def _uncompiled() -> bool:
@@ -203,130 +186,80 @@ def _memory() -> int:
         return 1 << 46
 
 
-Arrays = tuple[Float32Array, FloatArray, IntArray]
-
-
-def _read_small(job: _Job, features: int | None, columns: IntArray | None) -> Arrays:
+def _read_small(job: _Job) -> Arrays:
     parsed = []
     for position, text in _lines(job.content):
         try:
-            line = job.parse(text, features)
+            line = job.parse(text)
         except LineError as fault:
-            raise InputError(f"{job.path}, line {job.line_number(position)}: {fault}") from None
+            raise InputError(f"{job.place(position)}: {fault}") from None
         if line is not None:
             parsed.append(line)
     largest = max((line.indices[-1] for line in parsed if line.indices), default=-1)
-    X = _matrix(
-        job, len(parsed), largest + job.index_base, features,
-        None if columns is None else len(columns),
-    )  # fmt: skip
-    kept = _kept(features if features is not None else largest + 1, columns)
+    out, kept = _arrays(job, len(parsed), largest)
     for row, line in enumerate(parsed):
-        at = kept[line.indices] if line.indices else np.empty(0, dtype=np.int64)
-        X[row, at[at >= 0]] = np.array(line.values, dtype=np.float64)[at >= 0]
-    y = np.array([line.label for line in parsed])
-    return X, y, np.array([line.qid for line in parsed], dtype=np.int64)
-
-
-def _read_large(job: _Job, features: int | None, columns: IntArray | None) -> Arrays:
-    from bench_core.datasets.readers import svmlight_kernel
-
-    pieces = _pieces(job.content, job.threads * 4)
-    with ThreadPoolExecutor(job.threads) as pool:
-        counts = list(
-            pool.map(lambda p: svmlight_kernel.count_rows(p.buffer, p.start, p.stop), pieces)
-        )
-        rows = [int(n) for n, _ in counts]
-        largest = max(int(found) for _, found in counts)
-        if largest < job.index_base and features is None:  # nothing to allocate by: find out why
-            return _read_small(job, features, columns)
-        X = _matrix(job, sum(rows), largest, features, None if columns is None else len(columns))
-        d = features if features is not None else largest - job.index_base + 1
-        out = X, np.empty(len(X)), np.empty(len(X), dtype=np.int64)
-        kept = _kept(d, columns)
-        first = np.concatenate([[0], np.cumsum(rows)])
-        tasks = [
-            pool.submit(_read_piece, job, piece, int(row), kept, out)
-            for piece, row in zip(pieces, first[:-1], strict=True)
-        ]
-        faults = [position for task in tasks if (position := task.result()) is not None]
-    if faults:
-        raise job.fault(min(faults), features)
+        _store(line, row, kept, out)
     return out
 
 
-def _read_piece(job: _Job, piece: _Piece, row: int, kept: IntArray, out: Arrays) -> int | None:
-    """Read one piece; the position of a line that cannot be read, or None."""
-    from bench_core.datasets.readers import svmlight_kernel
-
+def _store(line: Line, row: int, kept: IntArray, out: Arrays) -> None:
     X, y, qid = out
-    at = piece.start
-    slow = np.empty((len(kept) + 4096, 4), dtype=np.int64)
-    while True:
-        status, at, row, used = svmlight_kernel.read_rows(
-            piece.buffer, at, piece.stop, row, job.index_base, kept, X, y, qid, slow,
-            job.huge_is_missing,
-        )  # fmt: skip
-        for cell in slow[:used]:
-            if not _read_cell(piece.buffer, cell, kept, X, y, job.huge_is_missing):
-                return piece.offset + _line_start(piece.buffer, int(cell[2]))
-        if status == svmlight_kernel.FAULT:
-            return piece.offset + int(at)
-        if status == svmlight_kernel.DONE:
-            return None
+    y[row] = line.label
+    qid[row] = max(line.qid, qid[row])
+    at = kept[line.indices] if line.indices else kept[:0]
+    X[row, at[at >= 0]] = np.array(line.values, dtype=np.float64)[at >= 0]
 
 
-def _read_cell(
-    content: Bytes, cell: IntArray, kept: IntArray, X: Float32Array, y: FloatArray,
-    huge_is_missing: bool,
-) -> bool:  # fmt: skip
-    """Store one number the kernel left to us; False where it is none or may not be there."""
-    row, feature, begin, end = (int(x) for x in cell)
-    try:
-        value = number(content[begin:end].tobytes())
-    except ValueError:
-        return False
-    if feature < 0:
-        y[row] = value
-        return bool(np.isfinite(value))
-    if abs(value) > LARGEST:
-        if not huge_is_missing:
-            return False
-        value = np.nan
-    if kept[feature] >= 0:
-        X[row, kept[feature]] = value
-    return True
+def _read_large(job: _Job) -> Arrays:
+    from bench_core.datasets.readers.svmlight_kernel import count_rows
+
+    pieces = _pieces(job.content, job.threads * 4)
+    with ThreadPoolExecutor(job.threads) as pool:
+        counts = list(pool.map(lambda piece: count_rows(piece[1]), pieces))
+        largest = max(found for _, found in counts)
+        if largest < job.index_base and job.features is None:
+            return _read_small(job)  # nothing to allocate by: find out why
+        starts = np.cumsum([0, *(rows for rows, _ in counts)]).tolist()
+        (X, y, qid), kept = _arrays(job, starts[-1], largest - job.index_base)
+        tasks = [
+            pool.submit(_read_piece, job, *piece, kept, (X[a:b], y[a:b], qid[a:b]))
+            for piece, (a, b) in zip(pieces, pairwise(starts), strict=True)
+        ]
+        faults = [fault for task in tasks if (fault := task.result()) is not None]
+    if faults:
+        position, what = min(faults)
+        raise InputError(f"{job.place(position)}: {what}")
+    return X, y, qid
 
 
-def _line_start(content: Bytes, position: int) -> int:
-    while position > 0 and content[position - 1] != ord("\n"):
-        position -= 1
-    return position
+def _read_piece(
+    job: _Job, offset: int, content: Bytes, kept: IntArray, out: Arrays
+) -> tuple[int, str] | None:
+    """Read one piece; where the first line that cannot be read begins, and why, or None."""
+    from bench_core.datasets.readers.svmlight_kernel import read_rows
+
+    left = np.empty((len(out[0]), 3), dtype=np.int64)
+    used = read_rows(content, job.index_base, kept, job.huge_is_missing, *out, left)
+    for row, begin, end in left[:used].tolist():
+        try:
+            line = job.parse(content[begin:end].tobytes())
+        except LineError as fault:
+            return offset + begin, str(fault)
+        assert line is not None  # it has a label
+        _store(line, row, kept, out)
+    return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Whole lines ``buffer[start:stop]``; position p of the buffer is p + offset in the file."""
-
-    buffer: Bytes
-    start: int
-    stop: int
-    offset: int = 0
-
-
-def _pieces(content: Bytes, wanted: int) -> list[_Piece]:
-    """Consecutive parts of the content; the last one is a copy that ends as the kernels need."""
-    from bench_core.datasets.readers.svmlight_kernel import PADDING
-
+def _pieces(content: Bytes, wanted: int) -> list[tuple[int, Bytes]]:
+    """Consecutive parts and where they begin; the last is a copy that surely ends its line."""
     marks = [0]
     for part in range(1, wanted):
         mark = _line_end(content, len(content) * part // wanted) + 1
-        if mark + len(PADDING) <= len(content):  # kernels may look that far beyond a piece
-            marks.append(max(mark, marks[-1]))
-    pieces = [_Piece(content, a, b) for a, b in pairwise(marks) if a < b]
-    last = np.concatenate([content[marks[-1] :], np.frombuffer(PADDING, dtype=np.uint8)])
+        if marks[-1] < mark < len(content):
+            marks.append(mark)
+    last = np.append(content[marks[-1] :], np.uint8(ord("\n")))
     last.flags.writeable = False  # as the content is: kernels are compiled for one kind of array
-    return [*pieces, _Piece(last, 0, len(last), marks[-1])]
+    return [*((a, content[a:b]) for a, b in pairwise(marks)), (marks[-1], last)]
 
 
 def _queries(job: _Job, qid: IntArray) -> tuple[Queries | None, IntArray | None]:

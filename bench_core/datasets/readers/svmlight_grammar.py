@@ -2,8 +2,8 @@
 
     line    = label [ "qid:" whole-number ] { index ":" value } [ "#" comment ]
 
-This is the reference of the fast reader (``bytescan``), which comes here to say what is wrong with
-a line it cannot read, and to read files too small to be worth compiling for.
+This is the reference of the fast reader (``svmlight_kernel``): it reads or refuses the lines
+that the kernel leaves open, and files too small to be worth compiling for.
 """
 
 from __future__ import annotations

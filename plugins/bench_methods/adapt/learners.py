@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import LossPrices, binned, check, constant_loss
+from bench_models.boosting import LossPrices, binned, constant_loss
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 
 from bench_core import (
@@ -54,21 +54,25 @@ class AdaptGBRT:
     code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
-    tradeoff: float = param(0.03, TRADEOFF)
-    p_full: float | None = param(0.5, P_FULL)
-    trees: int = param(100, "boosting rounds, each one tree of f1 and one of g")
-    learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)")
-    depth: int = param(4, "split levels of a tree")
-    iterations: int = param(10, "most steps over q")
-    gates: int = param(19, "operating points beside the paper's: thresholds of the gate")
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
+    f0: BudgetedLearner = param(RandomForest(), F0)
+    tradeoff: float = param(0.03, TRADEOFF, least=0)
+    p_full: float | None = param(0.5, P_FULL, least=0, most=1)
+    trees: int = param(100, "boosting rounds, each one tree of f1 and one of g", least=0)
+    learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)", above=0)
+    depth: int = param(4, "split levels of a tree", least=1)
+    iterations: int = param(10, "most steps over q", least=1)
+    gates: int = param(
+        19,
+        "operating points beside the paper's: thresholds of the gate",
+        least=0,
+        most=MOST_POINTS - 2,
+    )
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     relevant_grade: int = param(1, RELEVANT)
-    max_bins: int = param(255, "most bins per feature")
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def __post_init__(self) -> None:
-        check(self)
-        _check(self)
+        _check(self.f0)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The large model."""
@@ -130,16 +134,21 @@ class AdaptLin:
     code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
-    tradeoff: float = param(0.01, TRADEOFF + "; it orders the features")
-    p_full: float | None = param(0.5, P_FULL)
-    supports: int = param(24, "most sets of features tried, each an operating point")
-    iterations: int = param(30, "most steps over q")
-    gates: int = param(3, "operating points beside the paper's per set: thresholds of the gate")
+    f0: BudgetedLearner = param(RandomForest(), F0)
+    tradeoff: float = param(0.01, TRADEOFF + "; it orders the features", least=0)
+    p_full: float | None = param(0.5, P_FULL, least=0, most=1)
+    supports: int = param(24, "most sets of features tried, each an operating point", least=1)
+    iterations: int = param(30, "most steps over q", least=1)
+    gates: int = param(
+        3,
+        "operating points beside the paper's per set: thresholds of the gate",
+        least=0,
+        most=MOST_POINTS - 2,
+    )
     relevant_grade: int = param(1, RELEVANT)
 
     def __post_init__(self) -> None:
-        _check(self)
+        _check(self.f0)
 
     @property
     def _metric(self) -> Metric:
@@ -224,13 +233,15 @@ class AdaptL1:
     code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param(RandomForest(), F0)  # noqa: RUF009 - a frozen dataclass
-    supports: int = param(24, "most sets of features taken from the L1 path")
-    gates: int = param(7, "operating points per set: thresholds of the gate")
+    f0: BudgetedLearner = param(RandomForest(), F0)
+    supports: int = param(24, "most sets of features taken from the L1 path", least=1)
+    gates: int = param(
+        7, "operating points per set: thresholds of the gate", least=0, most=MOST_POINTS - 2
+    )
     relevant_grade: int = param(1, RELEVANT)
 
     def __post_init__(self) -> None:
-        _check(self)
+        _check(self.f0)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The large model."""
@@ -259,22 +270,10 @@ class AdaptL1:
         return AdaptModel(pairs, f0, prices, {}, rows.calibration)
 
 
-def _check(learner: Any) -> None:
-    """Raise ValueError where a hyper-parameter is out of range."""
-    least = {"tradeoff": 0, "iterations": 1, "gates": 0, "supports": 1}
-    for name, low in least.items():
-        value = getattr(learner, name, low)
-        if not low <= value < np.inf:
-            raise ValueError(f"{name} must be at least {low} and finite, got {value}")
-    if learner.gates > MOST_POINTS - 2:
-        raise ValueError(f"gates must be at most {MOST_POINTS - 2}, got {learner.gates}")
-    p_full = getattr(learner, "p_full", None)
-    if p_full is not None and not 0 <= p_full <= 1:
-        raise ValueError(f"p_full must be between 0 and 1, or none, got {p_full}")
-    if TASKS.isdisjoint(learner.f0.tasks):
-        raise ValueError(
-            f"f0 = {learner.f0.name} does no binary or ranking tasks; choose one that does"
-        )
+def _check(f0: BudgetedLearner) -> None:
+    """Raise ValueError where f0 does no task of ADAPT's."""
+    if TASKS.isdisjoint(f0.tasks):
+        raise ValueError(f"f0 = {f0.name} does no binary or ranking tasks; choose one that does")
 
 
 def _asked(

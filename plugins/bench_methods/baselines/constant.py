@@ -26,7 +26,7 @@ class Constant:
     role: ClassVar[str] = "rung"
     adds_up: ClassVar[bool] = False
 
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
+    loss: LossName = param(
         "auto", "loss it is the best constant for; auto: squared, for classes logistic or softmax"
     )
 

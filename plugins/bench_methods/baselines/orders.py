@@ -22,11 +22,11 @@ costs less to train than the methods it is set beside.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import CODE, TASKS, LossName, check
+from bench_models.boosting import CODE, TASKS, LossName
 from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, StagedModel
 from numpy.typing import NDArray
@@ -56,29 +56,24 @@ class _Ordered:
     role: ClassVar[str] = "rung"
     adds_up: ClassVar[bool] = False
 
-    steps: int = param(8, "operating points: numbers of features, growing by the same factor")
-    trees: int = param(50, "boosting iterations of each model (for K classes K trees each)")
+    steps: int = param(
+        8,
+        "operating points: numbers of features, growing by the same factor",
+        least=1,
+        most=MOST_POINTS - 1,
+    )
+    trees: int = param(
+        50, "boosting iterations of each model (for K classes K trees each)", least=0
+    )
     learning_rate: float | None = param(
-        None, "shrinkage of every tree's output (eta); none: 0.1, for classes 0.4"
+        None, "shrinkage of every tree's output (eta); none: 0.1, for classes 0.4", above=0
     )
-    l2: float = param(1.0, "added to the second derivatives of a leaf: long steps need it")
-    depth: int | None = param(4, "most split levels of a tree, none = no limit")
-    leaves: int = param(16, "most leaves of a tree")
-    loss: LossName = param(  # noqa: RUF009 - a frozen dataclass
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
-    max_bins: int = param(255, "most bins per feature")
-
-    def __post_init__(self) -> None:
-        if self.learning_rate is None:
-            replace(self, learning_rate=_USUAL)  # checks the rest
-            return
-        check(self)
-        if not 1 <= self.steps < MOST_POINTS:
-            raise ValueError(f"steps must be 1 to {MOST_POINTS - 1}, got {self.steps}")
-        if not 0 <= self.l2 < np.inf:
-            raise ValueError(f"l2 must be at least 0 and finite, got {self.l2}")
+    l2: float = param(1.0, "added to the second derivatives of a leaf: long steps need it", least=0)
+    depth: int | None = param(4, "most split levels of a tree, none = no limit", least=1)
+    leaves: int = param(16, "most leaves of a tree", least=2)
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """No other fit."""

@@ -38,24 +38,26 @@ class BudgetPrune:
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
     code: ClassVar[tuple[str, ...]] = BudgetRF.code
 
-    base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
+    base: BudgetedLearner = param(
         BudgetRF(), "learner whose trees are pruned: a forest, boosted trees, an imported model"
     )
     tradeoff: float = param(
-        0.1, "price of all features in units of the training loss of all trees as mere roots"
+        0.1,
+        "price of all features in units of the training loss of all trees as mere roots",
+        least=0,
     )
     solver: Literal["auto", "cut", "streamed", "subgradient"] = param(
         "auto", "auto: the exact cut up to 20 million (row, tree, sensor), else streamed"
     )
-    tolerance: float = param(1e-3, "streamed: stop at this gap between objective and bound")
-    iterations: int = param(100, "subgradient: steps; streamed: passes over the rows at most")
+    tolerance: float = param(
+        1e-3, "streamed: stop at this gap between objective and bound", least=0
+    )
+    iterations: int = param(
+        100, "subgradient: steps; streamed: passes over the rows at most", least=1
+    )
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        least = {"tradeoff": 0, "tolerance": 0, "iterations": 1}
-        for name, low in least.items():
-            if not low <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be at least {low} and finite")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The trees."""

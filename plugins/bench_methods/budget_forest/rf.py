@@ -42,24 +42,19 @@ class BudgetRF:
         "bench_methods.budget_forest",
     )
 
-    trees: int = param(40, "most trees; their number is an operating point")
-    alpha: float = param(0.0, "class counts up to this are no impurity: trees stop earlier")
-    budget: float | None = param(
-        None, "add no tree with which validation rows cost more, as a share of all features' price"
+    trees: int = param(40, "most trees; their number is an operating point", least=1)
+    alpha: float = param(
+        0.0, "class counts up to this are no impurity: trees stop earlier", least=0
     )
-    depth: int | None = param(None, "most split levels of a tree, none = no limit")
-    min_rows: int = param(1, "least rows (copies counted) on each side of a split")
+    budget: float | None = param(
+        None,
+        "add no tree with which validation rows cost more, as a share of all features' price",
+        least=0,
+    )
+    depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
+    min_rows: int = param(1, "least rows (copies counted) on each side of a split", least=1)
     relevant_grade: int = param(1, "ranking: a document is relevant iff its grade is at least this")
-    max_bins: int = param(255, "most bins per feature")
-
-    def __post_init__(self) -> None:
-        least = {"trees": 1, "alpha": 0, "depth": 1, "min_rows": 1, "max_bins": 2, "budget": 0}
-        for name, low in least.items():
-            value = getattr(self, name)
-            if value is not None and not low <= value < np.inf:
-                raise ValueError(f"{name} must be at least {low} and finite, got {value}")
-        if self.max_bins > 255:
-            raise ValueError(f"max_bins must be at most 255, got {self.max_bins}")
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """No other fit."""

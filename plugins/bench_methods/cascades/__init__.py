@@ -41,8 +41,8 @@ Departures
   reported is what rows pay.
 - Ranking: positive means a grade of at least ``relevant_grade``. Rejected documents rank below all
   others, by stage and then by score. Scores are the log-odds of p_i for soft-cascade. For and-or
-  they are the last stage's in ranking, else the smallest f_ik, turned into log-odds by a rising
-  line fitted on the training rows.
+  they are the last stage's in ranking, else the smallest f_ik, turned into log-odds by
+  Platt's line, fitted on the training rows.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import check_base
+from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
 from bench_models.staged.early_exits import ExitPath
@@ -21,7 +22,6 @@ from bench_methods.cascades.descent import Descent, Design, Fitted, descend
 from bench_methods.cascades.losses import Hinges, Loss, Soft
 from bench_methods.cascades.stages import stage_costs, stage_trees
 from bench_methods.cronus.learner import one_blas_thread, positives
-from bench_methods.gbrt import GBRT
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -43,7 +43,7 @@ class _Cascade:
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
-        GBRT(), "learner whose boosted trees are put into stages"
+        "gbrt", "learner whose boosted trees are put into stages"
     )
     limits: tuple[float, ...] | None = param(
         None, "price of the dearest feature in each stage; none: equal shares of the trees"
@@ -98,7 +98,7 @@ class _Cascade:
                 self.tolerance,
                 progress=lambda done: context.progress(done, total),
             )
-            line = self._line(fitted.scores, positive, share, context.task)
+            line = self._line(fitted.scores, positive, train.weights, context.task)
         context.progress(total, total)
         facts = {
             "objective": fitted.objective,
@@ -114,12 +114,11 @@ class _Cascade:
         designs: Sequence[Design],
         ensemble: Ensemble,
         prices: Prices,
-        line: tuple[float, float],
+        line: Line,
         combine: str,
         facts: dict[str, Any],
     ) -> ExitPath:
-        """The stages as a chain, left below each threshold. Scores are a + b f by ``line``."""
-        shift, slope = line
+        """The stages as a chain, left below each threshold. Scores are those of ``line``."""
         count = len(designs)
         stages = []
         for k, (linear, design) in enumerate(zip(fitted.stages, designs, strict=True)):
@@ -127,14 +126,14 @@ class _Cascade:
             stages.append(
                 Stage(
                     entries=design.trees,
-                    weights=slope * weights,
-                    bias=np.array([shift + slope * bias]),
+                    weights=line.slope * weights,
+                    bias=line(np.array([bias])),
                     then=END if k == count - 1 else k + 1,
                 )
             )
         chain = StagedModel(stages, [Point(count - 1, {})], prices, ensemble, facts=facts)
         thresholds = self.thresholds if count > 1 else ()  # type: ignore[attr-defined]
-        bars = shift + slope * self._bars(np.array(thresholds, dtype=np.float64))
+        bars = line(self._bars(np.array(thresholds, dtype=np.float64)))
         return ExitPath(
             chain=chain,
             rule=Rule("score", np.repeat(bars[:, None], count - 1, axis=1)),
@@ -152,10 +151,8 @@ class _Cascade:
     def _combine(self, task: Task) -> str:
         raise NotImplementedError
 
-    def _line(
-        self, scores: Floats, positive: Bools, share: Floats, task: Task
-    ) -> tuple[float, float]:
-        return 0.0, 1.0
+    def _line(self, scores: Floats, positive: Bools, mass: Floats, task: Task) -> Line:
+        return Line(1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -222,38 +219,10 @@ class AndOr(_Cascade):
         # who passed all gates is ranked by the last stage: a weak one would tie most of them
         return "min" if task is Task.BINARY else "last"
 
-    def _line(
-        self, scores: Floats, positive: Bools, share: Floats, task: Task
-    ) -> tuple[float, float]:
+    def _line(self, scores: Floats, positive: Bools, mass: Floats, task: Task) -> Line:
         if task is not Task.BINARY:
-            return 0.0, 1.0
-        return log_odds_line(scores.min(axis=0), positive, share)
-
-
-def log_odds_line(scores: Floats, positive: Bools, share: Floats) -> tuple[float, float]:
-    """(a, b) of the likeliest log-odds a + b s, b > 0: logistic regression on one column.
-
-    A little ridge on b keeps it finite where the scores separate the classes.
-    """
-    from scipy.optimize import minimize
-
-    side = np.where(positive, 1.0, -1.0)
-
-    def value_and_gradient(x: Floats) -> tuple[float, Floats]:
-        odds = side * (x[0] + x[1] * scores)
-        by_odds = -share * side * np.exp(-np.logaddexp(0.0, odds))
-        value = float(share @ np.logaddexp(0.0, -odds)) + 0.5e-4 * x[1] ** 2
-        return value, np.array([by_odds.sum(), by_odds @ scores + 1e-4 * x[1]])
-
-    found = minimize(
-        value_and_gradient,
-        np.array([0.0, 1.0]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(None, None), (1e-6, None)],
-        options={"ftol": 1e-14, "gtol": 1e-10},
-    )
-    return float(found.x[0]), float(found.x[1])
+            return Line(1.0, 0.0)
+        return platt(scores.min(axis=0), positive, mass)
 
 
 def _check_thresholds(thresholds: tuple[float, ...]) -> None:

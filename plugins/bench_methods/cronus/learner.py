@@ -28,7 +28,6 @@ from bench_methods.cronus.initialise import initialise
 from bench_methods.cronus.objective import Cascade, Penalty
 from bench_methods.cronus.optimise import Settings, optimise, position
 from bench_methods.cronus.serving import staged
-from bench_methods.gbrt import GBRT
 
 if TYPE_CHECKING:
     from bench_models.staged import StagedModel
@@ -48,7 +47,7 @@ class CronusSingle:
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
-        GBRT(), "learner whose boosted trees are the dictionary"
+        "gbrt", "learner whose boosted trees are the dictionary"
     )
     tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
     rho_last: float = param(1e-4, "l1 weight of the last (here: only) stage; set it on validation")

@@ -36,7 +36,6 @@ from bench_methods.cstc.inputs import inputs, label_variance, problem_of, shared
 from bench_methods.cstc.learner import CODE, TASKS, at_least, check_depth
 from bench_methods.cstc.serving import staged
 from bench_methods.cstc.tree import Shape, stump
-from bench_methods.gbrt import GBRT
 
 if TYPE_CHECKING:
     from bench_models.problem import Problem
@@ -56,7 +55,7 @@ class ASTC:
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(  # noqa: RUF009 - a frozen dataclass
-        GBRT(), "learner whose boosted trees are the inputs; none: the raw features"
+        "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
     )
     tradeoff: float = param(0.1, "price of all features in units of the constant's training loss")
     budget: float | None = param(

@@ -17,7 +17,6 @@ from bench_methods.cstc.inputs import inputs, label_variance, problem_of
 from bench_methods.cstc.optimise import Settings, optimise
 from bench_methods.cstc.serving import staged
 from bench_methods.cstc.tree import Penalty, Shape, Tree, stump
-from bench_methods.gbrt import GBRT
 
 if TYPE_CHECKING:
     from bench_models.staged import StagedModel
@@ -40,7 +39,7 @@ class CSTCSingle:
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(  # noqa: RUF009 - a frozen dataclass
-        GBRT(), "learner whose boosted trees are the inputs; none: the raw features"
+        "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
     )
     tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
     rho: float = param(1e-3, "l1 weight, for labels of variance 6")

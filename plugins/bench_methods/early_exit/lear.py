@@ -17,7 +17,6 @@ from bench_models.staged.stage_costs import Bools
 from bench_models.staged.stages import Floats, Ints
 
 from bench_core import Bill, BudgetedLearner, Examples, FitContext, Prices, Task, param
-from bench_methods.gbrt import GBRT
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -42,7 +41,7 @@ class Lear:
     )
 
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
-        GBRT(), "learner whose boosted trees are left early"
+        "gbrt", "learner whose boosted trees are left early"
     )
     sentinels: tuple[int, ...] = param((50, 100, 200), "documents may leave after so many trees")
     thresholds: tuple[float, ...] = param(

@@ -15,7 +15,6 @@ from bench_models.staged.prefix_chain import ensemble_of, partial_scores, prefix
 from bench_models.staged.stages import Floats
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
-from bench_methods.gbrt import GBRT
 
 RuleName = Literal["auto", "proximity", "score", "rank", "capacity", "class"]
 
@@ -51,7 +50,7 @@ class EarlyExit:
     )
 
     base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
-        GBRT(), "learner whose boosted trees are left early"
+        "gbrt", "learner whose boosted trees are left early"
     )
     rule: RuleName = param(  # noqa: RUF009
         "auto", "who leaves; auto: proximity for ranking, class for classification"

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from bench_models.calibration import platt
 from bench_models.scaling import Floats, Standard
 from numpy.typing import NDArray
 
@@ -190,21 +191,3 @@ def sampled(train: Examples, rows: int, rng: np.random.Generator) -> Examples:
         taken = np.sort(rng.choice(len(first), rows, replace=False, p=copies / copies.sum()))
         first, copies = first[taken], np.ones(rows, dtype=np.int64)
     return Examples(train.X[first], train.y[first], multiplicity=copies)
-
-
-def platt(margin: Floats, positive: NDArray[np.bool_], mass: Floats) -> tuple[float, float]:
-    """A and B of the log-odds A margin + B that fit best, with Platt's softened targets."""
-    from scipy.optimize import minimize
-
-    ones, zeros = float(mass[positive].sum()), float(mass[~positive].sum())
-    wanted = np.where(positive, (ones + 1) / (ones + 2), 1 / (zeros + 2))
-
-    def loss(ab: Floats) -> tuple[float, Floats]:
-        f = ab[0] * margin + ab[1]
-        off = mass * (1 / (1 + np.exp(-np.clip(f, -500, 500))) - wanted)
-        value = float((mass * (np.logaddexp(0, f) - wanted * f)).sum())
-        return value, np.array([off @ margin, off.sum()])
-
-    start = np.array([1.0, np.log((ones + 1) / (zeros + 1))])
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None), (None, None)])
-    return float(found.x[0]), float(found.x[1])

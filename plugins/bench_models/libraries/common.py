@@ -75,18 +75,6 @@ def check_classes(learner: str, train: Examples, task: Task) -> None:
         )
 
 
-def check_ranges(learner: Any) -> None:
-    """Raise ValueError where a hyper-parameter is out of range."""
-    least = {"trees": 1, "depth": 1, "leaves": 2, "min_rows": 1, "max_bins": 2, "tradeoff": 0}
-    least |= {"l2": 0}
-    for name, low in least.items():
-        value = getattr(learner, name, None)
-        if value is not None and not low <= value < np.inf:
-            raise ValueError(f"{name} must be at least {low} and finite, got {value}")
-    if not 0 < getattr(learner, "learning_rate", 1.0) < np.inf:
-        raise ValueError(f"learning_rate must be above 0, got {learner.learning_rate}")
-
-
 def bought_alone(row: LossPrices, prices: Prices) -> NDArray[np.float64]:
     """What each feature costs one row in loss units if nothing else is bought, (d,)."""
     return np.array([row.sensor[prices.of(j)].sum() for j in range(prices.features)])

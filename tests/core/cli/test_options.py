@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,17 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
     return seen[0]
 
 
-def test_without_options_nothing_is_asked_but_the_usual_store(
+def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert asked(monkeypatch) == RunRequest(store=str(Path("results/bench.db")))
+    got = asked(monkeypatch)
+    assert got == RunRequest(store=got.store)  # the command and the Python interface agree
+    assert {name: value for name, value in asdict(got).items() if value} == {
+        "index_base": 1,
+        "executor": "local",
+        "audit": "sample",
+        "store": str(Path("results/bench.db")),
+    }
 
 
 def test_lists_are_given_by_comma_or_repetition(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,13 @@ def test_union_is_what_anybody_bought() -> None:
     assert np.flatnonzero(union).tolist() == [3, 69]
 
 
+@pytest.mark.parametrize(
+    ("sensors", "words"), [(0, 1), (1, 1), (64, 1), (65, 2), (128, 2), (129, 3)]
+)
+def test_every_64_sensors_take_one_word_and_none_take_one(sensors: int, words: int) -> None:
+    assert Acquired.nothing(sensors).bits.tolist() == [[0] * words]
+
+
 def test_a_mask_of_the_wrong_width_is_refused() -> None:
     with pytest.raises(ValueError, match=r"65 sensors need uint64 \(n, 2\)"):
         Acquired(np.zeros((4, 1), dtype=np.uint64), 65)
@@ -66,3 +73,8 @@ def test_on_yahoo_a_full_path_through_a_tree_of_depth_four_costs_one() -> None:
 
 def test_nothing_costs_nothing() -> None:
     assert Acquired.nothing(519).cost(np.ones(519)).tolist() == [0.0]
+
+
+def test_a_bill_without_counts_charges_no_evaluation() -> None:
+    prices = price_list(np.array([1.0]), split=0.25, tree=2.0)
+    assert Bill(Acquired.nothing(1)).evaluation_cost(prices, 2).tolist() == [0.0, 0.0]

@@ -287,9 +287,10 @@ def test_processes_that_want_the_same_at_once_prepare_it_once(folder: Path) -> N
 KILLED = """
 import sys, time
 from pathlib import Path
-sys.path.insert(0, {tests!r})
+sys.path.insert(0, {root!r})
+import importlib
 import numpy as np
-import test_cache
+test_cache = importlib.import_module({module!r})
 
 real = np.lib.format.write_array
 def slowly(out, array, **options):
@@ -304,8 +305,8 @@ print("finished", flush=True)
 
 
 @pytest.mark.parametrize("after", [1, 4, 11])
-def test_killed_half_way_nothing_is_taken_for_whole(after: int, folder: Path) -> None:
-    code = KILLED.format(tests=str(Path(__file__).parent), folder=str(folder))
+def test_killed_half_way_nothing_is_taken_for_whole(after: int, folder: Path, root: Path) -> None:
+    code = KILLED.format(root=str(root), module=__name__, folder=str(folder))
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     for _ in range(after):

@@ -55,9 +55,10 @@ def test_a_zero_weight_times_what_was_not_paid_is_caught() -> None:
     assert "not finite" in found.reason
 
 
+@pytest.mark.parametrize("say", [models.centres_by_block, models.centres_few_by_block])
 @pytest.mark.parametrize("mode", ["sample", "full"])
-def test_a_model_that_keys_on_the_blocks_other_queries_is_caught(mode: str) -> None:
-    found = verdict(models.centres_by_block, mode)
+def test_a_model_that_keys_on_the_blocks_other_queries_is_caught(mode: str, say: Any) -> None:
+    found = verdict(say, mode)
     assert found.word == "failed"
     assert "other queries of its block" in found.reason
 
@@ -97,6 +98,22 @@ def test_a_score_that_is_nan_where_unpaid_cells_are_is_caught(mode: str) -> None
     found = replay(model, complete(), PRICES, 0, mode, seed="s")
     assert found.word == "failed"
     assert "replaced by NaN, its scores change" in found.reason
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+@pytest.mark.parametrize(
+    ("say", "what"),
+    [(models.imputes, "its scores"), (models.imputes_to_decide, "what it buys (acquired)")],
+)
+def test_a_model_that_imputes_an_unpaid_cell_well_is_caught_by_other_rows_values(
+    say: Any, what: str, mode: str
+) -> None:
+    """The unpaid column equals a paid one, so that its absence alone changes nothing."""
+    examples = complete()
+    examples.X[:, 5] = examples.X[:, 0]
+    found = replay(models.Scripted(say), examples, PRICES, 0, mode, seed="s")
+    assert found.word == "failed"
+    assert f"replaced by other rows' values, {what} change" in found.reason
 
 
 @pytest.mark.parametrize("mode", ["sample", "full"])
@@ -174,6 +191,22 @@ def test_with_enough_queries_the_sample_leaves_no_point_out(step: int, ranked: b
     examples = Examples(X, np.zeros(1800), Queries(np.arange(0, 1801, 6)) if ranked else None)
     found = replay(models.Scripted(peeks_once, 100), examples, PRICES, 0, seed="s")
     assert f"'step': {step}" in found.reason
+
+
+@pytest.mark.parametrize(("queries", "rows"), [(Queries(np.arange(0, 1501, 5)), 500), (None, 256)])
+def test_the_sample_replaces_cells_of_a_hundred_queries_or_of_256_rows(
+    queries: Queries | None, rows: int
+) -> None:
+    replaced = []
+
+    def counts(X: Any, features: Any, point: int) -> Any:
+        replaced.append(int(np.isnan(X).any(axis=1).sum()))
+        return models.honest(X, features, point)
+
+    X = np.random.default_rng(3).normal(size=(1500, models.D)).astype(np.float32)
+    examples, honest = Examples(X, np.zeros(1500), queries), models.Scripted(models.honest)
+    replay(honest, examples, PRICES, 0, seed="s", blind=models.Scripted(counts))
+    assert replaced[0] == rows
 
 
 def test_the_sample_depends_on_the_seed_alone() -> None:

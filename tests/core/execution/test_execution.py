@@ -254,7 +254,7 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(home: Path) -> None:
         "from typing import ClassVar\n"
         "import os, sys\n"
         "import bench_core\n"
-        "from toys import Prefix\n"
+        "from helpers.toys import Prefix\n"
         "@dataclass(frozen=True)\n"
         "class Chatty(Prefix):\n"
         "    name: ClassVar[str] = 'chatty'\n"
@@ -270,7 +270,7 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(home: Path) -> None:
     sys.path.insert(0, str(home))
     try:
         result = bench_core.run(
-            data="toy-rank", plugins=("toys", "chatty"), learners="chatty", timeout=20
+            data="toy-rank", plugins=("helpers.toys", "chatty"), learners="chatty", timeout=20
         )
     finally:
         sys.path.remove(str(home))

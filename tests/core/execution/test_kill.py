@@ -196,7 +196,7 @@ def test_the_same_command_again_does_nothing(home: Path) -> None:
 def test_failures_are_tried_again_and_successes_are_not(home: Path) -> None:
     options: dict[str, Any] = {
         "data": "toy-rank",
-        "plugins": "toys",
+        "plugins": "helpers.toys",
         "executor": "inline",
         "learners": ["toy-broken", "toy-prefix"],
         "settings": ["toy-prefix.tradeoff=1.0"],

@@ -91,6 +91,11 @@ def test_99_percent_of_the_best_by_hand(best, higher, target):
     assert share_of(best, 0.99, higher) == pytest.approx(target)
 
 
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_whole_of_the_best_is_the_best(higher):
+    assert [share_of(best, 1, higher) for best in (0.8, -2.0, 0.0)] == [0.8, -2.0, 0.0]
+
+
 @given(st.floats(-10, 10), st.floats(0.01, 1), st.booleans())
 def test_reaching_a_share_is_never_harder_than_reaching_the_best(best, share, higher):
     target = share_of(best, share, higher)

@@ -307,7 +307,7 @@ def test_a_metric_of_a_plugin_that_was_rewritten_is_reckoned_anew(
     found = []
     for value in ("0.25", "0.75"):
         (home / "constant_metric.py").write_text(METRIC.replace("VALUE", value))
-        found.append(keys(metrics=metrics, plugins=("toys", "constant_metric")))
+        found.append(keys(metrics=metrics, plugins=("helpers.toys", "constant_metric")))
     assert found[0][1] != found[1][1]
     learners_see_it = metrics[0] == "constant"
     assert (found[0][0] != found[1][0]) == learners_see_it
@@ -322,7 +322,8 @@ def test_a_learner_that_was_rewritten_within_a_session_is_fitted_anew(
     for note in ("first", "second"):
         (home / "rewritten.py").write_text(
             f"# {note}\n"
-            "import dataclasses, toys\n"
+            "import dataclasses\n"
+            "from helpers import toys\n"
             "@dataclasses.dataclass(frozen=True)\n"
             "class Mine(toys.Prefix):\n"
             "    name = 'mine'\n"

@@ -10,7 +10,7 @@ from bench_methods.adapt.model import AdaptModel, Served
 from bench_models.staged import Point, Stage, StagedModel
 from helpers.adapt_cases import Rule
 
-from bench_core import DiscountGroup, Features, Prices, price_list
+from bench_core import Bill, DiscountGroup, Features, Prediction, Prices, price_list
 
 PRICES = price_list(
     np.array([1.0, 2.0, 4.0, 7.0, 6.0]),
@@ -97,17 +97,33 @@ def test_cells_that_were_not_bought_have_no_influence() -> None:
     )
 
 
+def charged(bill: Bill, n: int, row: int) -> tuple[list[int], float, float]:
+    """Sensors, splits and trees of one of a block's n rows."""
+    bits = np.broadcast_to(bill.acquired.bits, (n, bill.acquired.bits.shape[1]))
+    splits, trees = (np.broadcast_to(count, (n,)) for count in (bill.splits, bill.trees))
+    return bits[row].tolist(), float(splits[row]), float(trees[row])
+
+
+class Uneven(Rule):
+    """Tests as many splits as column 2 holds."""
+
+    def predict_path(self, features: Features) -> Any:
+        for p in super().predict_path(features):
+            bill = Bill(p.bills["path"].acquired, np.abs(features.X[:, 2]).astype(float), 2.0)
+            yield Prediction(p.point, p.scores, {"path": bill, "model": bill})
+
+
 def test_a_block_and_a_single_row_agree_bitwise() -> None:
     rng = np.random.default_rng(0)
     block = rng.normal(size=(50, 5)).astype(np.float32)
-    whole = list(model().predict_path(Features(block)))
+    served = model(f0=Uneven(np.array([0, 1.0, 0, 0, 1.0]), PRICES))
+    whole = list(served.predict_path(Features(block)))
     for i in range(50):
-        alone = list(model().predict_path(Features(block[i : i + 1])))
+        alone = list(served.predict_path(Features(block[i : i + 1])))
         for a, b in zip(whole, alone, strict=True):
             assert a.scores[i].tobytes() == b.scores[0].tobytes()
             for name in ("path", "model", "adapt-released"):
-                bits = a.bills[name].acquired.bits[i], b.bills[name].acquired.bits[0]
-                assert bits[0].tolist() == bits[1].tolist()
+                assert charged(a.bills[name], 50, i) == charged(b.bills[name], 1, 0)
 
 
 def test_without_a_gate_nobody_is_sent() -> None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, xlogy
 
-from bench_core import Examples, Features, Prices
+from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices
 
 METRICS = [Divergence(), SquaredLogOdds()]
 
@@ -156,19 +156,31 @@ def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped() -> No
     assert some.evaluation0.tolist() == [4.0] * 3  # 4 splits at .5, 2 trees at 1
 
 
-def test_f0_is_asked_in_blocks() -> None:
-    prices, n = Prices.additive(np.ones(1)), 8001
-    model = Rule(np.ones(1), prices)
-    train = Examples(np.arange(n, dtype=np.float32)[:, None], np.ones(n))
-    assert len(Rows.of(train, model, prices).loss0) == n
-    assert model.asked == [8000, 1]
+def test_many_rows_go_to_f0_in_parts_and_each_gets_its_own_answer() -> None:
+    class OwnBills(Rule):
+        def predict_path(self, features: Features) -> Any:
+            """Row by row: sensor 1 where column 1 is set, as many splits as column 2 says."""
+            assert len(features) <= 10_000  # what f0 may need in memory at once
+            bought = np.stack([np.ones(len(features)), features.X[:, 1]], axis=1) > 0
+            bill = Bill(Acquired.pack(bought), features.X[:, 2].astype(float), 0.0)
+            yield Prediction({}, features.X[:, 0].astype(float), {"path": bill})
+
+    n, prices = 25_001, Prices.additive(np.ones(2), split=0.5)
+    i = np.arange(n)
+    X = np.stack([i / n, i % 2, i % 7], axis=1).astype(np.float32)
+    some = Rows.of(Examples(X, np.ones(n)), OwnBills(np.ones(1), prices), prices)
+    loss = np.logaddexp(0.0, -X[:, 0].astype(float))
+    np.testing.assert_allclose(some.loss0, loss, rtol=1e-12)
+    assert some.bits0.tolist() == (1 + 2 * (i % 2))[:, None].tolist()
+    assert some.evaluation0.tolist() == (0.5 * (i % 7)).tolist()
 
 
 def test_the_premium_of_f0_counts_what_the_gate_has_bought_once() -> None:
     prices = Prices.additive(np.array([1.0, 2.0, 4.0]))
-    some = Rows(*np.ones((3, 1)), np.array([[0b111]], dtype=np.uint64), np.array([0.5]))
-    gate, kept = (np.array([[bits]], dtype=np.uint64) for bits in (0b001, 0b011))
-    # f0 after the gate: 1 + 2 + 4 + 0.5; the gate and f1: 1 + 2 + 0.25 for trees
+    some = Rows(*np.ones((3, 1)), np.array([[0b110]], dtype=np.uint64), np.array([0.5]))
+    gate = kept = np.array([[0b011]], dtype=np.uint64)
+    # gate and f0 share the second sensor, the first is the gate's own: 1 + 2 + 4 + 0.5;
+    # the gate and f1: 1 + 2 + 0.25 for trees
     assert some.premium(gate, kept, 0.25, prices, 2.0).tolist() == [2 * (7.5 - 3.25)]
 
 

@@ -25,6 +25,7 @@ from helpers.real_cases import letters
 
 from bench_core import DiscountGroup, Examples, InputError, Prices, Task, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 TRADEOFFS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 50.0)
 
@@ -275,7 +276,7 @@ def test_every_promise_of_a_learner_is_kept(solver: Any) -> None:
 @pytest.mark.parametrize("change", [{"tradeoff": -1.0}, {"tolerance": -1.0}, {"iterations": 0}])
 def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        replace(BudgetPrune(), **change)
+        with_learners(BudgetPrune(**change))
 
 
 def test_on_letters_pruning_saves_features_at_the_same_accuracy(real_data: Path) -> None:

@@ -18,6 +18,7 @@ from helpers.real_cases import letters, thyroid
 
 from bench_core import Examples, InputError, Prices, Task, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 TASKS = (Task.BINARY, Task.MULTICLASS, Task.RANKING)
 
@@ -256,7 +257,7 @@ def test_every_promise_of_a_learner_is_kept() -> None:
 )
 def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        replace(BudgetRF(), **change)
+        with_learners(BudgetRF(**change))
 
 
 def test_the_plugin_offers_both_learners_by_name() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from bench_methods.cascades import AndOr
 from bench_methods.cascades.descent import Descent, Design, descend
-from bench_methods.cascades.learner import log_odds_line
 from bench_methods.cascades.losses import Hinges, hinge
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path
@@ -121,23 +120,6 @@ def test_classes_weigh_alike_unless_told_otherwise() -> None:
     usual = fit(AndOr, train, Task.BINARY)
     told = fit(AndOr, train, Task.BINARY, positive_weight=float((1 - positives) / positives))
     assert usual.facts["objective"] == pytest.approx(told.facts["objective"], rel=1e-9)
-
-
-def test_log_odds_are_those_of_logistic_regression() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=500)
-    positive = scores + rng.normal(size=500) > 0.4
-    a, b = log_odds_line(scores, positive, np.full(500, 1 / 500))
-    peer = LogisticRegression(C=1 / (500 * 1e-4), tol=1e-10).fit(scores[:, None], positive)
-    assert (a, b) == pytest.approx((peer.intercept_[0], peer.coef_[0, 0]), rel=1e-4)
-
-
-def test_log_odds_never_fall_with_the_score() -> None:
-    positive = np.array([True, True, False, False])
-    _, b = log_odds_line(np.array([0.0, 1.0, 2.0, 3.0]), positive, np.full(4, 0.25))
-    assert b > 0
 
 
 def test_thresholds_are_in_units_of_the_margin_for_binary_tasks_too() -> None:

@@ -193,6 +193,17 @@ def test_every_gate_drops_its_share_of_what_arrives() -> None:
     np.testing.assert_allclose(arriving, 0.85 ** np.arange(5), rtol=1e-9)
 
 
+def test_empty_early_stages_drop_nothing_and_the_first_gate_drops_its_share() -> None:
+    """At a steep delta the first two stages cannot pay for a tree; the gates behind do not
+    make up for them."""
+    p = problem(seed=3, n=400)
+    c = cascaded(p, lam=0.03, rho=1e-4, stages=5, delta=3.0)
+    assert c.weights.any(axis=1).tolist() == [False, False, True, True, True]
+    assert np.isneginf(c.threshold).tolist() == [True, True, False, False, True]
+    arriving = position(p, Penalty(0.0, np.zeros(5)), c).rows.arriving
+    np.testing.assert_allclose(arriving, [1, 1, 1, 0.85, 0.7225], rtol=1e-9)
+
+
 def test_a_threshold_between_two_scores_is_found_where_the_gate_says() -> None:
     # two equal masses: the sum of both gates is 1 exactly half way
     scores, mass = np.array([-1.0, 1.0]), np.array([0.5, 0.5])

@@ -16,6 +16,7 @@ from bench_methods.cronus.serving import staged
 from bench_methods.gbrt import GBRT
 from bench_models.staged import StagedModel
 from helpers.cronus_cases import Context, Fixed, forest, stumps, walk
+from helpers.fakes import FakeContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,9 +73,14 @@ def test_multi_class_and_regression_are_not_offered(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_fit_it_stands_on_is_its_base(kind: Any) -> None:
-    base = Fixed(None)
-    assert kind(base=base).needs() == (base,)
+def test_what_it_buys_is_what_the_trees_of_its_base_read(kind: Any) -> None:
+    """The harness fits what a learner needs and offers nothing else."""
+    train, each = binary(), Prices.additive(COST)
+    learner = kind(base=Fixed(stumps([2, 5], [4.0, 4.0], [-1.0, -1.0], [1.0, 1.0])), tradeoff=0.0)
+    fits = {need: need.fit(train, train, each, None) for need in learner.needs()}
+    model = learner.fit(train, train, each, FakeContext(Task.BINARY, 2, models=fits))
+    bought = last(model, train.features).bills["path"].acquired.unpack()
+    assert np.flatnonzero(bought.any(axis=0)).tolist() == [2, 5]
 
 
 @pytest.mark.parametrize("kind", KINDS)

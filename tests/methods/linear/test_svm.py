@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bench_methods.linear import L1, RBFSVM, AverageKernelSVM, bench_learners
 from bench_methods.linear.kernel_model import KernelMachine
-from bench_methods.linear.svm import descriptors, platt, sampled
+from bench_methods.linear.svm import descriptors, sampled
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters
@@ -124,14 +124,6 @@ def test_a_row_of_many_copies_is_sampled_more_often() -> None:
     )
     drawn = [sampled(train, 1, np.random.default_rng(s)).X[0, 0] for s in range(200)]
     assert np.mean(np.array(drawn) == 0) == pytest.approx(0.97, abs=0.05)
-
-
-def test_platt_finds_the_log_odds_behind_the_labels() -> None:
-    rng = np.random.default_rng(0)
-    margin = rng.normal(size=40000)
-    positive = rng.random(40000) < 1 / (1 + np.exp(-(3 * margin - 1)))
-    a, b = platt(margin, positive, np.ones(40000))
-    assert (a, b) == (pytest.approx(3, abs=0.1), pytest.approx(-1, abs=0.1))
 
 
 def test_calibrated_scores_order_rows_as_margins_do_and_have_less_loss() -> None:

@@ -332,6 +332,24 @@ def test_both_ways_agree_on_a_file_with_wrong_bytes(
     assert compiled == outcome(path, 1 << 40, huge_is_missing=huge)
 
 
+@pytest.mark.parametrize("form", ["%.17g", "%.18e", "%.60f", "%.25fe-2", "%.45e"])
+def test_numbers_halfway_between_two_float32_are_rounded_as_python_rounds_them(
+    tmp_path: Path, way: str, form: str
+) -> None:
+    rng = np.random.default_rng(4)
+    lower = np.abs(rng.normal(size=300) * 10.0 ** rng.integers(-6, 9, size=300)).astype(np.float32)
+    upper = np.nextafter(lower, np.float32(np.inf))
+    halfway = (lower.astype(np.float64) + upper) / 2
+    near = [halfway, np.nextafter(halfway, 0), np.nextafter(halfway, np.inf)]
+    tokens = [form % value for value in np.concatenate(near)]
+    rows = read(tmp_path, "".join(f"{t} 1:1 2:{t} 3:-{t}\n" for t in tokens))
+    expected = np.array([float(t) for t in tokens])
+    assert rows.y.tobytes() == expected.tobytes()
+    assert rows.X[:, 1].tobytes() == expected.astype(np.float32).tobytes()
+    assert rows.X[:, 2].tobytes() == (-expected.astype(np.float32)).tobytes()
+    assert np.all(rows.X[:, 0] == 1)
+
+
 HUGE = [
     "1.79769313486231570815e+308",
     "1.7976931348623157e308",
