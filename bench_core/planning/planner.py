@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core._io.hashing import digest, module_digest
 from bench_core.costs.cost_file import ASSUMED_COSTS
-from bench_core.costs.model import CostModel
+from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.search import DataFolder
@@ -139,9 +139,11 @@ class _Planner:
         prepared = prepare(
             chosen.dataset, size, fold, seed, source, say=lambda line: self.say(label, line)
         )
-        splits = prepared.splits
+        splits, costs = prepared.splits, ""
         if given := request.costs or (self.suite.costs if self.suite else None):
             splits = with_costs(splits, given, self.registry.cost_models)
+            costs = costs_key(splits.costs)
+            self.costs[costs] = splits.costs
         for line in _notes(splits):
             self.note(f"{label}: {line}")
         metrics = choose_metrics(request, self.suite, self.registry, splits, label, self.note)
@@ -150,8 +152,7 @@ class _Planner:
         first = self.uses[0]
         same = (fold, seed) == (first.fold, first.seed)
         suffix = "" if same else f", fold {fold}, seed {seed}"
-        ground = Ground.of(use, splits, str(prepared.path))
-        self.costs[ground.costs] = splits.costs
+        ground = Ground(use, splits, str(prepared.path), costs)
         for learner in learners:
             for reason in specs.add(learner, ground, suffix):
                 self.note(f"skipped: {reason}")

@@ -30,19 +30,12 @@ CHEAP_TRAINING_ROWS = 50_000
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
     """One prepared fold of a data set: ``data`` is its folder, ``costs`` the key of its cost
-    model, ``prices`` of the prices that learners train on."""
+    model ("" for the one prepared with it)."""
 
     use: DatasetUse
+    splits: Splits
     data: str
     costs: str
-    prices: str
-    cost_model: str
-
-    @classmethod
-    def of(cls, use: DatasetUse, splits: Splits, data: str) -> Ground:
-        """A fold with the keys of its costs."""
-        costs, prices = costs_key(splits.costs), costs_key(splits.prices)
-        return cls(use, data, costs, prices, splits.costs.name)
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +78,15 @@ class Specifications:
         if instance.name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
             splits = ("train", *splits)
         metrics = [metric_key(parse_metric(name, self.registry.metrics)) for name in use.metrics]
-        key = score_key(fit, use.name, on.costs, metrics, self.accounting, request.audit, splits)
+        key = score_key(
+            fit,
+            use.name,
+            costs_key(on.splits.costs),
+            metrics,
+            self.accounting,
+            request.audit,
+            splits,
+        )
         if reason:
             self.skipped[key] = reason
         if key in self.trials:
@@ -107,8 +108,8 @@ class Specifications:
             states=self.states,
             metrics=use.metrics,
             unit=use.unit,
-            cost_model=on.cost_model,
-            surrogate=on.costs != on.prices,
+            cost_model=on.splits.costs.name,
+            surrogate=on.splits.cost_model is not None,
             accounting=self.accounting,
             audit=request.audit,
             splits=splits,
@@ -146,7 +147,7 @@ class Specifications:
             "task": on.use.task,
             "classes": on.use.classes,
             "fold": on.use.fold,
-            "prices": on.prices,
+            "prices": costs_key(on.splits.prices),
         }
         metric = metric_key(parse_metric(on.use.metrics[0], self.registry.metrics))
         return fit_key(learner, needs, data, metric, on.use.seed)
