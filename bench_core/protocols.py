@@ -115,19 +115,6 @@ class CompleteDataset(Dataset, Protocol):
 
 
 @runtime_checkable
-class CostModel(Protocol):
-    """Prices what rows acquire and what is evaluated for them."""
-
-    name: ClassVar[str]
-    unit: str
-
-    @property
-    @abstractmethod
-    def everything(self) -> float:
-        """The price of all features for one row."""
-
-
-@runtime_checkable
 class Report(Protocol):
     """A format that finished runs are shown in. A report is a value: a module's or an instance."""
 

@@ -8,7 +8,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.hashing import digest, module_digest
-from bench_core.costs.model import prices_to_json
+from bench_core.costs.cost_file import ASSUMED_COSTS
+from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.search import DataFolder
@@ -60,6 +61,7 @@ class _Planner:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     uses: list[DatasetUse] = field(default_factory=list)
+    costs: dict[str, CostModel] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         request, registry = self.request, self.registry
@@ -137,11 +139,12 @@ class _Planner:
         prepared = prepare(
             chosen.dataset, size, fold, seed, source, say=lambda line: self.say(label, line)
         )
-        splits, prices = prepared.splits, None
-        if request.costs:
-            splits = with_costs(splits, request.costs)
-            prices = prices_to_json(splits.prices)
-        for line in splits.notes:
+        splits, costs = prepared.splits, ""
+        if given := request.costs or (self.suite.costs if self.suite else None):
+            splits = with_costs(splits, given, self.registry.cost_models)
+            costs = costs_key(splits.costs)
+            self.costs[costs] = splits.costs
+        for line in _notes(splits):
             self.note(f"{label}: {line}")
         metrics = choose_metrics(request, self.suite, self.registry, splits, label, self.note)
         use = _use(chosen, splits, fold, seed, size, [m.name for m in metrics])
@@ -149,8 +152,8 @@ class _Planner:
         first = self.uses[0]
         same = (fold, seed) == (first.fold, first.seed)
         suffix = "" if same else f", fold {fold}, seed {seed}"
+        ground = Ground(use, splits, str(prepared.path), costs)
         for learner in learners:
-            ground = Ground(use, splits, str(prepared.path), prices)
             for reason in specs.add(learner, ground, suffix):
                 self.note(f"skipped: {reason}")
 
@@ -183,6 +186,7 @@ class _Planner:
             datasets=tuple(self.uses),
             fits=tuple(fits.values()),
             trials=tuple(trials.values()),
+            costs=self.costs,
             notes=tuple(self.notes),
             warnings=tuple(self.warnings),
             finished=finished & trials.keys(),
@@ -239,10 +243,21 @@ def _use(
         rows={name: len(part) for name, part in parts.items()},
         queries={name: len(part.queries or ()) for name, part in parts.items()},
         price_of_everything=splits.prices.everything,
-        unit=splits.prices.unit,
+        unit=splits.costs.unit,
         metrics=tuple(metrics),
-        notes=splits.notes,
+        notes=_notes(splits),
     )
+
+
+def _notes(splits: Splits) -> tuple[str, ...]:
+    """A data set's notes, and what is to be known of its costs."""
+    notes = list(splits.notes)
+    if splits.costs_assumed:
+        notes.append(ASSUMED_COSTS)
+    if splits.cost_model is not None:
+        name = splits.cost_model.name
+        notes.append(f"costs by model {name!r}; learners trained on additive prices in its place")
+    return tuple(notes)
 
 
 def _slug(text: str) -> str:
