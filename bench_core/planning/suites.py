@@ -7,7 +7,7 @@ metrics     the first that suits a data set's task is primary
 accounting  "path" unless a paper counts otherwise
 seeds       whole numbers;   folds  whole numbers, default: the first
 reference   the learner everything is compared with, always on the board
-rungs       learners that need no method, always on the board, below the others
+baselines   trivial learners for comparison, always on the board, below the others
 [profiles.quick]                    size, seeds, folds, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids
 [on.DATASET.NAME]                   the same for one data set; profiles have the last word
@@ -66,7 +66,7 @@ class Suite:
     learners: Mapping[str, Mapping[str, Any]]
     profiles: Mapping[str, Profile]
     reference: str = ""
-    rungs: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
     paper: str = ""
     description: str = ""
     accounting: str = "path"
@@ -109,7 +109,7 @@ def find_suite(name: str, registry: Registry) -> Suite:
 
 
 _TEXT = {"title", "paper", "description", "accounting", "reference"}
-_LISTS = {"datasets", "metrics", "seeds", "folds", "rungs", "claims"}
+_LISTS = {"datasets", "metrics", "seeds", "folds", "baselines", "claims"}
 _SUITE = _TEXT | _LISTS | {"profiles", "learners", "on", "stand_ins", "costs"}
 _PROFILE = {"size", "seeds", "folds", "learners"}
 
@@ -132,9 +132,9 @@ class _Reader:
         for i, entry in enumerate(entries):
             if entry in entries[:i]:
                 raise self.refuse(f"datasets[{i}]", f"{entry.name} stands there twice; keep one")
-        rungs = self.rungs(table.get("rungs", []))
+        baselines = self.baselines(table.get("baselines", []))
         names = {e.name for e in entries}
-        known = {*learners, *rungs}
+        known = {*learners, *baselines}
         return Suite(
             name=self.path.stem,
             title=text["title"] or self.path.stem,
@@ -143,7 +143,7 @@ class _Reader:
             learners=learners,
             profiles=self.profiles(table),
             reference=text["reference"],
-            rungs=rungs,
+            baselines=baselines,
             paper=text["paper"],
             description=text["description"],
             accounting=text["accounting"] or "path",
@@ -187,10 +187,10 @@ class _Reader:
             raise self.refuse(at, 'a name or a table {name = "...", ...} is wanted')
         return DatasetEntry(entry["name"], {k: v for k, v in entry.items() if k != "name"})
 
-    def rungs(self, value: Any) -> tuple[str, ...]:
+    def baselines(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list):
-            raise self.refuse("rungs", f"a list of learners is wanted, not {value!r}")
-        return self.texts(value, "rungs")
+            raise self.refuse("baselines", f"a list of learners is wanted, not {value!r}")
+        return self.texts(value, "baselines")
 
     def claims(
         self, value: Any, datasets: set[str], learners: set[str]

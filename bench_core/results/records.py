@@ -41,7 +41,7 @@ class RunRecord:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     claims: tuple[Mapping[str, Any], ...] = ()
-    rungs: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
 
