@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 SECTIONS = {
-    "Measure": ("run", "plan", "audit"),
+    "Measure": ("run", "plan", "audit", "reprice"),
     "Read the results": ("report", "best", "export", "claims"),
     "Look up": ("list", "show"),
     "Get data and costs": ("data", "cost"),
