@@ -10,6 +10,7 @@ bought. Other models (``shipped.py``, plugins) bill the same purchases in anothe
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
@@ -37,27 +38,33 @@ class CostModel(Protocol):
     """
 
     name: ClassVar[str]
-    options: ClassVar[tuple[str, ...]]
+    options: ClassVar[tuple[str, ...]] = ()
 
     @property
+    @abstractmethod
     def unit(self) -> str:
         """What the numbers count, shown in tables."""
 
     @property
+    @abstractmethod
     def features(self) -> int:
         """Number of features d."""
 
     @property
+    @abstractmethod
     def sensors(self) -> int:
         """Number of sensors s."""
 
     @property
+    @abstractmethod
     def everything(self) -> float:
         """The price of all features for one row by itself."""
 
+    @abstractmethod
     def sensors_of(self, feature: int) -> Int32Array:
         """The sensors that one feature needs; without them it may not be read."""
 
+    @abstractmethod
     def feature_cost(self, acquired: Acquired, queries: Queries | None) -> FloatArray:
         """The price (n,) of what n rows bought: whole queries, or rows independent of each other.
 
@@ -65,20 +72,25 @@ class CostModel(Protocol):
         (1,) if it is the same for all.
         """
 
+    @abstractmethod
     def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
         """The price (rows,) of the splits (summed multipliers) and trees evaluated for each row."""
 
+    @abstractmethod
     def surrogate(self, train: Features) -> SensorPrices:
         """Additive prices of the same sensors for learners to train on."""
 
+    @abstractmethod
     def state(self) -> Mapping[str, Any]:
         """Everything needed to rebuild the model: arrays and JSON only."""
 
     @classmethod
+    @abstractmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of ``state``."""
 
     @classmethod
+    @abstractmethod
     def from_options(
         cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
     ) -> Self:

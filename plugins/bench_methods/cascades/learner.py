@@ -42,7 +42,7 @@ class _Cascade:
     code: ClassVar[tuple[str, ...]] = _CODE
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
+    base: BudgetedLearner = param(
         "gbrt", "learner whose boosted trees are put into stages"
     )
     limits: tuple[float, ...] | None = param(

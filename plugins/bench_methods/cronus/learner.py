@@ -46,7 +46,7 @@ class CronusSingle:
     )
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
+    base: BudgetedLearner = param(
         "gbrt", "learner whose boosted trees are the dictionary"
     )
     tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")

@@ -38,7 +38,7 @@ class CSTCSingle:
     code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner | None = param(  # noqa: RUF009 - a frozen dataclass
+    base: BudgetedLearner | None = param(
         "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
     )
     tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
