@@ -162,7 +162,9 @@ class Store:
         state = row["state"]
         if state == "running" and not being_written(self.path):
             state = "interrupted"
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in about.items()}
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in about.items()
+        }
         return RunInfo(
             run=row["id"],
             number=row["number"],
