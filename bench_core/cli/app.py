@@ -22,7 +22,9 @@ SECTIONS = {
 not installed are left out."""
 
 OTHERS = "Of other plugins"
-_BUILT_IN = ("run", "plan", "audit", "report", "best", "export", "list", "show", "data")
+_BUILT_IN = (
+    *("run", "plan", "audit", "reprice", "report", "best", "export", "list", "show", "data"),
+)
 
 _EPILOG = """\b
 Examples:

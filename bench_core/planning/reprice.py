@@ -55,11 +55,13 @@ def plan_reprice(
     name = f"{info.run}-{stem}-{digest(sorted(t.key for t in trials))[:6]}"
     finished, _ = store.finished()
     note = f"billed anew from run {info.run} under {costs}: learners trained on that run's costs"
-    uses = (DatasetUse(**_tuples(use)) for use in info.datasets)
+    old = (DatasetUse(**_tuples(use)) for use in info.datasets)
+    uses = tuple(billed.use(use) for use in old if use.name in chosen)
+    lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
     record = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
-    record["datasets"] = tuple(billed.use(use) for use in uses if use.name in chosen)
+    record |= {"datasets": uses, "notes": (note, *lines), "claims": ()}
     plan = Plan(
-        **record | {"notes": (note, *info.notes), "claims": ()},
+        **record,
         run=name,
         fits=(),
         trials=tuple(replace(t, threads=threads) for t in trials),
@@ -119,7 +121,12 @@ class _Billed:
         splits = self._by_use.get((use.name, use.fold, use.seed))
         if splits is None:
             return use
-        return replace(use, price_of_everything=splits.prices.everything, unit=splits.costs.unit)
+        return replace(
+            use,
+            price_of_everything=splits.prices.everything,
+            unit=splits.costs.unit,
+            notes=splits.all_notes,
+        )
 
 
 def _request_of(kept: Any, given: RunRequest, store: Store) -> RunRequest:
