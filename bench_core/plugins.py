@@ -21,10 +21,10 @@ from bench_core.errors import UsageError, unknown
 if TYPE_CHECKING:
     import pluggy
 
+    from bench_core.costs.model import CostModel
     from bench_core.protocols import (
         CompleteDataset,
         CompleteLearner,
-        CostModel,
         Metric,
         Report,
         SuiteKey,
@@ -217,4 +217,7 @@ def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
                 raise TypeError(f"bench_suites gives {folder}, which is no folder")
             yield from (("suite", p.stem, p) for p in sorted(folder.glob("*.toml")))
     for keys in hooks.bench_suite_keys():
-        yield from (("suite key", key, check_key) for key, check_key in keys.items())
+        for key, check_key in keys.items():
+            if not callable(check_key):
+                raise TypeError(f"bench_suite_keys gives {key!r}: {check_key!r} cannot be called")
+            yield "suite key", key, check_key
