@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bench_core.planning.request import RunRequest
@@ -64,7 +64,7 @@ class Plan:
     finished: frozenset[str] = frozenset()
     finished_fits: frozenset[str] = frozenset()
     seconds: float | None = None
-    claims: tuple[Mapping[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' suite keys
     paper: str = ""
     skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
     workers: int = 1
@@ -92,6 +92,6 @@ def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
         "datasets": [asdict(use) for use in plan.datasets],
         "notes": list(plan.notes),
         "warnings": list(plan.warnings),
-        "claims": [dict(claim) for claim in plan.claims],
+        "extra": dict(plan.extra),
         "request": asked,
     }

@@ -59,7 +59,7 @@ class RunInfo:
     counts: Mapping[str, int]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
-    claims: tuple[Mapping[str, Any], ...]
+    extra: Mapping[str, Any]  # values of plugins' suite keys
     request: Mapping[str, Any]
     number: int = 0
     rungs: tuple[str, ...] = ()  # learners that need no method
@@ -184,7 +184,7 @@ class Store:
         state = row["state"]
         if state == "running" and not being_written(self.path):
             state = "interrupted"
-        lists = ("metrics", "datasets", "notes", "warnings", "claims", "rungs", "absent")
+        lists = ("metrics", "datasets", "notes", "warnings", "rungs", "absent")
         values: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in about.items()}
         return RunInfo(
             run=row["id"],

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bench_reports.assembly import boards, primary_metric
 from bench_reports.board import Board, Row, notice
-from bench_reports.budget import least_cost, offers
+from bench_reports.offers import least_cost, offers
 from helpers import example
 
 from bench_core.errors import UsageError
