@@ -54,12 +54,17 @@ def test_a_skipped_trial_did_not_fail() -> None:
     assert line == "skipped: mine (1 trial; scale=1): mine does binary, d is multiclass"
 
 
-def test_the_legend_names_accounting_unit_and_reference() -> None:
-    info = example.info()
-    board = boards(info, example.frame())[0]
-    assert "accounting path" in legend(board)
-    assert "mean per row in units" in legend(board)
-    assert "99% of gbrt's best ndcg@5" in legend(board)
+def test_the_legend_has_a_line_for_selection_savings_and_baselines() -> None:
+    board = boards(example.info(rungs=("cegb",)), example.frame())[0]
+    assert legend(board) == [
+        "Points are selected on validation, figures are from test, mean and ± over 3 repeats; "
+        "cost: mean per row in units, accounting path.",
+        "99%: cheapest point with at least 99% of gbrt's best ndcg@5; "
+        "saving = cost of gbrt's best point / cost of that point.",
+        "baseline: trivial methods, listed for comparison.",
+    ]
+    assert "no reference learner" in legend(replace(board, reference=""))[1]
+    assert len(legend(boards(example.info(), example.frame())[0])) == 2
 
 
 def test_verbose_adds_the_settings_of_every_row() -> None:
