@@ -26,6 +26,11 @@ def state_path(folder: str | Path, key: str) -> Path:
     return Path(folder) / key[:2] / f"{key}.npz"
 
 
+def costs_path(folder: str | Path, key: str) -> Path:
+    """Where the cost model with this key lies."""
+    return Path(folder) / "costs" / f"{key}.npz"
+
+
 def save_model(path: Path, model: Any) -> None:
     """Write a model's state under a temporary name and rename it."""
     arrays, values = _sort(model.state())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -28,11 +28,30 @@ from bench_core.results.operating_points import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_claims.claims import Claim
     from bench_core.arrays import FloatArray
 
 
-def saving(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+class Asked(Protocol):
+    """What measures read of a claim."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The contenders' names in the frame."""
+
+    @property
+    def keeps(self) -> float:
+        """The share of the best quality to keep."""
+
+    @property
+    def budget(self) -> float:
+        """The most a row may cost on average."""
+
+    @property
+    def cost(self) -> str:
+        """The cost column."""
+
+
+def saving(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """1 - the cost at which the first learner keeps a share of the second's best quality, over
     the second's cost at its best."""
     points = _points(claim, frame, metric)
@@ -44,12 +63,12 @@ def saving(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
     return 1.0 - float(share.mean())
 
 
-def quality(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def quality(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """The first learner's quality within the budget."""
     return _quality(claim, frame, metric)
 
 
-def cost(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def cost(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """The first learner's cost at its cheapest point that keeps a share of its own best quality."""
     own = frame[frame["learner"] == claim.labels[0]]
     points = _points(claim, own, metric)
@@ -57,39 +76,39 @@ def cost(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
     return float(found["test_cost"].mean()) if found["reached"].all() else float("nan")
 
 
-def margin(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def margin(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """The least, over neighbours in the list, of the first's mean quality minus the second's, over
     all budgets that both can afford up to where both have their best."""
     return float(np.min([np.mean(gap) for gap in _gaps(claim, frame, metric)]))
 
 
-def least_margin(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def least_margin(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """As ``margin``, at the budget where it is least: for "always above"."""
     return float(np.min([np.min(gap) for gap in _gaps(claim, frame, metric)]))
 
 
-def quality_kept(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def quality_kept(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """The first learner's quality within the budget over the second's best."""
     best = best_points(_points(claim, frame, metric), metric.higher_is_better)
     other = over_repeats(best[best["learner"] == claim.labels[1]])
     return _quality(claim, frame, metric) / float(other["test_quality"].iloc[0])
 
 
-def time_ratio(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def time_ratio(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """Median seconds of the first learner's fits over those of the second's."""
     return _seconds(frame, claim.labels[0]) / _seconds(frame, claim.labels[1])
 
 
-def minutes(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def minutes(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """Median minutes of the first learner's fits, of what it stands on not counted."""
     return _seconds(frame, claim.labels[0]) / 60.0
 
 
-def _points(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> pd.DataFrame:
+def _points(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> pd.DataFrame:
     return operating_points(frame, metric.name, claim.cost)
 
 
-def _gaps(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> list[FloatArray]:
+def _gaps(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> list[FloatArray]:
     """For each pair of neighbours how much better the first is, at 101 budgets."""
     sign = 1.0 if metric.higher_is_better else -1.0
     points = _points(claim, frame, metric)
@@ -109,7 +128,7 @@ def _gaps(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> list[FloatArr
     return gaps
 
 
-def _quality(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def _quality(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """NaN unless every repeat affords something: a mean would be biased towards those that do."""
     own = frame[frame["learner"] == claim.labels[0]]
     points = _points(claim, own, metric)
@@ -127,7 +146,7 @@ def _seconds(frame: pd.DataFrame, label: str) -> float:
 class Measure:
     """A measure, how many learners it compares at least, and how its figure is written."""
 
-    figure: Callable[[Claim, pd.DataFrame, Criterion], float]
+    figure: Callable[[Asked, pd.DataFrame, Criterion], float]
     learners: int
     form: str
 

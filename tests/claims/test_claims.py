@@ -111,7 +111,8 @@ def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
     assert judge(claim, frame(CHEAP, dear), ACCURACY).measured == pytest.approx((0.99 + 1) / 2)
     found = judge(within, frame(CHEAP, dear), ACCURACY)
     assert (found.word, found.shown) == (FAILS, "-")
-    assert found.how.endswith("2 repeats: 0.97, -; no operating point within the budget in at least one repeat")
+    lack = "no operating point within the budget in at least one repeat"
+    assert found.how.endswith(f"2 repeats: 0.97, -; {lack}")
 
 
 def test_a_margin_within_a_budget_reads_nothing_beyond_it() -> None:

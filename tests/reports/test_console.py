@@ -55,7 +55,7 @@ def test_a_skipped_trial_did_not_fail() -> None:
 
 
 def test_the_legend_has_a_line_for_selection_savings_and_baselines() -> None:
-    board = boards(example.info(rungs=("cegb",)), example.frame())[0]
+    board = boards(example.info(baselines=("cegb",)), example.frame())[0]
     assert legend(board) == [
         "Points are selected on validation, figures are from test, mean and ± over 3 repeats; "
         "cost: mean per row in units, accounting path.",
@@ -117,17 +117,15 @@ def test_settings_in_words_with_a_learner_inside() -> None:
     assert settings(given) == "trees=3, rate=0.1, base=(learner=gbrt, trees=40)"
 
 
-def test_rungs_are_dim_on_a_terminal_and_explained_below() -> None:
+def test_baselines_are_dim_on_a_terminal() -> None:
     to = Console(file=StringIO(), width=200, force_terminal=True, color_system="standard")
-    info = example.info(rungs=("cegb",))
+    info = example.info(baselines=("cegb",))
     made = boards(info, example.frame())
     show_boards(info, made, to)
     assert isinstance(to.file, StringIO)
     lines = to.file.getvalue().splitlines()
-    (rung,) = [line for line in lines if "reference rung" in line]
+    (baseline,) = [line for line in lines if "cegb" in line]
     (other,) = [line for line in lines if "miser" in line and "stand-in" in line]
-    assert "cegb" in rung
-    assert "\x1b[2m" in rung or "\x1b[1;2m" in rung
+    assert "baseline" in baseline
+    assert "\x1b[2m" in baseline or "\x1b[1;2m" in baseline
     assert ";2m" not in other
-    assert "rungs: what needs no method" in legend(made[0])
-    assert "rungs" not in legend(boards(example.info(), example.frame())[0])

@@ -10,7 +10,7 @@ from bench_core.cli.app import SECTIONS
 
 VERBS = [verb for verbs in SECTIONS.values() for verb in verbs]
 HEAVY = {"numpy", "pandas", "numba", "sklearn", "scipy", "plotly", "jinja2", "pluggy"}
-OURS = {"bench_methods", "bench_trees", "bench_reports"}
+OURS = {"bench_methods", "bench_trees", "bench_datasets", "bench_models"}
 
 
 def loaded_by(*words: str) -> set[str]:

@@ -172,21 +172,22 @@ def test_suite_files_hold_no_python() -> None:
         assert not list(path.parent.glob("*.py"))
 
 
-def test_rungs_are_a_list_of_learners(tmp_path: Path) -> None:
-    assert read_suite(written(tmp_path, GOOD), KEYS).rungs == ()
-    rungs = 'rungs = ["constant", "greedy-order"]\n'
-    assert read_suite(written(tmp_path, rungs + GOOD), KEYS).rungs == ("constant", "greedy-order")
-    for wrong in ('rungs = "constant"\n', "rungs = [3]\n"):
-        with pytest.raises(InputError, match="key 'rungs"):
+def test_baselines_are_a_list_of_learners(tmp_path: Path) -> None:
+    assert read_suite(written(tmp_path, GOOD), KEYS).baselines == ()
+    baselines = 'baselines = ["constant", "greedy-order"]\n'
+    suite = read_suite(written(tmp_path, baselines + GOOD), KEYS)
+    assert suite.baselines == ("constant", "greedy-order")
+    for wrong in ('baselines = "constant"\n', "baselines = [3]\n"):
+        with pytest.raises(InputError, match="key 'baselines"):
             read_suite(written(tmp_path, wrong + GOOD), KEYS)
 
 
 def test_every_shipped_suite_shows_what_costs_nothing() -> None:
     registry = load_registry()
     for path in registry.suites().values():
-        for rung in (rungs := read_suite(path, KEYS).rungs):
-            assert registry.learner(rung).role == "rung"
-        assert "constant" in rungs
+        for baseline in (baselines := read_suite(path, KEYS).baselines):
+            assert registry.learner(baseline).role == "baseline"
+        assert "constant" in baselines
 
 
 ON = GOOD.replace(
@@ -217,4 +218,4 @@ def test_a_fault_in_what_holds_on_one_data_set_is_one_line(
 ) -> None:
     assert change[0] in ON
     with pytest.raises(InputError, match=re.escape(line)):
-        read_suite(written(tmp_path, ON.replace(*change, 1)))
+        read_suite(written(tmp_path, ON.replace(*change, 1)), KEYS)
