@@ -37,7 +37,7 @@ from bench_methods.adapt.operating_points import thresholds
 from bench_methods.adapt.q_step import Budget, Divergence, Metric, Rows, SquaredLogOdds, blocks
 from bench_methods.scikit import RandomForest
 
-CODE = ("bench_methods.adapt", "bench_models.boosting", "bench_models.staged", "bench_trees")
+CODE: tuple[str, ...] = ()
 TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"

@@ -26,12 +26,7 @@ from bench_methods.cronus.learner import one_blas_thread, positives
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-_CODE = (
-    "bench_methods.cascades",
-    "bench_methods.cronus",
-    "bench_models.staged",
-    "bench_trees",
-)
+_CODE: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,9 +37,7 @@ class _Cascade:
     code: ClassVar[tuple[str, ...]] = _CODE
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are put into stages"
-    )
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")
     limits: tuple[float, ...] | None = param(
         None, "price of the dearest feature in each stage; none: equal shares of the trees"
     )

@@ -39,16 +39,10 @@ class CronusSingle:
 
     name: ClassVar[str] = "cronus-single"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
-    code: ClassVar[tuple[str, ...]] = (
-        "bench_methods.cronus",
-        "bench_models.staged",
-        "bench_trees",
-    )
+    code: ClassVar[tuple[str, ...]] = ()
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are the dictionary"
-    )
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are the dictionary")
     tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
     rho_last: float = param(1e-4, "l1 weight of the last (here: only) stage; set it on validation")
     positive_weight: float | None = param(
