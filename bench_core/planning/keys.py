@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import code_key, digest
+from bench_core._io.hashing import digest
+from bench_core._io.source_code import code_key
 from bench_core.contracts import learner_of
 from bench_core.parameters import as_json, is_learner, parameters
 
@@ -25,7 +26,7 @@ SCORING = 4
 
 def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
     """Everything about a learner that decides what it computes, as JSON."""
-    cls = type(learner)
+    cls: Any = type(learner)
     key = {
         "name": cls.name,
         "version": version,

@@ -26,12 +26,7 @@ from bench_methods.cronus.learner import one_blas_thread, positives
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-_CODE = (
-    "bench_methods.cascades",
-    "bench_methods.cronus",
-    "bench_models.staged",
-    "bench_trees",
-)
+_CODE: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class RBFSVM:
 
     name: ClassVar[str] = "rbf-svm"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
-    code: ClassVar[tuple[str, ...]] = ("bench_methods.linear", "bench_models.staged")
+    code: ClassVar[tuple[str, ...]] = ()
     adds_up: ClassVar[bool] = False
 
     C: float = param(10.0, "price of a training row on the wrong side of its margin")

@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 from bench_core import Examples, InputError, Prices, Queries, Task, UsageError
 from bench_models.boosting import LossPrices
 
-CODE = (
-    "bench_trees",
-    "bench_models.staged",
-    "bench_models.boosting",
-    "bench_models.libraries",
-)
-"""What decides, beyond the peer itself, what is computed."""
+CODE: tuple[str, ...] = ()
 
 TASKS = frozenset(Task)
 
