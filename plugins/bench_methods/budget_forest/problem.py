@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bench_models.boosting import LossPrices
+from bench_models.tradeoff import LossPrices
 from numpy.typing import NDArray
 
 from bench_core import Examples, Prices

@@ -49,10 +49,8 @@ class EarlyExit:
         "bench_trees",
     )
 
-    base: BudgetedLearner = param(  # noqa: RUF009 - a frozen dataclass
-        "gbrt", "learner whose boosted trees are left early"
-    )
-    rule: RuleName = param(  # noqa: RUF009
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
+    rule: RuleName = param(
         "auto", "who leaves; auto: proximity for ranking, class for classification"
     )
     thresholds: tuple[float, ...] | None = param(

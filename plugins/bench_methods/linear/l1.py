@@ -34,9 +34,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import constant_loss, loss_of
+from bench_models.boosting import loss_of
 from bench_models.scaling import Floats, Standard
 from bench_models.staged import MOST_POINTS
+from bench_models.tradeoff import constant_loss
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
 from bench_methods.linear.lasso import (
@@ -89,7 +90,7 @@ class L1:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LinearPath:
         """Follow the path on ``train``; ``valid`` is not used."""
-        from bench_methods.cronus.learner import one_blas_thread
+        from bench_models.threads import one_blas_thread
 
         name, objective = loss_of(context.task, "auto", context.classes)
         constant = constant_loss(name, objective, train)

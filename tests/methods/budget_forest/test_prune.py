@@ -16,7 +16,7 @@ from bench_methods.budget_forest.smoothed_dual import stream
 from bench_methods.budget_forest.smoothed_dual_kernels import best_closures, falling
 from bench_methods.budget_forest.subgradient import subgradient
 from bench_methods.scikit import RandomForest
-from bench_models.boosting import LossPrices
+from bench_models.tradeoff import LossPrices
 from bench_trees.threads import workers
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
