@@ -5,19 +5,31 @@ A plugin is a module registered in the entry-point group ``bench``::
     [project.entry-points.bench]
     mine = "my_package.my_module"
 
-whose functions are marked ``@bench_core.hookimpl``.
+whose functions are marked ``@bench_core.hookimpl``. Verbs are the one thing that is no hook: they
+are ``click`` commands in a group of their own, so that ``bench --help`` knows their names from the
+installed metadata, and ``bench VERB`` loads that command and no other plugin::
+
+    [project.entry-points."bench.commands"]
+    my-verb = "my_package.my_module:command"
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pluggy
 
 if TYPE_CHECKING:
-    from bench_core.protocols import BudgetedLearner, Dataset, Metric
+    from bench_core.protocols import (
+        BudgetedLearner,
+        CostModel,
+        Dataset,
+        Metric,
+        Report,
+        SuiteKey,
+    )
 
 hookspec = pluggy.HookspecMarker("bench")
 hookimpl = pluggy.HookimplMarker("bench")
@@ -39,10 +51,25 @@ def bench_metrics() -> Sequence[Metric]:  # type: ignore[empty-body]
 
 
 @hookspec
+def bench_cost_models() -> Sequence[type[CostModel]]:  # type: ignore[empty-body]
+    """Cost models, each with a unique ``name``: the value of ``model`` in a cost file."""
+
+
+@hookspec
+def bench_reports() -> Sequence[Report]:  # type: ignore[empty-body]
+    """Formats of ``bench report``, each with a unique ``name`` and the suffixes of its files."""
+
+
+@hookspec
 def bench_suites() -> Sequence[Path]:  # type: ignore[empty-body]
     """Folders that hold suite files (``*.toml``)."""
 
 
 @hookspec
+def bench_suite_keys() -> Mapping[str, SuiteKey]:  # type: ignore[empty-body]
+    """Top-level keys of suite files that the plugin owns, each with what checks its value."""
+
+
+@hookspec
 def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile or load, before the first fit of one of the plugin's learners, what all fits need."""
+    """Called before the first fit of the plugin's learners; ``say`` prints a status line."""

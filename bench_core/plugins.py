@@ -1,35 +1,40 @@
 """The plugin manager, and look-up by name.
 
-Plugins are loaded one by one: one that fails to import becomes a row with its error, never a
-crash. Nothing depends on the order in which plugins load.
+Plugins are loaded one by one, each in a pluggy manager of its own: those of this distribution
+first, then by name. One that is invalid in any way (it does not import, a hook raises, a value
+lacks what its contract requires, a name is taken) is left out whole and becomes a row with its
+error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pluggy
-
-from bench_core import hookspecs
 from bench_core.errors import UsageError, unknown
 
 if TYPE_CHECKING:
-    from bench_core.protocols import BudgetedLearner, Dataset, Metric
+    import pluggy
+
+    from bench_core.protocols import (
+        CompleteDataset,
+        CompleteLearner,
+        CostModel,
+        Metric,
+        Report,
+        SuiteKey,
+    )
 
 GROUP = "bench"
+COMMANDS = "bench.commands"
+_OURS = "budget-bench"
 _T = TypeVar("_T")
-_HOOKS = ("bench_learners", "bench_datasets", "bench_metrics", "bench_suites")
-_NEEDED = {
-    "bench_learners": ("name", "tasks", "needs", "fit"),
-    "bench_datasets": ("name", "task", "files", "prepare"),
-    "bench_metrics": ("name", "tasks"),
-}
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,51 +50,82 @@ class PluginInfo:
 
 @dataclass(slots=True)
 class Registry:
-    """Everything that plugins registered, by name."""
+    """Everything that plugins registered, by name. ``origin`` is by kind and name."""
 
-    learners: dict[str, type[BudgetedLearner]] = field(default_factory=dict)
-    datasets: dict[str, type[Dataset]] = field(default_factory=dict)
+    learners: dict[str, type[CompleteLearner]] = field(default_factory=dict)
+    datasets: dict[str, type[CompleteDataset]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
-    suite_folders: list[Path] = field(default_factory=list)
+    cost_models: dict[str, type[CostModel]] = field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)
+    suite_files: dict[str, Path] = field(default_factory=dict)
+    suite_keys: dict[str, SuiteKey] = field(default_factory=dict)
     plugins: list[PluginInfo] = field(default_factory=list)
-    origin: dict[tuple[str, str], str] = field(default_factory=dict)
-    warm_ups: dict[str, Callable[[Callable[[str], None]], None]] = field(default_factory=dict)
+    origin: dict[tuple[str, str], PluginInfo] = field(default_factory=dict)
+    warm_ups: dict[PluginInfo, Callable[..., Any]] = field(default_factory=dict)
 
-    def learner(self, name: str) -> type[BudgetedLearner]:
+    def learner(self, name: str) -> type[CompleteLearner]:
         """The learner class of that name, or UsageError with the nearest names."""
         return self._look_up("learner", name, self.learners)
 
-    def dataset(self, name: str) -> type[Dataset]:
+    def dataset(self, name: str) -> type[CompleteDataset]:
         """The data-set class of that name, or UsageError with the nearest names."""
         return self._look_up("data set", name, self.datasets)
 
-    def warm_up(self, learners: Iterable[str], say: Callable[[str], None]) -> None:
-        """Let the plugins of these learners get ready, each once."""
-        plugins = {self.origin.get(("learner", name), "") for name in learners}
-        for name in sorted(plugins & set(self.warm_ups)):
-            self.warm_ups[name](say)
+    def cost_model(self, name: str) -> type[CostModel]:
+        """The cost model of that name, or UsageError with the nearest names."""
+        return self._look_up("cost model", name, self.cost_models)
+
+    def report(self, name: str) -> Report:
+        """The report of that name, or UsageError with the nearest names."""
+        return self._look_up("report", name, self.reports)
+
+    def suites(self) -> dict[str, Path]:
+        """Suite files by name (the file's stem)."""
+        return self.suite_files
+
+    def warm_up(self, learners: Iterable[str], say: Say) -> None:
+        """Let the plugins of these learners get ready, each once; one that fails is only noted."""
+        plugins = {self.origin.get(("learner", name)) for name in learners}
+        for info, warm_up in self.warm_ups.items():
+            if info in plugins:
+                try:
+                    warm_up(say=say)
+                except (Exception, SystemExit) as error:
+                    say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
 
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> str:
         """As the function ``unknown``, with what does not load and may have had the name."""
         broken = (f"{p.name} does not load: {p.error}" for p in self.plugins if p.error)
         return unknown(kind, name, known, "; ".join(broken))
 
-    def add(self, kind: str, name: str, value: Any, info: PluginInfo) -> None:
-        """Register a value under its name. Raises UsageError naming both plugins of a duplicate."""
-        known = self._known(kind)
-        if name in known:
-            raise UsageError(
-                f"{kind} {name!r} is registered by two plugins, "
-                f"{self.origin[kind, name]!r} and {info.name!r}: uninstall or rename one"
-            )
-        known[name] = value
-        self.origin[kind, name] = info.name
+    def add(self, info: PluginInfo, given: Iterable[tuple[str, str, Any]]) -> None:
+        """Register (kind, name, value) triples of one plugin, all or none.
+
+        Raises UsageError naming both plugins where a name is taken.
+        """
+        values = list(given)
+        seen: dict[tuple[str, str], PluginInfo] = dict(self.origin)
+        for kind, name, _ in values:
+            if (kind, name) in seen:
+                raise UsageError(
+                    f"{kind} {name!r} is registered by two plugins, "
+                    f"{seen[kind, name].name!r} and {info.name!r}: uninstall or rename one"
+                )
+            seen[kind, name] = info
+        for kind, name, value in values:
+            self._known(kind)[name] = value
+        self.origin = seen
+        self.plugins.append(info)
 
     def _known(self, kind: str) -> dict[str, Any]:
         by_kind: dict[str, dict[str, Any]] = {
             "learner": self.learners,
             "data set": self.datasets,
             "metric": self.metrics,
+            "cost model": self.cost_models,
+            "report": self.reports,
+            "suite": self.suite_files,
+            "suite key": self.suite_keys,
         }
         return by_kind[kind]
 
@@ -98,95 +134,87 @@ class Registry:
             return known[name]
         raise UsageError(self.unknown(kind, name, known))
 
-    def suites(self) -> dict[str, Path]:
-        """Suite files by name (the file's stem)."""
-        return {p.stem: p for folder in self.suite_folders for p in sorted(folder.glob("*.toml"))}
-
 
 def load_registry(modules: Iterable[str] = ()) -> Registry:
-    """Load every installed plugin, then the modules named by ``-p`` (which must import)."""
-    manager = pluggy.PluginManager(GROUP)
-    manager.add_hookspecs(hookspecs)
+    """Load every installed plugin, then the modules named by ``-p`` (which must be sound)."""
     registry = Registry()
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
-        _load_entry_point(point, manager, registry)
+    for point in installed():
+        info = about(point)
+        try:
+            _register(point.load(), info, registry)
+        except (Exception, SystemExit) as error:
+            registry.plugins.append(replace(info, error=one_line(error)))
     for module in modules:
-        _load_module(module, manager, registry)
+        _load_module(module, registry)
     return registry
 
 
-def _load_entry_point(point: EntryPoint, manager: pluggy.PluginManager, to: Registry) -> None:
-    origin = point.dist.name if point.dist else "?"
-    version = point.dist.version if point.dist else "?"
-    info = PluginInfo(point.name, origin, version, point.value)
-    try:
-        _register(point.load(), info, manager, to)
-    except UsageError:
-        raise
-    except Exception as error:  # a broken third-party plugin must not stop the others
-        line = f"{type(error).__name__}: {error}".splitlines()[0]
-        to.plugins.append(PluginInfo(point.name, origin, version, point.value, line))
+def installed(group: str = GROUP) -> list[EntryPoint]:
+    """The entry points of a group: those of this distribution first, then by name."""
+    points = entry_points(group=group)
+    return sorted(points, key=lambda p: (about(p).origin != _OURS, p.name, about(p).origin))
 
 
-def _load_module(module: str, manager: pluggy.PluginManager, to: Registry) -> None:
+def about(point: EntryPoint) -> PluginInfo:
+    """What an entry point tells of itself without being loaded."""
+    origin, version = (point.dist.name, point.dist.version) if point.dist else ("?", "?")
+    return PluginInfo(point.name, origin, version, point.value)
+
+
+def one_line(error: BaseException) -> str:
+    """An error of a plugin as a row shows it."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, UsageError) else f"{type(error).__name__}: {text}"
+
+
+def _load_module(module: str, to: Registry) -> None:
     try:
         plugin = import_module(module)
     except (Exception, SystemExit) as error:  # a script that ends itself
         raise UsageError(
-            f"-p {module}: cannot import it ({type(error).__name__}: {error}); "
+            f"-p {module}: cannot import it ({one_line(error)}); "
             "give a dotted module name importable from the current folder"
         ) from error
-    if manager.is_registered(plugin):
+    if any(p.module == module and not p.error for p in to.plugins):
         return
     try:
-        _register(plugin, PluginInfo(module, "-p", "", module), manager, to)
+        _register(plugin, PluginInfo(module, "-p", "", module), to)
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
-        where = getattr(plugin, "__file__", module)
+        place = getattr(plugin, "__file__", module)
         raise UsageError(
-            f"-p {module}: its hooks fail ({type(error).__name__}: {error}); mend {where}"
+            f"-p {module}: its hooks fail ({one_line(error)}); correct {place}"
         ) from error
 
 
-def _register(
-    plugin: ModuleType, info: PluginInfo, manager: pluggy.PluginManager, to: Registry
-) -> None:
+def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
+    import pluggy
+
+    from bench_core import hookspecs
+
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
     manager.register(plugin, name=info.name)
-    try:
-        manager.check_pending()  # a misspelt hook is an error, not silence
-        found = {hook: _call(manager, hook, plugin) for hook in _HOOKS}
-        for hook, needed in _NEEDED.items():
-            for value in found[hook]:
-                _check(hook, value, needed)
-    except Exception:
-        manager.unregister(plugin)
-        raise
-    for learner in found["bench_learners"]:
-        to.add("learner", learner.name, learner, info)
-    for dataset in found["bench_datasets"]:
-        to.add("data set", dataset.name, dataset, info)
-    for metric in found["bench_metrics"]:
-        to.add("metric", metric.name, metric, info)
-    to.suite_folders.extend(Path(p) for p in found["bench_suites"])
-    for warm_up in _implementations(manager, "bench_warm_up", plugin):
-        to.warm_ups[info.name] = warm_up
-    to.plugins.append(info)
+    manager.check_pending()  # a misspelt hook is an error, not silence
+    to.add(info, list(_given(manager.hook)))
+    if manager.hook.bench_warm_up.get_hookimpls():
+        to.warm_ups[info] = manager.hook.bench_warm_up
 
 
-def _check(hook: str, value: Any, needed: Iterable[str]) -> None:
-    missing = [name for name in needed if not hasattr(value, name)]
-    if missing:
-        raise TypeError(f"{hook} gives {value!r}, which has no {' and no '.join(missing)}")
+def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
+    """(kind, name, value) of all that one plugin gives, each checked."""
+    from bench_core.contracts import CONTRACTS, check
 
-
-def _call(manager: pluggy.PluginManager, hook: str, plugin: ModuleType) -> list[Any]:
-    """What one plugin alone answers to a hook."""
-    return [item for function in _implementations(manager, hook, plugin) for item in function()]
-
-
-def _implementations(
-    manager: pluggy.PluginManager, hook: str, plugin: ModuleType
-) -> list[Callable[..., Any]]:
-    known = getattr(manager.hook, hook).get_hookimpls()
-    return [i.function for i in known if i.plugin is plugin]
+    for hook, (kind, contract) in CONTRACTS.items():
+        for answer in getattr(hooks, hook)():
+            for value in answer:
+                check(value, contract, f"{hook} gives {value!r}")
+                yield kind, value.name, value
+    for folders in hooks.bench_suites():
+        for folder in map(Path, folders):
+            if not folder.is_dir():
+                raise TypeError(f"bench_suites gives {folder}, which is no folder")
+            yield from (("suite", p.stem, p) for p in sorted(folder.glob("*.toml")))
+    for keys in hooks.bench_suite_keys():
+        yield from (("suite key", key, check_key) for key, check_key in keys.items())

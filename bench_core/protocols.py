@@ -1,15 +1,18 @@
 """The contracts: what a data set, a learner, a model and a metric must offer.
 
 Everything here is structural (``typing.Protocol``): a plugin implements the shape and inherits
-from nothing. ``bench_core.conformance`` checks a class against these contracts.
+from nothing. Members with a default may be left out: ``contracts.py`` fills them in.
+``bench_core.conformance`` checks a class against these contracts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +22,9 @@ from bench_core.costs.bill import Prediction
 from bench_core.costs.model import Prices
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.splits import Splits
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 State = Mapping[str, Any]
 """A model's state: numpy arrays (no object dtype) and JSON values, by name."""
@@ -49,33 +55,91 @@ class Source(Protocol):
 
 @runtime_checkable
 class Dataset(Protocol):
-    """A registered data set. Called by the prepared-data cache, in the parent process.
+    """What a data set must have. Called in the parent process, by the prepared-data cache.
 
-    ``files`` are the publisher's relative paths that ``prepare`` reads (empty: bundled or
-    generated). ``stand_in_for`` names the licensed data set this one replaces when its files
-    are absent, else "". ``version`` rises when the prepared arrays would change.
+    Its constructor takes no argument that has no default. The fields of a dataclass are options
+    (``bench_core.param``).
     """
 
     name: ClassVar[str]
     task: ClassVar[Task]
-    title: ClassVar[str]
-    folds: ClassVar[int]
-    files: ClassVar[tuple[str, ...]]
-    stand_in_for: ClassVar[str]
-    version: ClassVar[int]
 
+    @abstractmethod
     def prepare(self, source: Source, size: Size, fold: int, seed: int) -> Splits:
         """Read or generate the three splits and the prices."""
 
 
-class CostModel(Protocol):
-    """What bills are charged by. ``Prices`` is the one implementation; accountings name bills."""
+class CompleteDataset(Dataset, Protocol):
+    """What a data set may also have, each with its default."""
 
+    title: ClassVar[str] = ""
+    """One line for lists."""
+    folds: ClassVar[int] = 1
+    version: ClassVar[int] = 1
+    """Rises when the prepared arrays would change."""
+    depends_on: ClassVar[tuple[str, ...]] = ("size", "fold", "seed")
+    """Those of ``prepare``'s arguments that change the arrays."""
+    stand_in_for: ClassVar[str] = ""
+    """The licensed data set that this one replaces where its files are absent."""
+    places: ClassVar[tuple[str, ...]] = ()
+    """Options that name where files are; they do not make it another data set."""
+
+    files: ClassVar[tuple[str, ...]] = ()
+    """Paths that ``prepare`` reads, relative to the data folder; none: bundled or generated."""
+    home: ClassVar[str] = ""
+    """The folder that the files are put into; by default the name. Where other data sets have
+    files of the same names, those in ``files`` begin with it."""
+    place: ClassVar[str] = ""
+    """For messages: the table that names a user's own files, "" for a publisher's."""
+    homepage: ClassVar[str] = ""
+    """Where a person gets the files."""
+    downloads: ClassVar[tuple[Any, ...]] = ()
+    """What the publisher offers (``Download``); none where a licence has to be accepted."""
+    sums: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """sha256 by file or archive, where known."""
+    facts: ClassVar[Any] = None
+    """What is known of the whole set (``Facts``)."""
+
+    def stamp(self, source: Source) -> str:
+        """Text that enters the cache key in place of the identity of ``files``, unless empty."""
+        return ""
+
+    def complete(self, source: Source) -> bool:
+        """Whether the files that ``prepare`` cannot do without are there."""
+        return all(source.has(name) for name in self.files)
+
+    def faults(self, source: Source) -> list[str]:
+        """What is wrong with the files; by default reads them all and compares ``facts``."""
+        splits = self.prepare(source, "paper", 0, 0)
+        return self.facts.faults(splits) if self.facts else []
+
+
+@runtime_checkable
+class CostModel(Protocol):
+    """Prices what rows acquire and what is evaluated for them."""
+
+    name: ClassVar[str]
     unit: str
 
     @property
+    @abstractmethod
     def everything(self) -> float:
         """The price of all features for one row."""
+
+
+@runtime_checkable
+class Report(Protocol):
+    """A format that finished runs are shown in. A report is a value: a module's or an instance."""
+
+    name: str
+    """The word behind ``bench report --format``."""
+    suffixes: tuple[str, ...]
+    """Of the files that it writes (``(".html", ".htm")``), "" for the terminal."""
+
+    @abstractmethod
+    def write(self, run: Any, frame: DataFrame, output: Path | None, *, verbose: bool) -> None:
+        """Write ``frame`` (one row per trial, split and operating point, as ``bench export``
+        writes it) of a run (``RunInfo``) to a file, or to the terminal where there is none."""
 
 
 class FitContext(Protocol):
@@ -106,60 +170,77 @@ class FitContext(Protocol):
 
 @runtime_checkable
 class BudgetedModel(Protocol):
-    """A fitted model. Called in a worker process, on blocks of whole queries.
+    """A fitted model. Called in a worker process, on blocks of whole queries."""
 
-    One that says ``concurrent = True`` is called on several blocks at once, in threads.
-    """
-
+    @abstractmethod
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per operating point: at most 100, the same sequence for every block,
         the last one the full model. A query's result depends on nothing outside it."""
 
+    @abstractmethod
     def state(self) -> State:
         """Everything needed to rebuild the model: arrays and JSON only."""
 
     @classmethod
+    @abstractmethod
     def from_state(cls, state: State) -> Self:
         """The inverse of ``state``."""
 
 
 @runtime_checkable
+class Concurrent(Protocol):
+    """A model that may choose to be called on several blocks at once, in threads."""
+
+    concurrent: bool
+
+
+@runtime_checkable
 class BudgetedLearner(Protocol):
-    """A frozen dataclass; its fields are its hyper-parameters (see ``bench_core.param``).
-
-    ``name`` is its one spelling everywhere. ``code`` lists modules or packages, beyond its own
-    module, whose source decides what it computes (they enter the content key).
-
-    A learner may have ``stamp() -> str``: a text that enters the content key because something
-    outside code and parameters decides too (a file's content, a peer's version). Where that is
-    missing it raises UsageError or InputError: a learner asked for by name then ends the run with
-    that line, another one is left out with a note.
-
-    It may have a ``role``: ``"reference"`` is what a run without a suite is compared with,
-    ``"rung"`` needs no method and stands below the others on leaderboards, for them to beat.
-    """
+    """What a learner must have: a frozen dataclass, whose fields are its hyper-parameters (see
+    ``bench_core.param``). ``name`` is its one spelling everywhere."""
 
     name: ClassVar[str]
     tasks: ClassVar[frozenset[Task]]
-    code: ClassVar[tuple[str, ...]]
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """Fits that this one stands on (Cronus on a GBRT)."""
-
+    @abstractmethod
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> BudgetedModel:
         """Learn from ``train``; ``valid`` may steer early stopping or pruning only."""
 
 
+class CompleteLearner(BudgetedLearner, Protocol):
+    """What a learner may also have, each with its default."""
+
+    code: ClassVar[tuple[str, ...]] = ()
+    """Modules or packages, beyond its own module, whose source decides what it computes."""
+    role: ClassVar[str] = ""
+    """``"reference"``: what a run without a suite is compared with. ``"baseline"``: a trivial
+    method, listed below the others."""
+    version: ClassVar[str] = ""
+    """Enters the content key where no installed distribution registers the learner."""
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """Fits that this one stands on (Cronus on a GBRT)."""
+        return ()
+
+    def stamp(self) -> str:
+        """Text that enters the content key because something outside code and parameters decides
+        too (a file's content, a peer's version).
+
+        Where that is missing, raises UsageError or InputError: a learner asked for by name then
+        ends the run with that line, another one is left out with a note.
+        """
+        return ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricValues:
     """Per-query or per-row ``values`` (m,) and their ``weights`` (m,); the metric is their
-    weighted mean. ``unjudged`` counts queries without a relevant document."""
+    weighted mean."""
 
     values: FloatArray
     weights: FloatArray
-    unjudged: int = 0
 
     @property
     def mean(self) -> float:
@@ -170,23 +251,24 @@ class MetricValues:
 
 @runtime_checkable
 class Metric(Protocol):
-    """A metric is a value; ``name`` is its identity, column and command-line spelling.
-
-    One that says ``pictures = True`` is asked only about data whose rows are pixels of frames.
-    """
+    """A metric is a value; ``name`` is its identity, column and command-line spelling."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Canonical spelling, such as ``ndcg@5``."""
 
     @property
+    @abstractmethod
     def higher_is_better(self) -> bool:
         """Direction of the metric."""
 
     @property
+    @abstractmethod
     def tasks(self) -> frozenset[Task]:
         """Tasks it applies to."""
 
+    @abstractmethod
     def values(
         self,
         scores: FloatArray,
@@ -198,3 +280,15 @@ class Metric(Protocol):
 
         Where rows are pixels, ``queries`` are the ``Frames`` they make up.
         """
+
+
+@runtime_checkable
+class JudgesPictures(Protocol):
+    """A metric that may choose to be asked only about data whose rows are pixels of frames."""
+
+    pictures: bool
+
+
+SuiteKey = Callable[[Any, Set[str], Set[str]], None]
+"""Checks the value of a plugin's key in a suite file, given the names of the suite's data sets and
+learners. Raises UsageError."""

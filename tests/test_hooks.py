@@ -76,7 +76,7 @@ def test_a_misspelt_hook_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         return []
 
     name = plugin(monkeypatch, bench_learnres=misspelt)
-    with pytest.raises(Exception, match="bench_learnres"):
+    with pytest.raises(UsageError, match="bench_learnres"):
         load_registry([name])
 
 

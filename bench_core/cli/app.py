@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 SECTIONS = {
     "Measure": ("run", "plan", "audit"),
@@ -12,6 +18,11 @@ SECTIONS = {
     "Look up": ("list", "show"),
     "Get data and costs": ("data", "cost"),
 }
+"""The order of the help. Verbs of plugins that are not named here follow; those named here that are
+not installed are left out."""
+
+OTHERS = "Of other plugins"
+_BUILT_IN = ("run", "plan", "audit", "report", "best", "export", "list", "show", "data")
 
 _EPILOG = """\b
 Examples:
@@ -33,19 +44,30 @@ Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 a
 """
 
 
+@cache
+def plugin_commands() -> dict[str, EntryPoint]:
+    """The verbs of plugins, from installed metadata: no module is loaded."""
+    from bench_core.plugins import COMMANDS, installed
+
+    points = {p.name: p for p in reversed(installed(COMMANDS))}  # the first of a name wins
+    return {name: points[name] for name in sorted(points) if name not in _BUILT_IN}
+
+
 class Verbs(click.Group):
     """Loads the module of a verb only when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All verbs, in the order of the help."""
-        return [verb for verbs in SECTIONS.values() for verb in verbs]
+        return [verb for _, verbs in _sections() for verb in verbs]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb of that name, which is ``command`` in the module of the same name."""
-        if cmd_name not in self.list_commands(ctx):
+        """The verb of that name: ``command`` in the module of that name, or a plugin's."""
+        if cmd_name in _BUILT_IN:
+            command = import_module(f"bench_core.cli.{cmd_name}").command
+        elif cmd_name in (points := plugin_commands()):
+            command = load_command(points[cmd_name])
+        else:
             return None
-        home = {"claims": "bench_claims.command", "cost": "bench_measure.command"}
-        command = import_module(home.get(cmd_name, f"bench_core.cli.{cmd_name}")).command
         assert isinstance(command, click.Command)
         return command
 
@@ -54,20 +76,51 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's, with the nearest names for an unknown verb."""
         name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
             from bench_core.errors import unknown
 
             raise click.UsageError(unknown("verb", name, self.list_commands(ctx)), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The verbs under the headings of ``SECTIONS``."""
-        for title, verbs in SECTIONS.items():
-            commands = [(verb, self.get_command(ctx, verb)) for verb in verbs]
+        """The verbs under their headings."""
+        for title, verbs in _sections():
             with formatter.section(title):
-                formatter.write_dl(
-                    [(v, c.get_short_help_str(limit=200)) for v, c in commands if c is not None]
-                )
+                formatter.write_dl([(verb, self._help(ctx, verb)) for verb in verbs])
+
+    def _help(self, ctx: click.Context, verb: str) -> str:
+        from bench_core.errors import BenchError
+
+        try:
+            command = self.get_command(ctx, verb)
+        except BenchError:
+            return "does not load: see 'bench list plugins'"
+        return command.get_short_help_str(limit=200) if command else ""
+
+
+def load_command(point: EntryPoint) -> click.Command:
+    """The command of a plugin. Raises UsageError naming the plugin where there is none."""
+    from bench_core.errors import UsageError
+    from bench_core.plugins import about, one_line
+
+    try:
+        command = point.load()
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{point.value} is no click command")
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            f"verb {point.name!r} of {about(point).origin} does not load: {one_line(error)}"
+        ) from error
+    return command
+
+
+def _sections() -> Iterable[tuple[str, list[str]]]:
+    others = list(plugin_commands())
+    for title, verbs in SECTIONS.items():
+        yield title, [verb for verb in verbs if verb in _BUILT_IN or verb in others]
+    known = [verb for verbs in SECTIONS.values() for verb in verbs]
+    if new := [verb for verb in others if verb not in known]:
+        yield OTHERS, new
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -53,7 +53,7 @@ def fetch_command(
     data set fails the others are fetched; the exit status is then 2.
     """
     from bench_core.datasets.publishers.fetch import fetch_dataset, is_there
-    from bench_core.terminal.counting import counting
+    from bench_core.terminal.progress import counting
 
     say = _say(quiet)
 

@@ -86,7 +86,12 @@ def _learners(registry: Registry) -> Table:
     from bench_core.terminal.tables import Column, Table
 
     rows = [
-        (name, ", ".join(sorted(learner.tasks)), registry.origin["learner", name], summary(learner))
+        (
+            name,
+            ", ".join(sorted(learner.tasks)),
+            registry.origin["learner", name].name,
+            summary(learner),
+        )
         for name, learner in sorted(registry.learners.items())
     ]
     columns = (Column("learner", style="bold"), Column("tasks", fold=True), Column("plugin"))
@@ -148,7 +153,7 @@ def _metrics(registry: Registry) -> Table:
             name,
             "higher" if metric.higher_is_better else "lower",
             ", ".join(sorted(metric.tasks)),
-            registry.origin["metric", name],
+            registry.origin["metric", name].name,
         )
         for name, metric in sorted(registry.metrics.items())
     ]

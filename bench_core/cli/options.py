@@ -80,7 +80,7 @@ def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) ->
     for value in values:
         found = [name.strip() for name in value.split(",") if name.strip()]
         if not found:
-            raise click.BadParameter("it names nothing: write a name, or leave the option out")
+            raise click.BadParameter("an empty list: write a name, or leave the option out")
         names |= dict.fromkeys(found)
     return tuple(names)
 
@@ -159,12 +159,16 @@ output_option = click.option(
     help="Write to this file instead of the terminal.",
 )
 
-common_options = _all(
-    plugins_option,
-    click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result."),
-    click.option("-v", "--verbose", is_flag=True, help="Show more details."),
-    click.option("--debug", is_flag=True, help="Show the traceback of an error."),
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result.")
+
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show more details.")
+
+# ``entry`` finds it among the words of the command, so that it works where parsing fails
+debug_option = click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
 )
+
+common_options = _all(plugins_option, quiet_option, verbose_option, debug_option)
 
 run_argument = click.argument("run", default="last", metavar="[RUN]")
 
@@ -190,7 +194,6 @@ def find_plugins_here(plugins: Sequence[str]) -> None:
 
 
 def note(message: str) -> None:
-    """A remark on stderr, so that stdout holds nothing but the result; above a bar, if there is
-    one, which click would write past."""
+    """A line on stderr, above a progress bar if there is one; stdout holds the result alone."""
     if sys.stderr is not None:  # closed: print would take stdout
         print(message, file=sys.stderr, flush=True)

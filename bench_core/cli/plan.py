@@ -75,7 +75,7 @@ def table(plan: Plan) -> Table:
 
 
 def _footer(plan: Plan) -> list[str]:
-    from bench_core.terminal.progress import duration
+    from bench_core.terminal.wording import duration
 
     trials = sum(t.key not in plan.finished for t in plan.trials) - len(plan.skipped)
     fits = sum(f.key not in plan.finished_fits for f in plan.fits)

@@ -8,6 +8,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.request import request, request_options
+from bench_core.errors import one_line
 
 if TYPE_CHECKING:
     from bench_core.api import RunResult
@@ -61,7 +62,7 @@ def command(
 
 def summary(result: RunResult) -> str:
     """Counts by status, what was there before, how long it took and where it is kept."""
-    from bench_core.terminal.progress import duration
+    from bench_core.terminal.wording import duration
 
     counts = [f"{n} {status}" for status, n in result.counts.items() if n] or ["no trials"]
     counts += [f"{n} refused by the audit" for n in [len(result.audit_failures)] if n]
@@ -73,7 +74,7 @@ def summary(result: RunResult) -> str:
 def failures(result: RunResult) -> list[str]:
     """One line for each trial that failed, and for each that the audit refused."""
     lines = [
-        f"{status}: {title}: {' '.join(error.split())}" for title, status, error in result.failures
+        f"{status}: {title}: {one_line(error)}" for title, status, error in result.failures
     ]
     told = {title for title, _, _ in result.failures}
     return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in told]

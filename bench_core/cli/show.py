@@ -10,7 +10,6 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import InputError, UsageError
-from bench_core.metrics import parse_metric
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
@@ -160,6 +159,8 @@ def suite_text(registry: Registry, name: str) -> str:
 
 def metric_text(registry: Registry, name: str) -> str:
     """What a metric is and which way it points."""
+    from bench_core.metrics import parse_metric
+
     metric = parse_metric(name, registry.metrics)
     better = "higher" if metric.higher_is_better else "lower"
     lines = [f"{name}: metric, {better} is better", f"  tasks: {', '.join(sorted(metric.tasks))}"]
@@ -167,8 +168,7 @@ def metric_text(registry: Registry, name: str) -> str:
 
 
 def _from(registry: Registry, kind: str, name: str) -> str:
-    origin = registry.origin.get((("data set" if kind == "dataset" else kind), name), "?")
-    return f"plugin {origin}"
+    return f"plugin {registry.origin['data set' if kind == 'dataset' else kind, name].name}"
 
 
 def _doc(thing: type) -> list[str]:

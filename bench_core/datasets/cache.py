@@ -22,18 +22,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from bench_core._io.hashing import code_key, digest, module_digest
 from bench_core._io.locks import locked
 from bench_core.arrays import Array
+from bench_core.contracts import dataset_of
 from bench_core.costs.model import prices_from_json, prices_to_json
 from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
-from bench_core.protocols import Source
+from bench_core.protocols import Dataset, Source
 from bench_core.splits import Splits
 
 FORMAT = 1
@@ -42,30 +43,6 @@ READERS = "bench_core.datasets.readers"
 
 SPLITS = ("train", "valid", "test")
 Say = Callable[[str], None]
-
-
-class Preparable(Protocol):
-    """What can be prepared: a registered data set, or ``FileData``.
-
-    ``depends_on``, if there is one, names those of ``size``, ``fold`` and ``seed`` that change
-    the arrays; by default all do. ``stamp(source)``, if there is one, is text that enters the key
-    in place of the identity of ``files`` (what lies in a folder that an option names).
-    """
-
-    @property
-    def name(self) -> str:
-        """Its name, part of the entry's folder name."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Paths that ``prepare`` may read; their identity enters the key."""
-
-    @property
-    def version(self) -> int:
-        """Rises when the arrays would change."""
-
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Read or generate the splits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +64,7 @@ def cache_folder(folder: str | Path | None = None) -> Path:
 
 
 def prepare(
-    dataset: Preparable,
+    dataset: Dataset,
     size: str = "quick",
     fold: int = 0,
     seed: int = 0,
@@ -102,7 +79,7 @@ def prepare(
     """
     from bench_core.datasets.publishers.fetch import remedy  # with all that downloads need
 
-    source = source or DataFolder()
+    source, dataset = source or DataFolder(), dataset_of(dataset)
     if isinstance(source, DataFolder):
         source = DataFolder(source.folder, say, remedy(dataset))
     home = cache_folder(cache_dir) / "prepared"
@@ -131,21 +108,20 @@ def _writable(home: Path) -> Iterator[None]:
         ) from error
 
 
-def entry_name(dataset: Preparable, size: str, fold: int, seed: int, source: Source) -> str:
+def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source) -> str:
     """The folder name of an entry: all that its arrays depend on."""
-    depends_on = getattr(dataset, "depends_on", ("size", "fold", "seed"))
+    dataset = dataset_of(dataset)
     asked = {"size": size, "fold": fold, "seed": seed}
     instance: Any = dataset
     own = fields(instance) if is_dataclass(instance) else ()
-    stamp = getattr(dataset, "stamp", None)
     facts = {
         "format": FORMAT,
         "name": dataset.name,
         "version": dataset.version,
         "code": [code_key(type(dataset)), module_digest(READERS)],
         "options": {f.name: repr(getattr(instance, f.name)) for f in own},
-        "asked": {k: v for k, v in asked.items() if k in depends_on},
-        "files": stamp(source) if stamp else list(_identities(dataset.files, source)),
+        "asked": {k: v for k, v in asked.items() if k in dataset.depends_on},
+        "files": dataset.stamp(source) or list(_identities(dataset.files, source)),
     }
     key = digest(facts)
     readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in dataset.name)[:60]

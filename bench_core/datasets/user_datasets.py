@@ -207,9 +207,6 @@ def add_own_data(to: Registry, folder: Path) -> None:
         for dataset in found:
             if dataset.name in to.datasets:
                 raise InputError(f"{path}: [{dataset.name}] has the name of another data set")
+        to.add(info, [("data set", dataset.name, dataset) for dataset in found])
     except InputError as error:
         to.plugins.append(replace(info, error=str(error)))
-        return
-    for dataset in found:
-        to.add("data set", dataset.name, dataset, info)
-    to.plugins.append(info)

@@ -4,9 +4,9 @@ Ties. ``ties=expected`` (the default) gives the exact expected value over unifor
 of tied documents; ``ties=stable`` takes documents of equal score in row order. A row with
 multiplicity m is m documents of equal score and label.
 
-Queries without a relevant document score 0 and are counted in ``unjudged``; ``empty=1`` gives
-them 1, ``empty=skip`` weight 0. For ndcg and err such a query has no grade above 0, for the
-others no grade of at least ``relevant`` (default 1).
+Queries without a relevant document score 0; ``empty=1`` gives them 1, ``empty=skip`` weight 0. For
+ndcg and err such a query has no grade above 0, for the others no grade of at least ``relevant``
+(default 1).
 
 Copies are never made: up to a cut-off memory does not grow with multiplicity, nor does time, but
 for err (cut-off times the documents of a tie group). Without a cut-off both grow with the documents
@@ -70,7 +70,7 @@ class RankingMetric(BuiltIn):
         judged = self.judged(labels)
         values = np.where(judged, self.per_query(ranked, labels), float(self.empty == "1"))
         weights = judged.astype(np.float64) if self.empty == "skip" else np.ones(len(judged))
-        return MetricValues(values, weights, int(len(judged) - judged.sum()))
+        return MetricValues(values, weights)
 
     def depth(self, labels: Labels) -> int:
         """The places that matter: the cut-off, or all."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core._io.hashing import canonical
 from bench_core.class_names import encode
+from bench_core.contracts import learner_of
 from bench_core.data import Task
 from bench_core.metrics import parse_metric
 from bench_core.parameters import as_json
@@ -109,7 +110,7 @@ class Specifications:
     def _fit(self, instance: Any, on: Ground, title: str) -> str:
         """Specify a fit after those it stands on; its key."""
         needs = {}
-        for need in instance.needs():
+        for need in learner_of(instance).needs():
             needs[canonical(encode(need))] = self._fit(need, on, f"{need.name} for {title}")
         key = self._fit_key(instance, list(needs.values()), on)
         if key not in self.fits:
@@ -143,19 +144,17 @@ class Specifications:
 
     def _version(self, cls: Any) -> str:
         """The version of the distribution that registered a learner, or its own."""
-        plugin = self.registry.origin.get(("learner", cls.name), "")
-        if self.registry.learners.get(cls.name) is cls:
-            for info in self.registry.plugins:
-                if info.name == plugin and info.version:
-                    return info.version
-        return str(getattr(cls, "version", ""))
+        name, own = str(cls.name), str(cls.version)
+        if self.registry.learners.get(name) is not cls:
+            return own
+        return self.registry.origin["learner", name].version or own
 
 
 def _unsuited(learner: Any, use: DatasetUse) -> str:
     """Why a learner cannot work on a data set, or nothing."""
     if Task(use.task) not in learner.tasks:
         return f"{learner.name} does {', '.join(sorted(learner.tasks))}, {use.name} is {use.task}"
-    for need in learner.needs():
+    for need in learner_of(learner).needs():
         if reason := _unsuited(need, use):
             return f"{learner.name} stands on {reason.replace(' does ', ', which does ', 1)}"
     return ""

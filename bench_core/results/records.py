@@ -154,7 +154,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """How a job ended: ``error`` is one line, ``trace`` the whole story where there is one."""
+    """How a job ended: ``error`` is one line, ``trace`` a traceback where there is one, ``output``
+    the end of what the job wrote to stdout and stderr."""
 
     job: Job
     status: Status
@@ -162,3 +163,4 @@ class Outcome:
     trace: str = ""
     result: Result = None
     seconds: float = 0.0
+    output: str = ""

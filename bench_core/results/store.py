@@ -23,6 +23,7 @@ import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.errors import InputError, UsageError
+from bench_core.results.attempts import Attempt, attempts_of
 from bench_core.results.export import export_frame
 from bench_core.results.schema import being_written, check_store, store_path
 
@@ -234,6 +235,12 @@ class Store:
                 )
                 for row in _trials(db, run)
             ]
+
+    def attempts(self, run: str = "last") -> list[Attempt]:
+        """The attempts of a run's fits, trials and audits, in order."""
+        run = self.resolve(run)
+        with self._read() as db:
+            return attempts_of(db, run)
 
     def specs(self, run: str = "last") -> list[dict[str, Any]]:
         """The specifications of a run's trials that are ``ok``, as JSON."""

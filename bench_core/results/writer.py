@@ -20,6 +20,7 @@ from bench_core.errors import InputError
 from bench_core.results.records import Outcome
 from bench_core._io.hashing import canonical
 from bench_core._io.locks import locked
+from bench_core.results.attempts import TABLE, add_attempt
 from bench_core.results.records import StoredValues, TrialResult, TrialSpec
 from bench_core.results.schema import APPLICATION, SCHEMA, being_written, check_store, lock_path
 
@@ -73,6 +74,7 @@ def open_writer(path: Path) -> Iterator[Writer]:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute(TABLE)
                 connection.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'")
                 yield Writer(path, connection)
             finally:
@@ -195,6 +197,11 @@ class Writer:
         """Say how a run ended: finished or interrupted."""
         with self._transaction() as db:
             db.execute("UPDATE run SET state = ?, updated_at = ? WHERE id = ?", [state, now(), run])
+
+    def attempt(self, run: str, outcome: Outcome) -> None:
+        """Log how one attempt of a job ended."""
+        with self._transaction() as db:
+            add_attempt(db, run, outcome, now())
 
     def fit(self, outcome: Outcome) -> None:
         """Keep how a fit ended."""

@@ -1,4 +1,4 @@
-"""Numbers and settings in words, the same on the terminal and on the page."""
+"""Numbers, settings and notices as text, the same on the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -44,11 +44,17 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def one_line(text: str) -> str:
-    """Without line breaks and control characters, which could act on a terminal."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
 def count(number: int, noun: str) -> str:
     """``1 trial``, ``2 trials``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``3 min 20 s`` or ``2 h 5 min``."""
+    if seconds < 59.5:
+        tenths = seconds < 9.95 and seconds != int(seconds)
+        return f"{seconds:.1f} s" if tenths else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

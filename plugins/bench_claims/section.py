@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bench_claims.claims import Verdict, read_claims, settle, tally
-from bench_core.errors import UsageError
-from bench_core.terminal.wording import one_line
+from bench_core.errors import UsageError, one_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -122,7 +122,7 @@ def measure_command(
     import json
 
     from bench_core.costs.timing import cost_document, measure
-    from bench_core.terminal.counting import counting
+    from bench_core.terminal.progress import counting
     from bench_core.terminal.tables import check_output, deliver, write_text
     from bench_measure.extractors import find_items, load_extractors, load_object
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bench_core.errors import one_line
 from bench_core.terminal.tables import Column, Table, plain_lines, show
-from bench_core.terminal.wording import cost, count, one_line, quality, times
+from bench_core.terminal.wording import cost, count, quality, times
 from bench_reports.board import SHARE, Board, Failure, Row, notice, remarks
 
 if TYPE_CHECKING:

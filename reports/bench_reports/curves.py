@@ -8,7 +8,8 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
-from bench_core.terminal.wording import cost, one_line, quality
+from bench_core.errors import one_line
+from bench_core.terminal.wording import cost, quality
 from bench_reports.board import Board, CurvePoint, Row
 from bench_reports.console import in_unit
 

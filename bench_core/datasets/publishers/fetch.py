@@ -1,15 +1,5 @@
 """A data set's files: fetched from its publisher, taken from the user's copy, verified.
 
-A data set may say, as class variables,
-
-    downloads   what its publisher offers (``Download``), none where a licence stands before it
-    homepage    where a person gets the files
-    sums        sha256 by file (or archive), where they are known
-    home        the folder its files lie in, by default its name; where other sets have files of
-                the same names, those in ``files`` begin with it ("mslr-web10k/Fold1/train.txt")
-    facts       what is known of the whole set (``Facts``); or a method ``faults(source)`` that
-                tells what is wrong with the files, where preparing them all takes long
-
 Files land in ``FOLDER/HOME``. They are put together in a hidden folder beside it, by one process at
 a time, read by the data set's own loader, compared with its facts, and only then moved.
 """
@@ -21,15 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bench_core._io.locks import locked
+from bench_core.contracts import dataset_of
 from bench_core.datasets.publishers.archives import unpack
 from bench_core.datasets.publishers.download import Download, Progress, check_file, fetch
-from bench_core.datasets.publishers.expectations import Facts
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError, UsageError
-from bench_core.protocols import Dataset, Source
+from bench_core.protocols import CompleteDataset, Dataset, Source
 
 Say = Callable[[str], None]
 WORK = ".fetching"
@@ -39,7 +28,7 @@ ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """What a data set says of its files; all of it optional."""
+    """What a data set says of its files."""
 
     name: str
     files: tuple[str, ...]
@@ -47,22 +36,14 @@ class Publisher:
     homepage: str
     home: str
     sums: Mapping[str, str]
-    facts: Facts
-    place: str  # the table that names a user's own files, "" for a publisher's
+    place: str
 
     @classmethod
     def of(cls, dataset: Dataset) -> Publisher:
         """Collect the class variables."""
-        return cls(
-            name=dataset.name,
-            files=dataset.files,
-            downloads=getattr(dataset, "downloads", ()),
-            homepage=getattr(dataset, "homepage", ""),
-            home=getattr(dataset, "home", dataset.name),
-            sums=getattr(dataset, "sums", {}),
-            facts=getattr(dataset, "facts", Facts()),
-            place=getattr(dataset, "place", ""),
-        )
+        d = dataset_of(dataset)
+        home = d.home or d.name
+        return cls(d.name, d.files, d.downloads, d.homepage, home, d.sums, d.place)
 
     def inside(self, name: str) -> str:
         """A file's path under ``home``."""
@@ -84,24 +65,18 @@ class Publisher:
         return f"get {', '.join(self.files)}{where} and say 'bench data import {self.name} FOLDER'"
 
 
-def remedy(dataset: Any) -> str:
+def remedy(dataset: CompleteDataset) -> str:
     """What to do about a file that is not there, as a part of a message."""
-    if getattr(dataset, "downloads", ()):
+    if dataset.downloads:
         return f"say 'bench data fetch {dataset.name}'"
-    if getattr(dataset, "homepage", ""):
+    if dataset.homepage:
         return f"put it there ('bench show {dataset.name}' says where it comes from)"
     return "put it there"
 
 
 def is_there(dataset: Dataset, source: Source) -> bool:
-    """Whether the loader finds what it needs.
-
-    A data set that can do with some of its files says so by a method ``complete(source)``.
-    """
-    complete = getattr(dataset, "complete", None)
-    if complete is not None:
-        return bool(complete(source))
-    return all(source.has(name) for name in dataset.files)
+    """Whether the loader finds what it needs."""
+    return bool(dataset_of(dataset).complete(source))
 
 
 def fetch_dataset(
@@ -200,11 +175,7 @@ def _verify(dataset: Dataset, publisher: Publisher, source: DataFolder, say: Say
             path = source.find(name)
             _check(publisher, path, _sum_of(publisher, name, path))
     say(f"reading {publisher.name}")
-    look = getattr(dataset, "faults", None)  # cheaper than preparing all of it
-    faults = (
-        look(source) if look else publisher.facts.faults(dataset.prepare(source, "paper", 0, 0))
-    )
-    if faults:
+    if faults := dataset_of(dataset).faults(source):
         raise InputError(
             f"{source.folder}: not the publisher's {publisher.name}: {'; '.join(faults)}; "
             f"{publisher.again}"

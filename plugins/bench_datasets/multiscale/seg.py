@@ -61,7 +61,7 @@ class Seg:
                 found = jaccards(called, truth)
                 count[j], total[j] = len(found), found.sum()
         mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
-        return MetricValues(mean, count, unjudged=int((count == 0).sum()))
+        return MetricValues(mean, count)
 
 
 def jaccards(called: Mask, truth: Mask) -> Floats:

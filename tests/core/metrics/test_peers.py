@@ -60,7 +60,6 @@ def as_dicts(values, queries, kind):
 def ours(name, split):
     scores, grades, queries = split
     found = parse_metric(f"{name}(ties=stable)").values(scores, grades, queries)
-    assert found.unjudged >= 30
     return found.values
 
 

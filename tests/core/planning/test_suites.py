@@ -113,15 +113,15 @@ def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
 
 def test_a_suite_is_found_by_name_or_by_file(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD)
-    registry = Registry(suite_folders=[tmp_path])
+    registry = Registry(suite_files={"mine": path})
     assert find_suite("mine", registry) == read_suite(path)
     assert find_suite(str(path), Registry()) == read_suite(path)
 
 
 def test_an_unknown_suite_names_the_nearest(tmp_path: Path) -> None:
-    written(tmp_path, GOOD)
+    path = written(tmp_path, GOOD)
     with pytest.raises(UsageError, match="unknown suite 'mien': did you mean mine"):
-        find_suite("mien", Registry(suite_folders=[tmp_path]))
+        find_suite("mien", Registry(suite_files={"mine": path}))
 
 
 def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:

@@ -121,7 +121,6 @@ def test_the_mean_is_over_the_objects_of_all_frames() -> None:
     assert found.values.tolist() == [0.5, 0.0, 0.0]
     assert found.weights.tolist() == [2.0, 1.0, 0.0]
     assert found.mean == pytest.approx(1 / 3)
-    assert found.unjudged == 1
 
 
 def test_a_score_of_zero_is_background() -> None:
@@ -132,7 +131,6 @@ def test_a_score_of_zero_is_background() -> None:
 
 def test_pixels_drawn_from_frames_are_not_judged() -> None:
     found = Seg().values(np.ones(5), np.ones(5), Frames(np.array([0, 3, 5])))
-    assert found.unjudged == 2
     assert np.isnan(found.mean)
 
 

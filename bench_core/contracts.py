@@ -1,0 +1,84 @@
+"""What a contract of ``protocols.py`` requires, its defaults, and the check of what plugins give.
+
+Defaults are applied here and nowhere else: all other code reads plain attributes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from inspect import signature
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+
+from bench_core import protocols
+from bench_core.data import Task
+from bench_core.protocols import CompleteDataset, CompleteLearner, Metric, Report
+
+CONTRACTS: dict[str, tuple[str, type]] = {
+    "bench_learners": ("learner", CompleteLearner),
+    "bench_datasets": ("data set", CompleteDataset),
+    "bench_metrics": ("metric", Metric),
+    "bench_cost_models": ("cost model", protocols.CostModel),
+    "bench_reports": ("report", Report),
+}
+"""The word for what a hook gives, and its contract."""
+
+
+@cache
+def required(contract: type) -> tuple[str, ...]:
+    """The members of a contract that have no default."""
+    hints = get_type_hints(contract, vars(protocols))
+    abstract: frozenset[str] = getattr(contract, "__abstractmethods__", frozenset())
+    return (*(name for name in hints if not hasattr(contract, name)), *sorted(abstract))
+
+
+def fill_in(cls: type, contract: type) -> None:
+    """Give a class the contract's defaults for the members that it does not have."""
+    for name, default in vars(contract).items():
+        if not name.startswith("_") and name not in required(contract) and not hasattr(cls, name):
+            setattr(cls, name, default)
+
+
+def learner_of(learner: Any) -> CompleteLearner:
+    """The same object, its class complete; for learners that may not come from the registry."""
+    fill_in(type(learner), CompleteLearner)
+    found: CompleteLearner = learner
+    return found
+
+
+def dataset_of(dataset: Any) -> CompleteDataset:
+    """The same object, its class complete; for data sets that may not come from the registry."""
+    fill_in(type(dataset), CompleteDataset)
+    found: CompleteDataset = dataset
+    return found
+
+
+def check(value: Any, contract: type, where: str) -> None:
+    """Complete what a plugin gives; TypeError or ValueError, begun by ``where``, if it is wrong."""
+    is_value = contract in (Metric, Report)
+    if isinstance(value, type) == is_value:
+        raise TypeError(f"{where} where {'an instance' if is_value else 'a class'} is wanted")
+    cls = value if isinstance(value, type) else type(value)
+    annotated = {name for c in cls.__mro__ for name in vars(c).get("__annotations__", ())}
+    lacks = [n for n in required(contract) if not hasattr(value, n) and n not in annotated]
+    if lacks:
+        raise TypeError(f"{where}, which has no {' and no '.join(lacks)}")
+    if not is_value:
+        fill_in(cls, contract)
+    for name, kind in {"name": str, **_class_variables(contract)}.items():
+        given = getattr(value, name, None)
+        if not isinstance(given, kind | property):
+            raise TypeError(f"{where}, whose {name} is {given!r}, not {kind.__name__}")
+    if not value.name:
+        raise TypeError(f"{where}, whose name is empty")
+    if contract is CompleteDataset:
+        signature(value).bind()  # TypeError where its constructor needs arguments
+    elif hasattr(value, "tasks"):
+        frozenset(map(Task, value.tasks))  # ValueError where one is no task
+
+
+@cache
+def _class_variables(contract: type) -> dict[str, type]:
+    """The types of a contract's class variables."""
+    hints = get_type_hints(contract, vars(protocols))
+    kinds = {n: get_args(h)[0] for n, h in hints.items() if get_origin(h) is ClassVar}
+    return {n: get_origin(kind) or kind for n, kind in kinds.items() if kind is not Any}
