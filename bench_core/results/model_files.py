@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from bench_core.class_names import find_class, remember_class
 from bench_core.errors import InputError
 from bench_core.protocols import State
-from bench_core.class_names import find_class, remember_class
 
 _JSON = "json"
 _ARRAY = "array."

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.errors import InputError
-from bench_core.results.records import Outcome
 from bench_core._io.hashing import canonical
 from bench_core._io.locks import locked
+from bench_core.errors import InputError
 from bench_core.results.attempts import TABLE, add_attempt
-from bench_core.results.records import StoredValues, TrialResult, TrialSpec
+from bench_core.results.records import Outcome, StoredValues, TrialResult, TrialSpec
 from bench_core.results.schema import APPLICATION, SCHEMA, being_written, check_store, lock_path
 
 _TABLES = f"""
