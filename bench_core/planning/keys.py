@@ -1,10 +1,10 @@
 """Content keys: what a result depends on, and nothing else.
 
-FitKey = learner (name, code, version), parameters, the fits it needs, training data (fingerprint,
-task, fold), prices, primary metric (a learner may stop early by it), seed. ScoreKey = FitKey +
-metrics, accounting, audit, whether training rows are scored, and the name that the data set goes by
-in results. Of metrics that plugins bring the source enters too. Threads, workers and machine do not
-enter: they must not change a result.
+FitKey = learner (name, version, the source it runs), parameters, the fits it needs, training data
+(fingerprint, task, fold), prices, primary metric (a learner may stop early by it), seed. ScoreKey =
+FitKey + metrics, accounting, audit, whether training rows are scored, and the name that the data
+set goes by in results. Of metrics that plugins bring the source enters too. Threads, workers and
+machine do not enter: they must not change a result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import canonical, code_key, digest
+from bench_core._io.hashing import canonical, digest
+from bench_core._io.source_code import code_key
 from bench_core.parameters import as_json, is_learner, parameters
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ SCORING = 4
 
 
 def prices_key(prices: Prices) -> str:
-    """A digest of everything a bill is reckoned from."""
+    """A digest of everything that determines a bill."""
     h = hashlib.sha256()
     for array in (prices.start, prices.needed, prices.sensor, prices.multiplier):
         h.update(str(array.dtype).encode() + b"|" + str(array.shape).encode() + array.tobytes())
@@ -35,7 +36,7 @@ def prices_key(prices: Prices) -> str:
 
 def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
     """Everything about a learner that decides what it computes, as JSON."""
-    cls = type(learner)
+    cls: Any = type(learner)
     key = {
         "name": cls.name,
         "version": version,
@@ -48,7 +49,7 @@ def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
 
 
 def stamp_of(learner: Any) -> str:
-    """What a learner's ``stamp`` says, "" where it has none. Raises what that raises."""
+    """The text of a learner's ``stamp()``, "" where it has none. Raises what that raises."""
     stamp = getattr(learner, "stamp", None)
     return str(stamp()) if callable(stamp) else ""
 

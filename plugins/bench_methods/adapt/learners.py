@@ -46,7 +46,7 @@ from bench_methods.adapt.q_step import (
     f0_outputs,
 )
 
-CODE = ("bench_methods.adapt", "bench_models", "bench_trees")
+CODE: tuple[str, ...] = ()
 TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"

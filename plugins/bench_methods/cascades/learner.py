@@ -34,7 +34,6 @@ class _Cascade:
     """What both learners do; ``loss`` and how scores are served are theirs."""
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
-    code: ClassVar[tuple[str, ...]] = ("bench_methods.cascades", "bench_models", "bench_trees")
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")

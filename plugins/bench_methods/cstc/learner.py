@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from bench_models.staged import StagedModel
 
 TASKS = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
-CODE = ("bench_methods.cstc", "bench_models", "bench_trees")
 
 UNIT_VARIANCE = 6.0
 """Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its
@@ -36,7 +35,6 @@ class CSTCSingle:
 
     name: ClassVar[str] = "cstc-single"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(

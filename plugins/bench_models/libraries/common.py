@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from bench_core import Examples, InputError, Prices, Queries, Task, UsageError
 from bench_models.tradeoff import LossPrices
 
-CODE = ("bench_models", "bench_trees")
-"""What decides, beyond the peer itself, what is computed."""
+CODE: tuple[str, ...] = ()
 
 TASKS = frozenset(Task)
 
