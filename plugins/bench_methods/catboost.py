@@ -135,12 +135,12 @@ class CatBoost:
         return serve(model, prices, {"loss": name, "tau": row.tau})
 
     def _parameters(
-        self, loss: str, row: LossPrices, prices: Prices, everybody: int, context: FitContext
+        self, loss: str, row: LossPrices, prices: Prices, total_weight: int, context: FitContext
     ) -> dict[str, Any]:
         alone = bought_alone(row, prices)
         penalty = {
             "per-row": ("per_object_feature_penalties", alone),
-            "all-rows": ("first_feature_use_penalties", everybody * alone),
+            "all-rows": ("first_feature_use_penalties", total_weight * alone),
         }[self.acquisition]
         costs: dict[str, Any] = {}
         if self.tradeoff > 0:

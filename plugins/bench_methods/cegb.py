@@ -13,6 +13,14 @@ uses m (``"all-rows"``). What was paid (C, D) is kept over the whole tree, all t
 effective at once. The leaves of a tree are limited, its depth is not: deep branches that few rows
 reach are cheap on average.
 
+Equations
+    eq. 12                bench_trees.kernels.splitting.best_cuts
+    eq. 13                bench_trees.penalties.Account.owed
+    gamma_m (1 - D_m)     bench_trees.penalties.Ledger.coupled_owed
+    beta_m (1 - C_im)     bench_trees.penalties.Ledger.lazy_owed
+    alpha, beta, gamma    CEGB._penalty
+    the next leaf         bench_trees.grower.Grower
+
 The paper's lambda is tau (``bench_models.boosting``): both its loss and its cost are sums over
 rows. In ``"all-rows"`` every row pays, so gamma_m is N c_m, copies included.
 
@@ -113,7 +121,7 @@ class CEGB:
             facts={"tau": row.tau, "lambda": row.tau},
         )
 
-    def _penalty(self, prices: Prices, row: LossPrices, everybody: float) -> Penalty:
+    def _penalty(self, prices: Prices, row: LossPrices, total_weight: float) -> Penalty:
         from bench_trees import Penalty
 
         sensor = row.sensor
@@ -124,9 +132,9 @@ class CEGB:
             prices.start,
             prices.needed,
             prices.sensors,
-            lazy=sensor if per_row else None,
-            coupled=None if per_row else everybody * sensor,
-            split=row.split,
+            lazy=sensor if per_row else None,  # beta
+            coupled=None if per_row else total_weight * sensor,  # gamma
+            split=row.split,  # alpha eps_m
         )
 
 

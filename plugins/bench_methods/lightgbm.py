@@ -110,7 +110,7 @@ class LightGBMCEGB(LightGBM):
         name, loss = loss_of(context.task, self.loss, context.classes)
         row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
         alone = bought_alone(row, prices)
-        everybody = float(train.weights.sum())
+        total_weight = float(train.weights.sum())
         costs: dict[str, Any] = {
             "cegb_tradeoff": 2.0,
             "cegb_penalty_split": float(row.split.mean()),
@@ -118,7 +118,7 @@ class LightGBMCEGB(LightGBM):
         if self.acquisition == "per-row":
             costs["cegb_penalty_feature_lazy"] = alone.tolist()
         else:
-            costs["cegb_penalty_feature_coupled"] = (everybody * alone).tolist()
+            costs["cegb_penalty_feature_coupled"] = (total_weight * alone).tolist()
         return costs, {"tau": row.tau}
 
 
