@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from bench_core.costs.model import CostModel
     from bench_core.protocols import (
         BudgetedLearner,
-        CostModel,
         Dataset,
         Metric,
         Report,

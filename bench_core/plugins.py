@@ -21,10 +21,10 @@ from bench_core.errors import UsageError, unknown
 if TYPE_CHECKING:
     import pluggy
 
+    from bench_core.costs.model import CostModel
     from bench_core.protocols import (
         CompleteDataset,
         CompleteLearner,
-        CostModel,
         Metric,
         Report,
         SuiteKey,

@@ -49,6 +49,10 @@ class Source(Protocol):
         """The one folder of this path: absolute, in the current folder, or where data lie."""
 
     @property
+    def folder(self) -> Path:
+        """The data folder."""
+
+    @property
     def say(self) -> Callable[[str], None]:
         """Takes a line on how far long work is."""
 
@@ -75,6 +79,8 @@ class CompleteDataset(Dataset, Protocol):
     title: ClassVar[str] = ""
     """One line for lists."""
     folds: ClassVar[int] = 1
+    code: ClassVar[tuple[str, ...]] = ()
+    """Modules or packages, beyond its own module, whose source decides what it prepares."""
     version: ClassVar[int] = 1
     """Rises when the prepared arrays would change."""
     depends_on: ClassVar[tuple[str, ...]] = ("size", "fold", "seed")
@@ -112,19 +118,6 @@ class CompleteDataset(Dataset, Protocol):
         """What is wrong with the files; by default reads them all and compares ``facts``."""
         splits = self.prepare(source, "paper", 0, 0)
         return self.facts.faults(splits) if self.facts else []
-
-
-@runtime_checkable
-class CostModel(Protocol):
-    """Prices what rows acquire and what is evaluated for them."""
-
-    name: ClassVar[str]
-    unit: str
-
-    @property
-    @abstractmethod
-    def everything(self) -> float:
-        """The price of all features for one row."""
 
 
 @runtime_checkable

@@ -153,8 +153,7 @@ def _folder(data_dir: Path | None) -> DataFolder:
 
 
 def _home(folder: DataFolder, dataset: Any) -> Path:
-    home: str = getattr(dataset, "home", dataset.name)
-    return folder.folder / home
+    return folder.folder / str(dataset.home or dataset.name)
 
 
 def _say(quiet: bool) -> Callable[[str], None]:
@@ -164,7 +163,7 @@ def _say(quiet: bool) -> Callable[[str], None]:
 def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> list[Any]:
     """Instances of the named data sets; ``all`` means those with ``files`` or ``downloads``."""
     if names == ("all",):
-        names = tuple(n for n, d in sorted(registry.datasets.items()) if getattr(d, what, ()))
+        names = tuple(n for n, d in sorted(registry.datasets.items()) if getattr(d, what))
     return [registry.dataset(name)() for name in names]
 
 

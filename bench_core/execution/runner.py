@@ -97,6 +97,7 @@ def carry_out(
         else:
             writer.trial(spec, outcome)
 
+    writer.costs(plan.costs)
     writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
     jobs = _jobs(plan)
     there = (len(plan.finished), len(plan.trials))

@@ -2,11 +2,12 @@
 
 title, paper, description           text
 datasets    ["letters", {name = "letters", classes = 26}]
+costs       a cost file beside the suite, or a table as in one: {model = "per-query", ...}
 metrics     the first that suits a data set's task is primary
 accounting  "path" unless a paper counts otherwise
 seeds       whole numbers;   folds  whole numbers, default: the first
 reference   the learner everything is compared with, always on the board
-rungs       learners that need no method, always on the board, below the others
+baselines   trivial learners for comparison, always on the board, below the others
 [profiles.quick]                    size, seeds, folds, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids
 [on.DATASET.NAME]                   the same for one data set; profiles have the last word
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.text import read_text
+from bench_core.costs.cost_entries import CostFile
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.request import MOST_SEED
 
@@ -64,13 +66,14 @@ class Suite:
     learners: Mapping[str, Mapping[str, Any]]
     profiles: Mapping[str, Profile]
     reference: str = ""
-    rungs: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
     paper: str = ""
     description: str = ""
     accounting: str = "path"
     claims: tuple[Mapping[str, Any], ...] = ()
     on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # data set -> learner
     stand_ins: bool = True
+    costs: Path | CostFile | None = None
     place: str = ""  # the file, for messages
 
     def profile(self, name: str) -> Profile:
@@ -86,10 +89,11 @@ class Suite:
 def read_suite(path: Path) -> Suite:
     """Read one suite file. Raises InputError naming file and key."""
     try:
-        table = tomllib.loads(read_text(path))
+        text = read_text(path)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not a TOML file: {error}; correct it") from error
-    return _Reader(path).suite(table)
+    return _Reader(path, text).suite(table)
 
 
 def find_suite(name: str, registry: Registry) -> Suite:
@@ -105,8 +109,8 @@ def find_suite(name: str, registry: Registry) -> Suite:
 
 
 _TEXT = {"title", "paper", "description", "accounting", "reference"}
-_LISTS = {"datasets", "metrics", "seeds", "folds", "rungs", "claims"}
-_SUITE = _TEXT | _LISTS | {"profiles", "learners", "on", "stand_ins"}
+_LISTS = {"datasets", "metrics", "seeds", "folds", "baselines", "claims"}
+_SUITE = _TEXT | _LISTS | {"profiles", "learners", "on", "stand_ins", "costs"}
 _PROFILE = {"size", "seeds", "folds", "learners"}
 
 
@@ -115,6 +119,7 @@ class _Reader:
     """Checks keys and types; every refusal names the file and the key."""
 
     path: Path
+    content: str
 
     def suite(self, table: Mapping[str, Any]) -> Suite:
         self.keys(table, _SUITE, "")
@@ -127,9 +132,9 @@ class _Reader:
         for i, entry in enumerate(entries):
             if entry in entries[:i]:
                 raise self.refuse(f"datasets[{i}]", f"{entry.name} stands there twice; keep one")
-        rungs = self.rungs(table.get("rungs", []))
+        baselines = self.baselines(table.get("baselines", []))
         names = {e.name for e in entries}
-        known = {*learners, *rungs}
+        known = {*learners, *baselines}
         return Suite(
             name=self.path.stem,
             title=text["title"] or self.path.stem,
@@ -138,15 +143,25 @@ class _Reader:
             learners=learners,
             profiles=self.profiles(table),
             reference=text["reference"],
-            rungs=rungs,
+            baselines=baselines,
             paper=text["paper"],
             description=text["description"],
             accounting=text["accounting"] or "path",
             claims=self.claims(table.get("claims", []), names, {*known, text["reference"]}),
             on=self.on(table, names, known),
             stand_ins=self.flag(table.get("stand_ins", True), "stand_ins"),
+            costs=self.costs(table.get("costs")),
             place=str(self.path),
         )
+
+    def costs(self, value: Any) -> Path | CostFile | None:
+        if isinstance(value, str) and value:
+            return self.path.parent / value
+        if isinstance(value, Mapping):
+            return CostFile(self.path, self.content, value)
+        if value is not None:
+            raise self.refuse("costs", f"a file or a table of costs is wanted, not {value!r}")
+        return None
 
     def profiles(self, table: Mapping[str, Any]) -> dict[str, Profile]:
         seeds = self.numbers(table.get("seeds", [0]), "seeds")
@@ -172,10 +187,10 @@ class _Reader:
             raise self.refuse(at, 'a name or a table {name = "...", ...} is wanted')
         return DatasetEntry(entry["name"], {k: v for k, v in entry.items() if k != "name"})
 
-    def rungs(self, value: Any) -> tuple[str, ...]:
+    def baselines(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list):
-            raise self.refuse("rungs", f"a list of learners is wanted, not {value!r}")
-        return self.texts(value, "rungs")
+            raise self.refuse("baselines", f"a list of learners is wanted, not {value!r}")
+        return self.texts(value, "baselines")
 
     def claims(
         self, value: Any, datasets: set[str], learners: set[str]

@@ -63,7 +63,7 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
     metric = primary_metric(info, name)
     said = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
     notes = (*said, *_one_split_for_all(uses))
-    rows = _rows(frame, metric, info.reference, info.rungs)
+    rows = _rows(frame, metric, info.reference, info.baselines)
     return Board(
         dataset=name,
         metric=metric.name,

@@ -247,7 +247,7 @@ def test_a_metric_the_run_does_not_have_is_refused_with_the_nearest() -> None:
 
 def test_rungs_stand_below_all_others_and_say_what_they_are() -> None:
     # miser is the cheapest that keeps the quality, and would lead
-    board, _ = boards(example.info(rungs=("miser",)), example.frame())
+    board, _ = boards(example.info(baselines=("miser",)), example.frame())
     learners = [r.learner for r in board.rows]
     assert learners[-1] == "miser"
     assert [r.rung for r in board.rows] == [name == "miser" for name in learners]

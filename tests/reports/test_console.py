@@ -114,7 +114,7 @@ def test_settings_in_words_with_a_learner_inside() -> None:
 
 def test_rungs_are_dim_on_a_terminal_and_explained_below() -> None:
     to = Console(file=StringIO(), width=200, force_terminal=True, color_system="standard")
-    info = example.info(rungs=("cegb",))
+    info = example.info(baselines=("cegb",))
     made = boards(info, example.frame())
     show_boards(info, made, to)
     assert isinstance(to.file, StringIO)

@@ -145,7 +145,7 @@ def test_colours_stand_out_from_the_ground(html: str, theme: str) -> None:
 
 
 def test_rungs_are_marked_and_drawn_apart() -> None:
-    info = example.info(rungs=("cegb",))
+    info = example.info(baselines=("cegb",))
     made = boards(info, example.frame())
     elements = Elements(page(info, made, example.frame())).elements
     assert [a for tag, a in elements if tag == "tr" and a.get("class") == "rung"] != []

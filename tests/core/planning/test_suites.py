@@ -151,21 +151,21 @@ def test_suite_files_hold_no_python() -> None:
         assert not list(path.parent.glob("*.py"))
 
 
-def test_rungs_are_a_list_of_learners(tmp_path: Path) -> None:
-    assert read_suite(written(tmp_path, GOOD)).rungs == ()
-    rungs = 'rungs = ["constant", "greedy-order"]\n'
-    assert read_suite(written(tmp_path, rungs + GOOD)).rungs == ("constant", "greedy-order")
-    for wrong in ('rungs = "constant"\n', "rungs = [3]\n"):
-        with pytest.raises(InputError, match="key 'rungs"):
+def test_baselines_are_a_list_of_learners(tmp_path: Path) -> None:
+    assert read_suite(written(tmp_path, GOOD)).baselines == ()
+    baselines = 'baselines = ["constant", "greedy-order"]\n'
+    assert read_suite(written(tmp_path, baselines + GOOD)).baselines == ("constant", "greedy-order")
+    for wrong in ('baselines = "constant"\n', "baselines = [3]\n"):
+        with pytest.raises(InputError, match="key 'baselines"):
             read_suite(written(tmp_path, wrong + GOOD))
 
 
 def test_every_shipped_suite_shows_what_costs_nothing() -> None:
     registry = load_registry()
     for path in registry.suites().values():
-        for rung in (rungs := read_suite(path).rungs):
-            assert registry.learner(rung).role == "rung"
-        assert "constant" in rungs
+        for baseline in (baselines := read_suite(path).baselines):
+            assert registry.learner(baseline).role == "baseline"
+        assert "constant" in baselines
 
 
 ON = GOOD.replace(
