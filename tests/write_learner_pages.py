@@ -1,4 +1,4 @@
-"""Write the parts of docs/learners/*.md that the code knows: ``python tests/write_learner_pages.py``.
+"""Write what the code knows into docs/learners: ``python tests/write_learner_pages.py``.
 
 A part stands between a mark and ``<!-- end -->``; everything else is left alone. The marks are
 ``<!-- parameters: NAME ... -->``, one table for these learners (``NAME - p q`` leaves out p and q),

@@ -100,10 +100,6 @@ class CatBoost:
     max_bins: int = param(254, "most borders per feature", least=2)
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0)
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
-
     def stamp(self) -> str:
         """The library's version."""
         return version_of(self.name, "catboost")

@@ -68,10 +68,6 @@ class LightGBM:
     max_bins: int = param(255, "most bins per feature", least=2)
     l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)", least=0)
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
-
     def stamp(self) -> str:
         """The library's version."""
         return version_of(self.name, "lightgbm")
