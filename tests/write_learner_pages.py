@@ -56,6 +56,12 @@ def section(docstring: str, title: str) -> list[str]:
     return cleandoc("\n" + "\n".join(text)).splitlines()
 
 
+def references(docstring: str) -> list[str]:
+    """The dotted names of a docstring's section Equations, such as ``cut.cut``."""
+    text = "\n".join(section(docstring, "Equations"))
+    return re.findall(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text)
+
+
 def _table(names: Sequence[str], without: set[str]) -> Iterator[str]:
     """One row per parameter; learners that differ have rows of their own."""
     registry, rows = load_registry(), dict[tuple[str, ...], list[str]]()
@@ -74,7 +80,9 @@ def _table(names: Sequence[str], without: set[str]) -> Iterator[str]:
 
 
 def _row(p: Parameter) -> tuple[str, ...]:
-    return f"`{p.name}`", f"`{_default(p)}`".replace('"', ""), str(p.range) or p.kind, p.doc
+    none = " or none" if p.kind.endswith(" or none") else ""
+    values = f"{p.range}{none}" if str(p.range) else p.kind.removeprefix("one of ")
+    return f"`{p.name}`", f"`{_default(p)}`".replace('"', ""), values, p.doc
 
 
 def _line(cells: Sequence[str]) -> str:
