@@ -73,9 +73,7 @@ def summary(result: RunResult) -> str:
 
 def failures(result: RunResult) -> list[str]:
     """One line for each trial that failed, and for each that the audit refused."""
-    lines = [
-        f"{status}: {title}: {one_line(error)}" for title, status, error in result.failures
-    ]
+    lines = [f"{status}: {title}: {one_line(error)}" for title, status, error in result.failures]
     told = {title for title, _, _ in result.failures}
     return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in told]
 

@@ -26,8 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.hashing import code_key, digest, module_digest
+from bench_core._io.hashing import digest
 from bench_core._io.locks import locked
+from bench_core._io.source_code import code_key
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of
 from bench_core.data import Examples, Frames, Queries, Task
@@ -38,8 +39,18 @@ from bench_core.protocols import Dataset, Source
 from bench_core.splits import Splits
 
 FORMAT = 2
-READERS = "bench_core.datasets.readers"
-"""The package whose source decides what is read from files."""
+READING = tuple(
+    f"bench_core.{name}"
+    for name in (
+        "costs.cost_",
+        "datasets.file_parts",
+        "datasets.readers",
+        "datasets.splitting",
+        "datasets.user_files",
+    )
+)
+"""What decides in bench_core which numbers are read; a data set that imports it is prepared anew
+when it changes. FORMAT rises when other parts would give other arrays."""
 
 SPLITS = ("train", "valid", "test")
 Say = Callable[[str], None]
@@ -118,7 +129,7 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "format": FORMAT,
         "name": dataset.name,
         "version": dataset.version,
-        "code": [code_key(type(dataset)), module_digest(READERS)],
+        "code": code_key(type(dataset), READING),
         "options": {f.name: repr(getattr(instance, f.name)) for f in own},
         "asked": {k: v for k, v in asked.items() if k in dataset.depends_on},
         "files": dataset.stamp(source) or list(_identities(dataset.files, source)),

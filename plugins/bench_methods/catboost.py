@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import LossName, LossPrices, bench_warm_up, constant_loss, loss_of
+from bench_models.boosting import LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
     CODE,
     TASKS,
@@ -45,6 +45,7 @@ from bench_models.libraries.common import (
     with_physical_copies,
 )
 from bench_models.libraries.serving import Served, serve
+from bench_models.tradeoff import LossPrices, constant_loss
 from numpy.typing import NDArray
 
 from bench_core import (

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import CODE, TASKS, LossName, bench_warm_up, chain
+from bench_models.boosting import TASKS, LossName, bench_warm_up, chain
 from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class SubsetGBRT:
 
     name: ClassVar[str] = "gbrt-subset"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = (*CODE, "bench_models.path_of_models")
+    code: ClassVar[tuple[str, ...]] = ()
     adds_up: ClassVar[bool] = False
 
     costs: tuple[float, ...] | None = param(

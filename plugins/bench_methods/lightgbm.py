@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from bench_models.boosting import LossName, LossPrices, bench_warm_up, constant_loss, loss_of
+from bench_models.boosting import LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
     CODE,
     TASKS,
@@ -38,6 +38,7 @@ from bench_models.libraries.common import (
     with_physical_copies,
 )
 from bench_models.libraries.serving import Served, serve
+from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 

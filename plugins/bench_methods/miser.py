@@ -41,17 +41,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models.boosting import (
-    CODE,
-    TASKS,
-    LossName,
-    LossPrices,
-    bench_warm_up,
-    constant_loss,
-    fit_boosted,
-    loss_of,
-)
+from bench_models.boosting import CODE, TASKS, LossName, bench_warm_up, fit_boosted, loss_of
 from bench_models.staged import StagedModel
+from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 

@@ -1,18 +1,8 @@
-"""What the boosted-tree learners share: losses by task, binned rows, prices in loss units, paths.
-
-A learner that minimises loss + price x cost has one field ``tradeoff``. With N the number of
-rows, copies included, and c_k the price of sensor k,
-
-    tau = tradeoff x (mean training loss of the best constant) / (price of all features)
-
-is the price of one unit of cost in units of loss, per row; each learner's docstring says which
-lambda of its paper that is. Only shares of prices enter, so rescaling all costs changes nothing.
-"""
+"""What the boosted-tree learners share: losses by task, binned rows, and their paths."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -35,8 +25,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 LossName = Literal["auto", "squared", "logistic", "softmax", "lambdarank"]
 
-CODE = ("bench_trees", "bench_models.staged", "bench_models.boosting")
-"""What decides, beyond its own module, what a boosted-tree learner computes."""
+CODE: tuple[str, ...] = ()
+"""Modules that are imported by a computed name: none. The others are found by themselves."""
 
 TASKS = frozenset(Task)
 
@@ -118,60 +108,6 @@ def packed(train: Examples, max_bins: int, context: FitContext) -> tuple[Bins, N
 
     arrays = context.shared(f"words-{max_bins}", build)
     return Bins.from_state(arrays), arrays["words"]
-
-
-def constant_loss(name: str, loss: Loss, train: Examples) -> float:
-    """Mean training loss of the best constant predictor per row, copies included.
-
-    LambdaRank's is that of equal scores, where a pair of weight w costs w log 2 and adds w / 4
-    to the second derivative at both of its rows.
-    """
-    mass = train.weights
-    if name == "squared":
-        mean = np.average(train.y, weights=mass)
-        return float(np.average((train.y - mean) ** 2, weights=mass)) / 2
-    if name == "lambdarank":
-        return 2 * float(np.log(2)) * float(np.average(_curvature(loss, train), weights=mass))
-    shares = np.bincount(train.y.astype(np.int64), mass) / mass.sum()
-    some = shares[shares > 0]
-    return abs(float((some * np.log(some)).sum()))
-
-
-def _curvature(loss: Loss, train: Examples) -> Floats:
-    """Second derivatives (n,) at equal scores."""
-    from bench_trees.losses import Labels
-    from bench_trees.threads import workers
-
-    queries = None if train.queries is None else train.queries.boundaries
-    labels = Labels(train.y, train.multiplicity, None, queries)
-    base = loss.base(labels)  # refuses labels and queries that do not fit
-    with workers(1) as crew:
-        _, hessian = loss.gradients(np.tile(base[:, None], len(train)), labels, crew)
-    assert hessian is not None
-    return np.asarray(hessian[0], dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LossPrices:
-    """Prices of one row in loss units, ``sensor`` (s,) and ``split`` (d,): ``tau`` times cost."""
-
-    tau: float
-    sensor: Floats
-    split: Floats
-
-    @classmethod
-    def of(cls, prices: Prices, tradeoff: float, loss: float) -> LossPrices:
-        """``loss`` is that of the constant predictor.
-
-        Where all features are free, ``tradeoff`` is the price of one split on each instead.
-        """
-        evaluation = prices.split * prices.multiplier
-        unit = prices.everything if prices.everything > 0 else float(evaluation.sum())
-        if unit == 0:
-            return cls(0.0, np.zeros(prices.sensors), np.zeros(prices.features))
-        budget = tradeoff * loss
-        shares = (prices.sensor / unit, evaluation / unit)
-        return cls(budget / unit, budget * shares[0], budget * shares[1])
 
 
 def fit_boosted(

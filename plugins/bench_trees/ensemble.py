@@ -122,7 +122,9 @@ class Ensemble:
         ends = np.cumsum([0, *(part.nodes for part in parts)])
         shift = np.repeat(ends[:-1], [part.nodes for part in parts])
         names = (*_PER_NODE, "left", "right", "output")
-        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+        }
         for side in ("left", "right"):
             joined[side] = np.where(joined[side] < 0, LEAF, joined[side] + shift).astype(np.int32)
         starts = [part.start[:-1] + first for part, first in zip(parts, ends[:-1], strict=True)]

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import CODE, TASKS, LossName
+from bench_models.boosting import TASKS, LossName
 from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, StagedModel
 from numpy.typing import NDArray
@@ -48,11 +48,6 @@ class _Ordered:
 
     name: ClassVar[str] = ""
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = (
-        *CODE,
-        "bench_models.path_of_models",
-        "bench_methods.baselines",
-    )
     role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 

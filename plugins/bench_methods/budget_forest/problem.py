@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bench_models.boosting import LossPrices
+from bench_models.tradeoff import LossPrices
 
 from bench_core import Examples, Prices
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import LossPrices, check_base
+from bench_models.boosting import check_base
+from bench_models.tradeoff import LossPrices
 
 from bench_core import (
     BudgetedLearner,

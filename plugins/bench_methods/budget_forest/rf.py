@@ -33,13 +33,7 @@ class BudgetRF:
 
     name: ClassVar[str] = "budget-rf"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.RANKING})
-    code: ClassVar[tuple[str, ...]] = (
-        "bench_trees",
-        "bench_models.staged",
-        "bench_models.boosting",
-        "bench_models.tree_average",
-        "bench_methods.budget_forest",
-    )
+    code: ClassVar[tuple[str, ...]] = ()
 
     trees: int = param(40, "most trees; their number is an operating point", least=1)
     alpha: float = param(

@@ -10,28 +10,23 @@ import numpy as np
 from bench_models.boosting import check_base
 from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary
+from bench_models.labels import positives
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
 from bench_models.staged.early_exits import ExitPath
 from bench_models.staged.exit_rules import Rule
 from bench_models.staged.prefix_chain import ensemble_of
 from bench_models.staged.stage_costs import Bools
 from bench_models.staged.stages import Floats
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import entropy, price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
 from bench_methods.cascades.descent import Descent, Design, Fitted, descend
 from bench_methods.cascades.losses import Hinges, Loss, Soft
 from bench_methods.cascades.stages import stage_costs, stage_trees
-from bench_methods.cronus.learner import one_blas_thread, positives
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-
-_CODE = (
-    "bench_methods.cascades",
-    "bench_methods.cronus",
-    "bench_models.staged",
-    "bench_trees",
-)
 
 
 @dataclass(frozen=True)
@@ -39,12 +34,9 @@ class _Cascade:
     """What both learners do; ``loss`` and how scores are served are theirs."""
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
-    code: ClassVar[tuple[str, ...]] = _CODE
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are put into stages"
-    )
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")
     limits: tuple[float, ...] | None = param(
         None, "price of the dearest feature in each stage; none: equal shares of the trees"
     )
@@ -81,7 +73,7 @@ class _Cascade:
         """
         name: str = self.name  # type: ignore[attr-defined]
         ensemble = ensemble_of(name, self.base, context)
-        positive = positives(self, train, context.task)
+        positive = positives(name, train, context.task, self.relevant_grade)
         chosen = stage_trees(ensemble, prices, self.limits, self.stages)
         total = len(chosen) * (1 + self.cycles)
         with one_blas_thread():
@@ -101,7 +93,7 @@ class _Cascade:
             line = self._line(fitted.scores, positive, train.weights, context.task)
         context.progress(total, total)
         facts = {
-            "objective": fitted.objective,
+            "objective": fitted.loss,
             "trees_per_stage": [len(own) for own in chosen],
             "cost_per_stage": cost.tolist(),
         }
@@ -177,9 +169,9 @@ class SoftCascade(_Cascade):
 
     def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
         part = float(share @ positive)
-        constant = -(part * np.log(part) + (1 - part) * np.log(1 - part))
-        unit = prices.everything
-        return Soft(positive, share, cost, self.tradeoff * constant / unit if unit > 0 else 0.0)
+        constant = entropy(np.array([1 - part, part]))
+        tau = price_of_cost(self.tradeoff, constant, prices.everything)
+        return Soft(positive, share, cost, tau)
 
     def _combine(self, task: Task) -> str:
         return "and"

@@ -43,15 +43,8 @@ class EarlyExit:
 
     name: ClassVar[str] = "early-exit"
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
-    code: ClassVar[tuple[str, ...]] = (
-        "bench_methods.early_exit",
-        "bench_models.staged",
-        "bench_trees",
-    )
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are left early"
-    )
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
     rule: RuleName = param(
         "auto", "who leaves; auto: proximity for ranking, class for classification"
     )

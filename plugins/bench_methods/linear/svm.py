@@ -32,7 +32,7 @@ from bench_models.calibration import platt
 from bench_models.scaling import Floats, Standard
 from numpy.typing import NDArray
 
-from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
+from bench_core import Examples, FitContext, InputError, Prices, Task, param
 from bench_methods.linear.kernel_model import KernelMachine, Kernels
 
 Ints = NDArray[np.int64]
@@ -46,7 +46,6 @@ class RBFSVM:
 
     name: ClassVar[str] = "rbf-svm"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
-    code: ClassVar[tuple[str, ...]] = ("bench_methods.linear", "bench_models.staged")
     adds_up: ClassVar[bool] = False
 
     C: float = param(10.0, "price of a training row on the wrong side of its margin")
@@ -65,10 +64,6 @@ class RBFSVM:
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")
         if self.max_rows < 2:
             raise ValueError(f"max_rows must be at least 2, got {self.max_rows}")
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -12,15 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Examples, InputError, Prices, Queries, Task, UsageError
-from bench_models.boosting import LossPrices
+from bench_models.tradeoff import LossPrices
 
-CODE = (
-    "bench_trees",
-    "bench_models.staged",
-    "bench_models.boosting",
-    "bench_models.libraries",
-)
-"""What decides, beyond the peer itself, what is computed."""
+CODE: tuple[str, ...] = ()
 
 TASKS = frozenset(Task)
 

@@ -18,7 +18,7 @@ from bench_methods.budget_forest.smoothed_dual import smoothed_dual
 from bench_methods.budget_forest.smoothed_dual_kernels import best_closures, tree_isotonic
 from bench_methods.budget_forest.subgradient import subgradient
 from bench_methods.scikit import RandomForest
-from bench_models.boosting import LossPrices
+from bench_models.tradeoff import LossPrices
 from bench_trees.threads import workers
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext

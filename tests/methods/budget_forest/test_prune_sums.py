@@ -20,7 +20,7 @@ from bench_methods.early_exit import EarlyExit
 from bench_methods.gbrt import GBRT
 from bench_methods.lightgbm import LightGBM
 from bench_methods.scikit import RandomForest, ScikitLearn
-from bench_models.boosting import LossPrices
+from bench_models.tradeoff import LossPrices
 from bench_models.tree_average import TreeAverage
 from bench_trees import Ensemble
 from bench_trees.threads import workers
