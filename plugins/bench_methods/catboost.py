@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from bench_models.boosting import LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
-    CODE,
     TASKS,
     bought_alone,
     check_classes,
@@ -80,7 +79,6 @@ class CatBoost:
 
     name: ClassVar[str] = "catboost"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     tradeoff: float = param(
         0.1, "price of all features in units of the constant's training loss", least=0

@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import CODE, TASKS, LossName, bench_warm_up, fit_boosted, loss_of
+from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted, loss_of
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
 
@@ -63,7 +63,6 @@ class CEGB:
 
     name: ClassVar[str] = "cegb"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     tradeoff: float = param(
         0.3, "price of all features in units of the constant's training loss", least=0

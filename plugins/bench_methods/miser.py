@@ -41,7 +41,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models.boosting import CODE, TASKS, LossName, bench_warm_up, fit_boosted, loss_of
+from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted, loss_of
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
 
@@ -56,7 +56,6 @@ class GreedyMiser:
 
     name: ClassVar[str] = "miser"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     tradeoff: float = param(
         0.1, "price of all features in units of the constant's training loss", least=0
