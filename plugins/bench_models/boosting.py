@@ -17,12 +17,13 @@ from bench_core import (
     UsageError,
     hookimpl,
 )
-from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
+from bench_core.arrays import IntArray
+from bench_models.staged import MOST_POINTS, StagedModel
+from bench_models.staged.prefix_chain import prefix_chain
 
 if TYPE_CHECKING:
     from bench_trees import Bins, Ensemble, Loss, Penalty, Settings
 
-Floats = NDArray[np.float64]
 LossName = Literal["auto", "squared", "logistic", "softmax", "lambdarank"]
 
 TASKS = frozenset(Task)
@@ -143,22 +144,10 @@ def chain(ensemble: Ensemble, prices: Prices, facts: Mapping[str, Any]) -> Stage
     """An ensemble as stages that carry and always pass, one for each reported prefix."""
     outputs = len(ensemble.base)
     ends = outputs * prefixes(ensemble.trees // outputs)
-    starts = np.concatenate([[0], ends[:-1]])
-    stages = [
-        Stage(
-            entries=np.arange(start, end, dtype=np.int64),
-            weights=np.ones(end - start),
-            bias=ensemble.base if k == 0 else np.zeros(outputs),
-            carry=k > 0,
-            then=END if k == len(ends) - 1 else k + 1,
-        )
-        for k, (start, end) in enumerate(zip(starts, ends, strict=True))
-    ]
-    points = [Point(k, {"trees": int(end)}) for k, end in enumerate(ends)]
-    return StagedModel(stages, points, prices, ensemble, facts=facts)
+    return prefix_chain(ensemble, ends.tolist(), prices, facts, all_points=True)
 
 
-def prefixes(iterations: int) -> NDArray[np.int64]:
+def prefixes(iterations: int) -> IntArray:
     """The numbers of iterations reported: all up to 100, else 100 that start dense.
 
     The steps between them grow evenly from one, and the last is ``iterations``.

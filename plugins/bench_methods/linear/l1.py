@@ -35,11 +35,12 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import loss_of
-from bench_models.scaling import Floats, Standard
+from bench_models.scaling import Standard
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import constant_loss
 
 from bench_core import Examples, FitContext, Prices, Task, param
+from bench_core.arrays import FloatArray
 from bench_methods.linear.lasso import (
     Classes,
     Fitted,
@@ -109,7 +110,7 @@ class L1:
     def _path(
         self,
         loss: LinearLoss,
-        gram: Floats,
+        gram: FloatArray,
         start: Fitted,
         tab: Tab,
         worth: float,
@@ -148,7 +149,7 @@ class L1:
 
 def _begin(
     train: Examples, standard: Standard, context: FitContext, spread: float
-) -> tuple[LinearLoss, Floats, Fitted]:
+) -> tuple[LinearLoss, FloatArray, Fitted]:
     """The loss, G and the best constant, labels in units of ``spread``."""
     from bench_trees.losses import Labels
 
