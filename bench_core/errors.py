@@ -27,6 +27,14 @@ def blaming(place: str) -> Iterator[None]:
         raise UsageError(f"{place}: {error}") from error
 
 
+def one_line(text: str, most: int = 0) -> str:
+    """Text without line breaks and control characters, which could act on a terminal; cut to
+    ``most`` characters where that is not 0."""
+    flat = text[: 8 * most] if most else text  # a message may have any length
+    flat = " ".join("".join(c if c.isprintable() else " " for c in flat).split())
+    return flat if not most or len(flat) <= most else f"{flat[: most - 1]}…"
+
+
 def unknown(kind: str, name: str, known: Iterable[str], why: str = "") -> str:
     """One line for a name nobody registered: the nearest names, or why it is not there, or all."""
     from difflib import get_close_matches

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SECTIONS = {
     "Measure": ("run", "plan", "audit"),
-    "Read the results": ("report", "best", "export", "claims"),
+    "Read the results": ("report", "best", "export", "log", "claims"),
     "Look up": ("list", "show"),
     "Get data and costs": ("data", "cost"),
 }
@@ -44,8 +44,8 @@ BENCH_STORE), and finished work is not done twice.
 
 \b
 Completion: eval "$(_BENCH_COMPLETE=bash_source bench)"      (or zsh_source, fish_source)
-Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 a fault of bench,
-130 interrupted.
+Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 an error inside bench
+or a plugin, 130 interrupted.
 """
 
 
@@ -170,4 +170,4 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show the version and exit.",
 )
 def bench() -> None:
-    """Compare methods that learn under a test-time budget: quality against what it costs."""
+    """Compare methods that learn under a test-time budget: quality against cost."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STORE = Path("results/bench.db")
+_DEBUG = "bench.debug"
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "b": 1} | {
@@ -80,7 +81,7 @@ def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) ->
     for value in values:
         found = [name.strip() for name in value.split(",") if name.strip()]
         if not found:
-            raise click.BadParameter("it names nothing: write a name, or leave the option out")
+            raise click.BadParameter("an empty list: write a name, or leave the option out")
         names |= dict.fromkeys(found)
     return tuple(names)
 
@@ -159,12 +160,26 @@ output_option = click.option(
     help="Write to this file instead of the terminal.",
 )
 
-common_options = _all(
-    plugins_option,
-    click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result."),
-    click.option("-v", "--verbose", is_flag=True, help="Show more details."),
-    click.option("--debug", is_flag=True, help="Show the traceback of an error."),
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result.")
+
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show more details.")
+
+# ``entry`` reads it from the command line, so that it works where parsing fails
+debug_option = click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda context, _, value: context.meta.update({_DEBUG: value}),
+    help="Show the traceback of an error.",
 )
+
+
+def debugging() -> bool:
+    """Whether the running verb was called with ``--debug``."""
+    return bool(click.get_current_context().meta.get(_DEBUG))
+
+
+common_options = _all(plugins_option, quiet_option, verbose_option, debug_option)
 
 run_argument = click.argument("run", default="last", metavar="[RUN]")
 
@@ -190,7 +205,6 @@ def find_plugins_here(plugins: Sequence[str]) -> None:
 
 
 def note(message: str) -> None:
-    """A remark on stderr, so that stdout holds nothing but the result; above a bar, if there is
-    one, which click would write past."""
+    """A line on stderr, above a progress bar if there is one; stdout holds the result alone."""
     if sys.stderr is not None:  # closed: print would take stdout
         print(message, file=sys.stderr, flush=True)

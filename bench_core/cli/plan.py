@@ -36,7 +36,6 @@ def command(
     output: Path | None,
     quiet: bool,
     verbose: bool,
-    debug: bool,
     **given: Any,
 ) -> int:
     """Show what 'bench run' with the same options would do, and how long it may take."""
@@ -53,7 +52,7 @@ def command(
 
 
 def table(plan: Plan) -> Table:
-    """One row for each data set and learner: how much is to do, and how much is done."""
+    """One row for each data set and learner: trials to do and finished."""
     from bench_core.terminal.tables import Column, Table
 
     skipped = {key for key, _ in plan.skipped}
@@ -75,7 +74,7 @@ def table(plan: Plan) -> Table:
 
 
 def _footer(plan: Plan) -> list[str]:
-    from bench_core.terminal.progress import duration
+    from bench_core.terminal.wording import duration
 
     trials = sum(t.key not in plan.finished for t in plan.trials) - len(plan.skipped)
     fits = sum(f.key not in plan.finished_fits for f in plan.fits)

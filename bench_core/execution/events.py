@@ -1,4 +1,4 @@
-"""What a run tells the outside while it goes on."""
+"""Progress events emitted during a run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ Kind = Literal["prepare", "plan", "start", "progress", "finish", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One piece of news, handed to ``on_event``.
+    """A progress event, passed to ``on_event``.
 
     ``prepare``  a data set is being read or generated (``done`` of ``total`` where known)
-    ``plan``     the work is known: ``total`` jobs, of which ``done`` need no work any more
+    ``plan``     planning has ended: ``total`` trials, of which ``done`` are finished
     ``start``    job ``key`` began in worker ``worker``
     ``progress`` job ``key`` is at ``done`` of ``total`` (trees, blocks of rows)
-    ``finish``   job ``key`` ended with ``status`` after ``seconds``
+    ``finish``   job ``key`` ended with ``status`` after ``seconds``; ``trace`` and ``output`` are
+                 its traceback and the end of its output
     ``note``     one line for the user (a stand-in, assumed costs, a skipped learner)
 
-    ``title`` names the job or data set in a few words, ``activity`` says what it does
-    (``fit``, ``score``, ``audit``); ``jobs_done`` and ``jobs_total`` count whole jobs.
+    ``title`` names the job or data set in a few words, ``activity`` is ``fit``, ``score`` or
+    ``audit``; ``jobs_done`` and ``jobs_total`` count whole jobs.
     """
 
     kind: Kind
@@ -39,6 +40,8 @@ class Event:
     jobs_done: int = 0
     jobs_total: int = 0
     warning: bool = False
+    trace: str = ""
+    output: str = ""
 
 
 OnEvent = Callable[[Event], None]

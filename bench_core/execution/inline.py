@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
+from contextlib import redirect_stderr, redirect_stdout
+from io import TextIOBase
+from typing import TextIO
 
 from bench_core.execution.events import Event, OnEvent
-from bench_core.execution.messages import failure, perform
+from bench_core.execution.failures import LONGEST_TEXT, failure
+from bench_core.execution.messages import perform
 from bench_core.results.records import Job, Outcome, Status
 
 
 class InlineExecutor:
-    """Runs a job when its outcome is asked for."""
+    """Runs a job when the caller waits for an outcome."""
 
     slots = 1
 
@@ -33,15 +38,35 @@ class InlineExecutor:
             seconds = time.perf_counter() - started
             self._on_event(news("progress", job, done=done, total=total, seconds=seconds))
 
+        status, result, line, trace = Status.OK, None, "", ""
+        written = _Tee(sys.stderr)  # stdout holds nothing but the result of the command
         try:
-            result = perform(job, progress)
+            with redirect_stdout(written), redirect_stderr(written):
+                result = perform(job, progress)
         except (Exception, SystemExit) as error:
             status, line, trace = failure(error)
-            return Outcome(job, status, line, trace, seconds=time.perf_counter() - started)
-        return Outcome(job, Status.OK, result=result, seconds=time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        return Outcome(job, status, line, trace, result, seconds, written.kept)
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+class _Tee(TextIOBase):
+    """Passes on what is written, and keeps the end of it."""
+
+    def __init__(self, to: TextIO) -> None:
+        self.kept = ""
+        self._to = to
+        # rich then draws past the tee: its bars are no output of the job
+        self.rich_proxied_file = getattr(to, "rich_proxied_file", to)
+
+    def write(self, text: str) -> int:
+        self.kept = (self.kept + text)[-LONGEST_TEXT:]
+        return self._to.write(text)
+
+    def flush(self) -> None:
+        self._to.flush()
 
 
 def news(

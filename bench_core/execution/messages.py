@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from bench_core.arrays import Array
-from bench_core.errors import BenchError
 from bench_core.execution.trial import run_audit, run_fit, run_trial
 from bench_core.results.records import (
     FitResult,
     FitSpec,
     Job,
     Result,
-    Status,
     StoredValues,
     TrialResult,
     TrialSpec,
@@ -23,9 +20,6 @@ from bench_core.results.records import (
 
 Progress = Callable[[int, int], None]
 Arrays = dict[str, Array]
-
-LONGEST = 500
-"""Characters of an error's one line."""
 
 
 def perform(job: Job, progress: Progress) -> Result:
@@ -35,28 +29,6 @@ def perform(job: Job, progress: Progress) -> Result:
     if job.kind == "audit":
         return run_audit(job.spec, progress)
     return run_trial(job.spec, progress)
-
-
-def failure(error: BaseException) -> tuple[Status, str, str]:
-    """Status, one line and traceback of an exception that a job raised."""
-    from bench_core.execution.predict import ContractError
-
-    trace = "".join(traceback.format_exception(error))
-    if isinstance(error, MemoryError):
-        return Status.OUT_OF_MEMORY, one_line(f"out of memory: {error}".rstrip(": ")), trace
-    if isinstance(error, ContractError):
-        return Status.FAILED, one_line(f"breaks the contract: {error}"), trace
-    if isinstance(error, BenchError):  # says itself what, where and what to do
-        return Status.FAILED, one_line(str(error)), trace
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
-    return Status.FAILED, one_line(f"{type(error).__name__}: {error}{place}"), trace
-
-
-def one_line(text: str) -> str:
-    """Text without line breaks, cut where it is too long."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= LONGEST else flat[: LONGEST - 1] + "…"
 
 
 def job_to_json(job: Job) -> dict[str, Any]:

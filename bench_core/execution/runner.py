@@ -1,4 +1,4 @@
-"""Carrying out a plan: jobs to executors, outcomes to the store, news to the caller."""
+"""Carry out a plan: jobs to executors, outcomes to the store, events to the caller."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def silent(event: Event) -> None:
-    """Listen to nothing."""
+    """Ignore every event."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run came to.
+    """The result of a run.
 
     ``counts`` are trials by status (ok, failed, timeout, out-of-memory, crashed, skipped) and
     ``reused`` how many of them were there before; ``failures`` lists title, status and error of
@@ -109,6 +109,7 @@ def carry_out(
             warm_up(job.spec.learner_name for job in jobs if isinstance(job.spec, FitSpec))
         with closing(_perform(jobs, request, plan.workers, plan.threads, tell)) as outcomes:
             for outcome in outcomes:
+                writer.attempt(plan.run, outcome)
                 keep(outcome)
     except KeyboardInterrupt:
         writer.end(plan.run, "interrupted")
@@ -193,6 +194,7 @@ def carry_out_audit(
     try:
         with closing(_perform(jobs, request, workers, threads, tell)) as outcomes:
             for outcome in outcomes:
+                writer.attempt(run, outcome)
                 keep(outcome)
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None
@@ -211,11 +213,12 @@ class _Count:
         self.tell(replace(event, jobs_done=self.done, jobs_total=self.total))
 
     def end(self, outcome: Outcome) -> None:
-        """Say how a job ended."""
+        """Emit the event of a finished job."""
         from bench_core.execution.inline import news
 
         self.done += 1
         event = news("finish", outcome.job, seconds=outcome.seconds)
+        event = replace(event, trace=outcome.trace, output=outcome.output)
         self(replace(event, message=outcome.error, status=str(outcome.status)))
 
 

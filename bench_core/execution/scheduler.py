@@ -80,7 +80,7 @@ def _hopeless(waiting: dict[str, Job], failed: dict[str, Outcome]) -> list[Outco
 def _skip(job: Job, cause: Outcome) -> Outcome:
     if job.kind == "score" and cause.job.kind == "fit" and cause.status != Status.SKIPPED:
         # the trial's own fit: how it ended is how the trial ended
-        return Outcome(job, cause.status, cause.error, cause.trace)
+        return Outcome(job, cause.status, cause.error)
     if cause.status == Status.SKIPPED:
         return Outcome(job, Status.SKIPPED, cause.error)
     return Outcome(

@@ -17,8 +17,9 @@ import time
 from typing import Any, BinaryIO
 
 from bench_core.execution import wire
+from bench_core.execution.failures import failure
 from bench_core.execution.memory import limit_memory
-from bench_core.execution.messages import failure, job_from_json, perform, result_to_wire
+from bench_core.execution.messages import job_from_json, perform, result_to_wire
 from bench_core.results.records import Status
 
 PROGRESS_SECONDS = 0.1
@@ -95,4 +96,7 @@ def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
         status, line, trace = failure(error)
         answer = {"says": "done", "status": status, "error": line, "trace": trace}
         arrays = {}
+    with contextlib.suppress(OSError, ValueError):  # the job may have closed them
+        sys.stdout.flush()
+        sys.stderr.flush()
     wire.send(sink, {**answer, "seconds": time.perf_counter() - started}, arrays)

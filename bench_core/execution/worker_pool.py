@@ -17,14 +17,16 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
-from typing import IO, Any, BinaryIO
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
 
+from bench_core.errors import one_line
 from bench_core.execution import wire
 from bench_core.execution.events import OnEvent
+from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT
 from bench_core.execution.inline import news
 from bench_core.execution.memory import EXIT_OUT_OF_MEMORY
-from bench_core.execution.messages import job_to_json, one_line, result_from_wire
+from bench_core.execution.messages import job_to_json, result_from_wire
 from bench_core.results.records import Job, Outcome, Status
 
 START_SECONDS = 60.0
@@ -54,18 +56,20 @@ class Worker:
 
     number: int
     process: subprocess.Popen[bytes]
-    log: IO[bytes]
+    log: Any
     listener: threading.Thread = field(init=False)
     job: Job | None = None
     deadline: float = float("inf")
     sent: float = field(default=0.0)
+    log_start: int = 0  # where the output of the job begins in the log
 
     def tell(self, job: Job, timeout: float) -> None:
         """Send a job; its time counts once the worker says that it started."""
         self.job, self.sent = job, time.monotonic()
+        self.log_start = os.fstat(self.log.fileno()).st_size
         self.deadline = self.sent + START_SECONDS + timeout if timeout else float("inf")
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it died: its silence is heard soon
+        with contextlib.suppress(BrokenPipeError):  # it died, which the listener will report
             wire.send(self.process.stdin, job_to_json(job))  # type: ignore[arg-type]
 
     def kill(self) -> None:
@@ -80,11 +84,13 @@ class Worker:
         self.listener.join(timeout=1)  # something it started elsewhere may still hold the pipe
         self.log.close()
 
-    def last_words(self) -> str:
-        """The end of what it wrote to its standard error."""
-        self.log.seek(0, os.SEEK_END)
-        self.log.seek(max(0, self.log.tell() - 4000))
-        return self.log.read().decode(errors="replace")
+    def output(self) -> str:
+        """The end of what the job wrote to stdout and stderr."""
+        size = os.fstat(self.log.fileno()).st_size
+        self.log.seek(max(self.log_start, size - LONGEST_TEXT))
+        written: bytes = self.log.read(LONGEST_TEXT)
+        self.log.seek(0, os.SEEK_END)  # the worker shares the offset
+        return written.decode(errors="replace")
 
 
 class LocalExecutor:
@@ -142,7 +148,7 @@ class LocalExecutor:
     def _start(self) -> Worker:
         number = next(n for n in range(1, self.slots + 1) if n not in self._workers)
         about = {"path": sys.path, "parent": os.getpid(), "memory": self._memory}
-        log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the worker
         process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps(about)],
             stdin=subprocess.PIPE,
@@ -163,7 +169,7 @@ class LocalExecutor:
     ) -> Outcome | None:
         job = worker.job
         if self._workers.get(worker.number) is not worker or job is None:
-            return None  # the last words of a worker already replaced
+            return None  # a message of a worker that was replaced
         if message is None:
             return self._crashed(worker)
         if message["says"] == "started":
@@ -173,16 +179,8 @@ class LocalExecutor:
         elif message["says"] == "progress":
             seconds = time.monotonic() - worker.sent
             done, total = message["done"], message["total"]
-            self._on_event(
-                news(
-                    "progress",
-                    job,
-                    done=done,
-                    total=total,
-                    seconds=seconds,
-                    worker=worker.number,
-                )
-            )
+            event = news("progress", job, done=done, total=total, worker=worker.number)
+            self._on_event(replace(event, seconds=seconds))
         else:
             return self._done(worker, job, message, arrays)
         return None
@@ -190,22 +188,23 @@ class LocalExecutor:
     def _done(
         self, worker: Worker, job: Job, message: dict[str, Any], arrays: dict[str, Any]
     ) -> Outcome:
-        status, seconds = Status(message["status"]), message["seconds"]
+        status, seconds, output = Status(message["status"]), message["seconds"], worker.output()
         if status == Status.OK:
             worker.job, worker.deadline = None, float("inf")
             result = result_from_wire(message["result"], arrays)
-            return Outcome(job, status, result=result, seconds=seconds)
+            return Outcome(job, status, result=result, seconds=seconds, output=output)
         self._drop(worker)  # what failed once may have left anything behind
-        return Outcome(job, status, message["error"], message["trace"], seconds=seconds)
+        error, trace = message["error"], message["trace"]
+        return Outcome(job, status, error, trace, seconds=seconds, output=output)
 
     def _overdue(self) -> Outcome | None:
         now = time.monotonic()
         for worker in list(self._workers.values()):
             if worker.job is not None and now > worker.deadline:
+                output, seconds = worker.output(), now - worker.sent
                 self._drop(worker)
-                seconds = now - worker.sent
                 error = f"took longer than {self._timeout:g} s and was ended"
-                return Outcome(worker.job, Status.TIMEOUT, error, seconds=seconds)
+                return Outcome(worker.job, Status.TIMEOUT, error, seconds=seconds, output=output)
         return None
 
     def _silent(self) -> Outcome | None:
@@ -219,27 +218,27 @@ class LocalExecutor:
         assert worker.job is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             worker.process.wait(timeout=5)
-        words = worker.last_words()
+        output = worker.output()
         self._drop(worker)
-        status, error = _cause(worker.process.returncode, words, self._memory)
+        status, error = _cause(worker.process.returncode, output[-4000:], self._memory)
         seconds = time.monotonic() - worker.sent
-        return Outcome(worker.job, status, error, words, seconds=seconds)
+        return Outcome(worker.job, status, error, seconds=seconds, output=output)
 
     def _drop(self, worker: Worker) -> None:
         del self._workers[worker.number]
         worker.kill()
 
 
-def _cause(code: int, words: str, memory: int) -> tuple[Status, str]:
-    if code == EXIT_OUT_OF_MEMORY or (memory and any(w in words.lower() for w in _NO_MEMORY)):
+def _cause(code: int, output: str, memory: int) -> tuple[Status, str]:
+    if code == EXIT_OUT_OF_MEMORY or (memory and any(w in output.lower() for w in _NO_MEMORY)):
         return Status.OUT_OF_MEMORY, f"needed more than {memory / (1 << 20):.0f} MiB of memory"
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
         hint = " (the system may have run out of memory)" if -code == signal.SIGKILL else ""
-        return Status.CRASHED, one_line(f"its process died of {name}{hint}")
-    lines = words.strip().splitlines()
+        return Status.CRASHED, one_line(f"its process died of {name}{hint}", LONGEST_LINE)
+    lines = output.strip().splitlines()
     return Status.CRASHED, one_line(
-        f"its process ended with status {code}" + (f": {lines[-1]}" if lines else "")
+        f"its process ended with status {code}" + (f": {lines[-1]}" if lines else ""), LONGEST_LINE
     )
 
 

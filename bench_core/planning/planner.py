@@ -190,7 +190,7 @@ class _Planner:
             warnings=tuple(self.warnings),
             finished=finished & trials.keys(),
             finished_fits=frozenset(kept),
-            claims=suite.claims if suite else (),
+            extra=suite.extra if suite else {},
             paper=suite.paper if suite else "",
             skipped=tuple(specs.skipped.items()),
             executor=request.executor,

@@ -40,7 +40,7 @@ class RunRecord:
     datasets: tuple[Any, ...]  # of a plan DatasetUse, of a stored run their JSON
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    claims: tuple[Mapping[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' suite keys
     baselines: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
@@ -187,7 +187,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """How a job ended: ``error`` is one line, ``trace`` the whole story where there is one."""
+    """How a job ended: ``error`` is one line, ``trace`` a traceback where there is one, ``output``
+    the end of what the job wrote to stdout and stderr."""
 
     job: Job
     status: Status
@@ -195,3 +196,4 @@ class Outcome:
     trace: str = ""
     result: Result = None
     seconds: float = 0.0
+    output: str = ""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.errors import InputError, UsageError
+from bench_core.results.attempts import Attempt, attempts_of
 from bench_core.results.export import export_frame
 from bench_core.results.records import RunRecord, StoredValues
 from bench_core.results.schema import being_written, check_store, store_path
@@ -162,7 +163,9 @@ class Store:
         state = row["state"]
         if state == "running" and not being_written(self.path):
             state = "interrupted"
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in about.items()}
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in about.items()
+        }
         return RunInfo(
             run=row["id"],
             number=row["number"],
@@ -212,6 +215,12 @@ class Store:
                 )
                 for row in _trials(db, run)
             ]
+
+    def attempts(self, run: str = "last") -> list[Attempt]:
+        """The attempts of a run's fits, trials and audits, in order."""
+        run = self.resolve(run)
+        with self._read() as db:
+            return attempts_of(db, run)
 
     def specs(self, run: str = "last") -> list[dict[str, Any]]:
         """The specifications of a run's trials that are ``ok``, as JSON."""

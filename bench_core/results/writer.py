@@ -21,6 +21,7 @@ from bench_core._io.hashing import canonical
 from bench_core._io.locks import locked
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
+from bench_core.results.attempts import TABLE, add_attempt
 from bench_core.results.model_files import costs_path, save_model
 from bench_core.results.records import Outcome, StoredValues, TrialResult, TrialSpec
 from bench_core.results.schema import (
@@ -82,6 +83,7 @@ def open_writer(path: Path) -> Iterator[Writer]:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute(TABLE)
                 connection.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'")
                 yield Writer(path, connection)
             finally:
@@ -202,6 +204,10 @@ class Writer:
         with self._transaction() as db:
             db.execute("UPDATE run SET state = ?, updated_at = ? WHERE id = ?", [state, now(), run])
 
+    def attempt(self, run: str, outcome: Outcome) -> None:
+        """Log how one attempt of a job ended."""
+        with self._transaction() as db:
+            add_attempt(db, run, outcome, now())
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""
         for key, model in models.items():

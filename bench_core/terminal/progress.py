@@ -1,154 +1,117 @@
-"""Progress of a run on stderr: bars with time left on a terminal, plain lines elsewhere."""
+"""Progress on stderr: bars with time left on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
-import threading
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Self
+
+from bench_core.errors import one_line
+from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import ProgressColumn, Task, TaskID
+    from rich.progress import Task, TaskID
 
-    from bench_core.execution.events import Event
+    from bench_core.execution.events import Event, OnEvent
 
 MOMENT = 2.0
-"""Seconds after which it is worth saying what is being prepared."""
+"""Seconds by which the "preparing" line is delayed."""
+LINE_EVERY = 10.0
+DRAW_EVERY = 0.2
+"""Seconds between two lines, or two drawings of a bar, of ``counting``."""
+MIB = 1 << 20
 
 
-class Progress(Protocol):
-    """Shows events while its ``with`` block lasts."""
-
-    def __call__(self, event: Event) -> None:
-        """Take one piece of news; cheap."""
-
-
-def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManager[Progress]:
+def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManager[OnEvent]:
     """The display that suits stderr and the options."""
     if quiet:
-        return Silent()
-    if not bars:
-        return Lines(jobs=False, verbose=verbose, moment=MOMENT)
-    if sys.stderr.isatty():
+        return nullcontext(lambda event: None)
+    if bars and sys.stderr.isatty():
         return Bars(verbose=verbose)
-    return Lines(jobs=True, verbose=verbose, moment=MOMENT)
-
-
-class Silent:
-    """Shows nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def __call__(self, event: Event) -> None:
-        """Ignore it."""
+    return Lines(jobs=bars, verbose=verbose)
 
 
 class Lines:
     """A line per note, per data set and, with ``jobs``, per finished job.
 
-    What is being prepared is said after a moment, or before the next line: where the data are
-    refused at once, the fault stands alone.
+    The "preparing" line is delayed, so that an immediate input error is printed alone.
     """
 
     def __init__(self, *, jobs: bool, verbose: bool, moment: float = MOMENT) -> None:
-        self._jobs = jobs
-        self._verbose = verbose
-        self._moment = moment
-        self._said = ""
-        self._held: Held | None = None
+        self._jobs, self._verbose, self._moment = jobs, verbose, moment
+        self._prepared = ""
+        self._delayed: list[str] = []
+        self._timer = Timer(0, lambda: None)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._held is not None:
-            self._held.drop()
+        self._timer.cancel()
+        self._delayed.clear()
 
     def __call__(self, event: Event) -> None:
         """Write what is worth a line."""
-        line = self._line(event)
-        if not line:
-            return
-        if self._held is not None:
-            self._held.write()
-            self._held = None
         if event.kind == "prepare":
-            self._held = Held(line, self._moment)
-        else:
-            _write(line)
+            self._prepare(event.message)
+        elif lines := self._lines(event):
+            self._release()
+            _write(*lines)
 
-    def _line(self, event: Event) -> str:
-        if event.kind == "note":
-            return note_line(event)
-        if not self._jobs:
-            return ""
-        if event.kind == "prepare":
-            news = event.message if event.message != self._said else ""
-            self._said = event.message
-            return news
-        if event.kind == "plan":
-            return plan_line(event)
-        if event.kind == "finish":
-            return finish_line(event)
-        if event.kind == "start" and self._verbose:
-            return f"started {event.activity} {event.title}"
-        return ""
+    def _prepare(self, message: str) -> None:
+        if self._jobs and message and message != self._prepared:
+            self._release()
+            self._prepared, self._delayed = message, [message]
+            self._timer = Timer(self._moment, self._release)
+            self._timer.daemon = True
+            self._timer.start()
 
-
-class Held:
-    """A line that is written after some seconds, unless it was written or dropped before."""
-
-    def __init__(self, line: str, seconds: float) -> None:
-        self._line = line
-        self._lock = threading.Lock()
-        self._timer = threading.Timer(seconds, self.write)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def write(self) -> None:
-        """Write it now, if it is not yet."""
-        line = self.drop()
-        if line:
-            _write(line)
-
-    def drop(self) -> str:
-        """Write it no more; gives what was not written yet."""
+    def _release(self) -> None:
         self._timer.cancel()
-        with self._lock:
-            line, self._line = self._line, ""
-        return line
+        with suppress(IndexError):  # pop is atomic: the line is written once
+            _write(self._delayed.pop())
+
+    def _lines(self, event: Event) -> list[str]:
+        if event.kind == "note":
+            return [note_line(event)]
+        if not self._jobs:
+            return []
+        if event.kind == "plan":
+            return [plan_line(event)]
+        if event.kind == "start" and self._verbose:
+            return [f"started {event.activity} {event.title}"]
+        if event.kind != "finish":
+            return []
+        details = detail_lines(event.trace, event.output) if self._verbose else []
+        return [finish_line(event), *(line for line, _ in details)]
 
 
-def _write(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def _write(*lines: str) -> None:
+    print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
 class Bars:
     """An overall bar and one for each running job, with notes and failures above them."""
 
     def __init__(self, *, verbose: bool, console: Console | None = None) -> None:
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+        from rich import progress as rich
         from rich.table import Column
 
         from bench_core.terminal import tables
 
         self._verbose = verbose
-        self._bars = Progress(
-            SpinnerColumn(),
-            TextColumn(
-                "{task.description}",
-                markup=False,
-                table_column=Column(no_wrap=True, overflow="ellipsis"),
-            ),
-            BarColumn(bar_width=20),
-            _count_column(),
-            _time_column(),
+        cut = Column(no_wrap=True, overflow="ellipsis")
+        self._bars = rich.Progress(
+            rich.SpinnerColumn(),
+            rich.TextColumn("{task.description}", markup=False, table_column=cut),
+            rich.BarColumn(bar_width=20),
+            rich.MofNCompleteColumn(),
+            rich.TimeElapsedColumn(),
+            rich.TimeRemainingColumn(),
             console=console or tables.console(stderr=True),
             transient=True,
             speed_estimate_period=300,
@@ -162,12 +125,7 @@ class Bars:
         self._bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
     def __call__(self, event: Event) -> None:
@@ -175,7 +133,7 @@ class Bars:
         getattr(self, f"_on_{event.kind}")(event)
 
     def _on_note(self, event: Event) -> None:
-        self._say(note_line(event), "yellow" if event.warning else "")
+        self._print(note_line(event), "yellow" if event.warning else "")
 
     def _on_prepare(self, event: Event) -> None:
         key = f"prepare {event.title}"
@@ -190,7 +148,7 @@ class Bars:
         self._finished = event.jobs_done
         if event.jobs_total:
             self._overall = self._bars.add_task("all jobs", total=event.jobs_total)
-        self._say(plan_line(event), "dim")
+        self._print(plan_line(event), "dim")
 
     def _on_start(self, event: Event) -> None:
         self._bar(event.key, f"  {event.activity} {event.title}", event.total)
@@ -206,11 +164,14 @@ class Bars:
         self._finished = event.jobs_done or self._finished + 1
         self._move_overall()
         if event.status != "ok" or self._verbose:
-            self._say(finish_line(event), "" if event.status == "ok" else "red")
+            self._print(finish_line(event), "" if event.status == "ok" else "red")
+        if self._verbose:
+            for line, style in detail_lines(event.trace, event.output):
+                self._print(line, style)
 
     @property
     def tasks(self) -> dict[str, Task]:
-        """The bars on the screen by what they say."""
+        """The bars on the screen by their descriptions."""
         return {task.description: task for task in self._bars.tasks}
 
     def _bar(self, key: str, description: str, total: int) -> TaskID:
@@ -228,64 +189,79 @@ class Bars:
             whole = self._finished + sum(self._share.values())
             self._bars.update(self._overall, completed=round(whole, 2))
 
-    def _say(self, line: str, style: str) -> None:
+    def _print(self, line: str, style: str) -> None:
         from rich.text import Text
 
         self._bars.console.print(Text(line, style=style))
 
 
-def _count_column() -> ProgressColumn:
-    from rich.progress import ProgressColumn
-    from rich.text import Text
+@contextmanager
+def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
+    """A display of one long count, called with what is done and the total (0: not known), often.
 
-    class Count(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(f"{task.completed:.0f}/{task.total:.0f}" if task.total else "")
+    ``noun`` is the unit, such as ``timings``; ``bytes`` are shown as MiB. Drawn within the calls,
+    by no thread of its own: what is timed between them is not disturbed.
+    """
+    from rich import progress as rich
 
-    return Count()
+    from bench_core.terminal import tables
+
+    screen, last = tables.console(stderr=True), time.monotonic()
+    counted: Any = rich.DownloadColumn(True) if noun == "bytes" else rich.MofNCompleteColumn()
+    columns = (rich.BarColumn(), counted, rich.TimeRemainingColumn())
+    bars = rich.Progress(*columns, console=screen, transient=True, auto_refresh=False)
+    bar = bars.add_task("", total=None)
+
+    def move(done: int, total: int) -> None:
+        nonlocal last
+        due = time.monotonic() - last >= (DRAW_EVERY if screen.is_terminal else LINE_EVERY)
+        if quiet or not (due or (screen.is_terminal and done == total)):
+            return
+        last = time.monotonic()
+        if screen.is_terminal:
+            bars.update(bar, completed=done, total=total or None, refresh=True)
+        else:
+            _write(_count_line(done, total, noun))
+
+    with bars if screen.is_terminal and not quiet else nullcontext():
+        yield move
 
 
-def _time_column() -> ProgressColumn:
-    from rich.progress import ProgressColumn
-    from rich.table import Column
-    from rich.text import Text
-
-    class Time(ProgressColumn):
-        max_refresh = 0.5
-
-        def render(self, task: Task) -> Text:
-            gone, left = duration(task.elapsed or 0.0), task.time_remaining
-            return Text(gone if left is None else f"{gone}, {duration(left)} left", style="cyan")
-
-    return Time(Column(no_wrap=True))
+def _count_line(done: int, total: int, noun: str) -> str:
+    if noun != "bytes":
+        return f"{done} of {total} {noun}"
+    return f"{done / MIB:.1f} of {total / MIB:.1f} MiB" if total else f"{done / MIB:.1f} MiB"
 
 
 def note_line(event: Event) -> str:
-    """A remark, marked where it is a warning."""
+    """A note, marked if it is a warning."""
     return f"warning: {event.message}" if event.warning else event.message
 
 
 def plan_line(event: Event) -> str:
-    """The run's name, how much there is to do, and how much there was before."""
-    jobs = f"{event.jobs_total} job{'' if event.jobs_total == 1 else 's'} to do"
+    """The name of the run, how many jobs are to do, and how many trials are finished."""
     before = f", {event.done} of {event.total} trials are there already" if event.done else ""
-    return f"run {event.message}: {jobs}{before}"
+    return f"run {event.message}: {count(event.jobs_total, 'job')} to do{before}"
 
 
 def finish_line(event: Event) -> str:
-    """One finished job: count, status, what, seconds, and why it failed."""
+    """One finished job: number, status, title, seconds, and the error if it failed."""
     width = len(str(event.jobs_total))
-    count = f"[{event.jobs_done:>{width}}/{event.jobs_total}]"
-    why = f": {' '.join(event.message.split())}" if event.message else ""
-    return f"{count} {event.status} {event.activity} {event.title} ({event.seconds:.1f} s){why}"
+    number = f"[{event.jobs_done:>{width}}/{event.jobs_total}]"
+    error = f": {one_line(event.message)}" if event.message else ""
+    return f"{number} {event.status} {event.activity} {event.title} ({event.seconds:.1f} s){error}"
 
 
-def duration(seconds: float) -> str:
-    """``45 s``, ``3 min 20 s`` or ``2 h 5 min``."""
-    if seconds < 59.5:
-        tenths = seconds < 9.95 and seconds != int(seconds)
-        return f"{seconds:.1f} s" if tenths else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+def detail_lines(trace: str, output: str) -> list[tuple[str, str]]:
+    """Traceback and output of a job, indented, each line with its style on a terminal: dim from
+    where the plugin's frames end."""
+    from bench_core.execution.failures import CUT
+
+    own, cut, whole = trace.partition(CUT)
+    own, whole = (own, f"{cut}{whole}") if cut else ("", trace)
+    parts = [(own, ""), (whole, "dim"), (f"output:\n{output}" if output.strip() else "", "")]
+    return [
+        ("    " + "".join(c if c.isprintable() else " " for c in line).rstrip(), style)
+        for text, style in parts
+        for line in text.splitlines()
+    ]

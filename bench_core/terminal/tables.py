@@ -15,7 +15,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,7 +76,7 @@ def show(table: Table, to: Console) -> None:
 
 def plain_lines(table: Table) -> list[str]:
     """Title, headings, one line a row, footer."""
-    cells = [[_one_line(c) for c in row] for row in table.rows]
+    cells = [[one_line(c) for c in row] for row in table.rows]
     head = [c.title for c in table.columns]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     lines = [table.title] if table.title else []
@@ -87,11 +87,6 @@ def plain_lines(table: Table) -> list[str]:
         ]
         lines.append((" " * GAP).join(parts).rstrip())
     return [*lines, *table.footer]
-
-
-def _one_line(text: str) -> str:
-    """Without line breaks and other control characters, which could act on a terminal."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _least_widths(table: Table) -> list[int]:
@@ -144,7 +139,7 @@ def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> Non
         )
     styles = table.row_styles or [""] * len(table.rows)
     for row, style in zip(table.rows, styles, strict=True):
-        framed.add_row(*(Text(_one_line(cell)) for cell in row), style=style or None)
+        framed.add_row(*(Text(one_line(cell)) for cell in row), style=style or None)
     to.print(framed)
     for line in table.footer:
         to.print(Text(line, style="dim"))
@@ -158,10 +153,10 @@ def _show_records(table: Table, to: Console) -> None:
     styles = table.row_styles or [""] * len(table.rows)
     for row, style in zip(table.rows, styles, strict=True):
         first, *rest = zip(table.columns, row, strict=True)
-        to.print(Text(_one_line(first[1]), style=style or "bold"))
+        to.print(Text(one_line(first[1]), style=style or "bold"))
         for column, cell in rest:
             if cell:
-                said = Text(f"{column.title}: {_one_line(cell)}")
+                said = Text(f"{column.title}: {one_line(cell)}")
                 for part in said.wrap(to, to.width - GAP, overflow="fold"):
                     part.rstrip()
                     to.print(Text(" " * GAP) + part)
@@ -187,7 +182,7 @@ def deliver(table: Table, output: Path | None) -> None:
 def _csv(table: Table) -> str:
     lines = StringIO()
     csv.writer(lines, lineterminator="\n").writerows(
-        [[c.title for c in table.columns], *([_one_line(c) for c in row] for row in table.rows)]
+        [[c.title for c in table.columns], *([one_line(c) for c in row] for row in table.rows)]
     )
     return lines.getvalue()
 
@@ -198,7 +193,7 @@ def check_output(output: Path | None) -> None:
         return
     folder = next(parent for parent in output.absolute().parents if parent.exists())
     if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UsageError(f"cannot write {output}: choose another place or mend its permissions")
+        raise UsageError(f"cannot write {output}: choose another place or check permissions")
 
 
 def write_text(output: Path, text: str) -> None:
@@ -223,7 +218,7 @@ def write_bytes(output: Path, content: bytes) -> None:
         raise
     except OSError as error:
         raise UsageError(
-            f"cannot write {output}: {error.strerror}; choose another place or mend its permissions"
+            f"cannot write {output}: {error.strerror}; choose another place or check permissions"
         ) from error
 
 

@@ -1,9 +1,13 @@
-"""Numbers and settings in words, the same on the terminal and on the page."""
+"""Numbers, settings and notices as text, the same on the terminal and on the page."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bench_core.results.store import RunInfo
 
 
 def quality(value: float) -> str:
@@ -44,11 +48,31 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def one_line(text: str) -> str:
-    """Without line breaks and control characters, which could act on a terminal."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
 def count(number: int, noun: str) -> str:
     """``1 trial``, ``2 trials``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def stand_in_notice(dataset: str, missing: str) -> str:
+    """The sentence that goes with results on a stand-in for ``missing``."""
+    return (
+        f"{missing or 'the real data'} is not here: these results are on the generator {dataset}, "
+        "which shows that the chain works, never that a method does"
+    )
+
+
+def notices(info: RunInfo) -> list[str]:
+    """A line for each stand-in of a run."""
+    uses = {use["name"]: use.get("stand_in_for", "") for use in info.datasets if use["stand_in"]}
+    return [f"notice: {stand_in_notice(name, str(missing))}" for name, missing in uses.items()]
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``3 min 20 s`` or ``2 h 5 min``."""
+    if seconds < 59.5:
+        tenths = seconds < 9.95 and seconds != int(seconds)
+        return f"{seconds:.1f} s" if tenths else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -8,7 +8,8 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
-from bench_core.terminal.wording import cost, one_line, quality
+from bench_core.errors import one_line
+from bench_core.terminal.wording import cost, quality
 from bench_reports.board import Board, CurvePoint, Row
 from bench_reports.console import in_unit
 
@@ -53,7 +54,7 @@ def _trace(board: Board, row: Row, index: int) -> dict[str, Any]:
         "size": 7 if len(picks) <= MANY else 5,
         "colour": index % COLOURS,
         "dash": _DASHES[index // COLOURS % len(_DASHES)],
-        "rung": row.rung,  # drawn thin and grey
+        "baseline": row.baseline,  # drawn thin and grey
         # colour is never the only difference, and the ninth is not the first in a legend
         "symbol": _SYMBOLS[(index + index // COLOURS) % len(_SYMBOLS)],
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from bench_methods.adapt.q_step import Rows
+from bench_methods.adapt.q_step import TrainingRows
 
 from bench_core import (
     Acquired,
@@ -114,11 +114,11 @@ def noisy(n: int = 200, features: int = 4, seed: int = 0) -> Splits:
     return binary(X, y, Prices.additive(np.arange(1.0, features + 1)))
 
 
-def rows(n: int = 40, seed: int = 0, words: int = 1) -> Rows:
+def rows(n: int = 40, seed: int = 0, words: int = 1) -> TrainingRows:
     """Training rows of uneven multiplicity with random losses of f0."""
     rng = np.random.default_rng(seed)
     share = rng.integers(1, 4, n).astype(float)
-    return Rows(
+    return TrainingRows(
         sign=np.where(rng.random(n) < 0.5, -1.0, 1.0),
         share=share / share.sum(),
         loss0=rng.exponential(0.3, n),

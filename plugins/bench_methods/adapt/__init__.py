@@ -8,11 +8,18 @@ and over (g, f1):
     min  mean[ (1 - q) l(f1) + q l(f0) + D(q, g) ] + gamma sum_a c_a [a used by g or f1]
     s.t. mean q <= P_full
 
-``adapt-lin`` is algorithm 1, ``adapt-gbrt`` algorithm 2, ``adapt-lstsq`` their third algorithm with
-D the squared difference of log-odds, ``adapt-l1`` the baseline of their section 5. A row with g > 0
-goes to f0. An ADAPT model may itself be f0 (their remark 2). The gamma of adapt-lin is tau of
-``bench_models.boosting``; that of adapt-gbrt, whose residuals carry no 1/N here, is N tau (the
-paper's printed one tau / N, the released code's 2 N tau).
+    (OPT)        q_step.F0Limit.objective, with the price of features in linear_step.GroupPenalty
+    (OPT1)       q_step.KullbackLeibler.q, with the bias of q_step.smallest_bias
+    (OPT2)       linear_step.PairObjective; boosted: boosted_step.JointLoss, whose gradients
+                 are the residuals (1) and (2)
+    Algorithm 1  linear_step.fit_linear_pair    ``adapt-lin``
+    Algorithm 2  boosted_step.fit_boosted_pair  ``adapt-gbrt``
+    sending      model.AdaptModel: rows with g > 0 go to f0
+
+``adapt-lstsq`` is their third algorithm, with D the squared difference of log-odds, ``adapt-l1``
+the baseline of their section 5. An ADAPT model may itself be f0 (their remark 2). The gamma of
+adapt-lin is tau of ``bench_models.boosting``; that of adapt-gbrt, whose residuals carry no 1/N
+here, is N tau (the paper's printed one tau / N, the released code's 2 N tau).
 
 [M] The supplement is not at hand. Of adapt-lstsq only one line is known ("fitting g directly to the
 log odds ratio of q"); the half square, the step over q and the treatment of P_full are ours.
@@ -23,16 +30,19 @@ Departures
 - Each pair is served at several thresholds of its gate, not at 0 alone, and the last point sends
   everything to f0. ``gates = 0`` leaves the paper's threshold.
 - ``p_full = none`` instead charges each row tau times what f0 costs more than f1, as the
-  cost term says before the paper splits it in two.
-- f0 is asked about the rows that it was trained on, where it is surer than elsewhere. Its
-  probabilities are kept within [1e-6, 1 - 1e-6].
+  cost term stands before the paper splits it in two.
+- f0 predicts the rows that it was trained on, where it is surer than elsewhere. Its probabilities
+  are kept within [1e-6, 1 - 1e-6].
 - Ranking data: a document counts as 1 where its grade is at least ``relevant_grade``, as the paper
-  binarises Yahoo's. f0 learns the grades themselves; a line fitted to its scores of validation
-  rows makes them log-odds of relevance (``relevance``), for q and for the rows that it answers, so
-  that they can be ranked together with f1's. Binary tasks have no such line.
+  binarises Yahoo's. f0 learns the grades, in a unit of its own; what a gate weighs, and what is
+  ranked together with f1's log-odds, must be log-odds of the same event. So f0's scores become
+  log-odds of relevance by Platt's line (``bench_models.calibration``), fitted to validation rows:
+  of rows that it was trained on f0 is far surer, and a line fitted there ranks what f0 answers
+  apart from what f1 does. Binary tasks have no such line.
 - adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff`` and then, for each number of
-  them, restarts from g = 0 and the logistic f1 with these features free (as the released code
-  does). From g = 0 the penalised problem alone stays close to a plain group lasso.
+  them, restarts from g = 0 and the logistic f1 with these features free. Algorithm 1 as printed,
+  and the released code, which sets the smallest weights of (g, f1) to zero, stay close to a plain
+  group lasso.
 - The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features
   that need k). Columns are standardised, intercepts are free, a missing cell counts as 0, and
   a ridge of 1e-6 keeps weights finite.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Prices
-from bench_methods.adapt.linear_step import RIDGE, Columns, Ints, minimise
-from bench_methods.adapt.q_step import Floats, Rows, both
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_methods.adapt.linear_step import RIDGE, Columns, minimise
+from bench_methods.adapt.q_step import TrainingRows, softplus_and_sigmoid
 
 _PATH = 40  # L1 weights tried
 _DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
 
 
-def nested(order: Sequence[int] | Ints, columns: Columns, prices: Prices) -> list[Ints]:
+def nested(order: Sequence[int] | IntArray, columns: Columns, prices: Prices) -> list[IntArray]:
     """The first, the first two, ... of ``order``, each with all that comes free with it.
 
     A set holds every one of the ``columns`` whose sensors its features buy, so equal sets
@@ -29,19 +29,19 @@ def nested(order: Sequence[int] | Ints, columns: Columns, prices: Prices) -> lis
     return distinct(sets)
 
 
-def free_with(bought: NDArray[np.bool_], columns: Columns, prices: Prices) -> Ints:
+def free_with(bought: BoolArray, columns: Columns, prices: Prices) -> IntArray:
     """The columns' features that need no sensor of positive price beyond those ``bought`` (s,)."""
     have = bought | (prices.sensor == 0)
     return np.array([j for j in columns.which if have[prices.of(int(j))].all()], dtype=np.int64)
 
 
-def distinct(sets: Sequence[Ints]) -> list[Ints]:
+def distinct(sets: Sequence[IntArray]) -> list[IntArray]:
     """Without empty sets, and without a second one of the same size; by rising size."""
     by_size = {len(one): one for one in reversed(sets) if len(one)}
     return [by_size[size] for size in sorted(by_size)]
 
 
-def spread(sets: Sequence[Ints], most: int) -> list[Ints]:
+def spread(sets: Sequence[IntArray], most: int) -> list[IntArray]:
     """At most ``most`` of them, denser among the small ones; the last is kept."""
     if len(sets) <= most:
         return list(sets)
@@ -53,7 +53,7 @@ def spread(sets: Sequence[Ints], most: int) -> list[Ints]:
     return [sets[p - 1] for p in np.minimum(places, len(sets))]
 
 
-def l1_path(columns: Columns, rows: Rows, prices: Prices) -> list[Ints]:
+def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArray]:
     """The sets of features that L1-regularised logistic regression takes, cheaper ones first.
 
     A feature's weight is charged its price bought alone; all are charged alike where all are
@@ -65,13 +65,13 @@ def l1_path(columns: Columns, rows: Rows, prices: Prices) -> list[Ints]:
     each = np.concatenate([price, price])
     level = 0.0
 
-    def value(packed: Floats) -> tuple[float, Floats]:
+    def value(packed: FloatArray) -> tuple[float, FloatArray]:
         w = packed[:k] - packed[k : 2 * k]
-        loss, slope = both(-rows.sign * (Z @ w + packed[-1]))
-        pull = -rows.share * rows.sign * slope
-        by = Z.T @ pull + RIDGE * w
+        loss, slope = softplus_and_sigmoid(-rows.sign * (Z @ w + packed[-1]))
+        by = -rows.share * rows.sign * slope
+        by_w = Z.T @ by + RIDGE * w
         cost = level * float(each @ packed[:-1]) + RIDGE / 2 * float(w @ w)
-        gradient = np.concatenate([by + level * price, -by + level * price, [pull.sum()]])
+        gradient = np.concatenate([by_w + level * price, -by_w + level * price, [by.sum()]])
         return rows.mean(loss) + cost, gradient
 
     least = np.append(np.zeros(2 * k), -np.inf)

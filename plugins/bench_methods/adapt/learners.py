@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import LossPrices, binned, constant_loss
+from bench_models.calibration import platt
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 
 from bench_core import (
     Acquired,
     BudgetedLearner,
+    BudgetedModel,
     Examples,
     Features,
     FitContext,
@@ -21,62 +23,95 @@ from bench_core import (
     Task,
     param,
 )
-from bench_methods.adapt.calibration import Platt, judged
+from bench_core.arrays import IntArray
 from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
     Columns,
-    GroupPrice,
-    Ints,
-    Linear,
-    Pair,
-    alternate,
+    GroupPenalty,
+    LinearFit,
+    LinearFunction,
+    LinearPair,
+    fit_linear_pair,
     logistic,
 )
-from bench_methods.adapt.model import AdaptModel, Answers, Served
+from bench_methods.adapt.model import AdaptModel, GatedPair, Outputs
 from bench_methods.adapt.operating_points import thresholds
-from bench_methods.adapt.q_step import Budget, Divergence, Metric, Rows, SquaredLogOdds, blocks
-from bench_methods.scikit import RandomForest
+from bench_methods.adapt.q_step import (
+    F0Limit,
+    GateDistance,
+    KullbackLeibler,
+    SquaredLogOdds,
+    TrainingRows,
+    f0_outputs,
+)
 
-CODE = ("bench_methods.adapt", "bench_models.boosting", "bench_models.staged", "bench_trees")
+CODE = ("bench_methods.adapt", "bench_models", "bench_trees")
 TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
-F0 = "the large model that hard rows are sent to"
+GATES = "operating points beside the paper's: further thresholds of the gate"
 RELEVANT = "ranking: a document is relevant iff its grade is at least this"
 
 
 @dataclass(frozen=True)
-class AdaptGBRT:
-    """Boosted gate and classifier that share what they buy, in front of a large model."""
+class _Adapt:
+    """What the four share: tasks and f0."""
 
-    name: ClassVar[str] = "adapt-gbrt"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param(RandomForest(), F0)
+    f0: BudgetedLearner = param("random-forest", "the large model that hard rows are sent to")
+
+    def __post_init__(self) -> None:
+        f0 = self.f0
+        if not isinstance(f0, str) and TASKS.isdisjoint(f0.tasks):
+            raise ValueError(
+                f"f0 = {f0.name} does no binary or ranking tasks; choose one that does"
+            )
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The large model."""
+        return (self.f0,)
+
+    def _prepared(
+        self,
+        train: Examples,
+        valid: Examples,
+        prices: Prices,
+        context: FitContext,
+        relevant_grade: int,
+    ) -> tuple[Examples, TrainingRows, BudgetedModel]:
+        """The training rows with labels 0 and 1, f0's outputs for them, and f0.
+
+        On rankings validation rows calibrate f0, training rows where there are none.
+        """
+        f0 = context.fitted(self.f0)
+        if context.task != Task.RANKING:
+            return train, TrainingRows.of(train, f0, prices), f0
+        train = relevance_labels(train, relevant_grade)
+        unseen = relevance_labels(valid, relevant_grade) if len(valid) else train
+        scores = np.concatenate([output.scores for _, output in f0_outputs(f0, unseen)])
+        line = platt(scores, unseen.y > 0, unseen.weights)
+        return train, TrainingRows.of(train, f0, prices, line), f0
+
+
+@dataclass(frozen=True)
+class AdaptGBRT(_Adapt):
+    """Boosted gate and classifier that share what they buy, in front of a large model."""
+
+    name: ClassVar[str] = "adapt-gbrt"
+
     tradeoff: float = param(0.03, TRADEOFF, least=0)
     p_full: float | None = param(0.5, P_FULL, least=0, most=1)
     trees: int = param(100, "boosting rounds, each one tree of f1 and one of g", least=0)
     learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)", above=0)
     depth: int = param(4, "split levels of a tree", least=1)
     iterations: int = param(10, "most steps over q", least=1)
-    gates: int = param(
-        19,
-        "operating points beside the paper's: thresholds of the gate",
-        least=0,
-        most=MOST_POINTS - 2,
-    )
+    gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     relevant_grade: int = param(1, RELEVANT)
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
-
-    def __post_init__(self) -> None:
-        _check(self.f0)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The large model."""
-        return (self.f0,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -84,21 +119,19 @@ class AdaptGBRT:
         """Alternate on ``train``; ``valid`` is used for rankings alone, to calibrate f0."""
         from bench_trees import Penalty, Settings
 
-        from bench_methods.adapt.boosted_step import Trees
-        from bench_methods.adapt.boosted_step import alternate as grow
+        from bench_methods.adapt.boosted_step import Booster, fit_boosted_pair
 
-        train, f0, rows = _asked(self, train, valid, prices, context)
+        train, rows, f0 = self._prepared(train, valid, prices, context, self.relevant_grade)
         price = _loss_prices(train, prices, self.tradeoff)
         bins, codes = binned(train, self.max_bins, context)
-        everybody = float(train.weights.sum())
+        total_weight = float(train.weights.sum())
         steps = 1 + (self.iterations if self.p_full != 0 else 0)
-        done = _Counter(context, steps * self.trees, self.trees)
-        trees = Trees(
+        booster = Booster(
             train=train,
             bins=bins,
             codes=codes,
             penalty=Penalty.over(
-                prices.start, prices.needed, prices.sensors, coupled=everybody * price.sensor
+                prices.start, prices.needed, prices.sensors, coupled=total_weight * price.sensor
             ),
             settings=Settings(
                 trees=self.trees,
@@ -111,52 +144,36 @@ class AdaptGBRT:
             ),
             prices=prices,
             threads=context.threads,
-            progress=done,
+            progress=_Progress(context, steps * self.trees, self.trees),
         )
-        grown = grow(trees, rows, self.p_full, price.tau, self.iterations)
-        used = [m.ensemble for m in (grown.f1, grown.gate) if m is not None]
+        pair = fit_boosted_pair(booster, rows, self.p_full, price.tau, self.iterations)
+        used = [m.ensemble for m in (pair.f1, pair.gate) if m is not None]
         features = {int(f) for e in used if e is not None for f in e.feature if f >= 0}
-        pair = _served(grown.f1, grown.gate, len(features), train, rows, self.gates)
+        gated = _gated(pair.f1, pair.gate, len(features), train, rows, self.gates)
         facts = {
             "tau": price.tau,
-            "lambda": everybody * price.tau,
-            "objective": grown.objective,
+            "lambda": total_weight * price.tau,
+            "objective": pair.objective,
         }
-        return AdaptModel([pair], f0, prices, facts, rows.calibration)
+        return AdaptModel([gated], f0, prices, facts, rows.calibration)
 
 
 @dataclass(frozen=True)
-class AdaptLin:
+class AdaptLin(_Adapt):
     """Linear gate and classifier on the same few features, in front of a large model."""
 
     name: ClassVar[str] = "adapt-lin"
-    tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
-    adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param(RandomForest(), F0)
     tradeoff: float = param(0.01, TRADEOFF + "; it orders the features", least=0)
     p_full: float | None = param(0.5, P_FULL, least=0, most=1)
     supports: int = param(24, "most sets of features tried, each an operating point", least=1)
     iterations: int = param(30, "most steps over q", least=1)
-    gates: int = param(
-        3,
-        "operating points beside the paper's per set: thresholds of the gate",
-        least=0,
-        most=MOST_POINTS - 2,
-    )
+    gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    def __post_init__(self) -> None:
-        _check(self.f0)
-
     @property
-    def _metric(self) -> Metric:
-        return Divergence()
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The large model."""
-        return (self.f0,)
+    def _distance(self) -> GateDistance:
+        return KullbackLeibler()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -165,35 +182,25 @@ class AdaptLin:
 
         ``valid`` is used for rankings alone, to calibrate f0.
         """
-        train, f0, rows = _asked(self, train, valid, prices, context)
+        train, rows, f0 = self._prepared(train, valid, prices, context, self.relevant_grade)
         price = _loss_prices(train, prices, self.tradeoff)
+
+        def fitted(features: IntArray, columns: Columns, penalty: GroupPenalty) -> LinearFit:
+            limit = self._limit(rows, features, prices, price.tau)
+            return fit_linear_pair(columns, rows, limit, self._distance, penalty, self.iterations)
+
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
-            group = GroupPrice.of(prices, price.sensor, columns)
-            nothing = np.zeros(0, dtype=np.int64)  # how many features f1 will use is not known yet
-            first = alternate(
-                columns,
-                rows,
-                self._budget(rows, nothing, prices, price.tau),
-                self._metric,
-                group,
-                self.iterations,
-            )
+            unknown = np.zeros(0, dtype=np.int64)  # how many features f1 will use
+            first = fitted(unknown, columns, GroupPenalty.of(prices, price.sensor, columns))
             strength = first.pair.g.weights**2 + first.pair.f1.weights**2
             order = columns.which[np.argsort(-strength, kind="stable")]
-            sets = _kept(nested(order, columns, prices), self.supports, self.gates)
+            sets = _wanted(nested(order, columns, prices), self.supports, self.gates)
             pairs = []
             for k, features in enumerate(sets):
                 some = columns.only(features)
-                settled = alternate(
-                    some,
-                    rows,
-                    self._budget(rows, features, prices, price.tau),
-                    self._metric,
-                    GroupPrice.none(some),
-                    self.iterations,
-                )
-                pairs.append(_linear(settled.pair, some, prices, train, rows, self.gates))
+                pair = fitted(features, some, GroupPenalty.none(some)).pair
+                pairs.append(_gated_linear(pair, some, prices, train, rows, self.gates))
                 context.progress(k + 1, len(sets))
         facts = {
             "tau": price.tau,
@@ -203,14 +210,14 @@ class AdaptLin:
         }
         return AdaptModel(pairs, f0, prices, facts, rows.calibration)
 
-    def _budget(self, rows: Rows, features: Ints, prices: Prices, tau: float) -> Budget:
+    def _limit(self, rows: TrainingRows, features: IntArray, prices: Prices, tau: float) -> F0Limit:
         if self.p_full is not None:
-            return Budget(self.p_full)
+            return F0Limit(self.p_full)
         mask = np.zeros((1, prices.sensors), dtype=bool)
         for feature in features:
             mask[0, prices.of(int(feature))] = True
         bits = Acquired.pack(mask).bits
-        return Budget(None, rows.premium(bits, bits, 0.0, prices, tau))
+        return F0Limit(None, rows.premium(bits, bits, 0.0, prices, tau))
 
 
 @dataclass(frozen=True)
@@ -220,32 +227,19 @@ class AdaptLstsq(AdaptLin):
     name: ClassVar[str] = "adapt-lstsq"
 
     @property
-    def _metric(self) -> Metric:
+    def _distance(self) -> GateDistance:
         return SquaredLogOdds()
 
 
 @dataclass(frozen=True)
-class AdaptL1:
+class AdaptL1(_Adapt):
     """The paper's baseline: L1 picks features, f1 is fitted on them, then a gate to its errors."""
 
     name: ClassVar[str] = "adapt-l1"
-    tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
-    adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param(RandomForest(), F0)
     supports: int = param(24, "most sets of features taken from the L1 path", least=1)
-    gates: int = param(
-        7, "operating points per set: thresholds of the gate", least=0, most=MOST_POINTS - 2
-    )
+    gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
-
-    def __post_init__(self) -> None:
-        _check(self.f0)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The large model."""
-        return (self.f0,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -254,43 +248,25 @@ class AdaptL1:
 
         ``valid`` is used for rankings alone, to calibrate f0.
         """
-        train, f0, rows = _asked(self, train, valid, prices, context)
+        train, rows, f0 = self._prepared(train, valid, prices, context, self.relevant_grade)
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
-            sets = _kept(l1_path(columns, rows, prices), self.supports, self.gates)
+            sets = _wanted(l1_path(columns, rows, prices), self.supports, self.gates)
             pairs = []
             for k, features in enumerate(sets):
                 some = columns.only(features)
-                free = GroupPrice.none(some)
+                free = GroupPenalty.none(some)
                 f1 = logistic(some, rows, free)
                 wrong = np.where(rows.sign * f1(some) > 0, -1.0, 1.0)
-                g = logistic(some, replace(rows, sign=wrong), free)
-                pairs.append(_linear(Pair(g, f1), some, prices, train, rows, self.gates))
+                pair = LinearPair(logistic(some, replace(rows, sign=wrong), free), f1)
+                pairs.append(_gated_linear(pair, some, prices, train, rows, self.gates))
                 context.progress(k + 1, len(sets))
         return AdaptModel(pairs, f0, prices, {}, rows.calibration)
 
 
-def _check(f0: BudgetedLearner) -> None:
-    """Raise ValueError where f0 does no task of ADAPT's."""
-    if TASKS.isdisjoint(f0.tasks):
-        raise ValueError(f"f0 = {f0.name} does no binary or ranking tasks; choose one that does")
-
-
-def _asked(
-    learner: Any, train: Examples, valid: Examples, prices: Prices, context: FitContext
-) -> tuple[Examples, Any, Rows]:
-    """The training rows with labels 0 and 1, f0, and what it says about them.
-
-    Without validation rows the training rows calibrate f0.
-    """
-    f0 = context.fitted(learner.f0)
-    if context.task != Task.RANKING:
-        return train, f0, Rows.of(train, f0, prices)
-    train = judged(train, learner.relevant_grade)
-    unseen = judged(valid, learner.relevant_grade) if len(valid) else train
-    scores = np.concatenate([said.scores for _, said in blocks(f0, unseen)])
-    line = Platt.of(scores, unseen.y > 0, unseen.weights)
-    return train, f0, Rows.of(train, f0, prices, line)
+def relevance_labels(part: Examples, relevant_grade: int) -> Examples:
+    """The rows labelled 1 where their grade is relevant, else 0."""
+    return replace(part, y=np.where(part.y >= relevant_grade, 1.0, 0.0))
 
 
 def _loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
@@ -299,21 +275,26 @@ def _loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices
     return LossPrices.of(prices, tradeoff, constant_loss("logistic", Logistic(), train))
 
 
-def _kept(sets: Sequence[Ints], most: int, gates: int) -> list[Ints]:
+def _wanted(sets: Sequence[IntArray], most: int, gates: int) -> list[IntArray]:
     """As many sets as are wanted and a path has room for; one without features if there is none."""
     room = max(1, (MOST_POINTS - 1) // (gates + 1))
     return spread(sets, min(most, room)) or [np.zeros(0, dtype=np.int64)]
 
 
-def _linear(
-    pair: Pair, columns: Columns, prices: Prices, train: Examples, rows: Rows, gates: int
-) -> Served:
+def _gated_linear(
+    pair: LinearPair,
+    columns: Columns,
+    prices: Prices,
+    train: Examples,
+    rows: TrainingRows,
+    gates: int,
+) -> GatedPair:
     g, f1 = (_raw(one, columns, prices) for one in (pair.g, pair.f1))
     used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
-    return _served(f1, g, len(used), train, rows, gates)
+    return _gated(f1, g, len(used), train, rows, gates)
 
 
-def _raw(function: Linear, columns: Columns, prices: Prices) -> StagedModel:
+def _raw(function: LinearFunction, columns: Columns, prices: Prices) -> StagedModel:
     """A function of standardised columns as one of the features themselves."""
     weights = function.weights / columns.scale
     stage = Stage(
@@ -324,23 +305,23 @@ def _raw(function: Linear, columns: Columns, prices: Prices) -> StagedModel:
     return StagedModel([stage], [Point(0, {})], prices)
 
 
-def _served(
+def _gated(
     f1: StagedModel,
     gate: StagedModel | None,
     features: int,
     train: Examples,
-    rows: Rows,
+    rows: TrainingRows,
     gates: int,
-) -> Served:
+) -> GatedPair:
     """A pair with its operating points, chosen on the training rows."""
     if gate is None:
-        return Served(f1, None, features, [(0.0, 0.0)])
-    g = Answers.of(gate, Features(train.X)).scores
-    return Served(f1, gate, features, thresholds(g, rows.share, gates))
+        return GatedPair(f1, None, features, [(0.0, 0.0)])
+    g = Outputs.of(gate, Features(train.X)).scores
+    return GatedPair(f1, gate, features, thresholds(g, rows.share, gates))
 
 
-class _Counter:
-    """Adds up the progress of several rounds of boosting."""
+class _Progress:
+    """The progress of several ensembles of ``each`` trees, ``total`` in all."""
 
     def __init__(self, context: FitContext, total: int, each: int) -> None:
         self.context, self.total, self.each, self.before = context, total, each, 0

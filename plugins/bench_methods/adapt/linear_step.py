@@ -1,4 +1,4 @@
-"""ADAPT-LIN's steps: linear g and f1 for a given q (OPT2), and the alternation with q.
+"""ADAPT-LIN's step: linear g and f1 for a given q (OPT2), in turn with q (Algorithm 1).
 
 Columns are centred and scaled by their weighted mean and deviation, a missing cell counting as 0.
 With weights g, f (k,) and free intercepts, the step minimises
@@ -6,7 +6,7 @@ With weights g, f (k,) and free intercepts, the step minimises
     sum_i s_i [ D(q_i, g_i) + (1 - q_i) log(1 + e^{-y_i f_i}) ]
         + sum over sensors k of price_k sqrt( sum_{a needs k} g_a^2 + f_a^2 ) + RIDGE / 2 |g, f|^2
 
-by L-BFGS. The root is smoothed at ROUND. Exact zeros come from the choice of supports, not from it.
+by L-BFGS. The root is smoothed at ROUND. Exact zeros come from the choice of feature sets.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import InputError, Prices
-from bench_methods.adapt.q_step import Budget, Floats, Metric, Rows, both
-
-Ints = NDArray[np.int64]
+from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows, softplus_and_sigmoid
 
 RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
 ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
@@ -34,13 +32,13 @@ _SETTLED = 1e-6  # relative change of the objective at which the alternation end
 class Columns:
     """Standardised columns ``Z`` (n, k) of the features ``which`` (k,), and how they were made."""
 
-    which: Ints
-    Z: Floats
-    centre: Floats
-    scale: Floats
+    which: IntArray
+    Z: FloatArray
+    centre: FloatArray
+    scale: FloatArray
 
     @classmethod
-    def of(cls, X: NDArray[np.float32], share: Floats) -> Self:
+    def of(cls, X: Float32Array, share: FloatArray) -> Self:
         """All columns that are not constant. Raises InputError for an infinite value."""
         Z = np.nan_to_num(X.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
         if not bool(np.isfinite(Z).all()):
@@ -56,38 +54,38 @@ class Columns:
         Z = Z[:, varied] / scale[varied]
         return cls(varied.astype(np.int64), Z, centre[varied], scale[varied])
 
-    def only(self, features: Ints) -> Columns:
+    def only(self, features: IntArray) -> Columns:
         """Those of them that are among ``features``."""
         kept = np.flatnonzero(np.isin(self.which, features))
         return Columns(self.which[kept], self.Z[:, kept], self.centre[kept], self.scale[kept])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linear:
+class LinearFunction:
     """One linear function of the columns: ``weights`` (k,) and ``intercept``."""
 
-    weights: Floats
+    weights: FloatArray
     intercept: float
 
     @classmethod
-    def zero(cls, columns: Columns) -> Linear:
+    def zero(cls, columns: Columns) -> LinearFunction:
         """The function 0."""
         return cls(np.zeros(len(columns.which)), 0.0)
 
-    def __call__(self, columns: Columns) -> Floats:
+    def __call__(self, columns: Columns) -> FloatArray:
         """Its values on all rows (n,)."""
         return columns.Z @ self.weights + self.intercept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupPrice:
+class GroupPenalty:
     """price_k sqrt(sum over the features that need sensor k): ``needs`` (s, k), ``price`` (s,)."""
 
-    needs: Floats
-    price: Floats
+    needs: FloatArray
+    price: FloatArray
 
     @classmethod
-    def of(cls, prices: Prices, price: Floats, columns: Columns) -> GroupPrice:
+    def of(cls, prices: Prices, price: FloatArray, columns: Columns) -> GroupPenalty:
         """``price`` (s,) per sensor, in loss units. Free sensors are left out."""
         needs = np.zeros((prices.sensors, len(columns.which)))
         for place, feature in enumerate(columns.which):
@@ -96,11 +94,11 @@ class GroupPrice:
         return cls(needs[paid], price[paid])
 
     @classmethod
-    def none(cls, columns: Columns) -> GroupPrice:
+    def none(cls, columns: Columns) -> GroupPenalty:
         """Everything is free."""
         return cls(np.zeros((0, len(columns.which))), np.zeros(0))
 
-    def __call__(self, squares: Floats) -> tuple[float, Floats]:
+    def __call__(self, squares: FloatArray) -> tuple[float, FloatArray]:
         """The price of weights whose squares g^2 + f^2 are given (k,), and its derivative by them
         times two, that is, the factor of g and f in the gradient."""
         root = np.sqrt(self.needs @ squares + ROUND**2)
@@ -108,86 +106,82 @@ class GroupPrice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
+class LinearPair:
     """Gate and classifier."""
 
-    g: Linear
-    f1: Linear
+    g: LinearFunction
+    f1: LinearFunction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class PairObjective:
     """The problem in (g, f1) for a given q."""
 
     columns: Columns
-    rows: Rows
-    q: Floats
-    metric: Metric
-    price: GroupPrice
+    rows: TrainingRows
+    q: FloatArray
+    D: GateDistance
+    price: GroupPenalty
 
-    def __call__(self, packed: Floats) -> tuple[float, Floats]:
+    def __call__(self, packed: FloatArray) -> tuple[float, FloatArray]:
         """Objective and gradient at [g, its intercept, f1, its intercept]."""
         Z, share = self.columns.Z, self.rows.share
         g, f1 = _unpack(packed)
         kept = share * (1 - self.q)
-        margin = self.rows.sign * f1(self.columns)
-        gate, by_gate = self.metric.gate_loss(self.q, g(self.columns))
+        gate, by_g = self.D.gate_loss(self.q, g(self.columns))
+        loss, slope = softplus_and_sigmoid(-self.rows.sign * f1(self.columns))
         cost, factor = self.price(g.weights**2 + f1.weights**2)
         ridge = RIDGE / 2 * float(g.weights @ g.weights + f1.weights @ f1.weights)
-        loss, slope = both(-margin)
-        value = float(kept @ loss + share @ gate) + cost + ridge
-        pull_g, pull_f1 = share * by_gate, -kept * self.rows.sign * slope
-        gradient = np.concatenate(
-            [
-                Z.T @ pull_g + (factor + RIDGE) * g.weights,
-                [pull_g.sum()],
-                Z.T @ pull_f1 + (factor + RIDGE) * f1.weights,
-                [pull_f1.sum()],
-            ]
-        )
-        return value, gradient
+        value = float(kept @ loss + share @ gate) + cost + ridge  # OPT2
+        by_g, by_f1 = share * by_g, -kept * self.rows.sign * slope
+        gradient = [
+            part
+            for by, weights in ((by_g, g.weights), (by_f1, f1.weights))
+            for part in (Z.T @ by + (factor + RIDGE) * weights, [by.sum()])
+        ]
+        return value, np.concatenate(gradient)
 
-    def solve(self, start: Pair) -> Pair:
+    def solve(self, start: LinearPair) -> LinearPair:
         """The minimiser, from a start; never worse than it."""
-        return Pair(*_unpack(minimise(self, _pack(start))))
+        return LinearPair(*_unpack(minimise(self, _pack(start))))
 
 
-def _pack(pair: Pair) -> Floats:
+def _pack(pair: LinearPair) -> FloatArray:
     parts = [np.append(one.weights, one.intercept) for one in (pair.g, pair.f1)]
     return np.concatenate(parts)
 
 
-def _unpack(packed: Floats) -> tuple[Linear, Linear]:
+def _unpack(packed: FloatArray) -> tuple[LinearFunction, LinearFunction]:
     half = len(packed) // 2
     g, f1 = packed[:half], packed[half:]
-    return Linear(g[:-1], float(g[-1])), Linear(f1[:-1], float(f1[-1]))
+    return LinearFunction(g[:-1], float(g[-1])), LinearFunction(f1[:-1], float(f1[-1]))
 
 
-def logistic(columns: Columns, rows: Rows, price: GroupPrice) -> Linear:
+def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> LinearFunction:
     """Logistic regression of the labels of ``rows``, the weights priced like those of a pair."""
     Z = columns.Z
 
-    def value(packed: Floats) -> tuple[float, Floats]:
+    def value(packed: FloatArray) -> tuple[float, FloatArray]:
         w = packed[:-1]
-        loss, slope = both(-rows.sign * (Z @ w + packed[-1]))
+        loss, slope = softplus_and_sigmoid(-rows.sign * (Z @ w + packed[-1]))
         cost, factor = price(w**2)
-        pull = -rows.share * rows.sign * slope
-        gradient = np.append(Z.T @ pull + (factor + RIDGE) * w, pull.sum())
+        by = -rows.share * rows.sign * slope
+        gradient = np.append(Z.T @ by + (factor + RIDGE) * w, by.sum())
         return rows.mean(loss) + cost + RIDGE / 2 * float(w @ w), gradient
 
-    found = minimise(value, np.zeros(Z.shape[1] + 1))
-    return Linear(found[:-1], float(found[-1]))
+    packed = minimise(value, np.zeros(Z.shape[1] + 1))
+    return LinearFunction(packed[:-1], float(packed[-1]))
 
 
 def minimise(
-    value: Callable[[Floats], tuple[float, Floats]],
-    start: Floats,
-    least: Floats | None = None,
-) -> Floats:
+    value: Callable[[FloatArray], tuple[float, FloatArray]],
+    start: FloatArray,
+    least: FloatArray | None = None,
+) -> FloatArray:
     """Minimiser of a smooth function with gradient, above ``least``; never worse than ``start``."""
     from scipy.optimize import Bounds, minimize
 
-    found = minimize(
+    result = minimize(
         value,
         start,
         jac=True,
@@ -195,45 +189,45 @@ def minimise(
         bounds=None if least is None else Bounds(least, np.inf),
         options={"maxiter": _STEPS, "gtol": _TOLERANCE, "ftol": 1e-14, "maxcor": 20},
     )
-    better = found.x if found.fun <= value(start)[0] else start
+    better = result.x if result.fun <= value(start)[0] else start
     return np.asarray(better, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settled:
-    """What the alternation ends with; ``objective`` after every half step, which never rises."""
+class LinearFit:
+    """A fitted pair, its q, and ``objective`` after every half step, which never rises."""
 
-    pair: Pair
-    q: Floats
+    pair: LinearPair
+    q: FloatArray
     objective: list[float]
 
 
-def alternate(
+def fit_linear_pair(
     columns: Columns,
-    rows: Rows,
-    budget: Budget,
-    metric: Metric,
-    price: GroupPrice,
+    rows: TrainingRows,
+    limit: F0Limit,
+    D: GateDistance,
+    price: GroupPenalty,
     iterations: int,
-) -> Settled:
-    """From g = 0 and the logistic f1, step over q and over (g, f1) in turn."""
-    pair = Pair(Linear.zero(columns), logistic(columns, rows, price))
+) -> LinearFit:
+    """Algorithm 1: from g = 0 and the logistic f1, step over q and over (g, f1) in turn."""
+    pair = LinearPair(LinearFunction.zero(columns), logistic(columns, rows, price))
     objective: list[float] = []
 
-    def note(q: Floats) -> float:
+    def recorded(q: FloatArray) -> float:
         g, f1 = pair.g, pair.f1
-        loss = budget.objective(metric, rows, f1(columns), g(columns), q)
+        loss = limit.objective(D, rows, f1(columns), g(columns), q)
         squares = g.weights**2 + f1.weights**2
         objective.append(loss + price(squares)[0] + RIDGE / 2 * float(squares.sum()))
         return objective[-1]
 
     q, last = np.zeros(len(rows.sign)), np.inf
-    for _ in range(iterations if budget.p_full != 0 else 0):
-        q = budget.q(metric, rows, pair.f1(columns), pair.g(columns))
-        note(q)
-        pair = Step(columns, rows, q, metric, price).solve(pair)
-        now = note(q)
+    for _ in range(iterations if limit.p_full != 0 else 0):
+        q = limit.q(D, rows, pair.f1(columns), pair.g(columns))  # OPT1
+        recorded(q)
+        pair = PairObjective(columns, rows, q, D, price).solve(pair)  # OPT2
+        now = recorded(q)
         if last - now <= _SETTLED * abs(now):
             break
         last = now
-    return Settled(pair, q, objective)
+    return LinearFit(pair, q, objective)

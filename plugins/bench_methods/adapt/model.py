@@ -1,8 +1,8 @@
 """The model that is served: cheap pairs in front of f0.
 
-At an operating point a pair's gate is asked about every row; rows with g above the point's
-threshold go to f0, the others to f1. So a row pays for the gate and for whichever model answers, a
-shared sensor once. The last point sends everything to f0 without asking any gate.
+At an operating point a pair's gate scores every row; rows with g above the point's threshold go to
+f0, the others to f1. So a row pays for the gate and for the model that answers, a shared sensor
+once. The last point sends everything to f0 without a gate.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from bench_models.calibration import Line
 from bench_models.staged import StagedModel
 from bench_models.staged.state import prices_from, prices_state
 from numpy.typing import NDArray
@@ -25,15 +26,14 @@ from bench_core import (
     find_class,
     remember_class,
 )
-from bench_methods.adapt.calibration import Platt
-from bench_methods.adapt.q_step import Floats, full_prediction
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_methods.adapt.q_step import last_prediction
 
-Bits = NDArray[np.uint64]
 RELEASED = "adapt-released"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Served:
+class GatedPair:
     """A gate (none: every row is kept) and a classifier on ``features`` features.
 
     ``gates``: (threshold, share of the training rows that it sends), by rising share. A row is
@@ -47,33 +47,35 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Charges:
+class RowBills:
     """One bill with an entry for each of n rows."""
 
-    bits: Bits  # (n, w)
-    splits: Floats
-    trees: Floats
+    bits: NDArray[np.uint64]  # (n, w)
+    splits: FloatArray
+    trees: FloatArray
 
     @classmethod
-    def of(cls, bill: Bill, rows: int) -> Charges:
+    def of(cls, bill: Bill, rows: int) -> RowBills:
         """Spread a bill over its rows."""
         words = bill.acquired.bits
         spread = [np.broadcast_to(np.asarray(v, float), rows) for v in (bill.splits, bill.trees)]
         return cls(np.broadcast_to(words, (rows, words.shape[1])), *spread)
 
     @classmethod
-    def nothing(cls, rows: int, words: int) -> Charges:
+    def nothing(cls, rows: int, words: int) -> RowBills:
         """Before anything is bought."""
         bits = np.zeros((rows, words), dtype=np.uint64)
         return cls(bits, np.zeros(rows), np.zeros(rows))
 
-    def plus(self, other: Charges) -> Charges:
+    def plus(self, other: RowBills) -> RowBills:
         """Both: a sensor is paid once, evaluations add."""
-        return Charges(self.bits | other.bits, self.splits + other.splits, self.trees + other.trees)
+        return RowBills(
+            self.bits | other.bits, self.splits + other.splits, self.trees + other.trees
+        )
 
-    def where(self, chosen: NDArray[np.bool_], other: Charges) -> Charges:
+    def where(self, chosen: BoolArray, other: RowBills) -> RowBills:
         """These where ``chosen`` (n,), elsewhere the other's."""
-        return Charges(
+        return RowBills(
             np.where(chosen[:, None], self.bits, other.bits),
             np.where(chosen, self.splits, other.splits),
             np.where(chosen, self.trees, other.trees),
@@ -85,49 +87,47 @@ class Charges:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
-    """Scores (n,) and charges by the name of the bill."""
+class Outputs:
+    """Scores (n,) and the rows' bills by their names."""
 
-    scores: Floats
-    charges: Mapping[str, Charges]
+    scores: FloatArray
+    bills: Mapping[str, RowBills]
 
     @classmethod
-    def of(cls, model: Any, features: Features) -> Answers:
-        """The full model's answers for all rows."""
-        said, n = full_prediction(model, features), len(features)
-        charges = {name: Charges.of(bill, n) for name, bill in said.bills.items()}
-        return cls(np.asarray(said.scores, dtype=np.float64), charges)
+    def of(cls, model: Any, features: Features) -> Outputs:
+        """The full model's for all rows."""
+        output, n = last_prediction(model, features), len(features)
+        bills = {name: RowBills.of(bill, n) for name, bill in output.bills.items()}
+        return cls(np.asarray(output.scores, dtype=np.float64), bills)
 
 
-class Asked:
-    """f0's answers for the rows of a block that have been sent to it so far, in log-odds."""
+class LazyF0:
+    """f0's outputs, in log-odds, for the rows of a block that have been sent to it so far."""
 
-    def __init__(
-        self, f0: Any, X: NDArray[np.float32], words: int, calibration: Platt | None
-    ) -> None:
+    def __init__(self, f0: Any, X: Float32Array, words: int, calibration: Line | None) -> None:
         self.f0, self.X, self.calibration = f0, X, calibration
         self.known = np.zeros(len(X), dtype=bool)
         self.scores = np.zeros(len(X))
-        self.empty = Charges.nothing(len(X), words)
-        self.charges: dict[str, Charges] = {}
+        self.empty = RowBills.nothing(len(X), words)
+        self.bills: dict[str, RowBills] = {}
 
-    def answers(self, sent: NDArray[np.bool_]) -> Answers:
-        """Scores and charges, valid at the rows ``sent`` (n,); asks about new ones only."""
+    def outputs(self, sent: BoolArray) -> Outputs:
+        """Valid at the rows ``sent`` (n,); only new ones are predicted."""
         new = np.flatnonzero(sent & ~self.known)
         if len(new):
-            said = Answers.of(self.f0, Features(self.X[new]))
+            output = Outputs.of(self.f0, Features(self.X[new]))
             self.known[new] = True
             line = self.calibration
-            self.scores[new] = said.scores if line is None else line(said.scores)
-            for name, some in said.charges.items():
-                self.charges[name] = _put(self.charges.get(name, self.empty), new, some)
-        return Answers(self.scores, self.charges)
+            self.scores[new] = output.scores if line is None else line(output.scores)
+            for name, some in output.bills.items():
+                self.bills[name] = _put(self.bills.get(name, self.empty), new, some)
+        return Outputs(self.scores, self.bills)
 
 
-def _put(charges: Charges, rows: NDArray[np.int64], some: Charges) -> Charges:
-    bits, splits, trees = charges.bits.copy(), charges.splits.copy(), charges.trees.copy()
+def _put(bills: RowBills, rows: IntArray, some: RowBills) -> RowBills:
+    bits, splits, trees = bills.bits.copy(), bills.splits.copy(), bills.trees.copy()
     bits[rows], splits[rows], trees[rows] = some.bits, some.splits, some.trees
-    return Charges(bits, splits, trees)
+    return RowBills(bits, splits, trees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,54 +141,54 @@ class AdaptModel:
     On ranking data ``calibration`` turns f0's scores into log-odds of relevance, at every point.
     """
 
-    pairs: Sequence[Served]
+    pairs: Sequence[GatedPair]
     f0: Any
     prices: Prices
     facts: Mapping[str, Any] = field(default_factory=dict)
-    calibration: Platt | None = None
+    calibration: Line | None = None
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then f0's own."""
         n, words = len(features), Acquired.nothing(self.prices.sensors).bits.shape[1]
-        asked = Asked(self.f0, features.X, words, self.calibration)
+        f0 = LazyF0(self.f0, features.X, words, self.calibration)
         alone = Features(features.X)
         for pair in self.pairs:
-            kept = Answers.of(pair.classifier, alone)
-            gate = None if pair.gate is None else Answers.of(pair.gate, alone)
+            kept = Outputs.of(pair.classifier, alone)
+            gate = None if pair.gate is None else Outputs.of(pair.gate, alone)
             for threshold, share in pair.gates:
                 sent = np.zeros(n, dtype=bool) if gate is None else gate.scores > threshold
                 point = {"features": pair.features, "sent": share}
-                yield self._routed(point, sent, gate, kept, asked.answers(sent), words)
-        everybody = np.ones(n, dtype=bool)
-        nothing = Answers(np.zeros(n), {})
+                yield self._routed(point, sent, gate, kept, f0.outputs(sent), words)
+        all_rows = np.ones(n, dtype=bool)
+        nothing = Outputs(np.zeros(n), {})
         point = {"features": 0, "sent": 1.0}
-        yield self._routed(point, everybody, None, nothing, asked.answers(everybody), words)
+        yield self._routed(point, all_rows, None, nothing, f0.outputs(all_rows), words)
 
     def _routed(
         self,
         point: Mapping[str, int | float],
-        sent: NDArray[np.bool_],
-        gate: Answers | None,
-        kept: Answers,
-        f0: Answers,
+        sent: BoolArray,
+        gate: Outputs | None,
+        kept: Outputs,
+        f0: Outputs,
         words: int,
     ) -> Prediction:
-        """Join what the gate, f1 and f0 say and charge."""
-        nothing = Charges.nothing(len(sent), words)
+        """The prediction of a point from the outputs of gate, f1 and f0."""
+        nothing = RowBills.nothing(len(sent), words)
 
-        def charged(answers: Answers | None, name: str) -> Charges:
-            if answers is None or not answers.charges:
+        def bill_of(outputs: Outputs | None, name: str) -> RowBills:
+            if outputs is None or not outputs.bills:
                 return nothing
-            return answers.charges.get(name, answers.charges["path"])
+            return outputs.bills.get(name, outputs.bills["path"])
 
         bills = {}
         for name in ("path", "model"):
-            if f0.charges and name not in f0.charges:
+            if f0.bills and name not in f0.bills:
                 continue
-            answered = charged(f0, name).where(sent, charged(kept, name))
-            bills[name] = charged(gate, name).plus(answered).bill(self.prices.sensors)
-        cheap = charged(gate, "path").plus(charged(kept, "path"))
-        released = charged(f0, RELEASED).where(sent, cheap)
+            answered = bill_of(f0, name).where(sent, bill_of(kept, name))
+            bills[name] = bill_of(gate, name).plus(answered).bill(self.prices.sensors)
+        cheap = bill_of(gate, "path").plus(bill_of(kept, "path"))
+        released = bill_of(f0, RELEASED).where(sent, cheap)
         bills[RELEASED] = released.bill(self.prices.sensors)
         return Prediction(point, np.where(sent, f0.scores, kept.scores), bills)
 
@@ -217,7 +217,7 @@ class AdaptModel:
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild the pairs, and f0's model by its own class."""
         pairs = [
-            Served(
+            GatedPair(
                 StagedModel.from_state(_under(f"pair{k}.f1", state)),
                 StagedModel.from_state(_under(f"pair{k}.g", state)) if p["gated"] else None,
                 int(p["features"]),
@@ -231,7 +231,7 @@ class AdaptModel:
             f0.from_state(_under("f0.state", state)),
             prices_from(state),
             state["facts"],
-            Platt(*map(float, state["f0.line"])) if "f0.line" in state else None,
+            Line(*map(float, state["f0.line"])) if "f0.line" in state else None,
         )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench_methods.adapt.q_step import Floats
+from bench_core.arrays import FloatArray
 
 
 def thresholds(
-    g: Floats, share: Floats, count: int, *, zero: bool = True
+    g: FloatArray, share: FloatArray, count: int, *, zero: bool = True
 ) -> list[tuple[float, float]]:
     """(threshold, share of rows with a higher g) by rising share, for gate scores ``g`` (n,).
 
@@ -19,17 +19,17 @@ def thresholds(
     values, place = np.unique(g, return_inverse=True)
     mass = np.bincount(place, share, minlength=len(values))
     above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)  # share of rows from value k on
-    found: dict[int, tuple[float, float]] = {}
+    by_cut: dict[int, tuple[float, float]] = {}
     for k in range(count):
         wanted = (k + 1) / (count + 1)
         cut = int(np.argmin(np.abs(above - wanted)))
         if 0 < cut < len(values):
-            found[cut] = (_between(values[cut - 1], values[cut]), _share(above[cut]))
+            by_cut[cut] = (_between(values[cut - 1], values[cut]), _share(above[cut]))
     if zero:
         cut = int(np.searchsorted(values, 0.0, side="right"))
-        found[cut] = (0.0, _share(above[cut]))
-    found.pop(0, None)
-    by_share = {sent: (threshold, sent) for threshold, sent in found.values()}
+        by_cut[cut] = (0.0, _share(above[cut]))
+    by_cut.pop(0, None)
+    by_share = {sent: (threshold, sent) for threshold, sent in by_cut.values()}
     return [by_share[sent] for sent in sorted(by_share)]
 
 

@@ -1,4 +1,4 @@
-"""Which training rows should go to f0: the step over q (OPT1), and what f0 says and costs.
+"""Which training rows should go to f0: the step over q (OPT1), and f0's outputs and costs.
 
 With l1 and l0 the losses of f1 and f0 on a row and g its gate score,
 
@@ -15,36 +15,40 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from bench_models.calibration import Line
 from numpy.typing import NDArray
 
 from bench_core import Acquired, Examples, Features, Prices
-from bench_methods.adapt.calibration import Platt
+from bench_core.arrays import FloatArray
 
-Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
-_BLOCK = 8000
+_NEVER = 1e-300  # stands for probability 0 in a logarithm
+_BLOCK = 8000  # rows of one prediction of f0
 
 
-def softplus(z: Floats) -> Floats:
+def softplus(z: FloatArray) -> FloatArray:
     """log(1 + e^z)."""
-    return both(z)[0]
+    return softplus_and_sigmoid(z)[0]
 
 
-def sigmoid(z: Floats) -> Floats:
+def sigmoid(z: FloatArray) -> FloatArray:
     """1 / (1 + e^-z)."""
-    return both(z)[1]
+    return softplus_and_sigmoid(z)[1]
 
 
-def both(z: Floats) -> tuple[Floats, Floats]:
-    """log(1 + e^z) and its derivative, the sigmoid, from one exponential."""
+def softplus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """log(1 + e^z) and its derivative, the sigmoid, from one exponential.
+
+    Half the time of ``logaddexp`` and ``scipy.special.expit``; both agree with it to 3 ulp.
+    """
     e = np.exp(-np.abs(z))
     return np.maximum(z, 0.0) + np.log1p(e), np.where(z >= 0, 1.0, e) / (1.0 + e)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class TrainingRows:
     """The n training rows as the alternation sees them.
 
     ``sign`` +1 or -1; ``share`` multiplicities over their sum; ``loss0`` -log p(y | f0); ``bits0``
@@ -52,22 +56,22 @@ class Rows:
     scores are no log-odds, ``calibration`` makes them such.
     """
 
-    sign: Floats
-    share: Floats
-    loss0: Floats
+    sign: FloatArray
+    share: FloatArray
+    loss0: FloatArray
     bits0: Words
-    evaluation0: Floats
-    calibration: Platt | None = None
+    evaluation0: FloatArray
+    calibration: Line | None = None
 
     @classmethod
-    def of(cls, train: Examples, f0: Any, prices: Prices, line: Platt | None = None) -> Rows:
-        """Ask f0 about every training row."""
+    def of(cls, train: Examples, f0: Any, prices: Prices, line: Line | None = None) -> TrainingRows:
+        """Predict every training row by f0."""
         n = len(train)
         scores, evaluation, bits = np.empty(n), np.empty(n), []
-        for rows, said in blocks(f0, train):
+        for rows, output in f0_outputs(f0, train):
             count = rows.stop - rows.start
-            bill = said.bills["path"]
-            scores[rows] = said.scores
+            bill = output.bills["path"]
+            scores[rows] = output.scores
             evaluation[rows] = bill.evaluation_cost(prices, count)
             bits.append(np.broadcast_to(bill.acquired.bits, (count, bill.acquired.bits.shape[1])))
         sign = np.where(train.y > 0, 1.0, -1.0)
@@ -75,18 +79,18 @@ class Rows:
         mass = train.weights
         return cls(sign, mass / mass.sum(), -np.log(right), np.concatenate(bits), evaluation, line)
 
-    def excess(self, f1: Floats) -> Floats:
+    def excess(self, f1: FloatArray) -> FloatArray:
         """l1 - l0 for the scores of f1."""
         return softplus(-self.sign * f1) - self.loss0
 
-    def mean(self, values: Floats) -> float:
+    def mean(self, values: FloatArray) -> float:
         """Over rows, copies counted."""
         return float(self.share @ values)
 
     def premium(
-        self, gate: Words, kept: Words, evaluation1: Floats | float, prices: Prices, tau: float
-    ) -> Floats:
-        """``tau`` times what f0 costs more than f1, per row.
+        self, gate: Words, kept: Words, evaluation1: FloatArray | float, prices: Prices, tau: float
+    ) -> FloatArray:
+        """``tau`` times what f0 costs more than f1, per row, where ``p_full`` is none.
 
         ``gate`` and ``kept`` (n or 1, w): the sensors bought by the gate, and by gate and f1;
         ``evaluation1`` the price of f1's splits and trees.
@@ -96,14 +100,14 @@ class Rows:
         return tau * (sent - stay)
 
 
-def blocks(f0: Any, part: Examples) -> Iterator[tuple[slice, Any]]:
-    """What f0 says about all rows, in blocks."""
+def f0_outputs(f0: Any, part: Examples) -> Iterator[tuple[slice, Any]]:
+    """f0's last predictions of all rows, in blocks of rows."""
     for start in range(0, len(part), _BLOCK):
         rows = slice(start, min(start + _BLOCK, len(part)))
-        yield rows, full_prediction(f0, Features(part.X[rows]))
+        yield rows, last_prediction(f0, Features(part.X[rows]))
 
 
-def full_prediction(model: Any, features: Features) -> Any:
+def last_prediction(model: Any, features: Features) -> Any:
     """The last point of a model's path. Raises ValueError where its path is empty."""
     last = None
     for last in model.predict_path(features):  # noqa: B007 - only the last one is wanted
@@ -113,33 +117,33 @@ def full_prediction(model: Any, features: Features) -> Any:
     return last
 
 
-class Metric(Protocol):
-    """How far the gate is from q."""
+class GateDistance(Protocol):
+    """D(q, g): how far the gate is from q."""
 
-    def q(self, excess: Floats, g: Floats, bias: Floats | float) -> Floats:
+    def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
         """The q of least objective where sending a row costs ``bias``."""
 
-    def distance(self, q: Floats, g: Floats) -> Floats:
-        """D(q, g) per row."""
+    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
+        """Its value per row."""
 
-    def gate_loss(self, q: Floats, g: Floats) -> tuple[Floats, Floats]:
-        """D(q, g) up to a term of q alone, and its derivative by g, per row."""
+    def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Its value up to a term of q alone, and its derivative by g, per row."""
 
 
-class Divergence:
+class KullbackLeibler:
     """D = KL(q || sigma(g)), of ADAPT-LIN and ADAPT-GBRT."""
 
-    def q(self, excess: Floats, g: Floats, bias: Floats | float) -> Floats:
+    def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
         """In closed form."""
-        return sigmoid(g + excess - bias)
+        return sigmoid(g + excess - bias)  # OPT1
 
-    def distance(self, q: Floats, g: Floats) -> Floats:
+    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
         """Cross-entropy minus entropy."""
         return softplus(g) - q * g - _entropy(q)
 
-    def gate_loss(self, q: Floats, g: Floats) -> tuple[Floats, Floats]:
+    def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Logistic loss on the soft labels q."""
-        value, slope = both(g)
+        value, slope = softplus_and_sigmoid(g)
         return value - q * g, slope - q
 
 
@@ -148,7 +152,7 @@ class SquaredLogOdds:
 
     steps = 16
 
-    def q(self, excess: Floats, g: Floats, bias: Floats | float) -> Floats:
+    def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
         """Minimise p sigma(u) + (u - g)^2 / 2 over u, p = bias - excess.
 
         At a minimum D = g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most
@@ -174,29 +178,28 @@ class SquaredLogOdds:
             u = np.clip(u - slope / curve, low, high)
         return sigmoid(u)
 
-    def distance(self, q: Floats, g: Floats) -> Floats:
+    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
         """Half the squared difference."""
         return self.gate_loss(q, g)[0]
 
-    def gate_loss(self, q: Floats, g: Floats) -> tuple[Floats, Floats]:
+    def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least squares on the log-odds of q."""
         difference = g - log_odds(q)
         return difference**2 / 2, difference
 
 
-def log_odds(q: Floats) -> Floats:
+def log_odds(q: FloatArray) -> FloatArray:
     """log(q / (1 - q)) of q kept within [1e-12, 1 - 1e-12]."""
     inside = np.clip(q, 1e-12, 1 - 1e-12)
     return np.log(inside) - np.log1p(-inside)
 
 
-def _entropy(q: Floats) -> Floats:
-    inside = np.clip(q, 1e-300, 1.0)
-    outside = np.clip(1 - q, 1e-300, 1.0)
+def _entropy(q: FloatArray) -> FloatArray:
+    inside, outside = (np.clip(p, _NEVER, 1.0) for p in (q, 1 - q))
     return -q * np.log(inside) - (1 - q) * np.log(outside)
 
 
-def smallest_bias(q: Callable[[float], Floats], share: Floats, p_full: float) -> float:
+def smallest_bias(q: Callable[[float], FloatArray], share: FloatArray, p_full: float) -> float:
     """The smallest b >= 0 at which the mean of q(b) is at most ``p_full`` > 0, by bisection.
 
     The value returned keeps the constraint. q must fall as b rises.
@@ -218,31 +221,30 @@ def smallest_bias(q: Callable[[float], Floats], share: Floats, p_full: float) ->
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Budget:
-    """The limit on f0: ``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0."""
+class F0Limit:
+    """``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0."""
 
     p_full: float | None
-    price: Floats | None = None
+    price: FloatArray | None = None
 
-    def q(self, metric: Metric, rows: Rows, f1: Floats, g: Floats) -> Floats:
+    def q(self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray) -> FloatArray:
         """The step over q. With ``p_full`` 0 nobody is sent."""
         if self.p_full == 0:
             return np.zeros(len(g))
         excess = rows.excess(f1)
         if self.price is not None:
-            return metric.q(excess, g, self.price)
+            return D.q(excess, g, self.price)
         assert self.p_full is not None
-        bias = smallest_bias(lambda b: metric.q(excess, g, b), rows.share, self.p_full)
-        return metric.q(excess, g, bias)
+        bias = smallest_bias(lambda b: D.q(excess, g, b), rows.share, self.p_full)
+        return D.q(excess, g, bias)
 
-    def objective(self, metric: Metric, rows: Rows, f1: Floats, g: Floats, q: Floats) -> float:
-        """Mean loss plus gate's distance plus the price of f0; (OPT) without the price of features.
-
-        The constraint is the caller's: q must come from ``q``.
-        """
-        loss = (1 - q) * softplus(-rows.sign * f1) + q * rows.loss0
+    def objective(
+        self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray
+    ) -> float:
+        """(OPT) without the price of features; q must come from ``q``, which keeps the limit."""
+        loss = (1 - q) * softplus(-rows.sign * f1) + q * rows.loss0  # OPT
         if self.p_full != 0:
-            loss = loss + metric.distance(q, g)
+            loss = loss + D.value(q, g)
         if self.price is not None:
             loss = loss + self.price * q
         return rows.mean(loss)

@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 import bench_core
 from bench_core.errors import InputError
 from bench_core.execution import wire
-from bench_core.execution.messages import failure
+from bench_core.execution.failures import failure
 from bench_core.execution.scheduler import run_jobs
 from bench_core.results.records import FitSpec, Job, Outcome, Status
 

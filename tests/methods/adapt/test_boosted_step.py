@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.adapt import AdaptGBRT
-from bench_methods.adapt.boosted_step import F1, GATE, JointLoss, output_of, whole
+from bench_methods.adapt.boosted_step import F1, GATE, JointLoss, one_stage, output_of
 from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
 from bench_trees.losses import Labels
@@ -70,12 +70,12 @@ def test_an_ensemble_taken_apart_says_the_same() -> None:
     bins = find_bins(X)
     loss = JointLoss(np.linspace(0, 1, len(y)))
     settings = Settings(trees=8, second_order=False, order="level")
-    both = boost(bins.codes(X), bins, y, loss=loss, settings=settings)
-    said = list(whole(both, splits.prices).predict_path(Features(X)))[-1].scores
+    pair = boost(bins.codes(X), bins, y, loss=loss, settings=settings)
+    output = list(one_stage(pair, splits.prices).predict_path(Features(X)))[-1].scores
     for k in (F1, GATE):
-        one = output_of(both, k)
-        alone = list(whole(one, splits.prices).predict_path(Features(X)))[-1].scores
-        assert alone.tolist() == said[:, k].tolist()
+        one = output_of(pair, k)
+        alone = list(one_stage(one, splits.prices).predict_path(Features(X)))[-1].scores
+        assert alone.tolist() == output[:, k].tolist()
         assert one.trees <= 8
 
 

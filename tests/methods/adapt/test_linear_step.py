@@ -10,15 +10,15 @@ from bench_methods.adapt.feature_sets import distinct, l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
     RIDGE,
     Columns,
-    GroupPrice,
-    Linear,
-    Pair,
-    Step,
-    alternate,
+    GroupPenalty,
+    LinearFunction,
+    LinearPair,
+    PairObjective,
+    fit_linear_pair,
     logistic,
 )
 from bench_methods.adapt.operating_points import thresholds
-from bench_methods.adapt.q_step import Budget, Divergence, Rows, SquaredLogOdds
+from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
 from helpers.adapt_cases import rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,22 +33,22 @@ SHARED = price_list(
     discounted=[DiscountGroup((3, 4), (5.0, 3.0))],
     derived={5: [0, 1]},
 )
-METRICS = [Divergence(), SquaredLogOdds()]
+DISTANCES = [KullbackLeibler(), SquaredLogOdds()]
 
 
-def columns(n: int = 40, d: int = 6, seed: int = 0) -> tuple[Columns, Rows]:
+def columns(n: int = 40, d: int = 6, seed: int = 0) -> tuple[Columns, TrainingRows]:
     X = np.random.default_rng([seed, 5]).normal(3, 2, size=(n, d)).astype(np.float32)
     some = rows(n, seed)
     return Columns.of(X, some.share), some
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("D", DISTANCES)
 @pytest.mark.parametrize("prices", [SHARED, Prices.additive(np.arange(6.0))])
-def test_the_steps_gradient_is_that_of_finite_differences(metric: Any, prices: Prices) -> None:
+def test_the_steps_gradient_is_that_of_finite_differences(D: Any, prices: Prices) -> None:
     cols, some = columns()
     rng = np.random.default_rng(3)
-    price = GroupPrice.of(prices, 0.1 * prices.sensor, cols)
-    step = Step(cols, some, rng.uniform(0.05, 0.95, 40), metric, price)
+    price = GroupPenalty.of(prices, 0.1 * prices.sensor, cols)
+    step = PairObjective(cols, some, rng.uniform(0.05, 0.95, 40), D, price)
     at = rng.normal(size=14)
     far = check_grad(lambda w: step(w)[0], lambda w: step(w)[1], at)
     assert far < 1e-5 * np.linalg.norm(step(at)[1])
@@ -63,15 +63,15 @@ def test_the_step_minimises_opt2_as_printed() -> None:
     loss = (1 - q) * (np.log1p(np.exp(-some.sign * f1)) + np.log1p(np.exp(g)))
     loss += q * np.log1p(np.exp(-g))
     norms = 0.02 * cost @ np.sqrt(packed[:6] ** 2 + packed[7:13] ** 2)
-    price = GroupPrice.of(Prices.additive(cost), 0.02 * cost, cols)
-    ours = Step(cols, some, q, Divergence(), price)(packed)[0]
+    price = GroupPenalty.of(Prices.additive(cost), 0.02 * cost, cols)
+    ours = PairObjective(cols, some, q, KullbackLeibler(), price)(packed)[0]
     ridge = RIDGE / 2 * float(packed[:6] @ packed[:6] + packed[7:13] @ packed[7:13])
     assert ours == pytest.approx(some.share @ loss + norms + ridge, abs=1e-6)
 
 
 def test_features_of_one_sensor_are_one_group() -> None:
     cols, _ = columns()
-    price = GroupPrice.of(SHARED, SHARED.sensor, cols)
+    price = GroupPenalty.of(SHARED, SHARED.sensor, cols)
     squares = np.array([9.0, 16, 9, 0, 0, 0])  # sensors: f0 alone, f1 and f2 shared, derived: both
     value, _ = price(squares)
     assert value == pytest.approx(1 * 3 + 4 * 5, abs=1e-4)
@@ -79,13 +79,13 @@ def test_features_of_one_sensor_are_one_group() -> None:
     assert price(squares)[0] == pytest.approx(1 * 5 + 4 * np.sqrt(16 + 9 + 16), abs=1e-4)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("D", DISTANCES)
 @pytest.mark.parametrize("p_full", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_alternations_objective_never_rises(metric: Any, p_full: float, seed: int) -> None:
+def test_the_alternations_objective_never_rises(D: Any, p_full: float, seed: int) -> None:
     cols, some = columns(seed=seed)
-    price = GroupPrice.of(Prices.additive(np.ones(6)), np.full(6, 0.005), cols)
-    settled = alternate(cols, some, Budget(p_full), metric, price, 15)
+    price = GroupPenalty.of(Prices.additive(np.ones(6)), np.full(6, 0.005), cols)
+    settled = fit_linear_pair(cols, some, F0Limit(p_full), D, price, 15)
     assert len(settled.objective) > 3
     assert np.diff(settled.objective).max() <= 1e-8
     assert some.mean(settled.q) <= p_full
@@ -93,7 +93,7 @@ def test_the_alternations_objective_never_rises(metric: Any, p_full: float, seed
 
 def test_logistic_regression_agrees_with_scikit_learn() -> None:
     cols, some = columns(n=200)
-    ours = logistic(cols, some, GroupPrice.none(cols))
+    ours = logistic(cols, some, GroupPenalty.none(cols))
     theirs = LogisticRegression(C=1e6, tol=1e-10, max_iter=1000)
     theirs.fit(cols.Z, some.sign, sample_weight=200 * some.share)
     assert ours.weights.tolist() == pytest.approx(theirs.coef_[0].tolist(), abs=1e-3)
@@ -102,8 +102,8 @@ def test_logistic_regression_agrees_with_scikit_learn() -> None:
 
 def test_a_step_never_ends_above_its_start() -> None:
     cols, some = columns()
-    step = Step(cols, some, np.full(40, 0.3), Divergence(), GroupPrice.none(cols))
-    start = Pair(Linear(np.full(6, 0.1), -1.0), Linear(np.zeros(6), 0.0))
+    step = PairObjective(cols, some, np.full(40, 0.3), KullbackLeibler(), GroupPenalty.none(cols))
+    start = LinearPair(LinearFunction(np.full(6, 0.1), -1.0), LinearFunction(np.zeros(6), 0.0))
     once = step.solve(start)
     again = step.solve(once)
     value = [
@@ -145,7 +145,7 @@ def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with() ->
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5)).astype(np.float32)
     y = np.where(X @ np.array([0.2, 2.0, 0, -1.0, 0.05]) + 0.5 * rng.normal(size=400) > 0, 1.0, -1)
-    some = Rows(
+    some = TrainingRows(
         y, np.full(400, 1 / 400), np.zeros(400), np.zeros((400, 1), np.uint64), np.zeros(400)
     )
     cols = Columns.of(X, some.share)
@@ -165,7 +165,7 @@ def test_the_l1_path_takes_a_cheap_twin_of_a_dear_feature() -> None:
     x = rng.normal(size=300)
     X = np.column_stack([x, x + 0.1 * rng.normal(size=300)]).astype(np.float32)
     y = np.where(x > 0, 1.0, -1.0)
-    some = Rows(
+    some = TrainingRows(
         y, np.full(300, 1 / 300), np.zeros(300), np.zeros((300, 1), np.uint64), np.zeros(300)
     )
     for cost, first in (([1.0, 1.0], 0), ([10.0, 1.0], 1), ([0.0, 0.0], 0)):
@@ -209,6 +209,6 @@ def test_a_threshold_sends_the_share_it_says(scores: list[float], count: int) ->
     assert len(found) <= count + 1
     sent = [s for _, s in found]
     assert sent == sorted(set(sent))
-    for threshold, said in found:
-        assert share[g > threshold].sum() == pytest.approx(said, abs=1e-6)
-        assert said < 1
+    for threshold, sent in found:
+        assert share[g > threshold].sum() == pytest.approx(sent, abs=1e-6)
+        assert sent < 1

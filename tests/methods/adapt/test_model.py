@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.adapt.model import AdaptModel, Served
+from bench_methods.adapt.model import AdaptModel, GatedPair
 from bench_models.staged import Point, Stage, StagedModel
 from helpers.adapt_cases import Rule
 
@@ -31,7 +31,7 @@ def model(prices: Prices = PRICES, f0: Any = None) -> AdaptModel:
     """The gate reads feature 0, f1 features 0 and 3, f0 features 1 and 4."""
     gate, f1 = linear({0: 1.0}, 0.0, prices), linear({0: 1.0, 3: 10.0}, 0.0, prices)
     large = f0 or Rule(np.array([0, 1.0, 0, 0, 1.0]), prices, splits=3.0, trees=2.0)
-    pair = Served(f1, gate, 2, [(2.5, 0.25), (0.0, 0.5)])
+    pair = GatedPair(f1, gate, 2, [(2.5, 0.25), (0.0, 0.5)])
     return AdaptModel([pair], large, prices, {"why": "test"})
 
 
@@ -128,7 +128,7 @@ def test_a_block_and_a_single_row_agree_bitwise() -> None:
 
 def test_without_a_gate_nobody_is_sent() -> None:
     served = model()
-    pair = Served(served.pairs[0].classifier, None, 2, [(0.0, 0.0)])
+    pair = GatedPair(served.pairs[0].classifier, None, 2, [(0.0, 0.0)])
     first, last = AdaptModel([pair], served.f0, PRICES).predict_path(Features(X))
     assert first.scores.tolist() == [1, 3, 19]
     assert first.bills["path"].feature_cost(PRICES, 3).tolist() == [8, 8, 8]
@@ -138,7 +138,7 @@ def test_without_a_gate_nobody_is_sent() -> None:
 def test_an_adapt_model_may_stand_behind_another_gate() -> None:
     inner = model()
     outer = AdaptModel(
-        [Served(linear({2: 1.0}, -5.0), linear({0: 1.0}, 0.0), 2, [(2.0, 0.3)])], inner, PRICES
+        [GatedPair(linear({2: 1.0}, -5.0), linear({0: 1.0}, 0.0), 2, [(2.0, 0.3)])], inner, PRICES
     )
     first, last = outer.predict_path(Features(X))
     assert first.scores.tolist() == [-5, 13, -5]

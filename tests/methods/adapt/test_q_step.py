@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.adapt.q_step import (
-    Budget,
-    Divergence,
-    Rows,
+    F0Limit,
+    KullbackLeibler,
     SquaredLogOdds,
-    both,
-    full_prediction,
+    TrainingRows,
+    last_prediction,
     smallest_bias,
+    softplus_and_sigmoid,
 )
 from helpers.adapt_cases import Rule, rows
 from hypothesis import given
@@ -23,10 +23,10 @@ from scipy.special import expit, xlogy
 
 from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices
 
-METRICS = [Divergence(), SquaredLogOdds()]
+DISTANCES = [KullbackLeibler(), SquaredLogOdds()]
 
 
-def printed_objective(q: Any, some: Rows, f1: Any, g: Any) -> float:
+def printed_objective(q: Any, some: TrainingRows, f1: Any, g: Any) -> float:
     """(OPT1) with A and B written out."""
     a = np.log1p(np.exp(-some.sign * f1)) + np.log1p(np.exp(g))
     b = some.loss0 + np.log1p(np.exp(-g))
@@ -43,7 +43,7 @@ def pair_scores(n: int, seed: int) -> tuple[Any, Any]:
 def test_q_minimises_the_printed_problem(p_full: float) -> None:
     some = rows(8)
     f1, g = pair_scores(8, 0)
-    q = Budget(p_full).q(Divergence(), some, f1, g)
+    q = F0Limit(p_full).q(KullbackLeibler(), some, f1, g)
     found = minimize(
         printed_objective,
         np.full(8, p_full / 2),
@@ -60,17 +60,17 @@ def test_q_minimises_the_printed_problem(p_full: float) -> None:
 def test_the_objective_is_the_printed_one() -> None:
     some = rows(20)
     f1, g = pair_scores(20, 1)
-    q = Budget(0.4).q(Divergence(), some, f1, g)
-    ours = Budget(0.4).objective(Divergence(), some, f1, g, q)
+    q = F0Limit(0.4).q(KullbackLeibler(), some, f1, g)
+    ours = F0Limit(0.4).objective(KullbackLeibler(), some, f1, g, q)
     assert ours == pytest.approx(printed_objective(q, some, f1, g), rel=1e-12)
 
 
 @given(st.integers(0, 10_000), st.floats(0.001, 1.0), st.sampled_from([0, 1]))
 def test_the_mean_of_q_keeps_its_limit_and_uses_it(seed: int, p_full: float, which: int) -> None:
-    some, metric = rows(12, seed), METRICS[which]
+    some, D = rows(12, seed), DISTANCES[which]
     f1, g = pair_scores(12, seed)
-    q = Budget(p_full).q(metric, some, f1, g)
-    free = metric.q(some.excess(f1), g, 0.0)
+    q = F0Limit(p_full).q(D, some, f1, g)
+    free = D.q(some.excess(f1), g, 0.0)
     assert some.mean(q) <= p_full
     if some.mean(free) <= p_full:
         assert q.tolist() == free.tolist()
@@ -88,14 +88,14 @@ def test_a_limit_that_does_not_bind_leaves_the_bias_at_zero() -> None:
 def test_nobody_is_sent_with_a_limit_of_zero() -> None:
     some = rows(5)
     f1, g = pair_scores(5, 2)
-    assert Budget(0.0).q(Divergence(), some, f1, g).tolist() == [0.0] * 5
+    assert F0Limit(0.0).q(KullbackLeibler(), some, f1, g).tolist() == [0.0] * 5
 
 
 def test_a_price_for_f0_moves_the_log_odds_by_that_price() -> None:
     some = rows(6)
     f1, g = pair_scores(6, 3)
     price = np.arange(6.0)
-    q = Budget(None, price).q(Divergence(), some, f1, g)
+    q = F0Limit(None, price).q(KullbackLeibler(), some, f1, g)
     wanted = expit(g + np.log1p(np.exp(-some.sign * f1)) - some.loss0 - price)
     assert q.tolist() == pytest.approx(wanted.tolist(), rel=1e-12)
 
@@ -116,28 +116,28 @@ def test_least_squares_q_minimises_its_objective(excess: float, g: float, bias: 
     assert value(np.log(q) - np.log1p(-q)) <= best.fun + 1e-7
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_the_gates_loss_has_the_derivative_it_says(metric: Any) -> None:
+@pytest.mark.parametrize("D", DISTANCES)
+def test_the_gates_loss_has_the_derivative_it_says(D: Any) -> None:
     q, g, step = np.array([0.1, 0.5, 0.9]), np.array([-2.0, 0.3, 4.0]), 1e-6
-    value, slope = metric.gate_loss(q, g)
-    difference = (metric.gate_loss(q, g + step)[0] - metric.gate_loss(q, g - step)[0]) / (2 * step)
+    value, slope = D.gate_loss(q, g)
+    difference = (D.gate_loss(q, g + step)[0] - D.gate_loss(q, g - step)[0]) / (2 * step)
     assert slope.tolist() == pytest.approx(difference.tolist(), abs=1e-8)
-    moved = metric.distance(q, g + 1) - metric.distance(q, g)
-    assert (metric.gate_loss(q, g + 1)[0] - value).tolist() == pytest.approx(moved.tolist())
+    moved = D.value(q, g + 1) - D.value(q, g)
+    assert (D.gate_loss(q, g + 1)[0] - value).tolist() == pytest.approx(moved.tolist())
 
 
 def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate() -> None:
     q, g = np.array([0.2, 0.7]), np.array([0.5, -1.0])
     p = expit(g)
     divergence = q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p))
-    assert Divergence().distance(q, g).tolist() == pytest.approx(divergence.tolist())
-    assert Divergence().distance(np.array([0.0, 1.0]), g) == pytest.approx(
+    assert KullbackLeibler().value(q, g).tolist() == pytest.approx(divergence.tolist())
+    assert KullbackLeibler().value(np.array([0.0, 1.0]), g) == pytest.approx(
         [-np.log(1 - p[0]), -np.log(p[1])]
     )
 
 
 def test_softplus_and_sigmoid_are_exact_far_out() -> None:
-    value, slope = both(np.array([-800.0, 0.0, 800.0]))
+    value, slope = softplus_and_sigmoid(np.array([-800.0, 0.0, 800.0]))
     assert value.tolist() == [0.0, np.log(2), 800.0]
     assert slope.tolist() == [0.0, 0.5, 1.0]
 
@@ -146,7 +146,7 @@ def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped() -> No
     prices = Prices.additive(np.array([2.0, 3.0]), split=0.5, tree=1.0)
     X = np.array([[40.0, 0], [-40.0, 0], [0, 0]], dtype=np.float32)
     train = Examples(X, np.array([1.0, 1.0, 0.0]), None, np.array([1, 2, 1]))
-    some = Rows.of(train, Rule(np.array([1.0, 0.0]), prices, splits=4.0, trees=2.0), prices)
+    some = TrainingRows.of(train, Rule(np.array([1.0, 0.0]), prices, splits=4.0, trees=2.0), prices)
     assert some.sign.tolist() == [1, 1, -1]
     assert some.share.tolist() == [0.25, 0.5, 0.25]
     assert some.loss0.tolist() == pytest.approx(
@@ -168,7 +168,7 @@ def test_many_rows_go_to_f0_in_parts_and_each_gets_its_own_answer() -> None:
     n, prices = 25_001, Prices.additive(np.ones(2), split=0.5)
     i = np.arange(n)
     X = np.stack([i / n, i % 2, i % 7], axis=1).astype(np.float32)
-    some = Rows.of(Examples(X, np.ones(n)), OwnBills(np.ones(1), prices), prices)
+    some = TrainingRows.of(Examples(X, np.ones(n)), OwnBills(np.ones(1), prices), prices)
     loss = np.logaddexp(0.0, -X[:, 0].astype(float))
     np.testing.assert_allclose(some.loss0, loss, rtol=1e-12)
     assert some.bits0.tolist() == (1 + 2 * (i % 2))[:, None].tolist()
@@ -177,7 +177,7 @@ def test_many_rows_go_to_f0_in_parts_and_each_gets_its_own_answer() -> None:
 
 def test_the_premium_of_f0_counts_what_the_gate_has_bought_once() -> None:
     prices = Prices.additive(np.array([1.0, 2.0, 4.0]))
-    some = Rows(*np.ones((3, 1)), np.array([[0b110]], dtype=np.uint64), np.array([0.5]))
+    some = TrainingRows(*np.ones((3, 1)), np.array([[0b110]], dtype=np.uint64), np.array([0.5]))
     gate = kept = np.array([[0b011]], dtype=np.uint64)
     # gate and f0 share the second sensor, the first is the gate's own: 1 + 2 + 4 + 0.5;
     # the gate and f1: 1 + 2 + 0.25 for trees
@@ -190,4 +190,4 @@ def test_a_path_without_points_is_named() -> None:
             return iter(())
 
     with pytest.raises(ValueError, match="Empty"):
-        full_prediction(Empty(), Features(np.zeros((1, 1), dtype=np.float32)))
+        last_prediction(Empty(), Features(np.zeros((1, 1), dtype=np.float32)))

@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
-from bench_methods.adapt.calibration import Platt, judged
+from bench_methods.adapt.learners import relevance_labels
 from bench_methods.gbrt import GBRT
+from bench_models.calibration import platt
 from helpers.adapt_cases import Rule, fitted
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bench_core import (
     BudgetedLearner,
@@ -91,67 +90,6 @@ def by_scikit_learn(s: Any, positive: Any, mass: Any) -> tuple[float, float]:
     return float(model.coef_[0, 0]), float(model.intercept_[0])
 
 
-# the line
-
-
-@pytest.mark.parametrize("spread", [1.0, 1e-3, 40.0])
-def test_the_line_is_that_of_scikit_learn_on_platts_targets(spread: float) -> None:
-    rng = np.random.default_rng(1)
-    s = 0.7 + spread * rng.normal(size=500)
-    positive = rng.random(500) < 1 / (1 + np.exp(-1.5 * (s - 0.7) / spread + 0.4))
-    mass = rng.integers(1, 5, 500).astype(float)
-    line = Platt.of(s, positive, mass)
-    z_slope, z_intercept = by_scikit_learn((s - 0.7) / spread, positive, mass)
-    assert line.slope * spread == pytest.approx(z_slope, rel=1e-6)
-    assert line.intercept + 0.7 * line.slope == pytest.approx(z_intercept, rel=1e-6)
-
-
-def test_log_odds_are_left_nearly_as_they_are() -> None:
-    """With many rows whose labels follow the scores the slope is 1 and the intercept 0."""
-    rng = np.random.default_rng(2)
-    s = rng.normal(size=200_000)
-    line = Platt.of(s, rng.random(len(s)) < 1 / (1 + np.exp(-s)), np.ones(len(s)))
-    assert line.slope == pytest.approx(1, abs=0.03)
-    assert line.intercept == pytest.approx(0, abs=0.03)
-
-
-def test_scores_that_separate_the_classes_meet_the_targets_and_stay_finite() -> None:
-    """Two scores alone: the line goes through the log-odds of both targets, log(P + 1) above."""
-    positive = np.array([False] * 3 + [True] * 7)
-    line = Platt.of(positive * 2.0, positive, np.ones(10))
-    assert line(np.array([0.0, 2.0])) == pytest.approx([-np.log(4), np.log(8)])
-
-
-def test_a_line_never_turns_the_order_of_f0_round() -> None:
-    s = np.linspace(-1, 1, 50)
-    line = Platt.of(s, s < 0, np.ones(50))
-    assert 0 < line.slope < 0.01
-    assert line(s).mean() == pytest.approx(0, abs=1e-6)
-
-
-@pytest.mark.parametrize("label", [False, True])
-def test_one_class_or_one_score_leaves_the_mean_target(label: bool) -> None:
-    for s in (np.linspace(0, 1, 20), np.full(20, 0.3)):
-        line = Platt.of(s, np.full(20, label), np.ones(20))
-        assert line.slope > 0
-        assert line(s) == pytest.approx((1 if label else -1) * np.log(21), abs=0.01)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(2, 30), st.integers(0, 10_000))
-def test_copies_count_as_rows(n: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    s, positive = rng.normal(size=n), rng.random(n) < 0.5
-    copies = rng.integers(1, 4, n)
-    once = Platt.of(s, positive, copies.astype(float))
-    often = Platt.of(np.repeat(s, copies), np.repeat(positive, copies), np.ones(copies.sum()))
-    assert once.slope == pytest.approx(often.slope, rel=1e-6)
-    assert once.intercept == pytest.approx(often.intercept, rel=1e-6, abs=1e-8)
-
-
-# the learners
-
-
 @learners
 def test_every_promise_is_kept_on_rankings(learner: Any) -> None:
     check_learner(learner, [Task.RANKING])
@@ -160,7 +98,7 @@ def test_every_promise_is_kept_on_rankings(learner: Any) -> None:
 @learners
 def test_grades_one_and_four_are_alike_to_the_pair(learner: Any) -> None:
     splits = ranking()
-    two = replace(splits, train=judged(splits.train, 1))
+    two = replace(splits, train=relevance_labels(splits.train, 1))
     f0 = Given((1.0, 0.5, 0.0, 0.0))
     found, alike = (scores(fitted(replace(learner, f0=f0), some), splits) for some in (splits, two))
     for a, b in zip(found, alike, strict=True):
@@ -230,9 +168,9 @@ def test_documents_of_one_query_are_ordered_on_one_scale() -> None:
 def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner: Any) -> None:
     """f0 whose line is known: given as log-odds to the binary learner, all scores are the same."""
     splits = ranking(sizes=1)
-    labels = judged(splits.train, 1)
+    labels = relevance_labels(splits.train, 1)
     two = replace(splits, train=labels, valid=labels, test=labels)
-    line = Platt.of(
+    line = platt(
         labels.X.astype(float) @ np.array([1.0, 1.0, 0, 0]), labels.y > 0, labels.weights
     )
     ranked = fitted(replace(learner, f0=Given((1.0, 1.0, 0.0, 0.0))), two)
@@ -263,8 +201,8 @@ class _Line:
     intercept: float
 
     def predict_path(self, features: Features) -> Any:
-        for said in self.rule.predict_path(features):
-            yield replace(said, scores=self.slope * said.scores + self.intercept)
+        for output in self.rule.predict_path(features):
+            yield replace(output, scores=self.slope * output.scores + self.intercept)
 
 
 @learners

@@ -1,0 +1,64 @@
+"""``bench log``: how every attempt of a run's fits and trials ended, with tracebacks and output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bench_core.cli import options
+
+if TYPE_CHECKING:
+    from bench_core.results.attempts import Attempt
+
+
+@click.command(
+    "log",
+    short_help="Show every attempt of a run, with tracebacks and output.",
+    epilog="""\b
+Examples:
+  bench log                   the last run
+  bench log --failed          only what did not end well
+  bench log 3 -o log.txt
+
+\b
+A traceback begins with the frames of the plugin; those of bench_core and of libraries follow below
+a line that says so. Of long tracebacks and outputs the beginning or the end is kept.""",
+)
+@options.run_argument
+@click.option("--failed", is_flag=True, help="Leave out attempts that ended well.")
+@options.output_option
+@options.store_option
+@options.debug_option
+def command(run: str, failed: bool, output: Path | None, store: Path) -> int:
+    """Show each attempt of RUN's fits, trials and audits: status, error, traceback and output."""
+    from bench_core.results.store import Store
+    from bench_core.terminal.tables import console, write_text
+
+    attempts = [a for a in Store(store).attempts(run) if not (failed and a.status == "ok")]
+    lines = [line for attempt in attempts for line in attempt_lines(attempt)]
+    lines = lines or [("nothing failed" if failed else "no attempt is recorded", "")]
+    if output is not None:
+        write_text(output, "".join(f"{text}\n" for text, _ in lines))
+        return 0
+    from rich.text import Text
+
+    screen = console()
+    for text, style in lines:
+        screen.print(Text(text, style=style))
+    return 0
+
+
+def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
+    """The lines of one attempt, each with its style on a terminal."""
+    from bench_core.terminal.progress import detail_lines
+    from bench_core.terminal.wording import duration
+
+    again = f", attempt {attempt.attempt}" if attempt.attempt > 1 else ""
+    when = attempt.created_at[:19].replace("T", " ")
+    about = f"({duration(attempt.seconds)}{again}, {when} UTC)"
+    head = f"{attempt.status} {attempt.kind} {attempt.title} {about}"
+    lines = [(head, "bold red" if attempt.status != "ok" else "bold")]
+    lines += [(f"  {attempt.error}", "")] if attempt.error else []
+    return lines + detail_lines(attempt.trace, attempt.output)
