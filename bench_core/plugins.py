@@ -128,7 +128,7 @@ class Registry:
             "report": self.reports,
             "suite": self.suite_files,
             "suite key": self.suite_keys,
-            "section": self.sections,
+            "report section": self.sections,
         }
         return by_kind[kind]
 
@@ -219,9 +219,12 @@ def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
             if not folder.is_dir():
                 raise TypeError(f"bench_suites gives {folder}, which is no folder")
             yield from (("suite", p.stem, p) for p in sorted(folder.glob("*.toml")))
-    for hook, kind in (("bench_suite_keys", "suite key"), ("bench_report_sections", "section")):
-        for answer in getattr(hooks, hook)():
+    for kind, hook in (
+        ("suite key", hooks.bench_suite_keys),
+        ("report section", hooks.bench_report_sections),
+    ):
+        for answer in hook():
             for name, function in answer.items():
                 if not callable(function):
-                    raise TypeError(f"{hook} gives {name!r}: {function!r} cannot be called")
+                    raise TypeError(f"{kind} {name!r} is {function!r}, which cannot be called")
                 yield kind, name, function

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bench_core.plugins import PluginInfo
 
 SECTIONS = {
-    "Measure": ("run", "plan", "audit"),
+    "Measure": ("run", "plan", "audit", "reprice"),
     "Read the results": ("report", "best", "export", "log", "claims"),
     "Look up": ("list", "show"),
     "Get data and costs": ("data", "cost"),

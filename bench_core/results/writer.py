@@ -208,6 +208,7 @@ class Writer:
         """Log how one attempt of a job ended."""
         with self._transaction() as db:
             add_attempt(db, run, outcome, now())
+
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""
         for key, model in models.items():

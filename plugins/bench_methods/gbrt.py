@@ -42,9 +42,7 @@ class GBRT:
     learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)")
     depth: int | None = param(4, "most split levels of a tree, none = no limit")
     leaves: int = param(16, "most leaves of a tree")
-    loss: LossName = param(
-        "auto", "loss; auto: squared, for classes logistic or softmax"
-    )
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(20, "least rows (copies counted) on each side of a split")
     max_bins: int = param(255, "most bins per feature")
 

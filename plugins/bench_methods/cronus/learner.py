@@ -46,9 +46,7 @@ class CronusSingle:
     )
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are the dictionary"
-    )
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are the dictionary")
     tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
     rho_last: float = param(1e-4, "l1 weight of the last (here: only) stage; set it on validation")
     positive_weight: float | None = param(

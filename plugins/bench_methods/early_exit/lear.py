@@ -40,9 +40,7 @@ class Lear:
         "bench_trees",
     )
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are left early"
-    )
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
     sentinels: tuple[int, ...] = param((50, 100, 200), "documents may leave after so many trees")
     thresholds: tuple[float, ...] = param(
         _USUAL, "operating points: the least probability with which a document goes on"

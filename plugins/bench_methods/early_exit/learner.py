@@ -49,9 +49,7 @@ class EarlyExit:
         "bench_trees",
     )
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are left early"
-    )
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
     rule: RuleName = param(
         "auto", "who leaves; auto: proximity for ranking, class for classification"
     )
