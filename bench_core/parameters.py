@@ -18,17 +18,17 @@ from functools import cache
 from itertools import product
 from math import inf, isfinite
 from types import NoneType, UnionType
-from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from bench_core.contracts import name_of
 from bench_core.errors import UsageError
 
 
-class Learners(Protocol):
-    """Finds learner classes by name, as the registry does."""
+class Registry(typing.Protocol):
+    """Finds learner classes by name (``plugins.Registry``)."""
 
-    def learner(self, name: str) -> Any:
-        """The class of that name, or UsageError."""
+    def learner(self, name: str) -> type:
+        """The learner class of that name. Raises UsageError."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _public_names() -> dict[str, Any]:
 
 
 def expand(
-    cls: type, table: Mapping[str, Any], registry: Learners, where: str = ""
+    cls: type, table: Mapping[str, Any], registry: Registry, where: str = ""
 ) -> tuple[Any, ...]:
     """Every instance that a table of values and grids stands for, in the table's order.
 
@@ -181,7 +181,7 @@ def expand(
     )
 
 
-def build(cls: type, table: Mapping[str, Any], registry: Learners, where: str = "") -> Any:
+def build(cls: type, table: Mapping[str, Any], registry: Registry, where: str = "") -> Any:
     """The one instance that a table without grids stands for."""
     made = expand(cls, table, registry, where)
     if len(made) != 1:
@@ -189,7 +189,7 @@ def build(cls: type, table: Mapping[str, Any], registry: Learners, where: str = 
     return made[0]
 
 
-def _make(cls: type, values: Mapping[str, Any], registry: Learners, where: str) -> Any:
+def _make(cls: type, values: Mapping[str, Any], registry: Registry, where: str) -> Any:
     try:
         return resolved(cls(**values), registry.learner)
     except ValueError as error:  # the class refuses a value or a combination
@@ -213,7 +213,7 @@ def resolved(learner: Any, find: Callable[[str], type]) -> Any:
     return learner if same else dataclasses.replace(learner, **made)
 
 
-def _choices(p: Parameter, value: Any, registry: Learners, where: str) -> tuple[Any, ...]:
+def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
     if p.holds_learner:
         wanted = value if isinstance(value, list) else [value]
         made = [x for v in wanted for x in _nested(p, v, registry, where)]
@@ -230,7 +230,7 @@ def _all_lists(value: list[Any]) -> bool:
     return bool(value) and all(isinstance(v, list) for v in value)
 
 
-def _nested(p: Parameter, value: Any, registry: Learners, where: str) -> tuple[Any, ...]:
+def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
     wanted = _learner_type(p.annotation)
     if value is None or (value == "none" and _optional(p.annotation)):
         made: tuple[Any, ...] = (None,)
