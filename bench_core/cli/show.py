@@ -36,16 +36,14 @@ Examples:
 )
 @options.data_dir_option
 @options.output_option
-@options.common_options
+@options.plugins_option
+@options.debug_option
 def command(
     name: str,
     kind: str | None,
     data_dir: Path | None,
     output: Path | None,
     plugins: Sequence[str],
-    quiet: bool,
-    verbose: bool,
-    debug: bool,
 ) -> None:
     """Show what NAME is: a learner, a data set, a suite or a metric."""
     from bench_core.terminal.tables import write_text

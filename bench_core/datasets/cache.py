@@ -16,8 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -26,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from bench_core._io.atomic import atomic_folder
 from bench_core._io.hashing import digest
 from bench_core._io.locks import locked
 from bench_core._io.source_code import code_key
@@ -237,17 +236,12 @@ def fingerprint(splits: Splits) -> str:
 
 
 def _write(path: Path, splits: Splits) -> None:
-    for left_over in path.parent.glob(f".building-{path.name}-*"):  # by a process that was killed
-        shutil.rmtree(left_over, ignore_errors=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
-    try:
+    with atomic_folder(path) as new:
         arrays = {}
         for name, array in _arrays(splits):
-            file = temporary / f"{name}.npy"
+            file = new / f"{name}.npy"
             with file.open("wb") as out:
                 np.lib.format.write_array(out, array, allow_pickle=False)
-                out.flush()
-                os.fsync(out.fileno())
             arrays[name] = {"shape": list(array.shape), "bytes": file.stat().st_size}
         meta = {
             "arrays": arrays,
@@ -261,24 +255,4 @@ def _write(path: Path, splits: Splits) -> None:
             "notes": list(splits.notes),
             "fingerprint": fingerprint(splits),
         }
-        with (temporary / "meta.json").open("w", encoding="utf-8") as out:
-            json.dump(meta, out, indent=1)
-            out.flush()
-            os.fsync(out.fileno())
-        _put_in_place(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def _put_in_place(temporary: Path, path: Path) -> None:
-    if path.exists() and _whole(path) is None:  # damaged: readers keep what they have mapped
-        aside = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
-        path.rename(aside / "damaged")
-        shutil.rmtree(aside, ignore_errors=True)
-    try:
-        temporary.rename(path)
-    except OSError:
-        if _whole(path) is None:
-            raise
-        shutil.rmtree(temporary, ignore_errors=True)  # another process was first
+        (new / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")

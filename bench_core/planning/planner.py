@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core._io.hashing import digest
 from bench_core._io.source_code import look_again
-from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs
@@ -144,7 +143,7 @@ class _Planner:
             splits = with_costs(splits, given, self.registry.cost_models)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
-        for line in _notes(splits):
+        for line in splits.all_notes:
             self.note(f"{label}: {line}")
         metrics = choose_metrics(request, self.suite, self.registry, splits, label, self.note)
         use = _use(chosen, splits, fold, seed, size, [m.name for m in metrics])
@@ -191,7 +190,7 @@ class _Planner:
             warnings=tuple(self.warnings),
             finished=finished & trials.keys(),
             finished_fits=frozenset(kept),
-            claims=suite.claims if suite else (),
+            extra=suite.extra if suite else {},
             paper=suite.paper if suite else "",
             skipped=tuple(specs.skipped.items()),
             executor=request.executor,
@@ -245,19 +244,8 @@ def _use(
         price_of_everything=splits.prices.everything,
         unit=splits.costs.unit,
         metrics=tuple(metrics),
-        notes=_notes(splits),
+        notes=splits.all_notes,
     )
-
-
-def _notes(splits: Splits) -> tuple[str, ...]:
-    """A data set's notes, and what is to be known of its costs."""
-    notes = list(splits.notes)
-    if splits.costs_assumed:
-        notes.append(ASSUMED_COSTS)
-    if splits.cost_model is not None:
-        name = splits.cost_model.name
-        notes.append(f"costs by model {name!r}; learners trained on additive prices in its place")
-    return tuple(notes)
 
 
 def _slug(text: str) -> str:

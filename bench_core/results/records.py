@@ -40,7 +40,7 @@ class RunRecord:
     datasets: tuple[Any, ...]  # of a plan DatasetUse, of a stored run their JSON
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    claims: tuple[Mapping[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' suite keys
     baselines: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 

@@ -50,7 +50,7 @@ def test_a_suite_gives_grids_metrics_reference_and_claims(suite: Path) -> None:
     p = made(suite="toys")
     assert (p.suite, p.title, p.profile) == ("toys", "Toys", "quick")
     assert p.metrics == ("ndcg@5", "precision@5")
-    assert [claim["says"] for claim in p.claims] == ["toys are cheap"]
+    assert [claim["says"] for claim in p.extra["claims"]] == ["toys are cheap"]
     assert [t.learner for t in p.trials] == ["toy-prefix"] * 2 + ["toy-stacked"] * 2
 
 
