@@ -46,22 +46,14 @@ class RBFSVM:
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     adds_up: ClassVar[bool] = False
 
-    C: float = param(10.0, "price of a training row on the wrong side of its margin")
+    C: float = param(10.0, "price of a training row on the wrong side of its margin", above=0)
     gamma: float | None = param(
-        None, "inverse squared width of a kernel; none: one over its number of columns"
+        None, "inverse squared width of a kernel; none: one over its number of columns", above=0
     )
     probability: Literal["margin", "platt"] = param(
         "margin", "scores: margins, or log-odds fitted to held-out margins"
     )
-    max_rows: int = param(20000, "most training rows; more are sampled by the seed")
-
-    def __post_init__(self) -> None:
-        for name in ("C", "gamma"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < np.inf:
-                raise ValueError(f"{name} must be above 0 and finite, got {value}")
-        if self.max_rows < 2:
-            raise ValueError(f"max_rows must be at least 2, got {self.max_rows}")
+    max_rows: int = param(20000, "most training rows; more are sampled by the seed", least=2)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -148,7 +140,7 @@ class AverageKernelSVM(RBFSVM):
 
     name: ClassVar[str] = "svm-average-kernel"
 
-    max_rows: int = param(2000, "most training rows; more are sampled by the seed")
+    max_rows: int = param(2000, "most training rows; more are sampled by the seed", least=2)
 
     def _groups(self, standard: Standard, prices: Prices) -> list[IntArray]:
         usable = standard.scale > 0

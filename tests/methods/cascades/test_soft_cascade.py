@@ -24,6 +24,7 @@ from scipy.optimize import check_grad
 
 from bench_core import Examples, InputError, Prices, Task, UsageError, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 KINDS = (SoftCascade, AndOr)
 SEEDS = st.integers(0, 2**32)
@@ -273,7 +274,7 @@ def test_a_base_without_trees_is_refused(kind: Any) -> None:
 )
 def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
-        SoftCascade(**changed)
+        with_learners(SoftCascade(**changed))
 
 
 def test_free_features_leave_nothing_to_trade() -> None:
