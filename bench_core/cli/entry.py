@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from bench_core.errors import BenchError
+from bench_core.errors import BenchError, one_line
 
 ALL_WELL, SOME_FAILED, UNUSABLE_INPUT, OWN_FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
 
@@ -92,9 +92,9 @@ def _system_line(error: OSError) -> str:
 
 
 def _complain(message: str) -> int:
-    """One line on stderr, whatever line breaks the message holds."""
+    """One line on stderr, whatever the message holds."""
     with contextlib.suppress(OSError):  # nobody reads stderr: the exit status still tells
-        print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"error: {one_line(message)}", file=sys.stderr, flush=True)
     return UNUSABLE_INPUT
 
 

@@ -19,13 +19,12 @@ A suite of several data sets runs on those that are there, and on the folds that
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.text import read_text
+from bench_core._io.text import read_toml
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.request import MOST_SEED
 
@@ -85,11 +84,7 @@ class Suite:
 
 def read_suite(path: Path) -> Suite:
     """Read one suite file. Raises InputError naming file and key."""
-    try:
-        table = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not a TOML file: {error}; correct it") from error
-    return _Reader(path).suite(table)
+    return _Reader(path).suite(read_toml(path))
 
 
 def find_suite(name: str, registry: Registry) -> Suite:
