@@ -86,9 +86,8 @@ def read_text(path: str | Path) -> str:
         raise not_utf8(path, content, error) from error
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file. Raises InputError."""
-    text = read_text(path)
+def parse_toml(path: Path, text: str) -> dict[str, Any]:
+    """The tables of a TOML file with this text. Raises InputError."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -30,14 +30,14 @@ from bench_core._io.locks import locked
 from bench_core._io.source_code import code_key
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of
-from bench_core.costs.model import prices_from_json, prices_to_json
 from bench_core.data import Examples, Frames, Queries, Task
+from bench_core.datasets.priced import from_json, prices_from_json, to_json
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import Splits
 
-FORMAT = 1
+FORMAT = 2
 READING = tuple(
     f"bench_core.{name}"
     for name in (
@@ -174,6 +174,8 @@ def _open(path: Path) -> Splits:
         stand_in=meta["stand_in"],
         notes=tuple(meta["notes"]),
         fingerprint=meta["fingerprint"],
+        cost_model=from_json(meta["costs"]) if meta["costs"] else None,
+        costs_assumed=meta["costs_assumed"],
     )
 
 
@@ -243,7 +245,9 @@ def _write(path: Path, splits: Splits) -> None:
             arrays[name] = {"shape": list(array.shape), "bytes": file.stat().st_size}
         meta = {
             "arrays": arrays,
-            "prices": prices_to_json(splits.prices),
+            "prices": to_json(splits.prices),
+            "costs": to_json(splits.cost_model) if splits.cost_model else None,
+            "costs_assumed": splits.costs_assumed,
             "task": str(splits.task),
             "classes": splits.classes,
             "feature_names": list(splits.feature_names),

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench_core._io.text import read_toml
+from bench_core._io.text import parse_toml, read_text
 from bench_core.data import Task
 from bench_core.datasets.file_parts import FORMATS
 from bench_core.datasets.user_files import FileData
@@ -79,7 +79,8 @@ def _as_keys(message: str) -> str:
 
 def read_entries(path: Path) -> list[type[Any]]:
     """One class per table of the file. Raises InputError naming file, table and key."""
-    return [_Table(path, name, table).entry() for name, table in read_toml(path).items()]
+    tables = parse_toml(path, read_text(path))
+    return [_Table(path, name, table).entry() for name, table in tables.items()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.atomic import atomic_file
+from bench_core.class_names import find_class, remember_class
 from bench_core.errors import InputError
 from bench_core.protocols import State
-from bench_core.class_names import find_class, remember_class
 
 _JSON = "json"
 _ARRAY = "array."
@@ -24,6 +24,11 @@ class StateError(Exception):
 def state_path(folder: str | Path, key: str) -> Path:
     """Where the state of the fit with this key lies."""
     return Path(folder) / key[:2] / f"{key}.npz"
+
+
+def costs_path(folder: str | Path, key: str) -> Path:
+    """Where the cost model with this key lies."""
+    return Path(folder) / "costs" / f"{key}.npz"
 
 
 def save_model(path: Path, model: Any) -> None:

@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from bench_models.boosting import LossName, LossPrices, bench_warm_up, constant_loss, loss_of
 from bench_models.libraries.common import (
-    CODE,
     TASKS,
     bought_alone,
     check_classes,
@@ -79,7 +78,6 @@ class CatBoost:
 
     name: ClassVar[str] = "catboost"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     tradeoff: float = param(
         0.1, "price of all features in units of the constant's training loss", least=0

@@ -38,7 +38,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import (
-    CODE,
     TASKS,
     LossName,
     LossPrices,
@@ -63,7 +62,6 @@ class CEGB:
 
     name: ClassVar[str] = "cegb"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     tradeoff: float = param(
         0.3, "price of all features in units of the constant's training loss", least=0

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench_models.boosting import CODE, TASKS, LossName, bench_warm_up, check, fit_boosted
+from bench_models.boosting import TASKS, LossName, bench_warm_up, check, fit_boosted
 from bench_models.staged import StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
@@ -35,7 +35,6 @@ class GBRT:
 
     name: ClassVar[str] = "gbrt"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     role: ClassVar[str] = "reference"
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)")

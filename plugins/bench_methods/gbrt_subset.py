@@ -42,7 +42,6 @@ class SubsetGBRT:
 
     name: ClassVar[str] = "gbrt-subset"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = ()
     adds_up: ClassVar[bool] = False
 
     costs: tuple[float, ...] | None = param(

@@ -28,7 +28,6 @@ from typing import Any, ClassVar, Literal
 
 from bench_models.boosting import LossName, LossPrices, bench_warm_up, constant_loss, loss_of
 from bench_models.libraries.common import (
-    CODE,
     TASKS,
     bought_alone,
     check_classes,
@@ -57,7 +56,6 @@ class LightGBM:
 
     name: ClassVar[str] = "lightgbm"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
     learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)

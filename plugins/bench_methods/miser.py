@@ -36,7 +36,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench_models.boosting import (
-    CODE,
     TASKS,
     LossName,
     LossPrices,
@@ -58,7 +57,6 @@ class GreedyMiser:
 
     name: ClassVar[str] = "miser"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     tradeoff: float = param(
         0.1, "price of all features in units of the constant's training loss", least=0

@@ -30,9 +30,9 @@ from sklearn.svm import SVC
 
 from bench_core.api import plan
 from bench_core.cli import main
-from bench_core.costs.model import prices_to_json
 from bench_core.data import Task
 from bench_core.datasets.cache import fingerprint
+from bench_core.datasets.priced import to_json
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError, UsageError
 from bench_core.splits import Splits
@@ -376,7 +376,7 @@ def test_folds_and_seeds_draw_anew_and_repeat_exactly(photos: Path) -> None:
 
 def test_prices_are_measured_once_for_all_folds(photos: Path, cache: Path) -> None:
     first, other = (splits_of(few(photos), photos, fold) for fold in (0, 3))
-    assert prices_to_json(first.prices) == prices_to_json(other.prices)
+    assert to_json(first.prices) == to_json(other.prices)
     [kept] = (cache / "kept").glob("image-folder-costs-*.json")
     told = json.loads(kept.read_text())["measured"]
     assert set(told["extractors"]) == {f"{d}@{r}" for d in FEW for r in regions(64)}
@@ -464,7 +464,7 @@ def test_what_is_prepared_holds_on_to_its_prices(photos: Path, cache: Path) -> N
     for kept in (cache / "kept").glob("*.json"):
         kept.unlink()
     again = cache.prepare(few(photos), "paper", source=DataFolder(photos)).splits
-    assert prices_to_json(first.prices) == prices_to_json(again.prices)
+    assert to_json(first.prices) == to_json(again.prices)
 
 
 def test_small_sizes_take_fewer_pictures_and_say_so(photos: Path, monkeypatch: Any) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import CODE, TASKS, LossName, loss_of
+from bench_models.boosting import TASKS, LossName, loss_of
 from bench_models.staged import Point, Stage, StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
@@ -22,8 +22,7 @@ class Constant:
 
     name: ClassVar[str] = "constant"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
-    role: ClassVar[str] = "rung"
+    role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 
     loss: LossName = param(

@@ -34,7 +34,6 @@ class BudgetRF:
 
     name: ClassVar[str] = "budget-rf"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.RANKING})
-    code: ClassVar[tuple[str, ...]] = ()
 
     trees: int = param(40, "most trees; their number is an operating point", least=1)
     alpha: float = param(

@@ -26,15 +26,12 @@ from bench_methods.cronus.learner import one_blas_thread, positives
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-_CODE: tuple[str, ...] = ()
-
 
 @dataclass(frozen=True)
 class _Cascade:
     """What both learners do; ``loss`` and how scores are served are theirs."""
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
-    code: ClassVar[tuple[str, ...]] = _CODE
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")

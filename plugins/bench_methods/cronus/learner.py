@@ -39,7 +39,6 @@ class CronusSingle:
 
     name: ClassVar[str] = "cronus-single"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
-    code: ClassVar[tuple[str, ...]] = ()
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are the dictionary")

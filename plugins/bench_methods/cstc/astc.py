@@ -33,7 +33,7 @@ from bench_methods.cronus.learner import one_blas_thread, price_of_cost
 from bench_methods.cstc.finish import finished, pruned
 from bench_methods.cstc.greedy import Rule, greedy_tree, moments
 from bench_methods.cstc.inputs import inputs, label_variance, problem_of, shared
-from bench_methods.cstc.learner import CODE, TASKS, at_least, check_depth
+from bench_methods.cstc.learner import TASKS, at_least, check_depth
 from bench_methods.cstc.serving import staged
 from bench_methods.cstc.tree import Shape, stump
 
@@ -51,7 +51,6 @@ class ASTC:
 
     name: ClassVar[str] = "astc"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bench_models.staged import StagedModel
 
 TASKS = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
-CODE: tuple[str, ...] = ()
-
 UNIT_VARIANCE = 6.0
 """Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its
 units, so that rescaled labels change nothing."""
@@ -35,7 +33,6 @@ class CSTCSingle:
 
     name: ClassVar[str] = "cstc-single"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(

@@ -34,7 +34,6 @@ class Lear:
 
     name: ClassVar[str] = "lear"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
-    code: ClassVar[tuple[str, ...]] = ()
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
     sentinels: tuple[int, ...] = param((50, 100, 200), "documents may leave after so many trees")

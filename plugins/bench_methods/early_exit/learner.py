@@ -43,7 +43,6 @@ class EarlyExit:
 
     name: ClassVar[str] = "early-exit"
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
-    code: ClassVar[tuple[str, ...]] = ()
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
     rule: RuleName = param(

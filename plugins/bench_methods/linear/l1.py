@@ -57,7 +57,6 @@ class L1:
 
     name: ClassVar[str] = "l1"
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
-    code: ClassVar[tuple[str, ...]] = ()
     adds_up: ClassVar[bool] = False
 
     points: int = param(60, "values of the trade-off on the path, at most 99")

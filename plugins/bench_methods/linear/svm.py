@@ -46,7 +46,6 @@ class RBFSVM:
 
     name: ClassVar[str] = "rbf-svm"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
-    code: ClassVar[tuple[str, ...]] = ()
     adds_up: ClassVar[bool] = False
 
     C: float = param(10.0, "price of a training row on the wrong side of its margin")

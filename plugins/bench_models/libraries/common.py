@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from bench_core import Examples, InputError, Prices, Queries, Task, UsageError
 from bench_models.boosting import LossPrices
 
-CODE: tuple[str, ...] = ()
-
 TASKS = frozenset(Task)
 
 
