@@ -67,10 +67,6 @@ class SubsetGBRT:
         if limits is not None and not all(a < b for a, b in pairwise(limits)):
             raise ValueError(f"costs must rise, got {list(limits)}")
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
-
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> PathOfModels:

@@ -56,10 +56,6 @@ class ImportedModel:
 
     file: str = param("", "the model: LightGBM text, XGBoost JSON or UBJ, CatBoost JSON")
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
-
     def stamp(self) -> str:
         """A digest of the file. Raises UsageError or InputError where there is none."""
         return hashlib.sha256(self._content()).hexdigest()[:32]

@@ -73,10 +73,6 @@ class RandomForest:
         most=1,
     )
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
-
     def stamp(self) -> str:
         """The library's version."""
         return version_of(self.name, "scikit-learn")
@@ -136,10 +132,6 @@ class ScikitLearn:
 
     def __hash__(self) -> int:
         return hash((self.estimator, json.dumps(self.arguments, sort_keys=True), self.prepare))
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def stamp(self) -> str:
         """The library's version."""

@@ -58,10 +58,6 @@ class XGBoost:
     max_bins: int = param(256, "most bins per feature", least=2)
     l2: float = param(1.0, "l2 penalty on leaf values (lambda)", least=0)
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
-
     def stamp(self) -> str:
         """The library's version."""
         return version_of(self.name, "xgboost", "xgboost-cpu")

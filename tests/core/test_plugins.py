@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,8 +106,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 @pytest.fixture(autouse=True)
-def _commands_as_before(request: pytest.FixtureRequest) -> None:
-    request.addfinalizer(plugin_commands.cache_clear)
+def _commands_as_before() -> Iterator[None]:
+    yield
+    plugin_commands.cache_clear()
 
 
 @pytest.fixture(scope="module")

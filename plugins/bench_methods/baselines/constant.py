@@ -13,7 +13,7 @@ import numpy as np
 from bench_models.boosting import TASKS, LossName, loss_of
 from bench_models.staged import Point, Stage, StagedModel
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core import Examples, FitContext, Prices, Task, param
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,6 @@ class Constant:
     loss: LossName = param(
         "auto", "loss it is the best constant for; auto: squared, for classes logistic or softmax"
     )
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

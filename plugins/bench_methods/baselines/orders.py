@@ -31,7 +31,7 @@ from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, StagedModel
 from numpy.typing import NDArray
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core import Examples, FitContext, Prices, Task, param
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -69,10 +69,6 @@ class _Ordered:
     loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
