@@ -17,7 +17,7 @@ _HOMES = {
     "Bill": "costs.bill",
     "BudgetedLearner": "protocols",
     "BudgetedModel": "protocols",
-    "CostModel": "protocols",
+    "CostModel": "costs.model",
     "Dataset": "protocols",
     "DiscountGroup": "costs.model",
     "Download": "datasets.publishers.download",
@@ -34,6 +34,7 @@ _HOMES = {
     "Prediction": "costs.bill",
     "Prices": "costs.model",
     "Queries": "data",
+    "SensorPrices": "costs.model",
     "Source": "protocols",
     "Splits": "splits",
     "Task": "data",
@@ -57,8 +58,10 @@ if TYPE_CHECKING:
     from bench_core.costs.bill import Acquired as Acquired
     from bench_core.costs.bill import Bill as Bill
     from bench_core.costs.bill import Prediction as Prediction
+    from bench_core.costs.model import CostModel as CostModel
     from bench_core.costs.model import DiscountGroup as DiscountGroup
     from bench_core.costs.model import Prices as Prices
+    from bench_core.costs.model import SensorPrices as SensorPrices
     from bench_core.costs.model import price_list as price_list
     from bench_core.costs.timing import Extractor as Extractor
     from bench_core.costs.timing import Measured as Measured
@@ -78,7 +81,6 @@ if TYPE_CHECKING:
     from bench_core.parameters import param as param
     from bench_core.protocols import BudgetedLearner as BudgetedLearner
     from bench_core.protocols import BudgetedModel as BudgetedModel
-    from bench_core.protocols import CostModel as CostModel
     from bench_core.protocols import Dataset as Dataset
     from bench_core.protocols import FitContext as FitContext
     from bench_core.protocols import Metric as Metric

@@ -10,6 +10,7 @@ from inspect import signature
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from bench_core import protocols
+from bench_core.costs.model import CostModel
 from bench_core.data import Task
 from bench_core.protocols import CompleteDataset, CompleteLearner, Metric, Report
 
@@ -17,7 +18,7 @@ CONTRACTS: dict[str, tuple[str, type]] = {
     "bench_learners": ("learner", CompleteLearner),
     "bench_datasets": ("data set", CompleteDataset),
     "bench_metrics": ("metric", Metric),
-    "bench_cost_models": ("cost model", protocols.CostModel),
+    "bench_cost_models": ("cost model", CostModel),
     "bench_reports": ("report", Report),
 }
 """The word for what a hook gives, and its contract."""
@@ -26,7 +27,7 @@ CONTRACTS: dict[str, tuple[str, type]] = {
 @cache
 def required(contract: type) -> tuple[str, ...]:
     """The members of a contract that have no default."""
-    hints = get_type_hints(contract, vars(protocols))
+    hints = get_type_hints(contract, {**vars(protocols), "ClassVar": ClassVar})
     abstract: frozenset[str] = getattr(contract, "__abstractmethods__", frozenset())
     return (*(name for name in hints if not hasattr(contract, name)), *sorted(abstract))
 
@@ -36,6 +37,11 @@ def fill_in(cls: type, contract: type) -> None:
     for name, default in vars(contract).items():
         if not name.startswith("_") and name not in required(contract) and not hasattr(cls, name):
             setattr(cls, name, default)
+
+
+def name_of(value: Any) -> str:
+    """The name of something that may not be a plugin's, "" where it has none."""
+    return str(getattr(value, "name", ""))
 
 
 def learner_of(learner: Any) -> CompleteLearner:
@@ -61,7 +67,7 @@ def check(value: Any, contract: type, where: str) -> None:
     annotated = {name for c in cls.__mro__ for name in vars(c).get("__annotations__", ())}
     lacks = [n for n in required(contract) if not hasattr(value, n) and n not in annotated]
     if lacks:
-        raise TypeError(f"{where}, which has no {' and no '.join(lacks)}")
+        raise TypeError(f"{where}, which has no {', '.join(lacks)}")
     if not is_value:
         fill_in(cls, contract)
     for name, kind in {"name": str, **_class_variables(contract)}.items():
@@ -79,6 +85,6 @@ def check(value: Any, contract: type, where: str) -> None:
 @cache
 def _class_variables(contract: type) -> dict[str, type]:
     """The types of a contract's class variables."""
-    hints = get_type_hints(contract, vars(protocols))
+    hints = get_type_hints(contract, {**vars(protocols), "ClassVar": ClassVar})
     kinds = {n: get_args(h)[0] for n, h in hints.items() if get_origin(h) is ClassVar}
     return {n: get_origin(kind) or kind for n, kind in kinds.items() if kind is not Any}

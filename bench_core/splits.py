@@ -1,28 +1,59 @@
-"""What a data set prepares: three splits and their prices."""
+"""What a data set prepares: three splits and their costs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from bench_core.costs.model import Prices
+from bench_core.costs.cost_file import ASSUMED_COSTS
+from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
-    """What a data set prepares: three splits, their prices, and what they are.
+    """What a data set prepares: three splits, their costs, and what they are.
 
-    ``fingerprint`` is a sha256 over all arrays, prices left out (filled in by the prepared-data
-    cache); ``notes`` are one-line remarks shown to the user (a sample, assumed costs).
+    Learners train on ``prices``; bills are made by ``cost_model`` where prices that add up cannot
+    say it, and ``prices`` are then its surrogate. ``costs_assumed``: nobody gave any costs.
+    ``fingerprint`` is a sha256 over all arrays, costs left out (filled in by the prepared-data
+    cache); ``notes`` are one-line notes shown to the user (a sample, what was left out).
     """
 
     train: Examples
     valid: Examples
     test: Examples
-    prices: Prices
+    prices: SensorPrices
     task: Task
     classes: int = 0  # 2 for binary, K for multiclass, 0 otherwise
     feature_names: tuple[str, ...] = ()
     stand_in: bool = False
     notes: tuple[str, ...] = field(default=())
     fingerprint: str = ""
+    cost_model: CostModel | None = None
+    costs_assumed: bool = False
+
+    @property
+    def costs(self) -> CostModel:
+        """What bills are made by."""
+        return self.prices if self.cost_model is None else self.cost_model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features' names, their numbers from 1 where the data has none."""
+        d = self.train.X.shape[1]
+        return self.feature_names or tuple(str(j) for j in range(1, d + 1))
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, and what a reader has to know of the costs."""
+        notes = (*self.notes, ASSUMED_COSTS) if self.costs_assumed else self.notes
+        if self.cost_model is None:
+            return notes
+        name = self.cost_model.name
+        return (*notes, f"costs by model {name!r}; learners trained on additive prices instead")
+
+    def under(self, costs: CostModel) -> Splits:
+        """The same data under other costs."""
+        prices = costs.surrogate(self.train.features)
+        other = None if prices is costs else costs
+        return replace(self, prices=prices, cost_model=other, costs_assumed=False)

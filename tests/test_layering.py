@@ -38,9 +38,9 @@ MAY_IMPORT = {
     "bench_reports": {"bench_core"},
 }
 ORDER = (
-    *("errors", "arrays", "_io", "data", "costs", "splits", "protocols", "parameters"),
-    *("class_names", "hookspecs", "plugins", "metrics", "datasets", "results", "planning"),
-    *("execution", "conformance", "terminal", "api", "cli", "__main__"),
+    *("errors", "arrays", "_io", "data", "costs", "splits", "protocols", "contracts"),
+    *("parameters", "class_names", "hookspecs", "plugins", "metrics", "datasets", "results"),
+    *("planning", "execution", "conformance", "terminal", "api", "cli", "__main__"),
 )
 """Parts of bench_core: each may import only what stands before it."""
 PUBLIC = (

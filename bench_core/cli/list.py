@@ -51,7 +51,9 @@ Examples:
 @options.data_dir_option
 @options.store_option
 @options.output_option
-@options.common_options
+@options.plugins_option
+@options.quiet_option
+@options.debug_option
 def command(
     kind: str,
     data_dir: Path | None,
@@ -59,8 +61,6 @@ def command(
     output: Path | None,
     plugins: Sequence[str],
     quiet: bool,
-    verbose: bool,
-    debug: bool,
 ) -> None:
     """List what plugins offer (KIND is learners, datasets, suites, metrics or plugins), or runs.
 
@@ -136,7 +136,7 @@ def _suites(registry: Registry) -> Table:
     rows = []
     for name, path in sorted(registry.suites().items()):
         try:
-            suite = read_suite(path)
+            suite = read_suite(path, registry.suite_keys)
             datasets = dict.fromkeys(d.name for d in suite.datasets)  # one may have two settings
             rows.append((name, ", ".join(datasets), suite.title))
         except InputError as fault:
@@ -162,8 +162,10 @@ def _metrics(registry: Registry) -> Table:
 
 
 def _plugins(registry: Registry) -> Table:
+    from bench_core.cli.app import invalid_commands
     from bench_core.terminal.tables import Column, Table
 
+    plugins = [*registry.plugins, *invalid_commands()]
     rows = [
         (
             plugin.name,
@@ -172,7 +174,7 @@ def _plugins(registry: Registry) -> Table:
             plugin.module,
             f"failed: {plugin.error}" if plugin.error else "loaded",
         )
-        for plugin in sorted(registry.plugins, key=lambda p: (not p.error, p.name))
+        for plugin in sorted(plugins, key=lambda p: (not p.error, p.name))
     ]
     styles = ["yellow" if row[-1] != "loaded" else "" for row in rows]
     titles = ("plugin", "comes from", "version", "module")

@@ -4,96 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench_core.arrays import FloatArray
-from bench_core.costs.model import Prices
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.costs.acquired import Acquired, words
+from bench_core.costs.model import CostModel, Counts, SensorPrices
+from bench_core.data import Queries
 
-Counts = int | float | FloatArray
-"""One number for all rows alike, or one per row (n,)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Acquired:
-    """Which sensors each row bought: bit ``s % 64`` of word ``s // 64`` of its row.
-
-    ``bits`` is uint64 (n, w), or (1, w) when every row pays alike.
-    """
-
-    bits: NDArray[np.uint64]
-    sensors: int
-
-    def __post_init__(self) -> None:
-        if self.bits.ndim != 2 or self.bits.shape[1] != words(self.sensors):
-            raise ValueError(
-                f"{self.sensors} sensors need uint64 (n, {words(self.sensors)}), "
-                f"got {self.bits.dtype} {self.bits.shape}"
-            )
-
-    @classmethod
-    def pack(cls, mask: NDArray[np.bool_]) -> Acquired:
-        """From a boolean mask (n, s)."""
-        n, s = mask.shape
-        padded = np.zeros((n, words(s) * 64), dtype=bool)
-        padded[:, :s] = mask
-        packed = np.packbits(padded, axis=1, bitorder="little")
-        return cls(packed.view("<u8").astype(np.uint64, copy=False), s)
-
-    @classmethod
-    def nothing(cls, sensors: int) -> Acquired:
-        """No row bought anything."""
-        return cls(np.zeros((1, words(sensors)), dtype=np.uint64), sensors)
-
-    def unpack(self) -> NDArray[np.bool_]:
-        """As a boolean mask (n, s) or (1, s)."""
-        raw = np.ascontiguousarray(self.bits).astype("<u8", copy=False).view(np.uint8)
-        unpacked = np.unpackbits(raw, axis=1, bitorder="little")
-        return unpacked[:, : self.sensors].astype(bool)
-
-    def cost(self, price: FloatArray) -> FloatArray:
-        """Sum of the prices (s,) of the bought sensors, shape (n,) or (1,).
-
-        Works byte by byte from a table of 256 sums, word by word, in a fixed order, so that a
-        row's cost does not depend on the block it stands in.
-        """
-        raw = np.ascontiguousarray(self.bits).astype("<u8", copy=False).view(np.uint8)
-        total = np.zeros(len(raw))
-        for w, tables in enumerate(byte_sums(price)):
-            word = np.zeros(len(raw))
-            for k, sums in enumerate(tables):
-                word += sums[raw[:, 8 * w + k]]
-            total += word
-        return total
-
-    def union(self) -> NDArray[np.uint64]:
-        """The sensors bought by any row, shape (w,)."""
-        return np.asarray(np.bitwise_or.reduce(self.bits, axis=0))
-
-
-def words(sensors: int) -> int:
-    """Number of 64-bit words that hold one bit per sensor (at least 1)."""
-    return max(1, -(-sensors // 64))
-
-
-def byte_sums(price: FloatArray) -> FloatArray:
-    """For each byte of a row's words the price of each of its values, read-only (w, 8, 256)."""
-    return _byte_sums(np.ascontiguousarray(price, dtype=np.float64).tobytes())
-
-
-@lru_cache(maxsize=16)
-def _byte_sums(price: bytes) -> FloatArray:
-    each = np.frombuffer(price)
-    padded = np.zeros(64 * words(len(each)))  # bits beyond the last sensor cost nothing
-    padded[: len(each)] = each
-    sums = np.zeros((len(padded) // 8, 256))
-    for bit, value in enumerate(padded.reshape(-1, 8).T):
-        sums[:, 1 << bit : 2 << bit] = sums[:, : 1 << bit] + value[:, None]
-    tables = sums.reshape(-1, 8, 256)
-    tables.flags.writeable = False
-    return tables
+__all__ = ["Acquired", "Bill", "Counts", "Prediction", "words"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,16 +27,50 @@ class Bill:
     splits: Counts = 0
     trees: Counts = 0
 
-    def feature_cost(self, prices: Prices, rows: int) -> FloatArray:
-        """Price of the sensors each row bought, shape (rows,)."""
-        return _spread(self.acquired.cost(prices.sensor), rows)
+    @classmethod
+    def for_features(
+        cls,
+        prices: SensorPrices,
+        features: BoolArray | IntArray,
+        splits: Counts = 0,
+        trees: Counts = 0,
+    ) -> Bill:
+        """The bill for reading features: a mask (d,) or (n, d), or the numbers (k,) of those that
+        all rows read."""
+        return cls(prices.acquired(features), splits, trees)
 
-    def evaluation_cost(self, prices: Prices, rows: int) -> FloatArray:
+    def feature_cost(
+        self,
+        costs: CostModel,
+        rows: int,
+        queries: Queries | None = None,
+        copies: FloatArray | None = None,
+    ) -> FloatArray:
+        """Price of the sensors each row bought, shape (rows,).
+
+        Where rows stand for ``copies`` (rows,) and a query's rows are billed together, each row is
+        billed as if the copies were there.
+        """
+        if queries is None or copies is None or isinstance(costs, SensorPrices):
+            return _spread(costs.feature_cost(self.acquired, queries), rows)
+        counts = np.maximum(copies.astype(np.int64), 1)
+        if bool(np.all(counts == 1)):
+            return _spread(costs.feature_cost(self.acquired, queries), rows)
+        return _cost_of_copies(costs, self.acquired.rows(rows), queries, counts)
+
+    def evaluation_cost(self, costs: CostModel, rows: int) -> FloatArray:
         """Price of the splits and trees evaluated for each row, shape (rows,)."""
-        if not prices.split and not prices.tree:
-            return np.zeros(rows)
-        cost = prices.split * np.asarray(self.splits, float)
-        return _spread(cost + prices.tree * np.asarray(self.trees, float), rows)
+        return _spread(costs.evaluation_cost(self.splits, self.trees, rows), rows)
+
+
+def _cost_of_copies(
+    costs: CostModel, acquired: Acquired, queries: Queries, counts: IntArray
+) -> FloatArray:
+    every = np.repeat(np.arange(len(counts)), counts)
+    sizes = np.add.reduceat(counts, queries.boundaries[:-1])
+    physical = Acquired(acquired.bits[every], acquired.sensors)
+    cost = _spread(costs.feature_cost(physical, Queries.from_sizes(sizes)), len(every))
+    return np.asarray(cost[np.cumsum(counts) - counts])
 
 
 def _spread(values: FloatArray, rows: int) -> FloatArray:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +31,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class CostFile:
-    """A cost file's text, and how messages name places in it."""
+    """A cost file's text, and how messages name places in it.
+
+    ``table``: its parsed content where the text holds more than that (a suite).
+    """
 
     path: Path
     text: str
+    table: Mapping[str, Any] | None = None
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """The lines that say something, by number."""
@@ -45,9 +51,11 @@ class CostFile:
         return f"{self.path}, line {line}"
 
     def near(self, name: str) -> str:
-        """The place of a JSON key."""
-        before, found, _ = self.text.partition(json.dumps(name))
-        return self.at(before.count("\n") + 1) if found else str(self.path)
+        """The place of a key or text in JSON or TOML."""
+        found = re.search(rf"{re.escape(json.dumps(name))}|\b{re.escape(name)}\s*=", self.text)
+        if found is None:
+            return str(self.path)
+        return self.at(self.text.count("\n", 0, found.start()) + 1)
 
 
 def repeated(entry: Entry) -> str:
@@ -56,7 +64,14 @@ def repeated(entry: Entry) -> str:
 
 
 def document_of(file: CostFile) -> Any:
-    """The parsed JSON, or None where the file is no JSON."""
+    """The parsed JSON or TOML, or None where the file is neither."""
+    if file.table is not None:
+        return file.table
+    if file.path.suffix.lower() == ".toml":
+        try:
+            return tomllib.loads(file.text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{file.path}: not a TOML file: {error}; correct it") from error
     if file.path.suffix.lower() != ".json" and file.text.lstrip()[:1] not in ("{", "["):
         return None
 

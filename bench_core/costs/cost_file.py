@@ -11,7 +11,9 @@ Four forms, told apart by their content (``docs/cost-files.md`` has examples):
        "derived": {"FTI": ["TT4", "T4U"]},
        "split": 0.25, "tree": 0, "unit": "dollars"}
 
-  Key ``measured`` (how ``bench cost measure`` found the costs) is for people and not read;
+  Key ``measured`` (how ``bench cost measure`` found the costs) is for people and not read. Key
+  ``model`` names another cost model, which reads keys of its own; without ``costs`` it stands on
+  the data set's prices. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
 
 - lines ``name:cost``;
 - one cost per line, in the order of the features.
@@ -39,32 +41,80 @@ from bench_core.costs.cost_entries import (
     entry_of,
     repeated,
 )
-from bench_core.costs.model import DiscountGroup, Prices, price_list
-from bench_core.errors import InputError
+from bench_core.costs.model import CostModel, DiscountGroup, SensorPrices, price_list
+from bench_core.errors import InputError, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
-KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured")
+KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured", "model")
 FEW_NAMES = 10
 
 
 def read_costs(
     path: str | Path, feature_names: Sequence[str] = (), features: int | None = None
-) -> Prices:
-    """The prices in a cost file.
+) -> SensorPrices:
+    """The sensor prices in a cost file.
 
     ``feature_names`` (d,) in column order; where they are empty, ``features`` says how many there
     are. Raises InputError naming file, line and feature for entries that are negative, missing,
     surplus, repeated, infinite or not numbers, and for groups that contradict the costs.
     """
-    file = CostFile(Path(path), read_text(path))
     names = tuple(feature_names) or tuple(str(j) for j in range(1, (features or 0) + 1))
     if not names:
         raise ValueError("read_costs needs the features' names or their number")
+    costs = cost_model(cost_text(path), names, None, {SensorPrices.name: SensorPrices})
+    assert isinstance(costs, SensorPrices)
+    return costs
+
+
+def cost_text(path: str | Path) -> CostFile:
+    """A cost file as it stands there."""
+    return CostFile(Path(path), read_text(path))
+
+
+def cost_model(
+    file: CostFile,
+    names: Sequence[str],
+    own: SensorPrices | None,
+    models: Mapping[str, type[CostModel]],
+) -> CostModel:
+    """The cost model in a file, for features of these names.
+
+    ``own`` are the prices that hold where it has none; ``models`` are known by name. Raises
+    InputError as ``read_costs``, also for an unknown model and for what its options lack.
+    """
     columns = _Columns(file.path, names)
     document = document_of(file)
-    if isinstance(document, Mapping) and isinstance(document.get("costs"), Mapping | list):
-        return _full_form(file, document, columns)
-    return Prices.additive(columns.arrange(entries_of(file, document)))
+    full = isinstance(document, Mapping) and (
+        isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str)
+    )
+    if not full:
+        return SensorPrices.additive(columns.arrange(entries_of(file, document)))
+    model = _model(file, document.get("model", SensorPrices.name), models)
+    own_keys = (key for key in KEYS if "costs" in document or key == "model")
+    _refuse_unknown(file, document, (*own_keys, *model.options))
+    if "costs" in document:
+        own = _prices(file, document, columns)
+    if own is None:
+        raise InputError(f"{file.path}: key 'costs' is missing; give the costs it stands on")
+    options = {key: document[key] for key in model.options if key in document}
+    try:
+        return model.from_options(own, options, lambda name: columns.find(name, file.near(name)))
+    except ValueError as error:
+        raise InputError(f"{file.near(next(iter(options), 'model'))}: {error}") from error
+
+
+def _model(file: CostFile, name: Any, models: Mapping[str, type[CostModel]]) -> type[CostModel]:
+    if name not in models:
+        known = f"known: {', '.join(sorted(models))}"
+        line = unknown("cost model", str(name), models)
+        raise InputError(f"{file.near('model')}: {line if known in line else f'{line} {known}'}")
+    return models[name]
+
+
+def _refuse_unknown(file: CostFile, document: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in document:
+        if key not in keys:
+            raise InputError(f"{file.near(key)}: unknown key {key!r}; known: {', '.join(keys)}")
 
 
 class _Columns:
@@ -121,10 +171,7 @@ class _Columns:
         return cost
 
 
-def _full_form(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> Prices:
-    for key in document:
-        if key not in KEYS:
-            raise InputError(f"{file.near(key)}: unknown key {key!r}; known: {', '.join(KEYS)}")
+def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> SensorPrices:
     derived = _derived(file, document.get("derived", {}), columns)
     entries = entries_of(file, document["costs"])
     cost = columns.arrange(entries, optional=frozenset(derived))

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray
-from bench_core.costs.bill import Acquired, byte_sums
+from bench_core.costs.acquired import Acquired, byte_sums
 
 
 class Meter:

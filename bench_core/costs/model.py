@@ -1,25 +1,110 @@
-"""Cost is one idea: a row pays each SENSOR once, and a feature needs one or more sensors.
+"""Cost models: what rows are charged for the sensors they buy and the trees they evaluate.
 
-A plain feature is its own sensor. Features that share one measurement need the same sensor. In
-a discounted group the first member costs the full price and later ones the discounted price:
-each member has an own sensor at its discounted price, and all share one for the difference. A
-derived feature needs the union of its parents' sensors, so it is free once they are bought.
+A feature needs one or more SENSORS, and a row pays each sensor once. ``SensorPrices`` adds prices:
+a plain feature is its own sensor; features that share one measurement need the same sensor; in a
+discounted group each member has an own sensor at its discounted price, and all share one for the
+difference; a derived feature needs the union of its parents' sensors, so it is free once they are
+bought. Other models (``shipped.py``, plugins) bill the same purchases in another way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import hashlib
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, Int32Array
+from bench_core._io.hashing import canonical
+from bench_core._io.source_code import code_key
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from bench_core.costs.acquired import Acquired
+from bench_core.data import Features, Queries
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Counts = int | float | FloatArray
+"""One number for all rows alike, or one per row (n,)."""
+
+
+@runtime_checkable
+class CostModel(Protocol):
+    """Bills what rows acquire and what is evaluated for them; nothing else knows a price.
+
+    A plugin registers the class (hook ``bench_cost_models``); key ``model`` of a cost file or a
+    suite names it. ``options`` are the further keys that it reads there.
+    """
+
+    name: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """What the numbers count, shown in tables."""
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """Number of features d."""
+
+    @property
+    @abstractmethod
+    def sensors(self) -> int:
+        """Number of sensors s."""
+
+    @property
+    @abstractmethod
+    def everything(self) -> float:
+        """The price of all features for one row by itself."""
+
+    @abstractmethod
+    def sensors_of(self, feature: int) -> Int32Array:
+        """The sensors that one feature needs; without them it may not be read."""
+
+    @abstractmethod
+    def feature_cost(self, acquired: Acquired, queries: Queries | None) -> FloatArray:
+        """The price (n,) of what n rows bought: whole queries, or rows independent of each other.
+
+        Where all rows bought alike, ``acquired`` may hold one row of bits, and the answer may be
+        (1,) if it is the same for all.
+        """
+
+    @abstractmethod
+    def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
+        """The price (rows,) of the splits (summed multipliers) and trees evaluated for each row."""
+
+    @abstractmethod
+    def surrogate(self, train: Features) -> SensorPrices:
+        """Additive prices of the same sensors for learners to train on."""
+
+    @abstractmethod
+    def state(self) -> Mapping[str, Any]:
+        """Everything needed to rebuild the model: arrays and JSON only."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The inverse of ``state``."""
+
+    @classmethod
+    @abstractmethod
+    def from_options(
+        cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
+    ) -> Self:
+        """The model that a cost file describes: its ``prices`` and the values of ``options``.
+
+        ``column`` finds a feature by name (InputError names the place of an unknown one). Raises
+        ValueError, in one line with the remedy, for an option that does not hold what is needed.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prices:
-    """What a row is charged.
+class SensorPrices:
+    """Additive prices: a row pays each sensor it bought once. What learners train on.
 
     Feature ``j`` needs the sensors ``needed[start[j]:start[j + 1]]``: a sparse boolean (d, s)
     matrix in row-compressed form, ``start`` int32 (d + 1,), ``needed`` int32 (all needs,).
@@ -27,6 +112,9 @@ class Prices:
     ``multiplier`` (d,) what a split on each feature multiplies it by (eps_m), ``tree`` the price of
     evaluating one tree. Prices are in ``unit``; all are finite and >= 0, else ValueError.
     """
+
+    name: ClassVar[str] = "sensor"
+    options: ClassVar[tuple[str, ...]] = ()
 
     start: Int32Array
     needed: Int32Array
@@ -62,20 +150,91 @@ class Prices:
         """The price of all features for one row."""
         return float(self.sensor.sum())
 
-    def of(self, feature: int) -> Int32Array:
+    def sensors_of(self, feature: int) -> Int32Array:
         """The sensors that one feature needs."""
         return self.needed[self.start[feature] : self.start[feature + 1]]
+
+    of = sensors_of
+
+    @property
+    def needs(self) -> csr_array:
+        """Which sensors each feature needs, a sparse matrix (d, s) of ones."""
+        from scipy.sparse import csr_array
+
+        shape = (self.features, self.sensors)
+        return csr_array((np.ones(len(self.needed)), self.needed, self.start), shape=shape)
+
+    def bought_for(self, features: BoolArray | IntArray) -> BoolArray:
+        """The sensors (s,) or (n, s) that a mask of features (d,) or (n, d), or their numbers
+        (k,), need."""
+        mask = np.asarray(features)
+        if mask.dtype != bool:
+            mask = np.isin(np.arange(self.features), mask)
+        if self.one_each:
+            return np.array(mask, dtype=bool)
+        return np.asarray(mask.astype(np.float64) @ self.needs > 0, dtype=bool)
+
+    @property
+    def one_each(self) -> bool:
+        """Whether sensor j is what feature j, and no other, needs."""
+        own = np.arange(self.features)
+        return self.sensors == len(own) and np.array_equal(self.needed, own)
+
+    def acquired(self, features: BoolArray | IntArray) -> Acquired:
+        """The purchase of all that these features need, as ``bought_for``."""
+        return Acquired.pack(np.atleast_2d(self.bought_for(features)))
 
     def feature_price(self) -> FloatArray:
         """The price of each feature bought alone, shape (d,)."""
         return np.array([self.sensor[self.of(j)].sum() for j in range(self.features)])
 
+    def marginal(self, bought: BoolArray) -> FloatArray:
+        """The price (d,) of each feature for a row that has bought the sensors (s,)."""
+        return np.asarray(self.needs @ np.where(bought, 0.0, self.sensor))
+
+    def feature_cost(self, acquired: Acquired, queries: Queries | None = None) -> FloatArray:
+        """The prices of the bought sensors added up, (n,), or (1,) where all rows bought alike."""
+        return acquired.cost(self.sensor)
+
+    def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
+        """The price (rows,), or (1,) for all alike, of the evaluated splits and trees."""
+        if not self.split and not self.tree:
+            return np.zeros(1)
+        cost = self.split * np.asarray(splits, float)
+        return np.atleast_1d(cost + self.tree * np.asarray(trees, float))
+
+    def surrogate(self, train: Features) -> SensorPrices:
+        """These prices themselves: they are additive."""
+        return self
+
+    def state(self) -> dict[str, Any]:
+        """All fields by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The inverse of ``state``; lists may stand for arrays, and further entries are skipped."""
+        kinds = {"start": np.int32, "needed": np.int32, "sensor": float, "multiplier": float}
+        values = {f.name: state[f.name] for f in fields(cls)}
+        return cls(**values | {k: np.asarray(values[k], dtype=kind) for k, kind in kinds.items()})
+
+    @classmethod
+    def from_options(
+        cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
+    ) -> Self:
+        """The prices of the file as they are."""
+        return cls.from_state(prices.state())
+
     @classmethod
     def additive(
         cls, cost: FloatArray, *, split: float = 0.0, tree: float = 0.0, unit: str = "cost"
-    ) -> Prices:
+    ) -> SensorPrices:
         """Every feature its own sensor, costs (d,)."""
         return price_list(cost, split=split, tree=tree, unit=unit)
+
+
+Prices = SensorPrices
+"""The name that learners' signatures use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +266,7 @@ def price_list(
     tree: float = 0.0,
     multiplier: FloatArray | None = None,
     unit: str = "cost",
-) -> Prices:
+) -> SensorPrices:
     """Turn full prices per feature (d,) and sharing rules into sensors.
 
     ``shared``: groups of features read from one sensor (equal costs required). ``discounted``:
@@ -150,7 +309,7 @@ def price_list(
     for j, parents in derived.items():
         needs[j] = sorted({s for parent in parents for s in needs[parent]})
     lengths = [len(n) for n in needs]
-    return Prices(
+    return SensorPrices(
         start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
         needed=np.array([s for n in needs for s in sorted(n)], dtype=np.int32),
         sensor=np.array(sensor, dtype=np.float64),
@@ -181,27 +340,24 @@ def _refuse_overlap(
             raise ValueError(f"derived feature {j} must have plain features as parents")
 
 
-def prices_to_json(prices: Prices) -> dict[str, Any]:
-    """Prices as a JSON document; numbers survive exactly."""
-    return {
-        "start": prices.start.tolist(),
-        "needed": prices.needed.tolist(),
-        "sensor": prices.sensor.tolist(),
-        "multiplier": prices.multiplier.tolist(),
-        "split": prices.split,
-        "tree": prices.tree,
-        "unit": prices.unit,
-    }
+def needs_of(costs: CostModel) -> tuple[Int32Array, Int32Array]:
+    """``start`` (d + 1,) and ``needed`` of a model, as in ``SensorPrices``."""
+    if isinstance(costs, SensorPrices):
+        return costs.start, costs.needed
+    needs = [np.sort(costs.sensors_of(j)) for j in range(costs.features)]
+    start = np.concatenate([[0], np.cumsum([len(n) for n in needs])])
+    return start.astype(np.int32), np.concatenate([*needs, []]).astype(np.int32)
 
 
-def prices_from_json(document: Mapping[str, Any]) -> Prices:
-    """The inverse of ``prices_to_json``."""
-    return Prices(
-        start=np.array(document["start"], dtype=np.int32),
-        needed=np.array(document["needed"], dtype=np.int32),
-        sensor=np.array(document["sensor"], dtype=np.float64),
-        multiplier=np.array(document["multiplier"], dtype=np.float64),
-        split=document["split"],
-        tree=document["tree"],
-        unit=document["unit"],
-    )
+def costs_key(costs: CostModel) -> str:
+    """A digest of everything that determines a bill."""
+    h = hashlib.sha256(costs.name.encode())
+    cls = type(costs)
+    if not cls.__module__.startswith("bench_core."):
+        h.update(code_key(cls).encode())
+    for name, value in sorted(costs.state().items()):
+        if isinstance(value, np.ndarray):
+            h.update(f"|{name}|{value.dtype}|{value.shape}|".encode() + value.tobytes())
+        else:
+            h.update(canonical([name, value]).encode())
+    return h.hexdigest()[:32]

@@ -16,8 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -26,19 +24,20 @@ from typing import Any
 
 import numpy as np
 
+from bench_core._io.atomic import atomic_folder
 from bench_core._io.hashing import digest
 from bench_core._io.locks import locked
 from bench_core._io.source_code import code_key
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of
-from bench_core.costs.model import prices_from_json, prices_to_json
 from bench_core.data import Examples, Frames, Queries, Task
+from bench_core.datasets.priced import from_json, prices_from_json, to_json
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import Splits
 
-FORMAT = 1
+FORMAT = 2
 READING = tuple(
     f"bench_core.{name}"
     for name in (
@@ -175,6 +174,8 @@ def _open(path: Path) -> Splits:
         stand_in=meta["stand_in"],
         notes=tuple(meta["notes"]),
         fingerprint=meta["fingerprint"],
+        cost_model=from_json(meta["costs"]) if meta["costs"] else None,
+        costs_assumed=meta["costs_assumed"],
     )
 
 
@@ -235,21 +236,18 @@ def fingerprint(splits: Splits) -> str:
 
 
 def _write(path: Path, splits: Splits) -> None:
-    for left_over in path.parent.glob(f".building-{path.name}-*"):  # by a process that was killed
-        shutil.rmtree(left_over, ignore_errors=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
-    try:
+    with atomic_folder(path) as new:
         arrays = {}
         for name, array in _arrays(splits):
-            file = temporary / f"{name}.npy"
+            file = new / f"{name}.npy"
             with file.open("wb") as out:
                 np.lib.format.write_array(out, array, allow_pickle=False)
-                out.flush()
-                os.fsync(out.fileno())
             arrays[name] = {"shape": list(array.shape), "bytes": file.stat().st_size}
         meta = {
             "arrays": arrays,
-            "prices": prices_to_json(splits.prices),
+            "prices": to_json(splits.prices),
+            "costs": to_json(splits.cost_model) if splits.cost_model else None,
+            "costs_assumed": splits.costs_assumed,
             "task": str(splits.task),
             "classes": splits.classes,
             "feature_names": list(splits.feature_names),
@@ -257,24 +255,4 @@ def _write(path: Path, splits: Splits) -> None:
             "notes": list(splits.notes),
             "fingerprint": fingerprint(splits),
         }
-        with (temporary / "meta.json").open("w", encoding="utf-8") as out:
-            json.dump(meta, out, indent=1)
-            out.flush()
-            os.fsync(out.fileno())
-        _put_in_place(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def _put_in_place(temporary: Path, path: Path) -> None:
-    if path.exists() and _whole(path) is None:  # damaged: readers keep what they have mapped
-        aside = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
-        path.rename(aside / "damaged")
-        shutil.rmtree(aside, ignore_errors=True)
-    try:
-        temporary.rename(path)
-    except OSError:
-        if _whole(path) is None:
-            raise
-        shutil.rmtree(temporary, ignore_errors=True)  # another process was first
+        (new / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")

@@ -1,19 +1,86 @@
-"""A data set under the costs of a file."""
+"""A data set under given costs, and the JSON form of its cost model."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from bench_core.costs.cost_file import ASSUMED_COSTS, read_costs
+import numpy as np
+
+from bench_core.class_names import find_class, remember_class
+from bench_core.costs.cost_entries import CostFile
+from bench_core.costs.cost_file import cost_model, cost_text
+from bench_core.costs.model import CostModel, SensorPrices, needs_of
+from bench_core.costs.shipped import MODELS
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 
+Models = Mapping[str, type[CostModel]]
 
-def with_costs(splits: Splits, path: str | Path) -> Splits:
-    """The same data under the costs of a file."""
-    prices = read_costs(path, splits.feature_names, splits.train.X.shape[1])
-    if not (prices.everything or prices.split or prices.tree):
-        raise InputError(f"{path}: every cost is 0; give at least one feature a cost above 0")
-    notes = tuple(note for note in splits.notes if note != ASSUMED_COSTS)
-    return replace(splits, prices=prices, notes=notes)
+
+def with_costs(
+    splits: Splits, given: str | Path | CostFile, models: Models | None = None
+) -> Splits:
+    """The same data under the costs of a file (or of a cost model named in its place)."""
+    known = MODELS if models is None else models
+    return splits.under(costs_for(splits, given, known))
+
+
+def costs_for(splits: Splits, given: str | Path | CostFile, models: Models) -> CostModel:
+    """The cost model that a file, or the name of a model, means for a data set.
+
+    Raises InputError in one line with the place and the remedy.
+    """
+    if isinstance(given, str) and given in models and not Path(given).exists():
+        given = CostFile(Path(given), "", {"model": given})
+    file = given if isinstance(given, CostFile) else cost_text(given)
+    own = splits.prices if splits.cost_model is None else None
+    costs = cost_model(file, splits.names, own, models)
+    prices = costs.surrogate(splits.train.features)
+    if not (costs.everything or prices.split or prices.tree):
+        raise InputError(f"{file.path}: every cost is 0; give at least one feature a cost above 0")
+    if not same_sensors(costs, prices):
+        raise InputError(
+            f"{file.path}: cost model {costs.name!r} lets learners train on other sensors than it "
+            "bills; correct its surrogate"
+        )
+    return costs
+
+
+def same_sensors(one: CostModel, two: CostModel) -> bool:
+    """Whether two models' features need the same sensors."""
+    pairs = zip(needs_of(one), needs_of(two), strict=True)
+    return one.sensors == two.sensors and all(np.array_equal(a, b) for a, b in pairs)
+
+
+def to_json(costs: CostModel) -> dict[str, Any]:
+    """A cost model as a JSON document; numbers survive exactly."""
+    state = {
+        name: {"array": value.tolist(), "dtype": value.dtype.str}
+        if isinstance(value, np.ndarray)
+        else value
+        for name, value in costs.state().items()
+    }
+    return {"class": remember_class(type(costs)), "state": state}
+
+
+def from_json(document: Mapping[str, Any]) -> CostModel:
+    """The inverse of ``to_json``."""
+    state = {
+        name: np.array(value["array"], dtype=value["dtype"])
+        if isinstance(value, Mapping) and set(value) == {"array", "dtype"}
+        else value
+        for name, value in document["state"].items()
+    }
+    model: Any = find_class(document["class"])
+    made: CostModel = model.from_state(state)
+    return made
+
+
+def prices_from_json(document: Mapping[str, Any]) -> SensorPrices:
+    """Sensor prices from ``to_json``; TypeError where it holds another model."""
+    made = from_json(document)
+    if not isinstance(made, SensorPrices):
+        raise TypeError(f"prices hold {made.name!r}, not sensor prices")
+    return made

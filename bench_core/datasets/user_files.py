@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray
-from bench_core.costs.cost_file import ASSUMED_COSTS
-from bench_core.costs.model import Prices
+from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Task
 from bench_core.datasets.file_parts import Part, read_part
 from bench_core.datasets.priced import with_costs
@@ -110,11 +109,12 @@ class FileData:
             train,
             valid,
             test,
-            prices=Prices.additive(np.ones(len(parts["train"].names))),
+            prices=SensorPrices.additive(np.ones(len(parts["train"].names))),
             task=task,
             classes=classes,
             feature_names=parts["train"].names,
-            notes=(*notes, ASSUMED_COSTS),
+            notes=tuple(notes),
+            costs_assumed=True,
         )
         return with_costs(splits, self.costs) if self.costs else splits
 

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.costs.bill import Acquired, Prediction
-from bench_core.costs.model import Prices
+from bench_core.costs.bill import Acquired, Bill, Prediction
+from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.predict import Block, ContractError, blocks, predictions
 from bench_core.execution.score import readable
@@ -57,7 +57,7 @@ class _PeekError(Exception):
 def replay(
     model: Any,
     examples: Examples,
-    prices: Prices,
+    costs: CostModel,
     classes: int,
     mode: str = "sample",
     *,
@@ -76,8 +76,9 @@ def replay(
     if mode == "off":
         return Verdict("declared")
     rng = np.random.default_rng(list(seed.encode()))
-    trial = None if path is None else _Trial(path, accounting == "path")
-    judge = _Judge(model, model if blind is None else blind, prices, classes, rng, trial)
+    copies = None if examples.multiplicity is None else examples.weights
+    trial = None if path is None else _Trial(path, accounting == "path", copies)
+    judge = _Judge(model, model if blind is None else blind, costs, classes, rng, trial)
     try:
         if mode == "full":
             for block in blocks(examples.features):
@@ -111,6 +112,14 @@ class _Answer:
             np.array(np.broadcast_to(np.asarray(bill.trees, float), (n,))),
         )
 
+    def cost(
+        self, costs: CostModel, queries: Queries | None, copies: FloatArray | None
+    ) -> FloatArray:
+        """What the cost model charges each row, (n,)."""
+        bill = Bill(Acquired(self.acquired, costs.sensors), self.splits, self.trees)
+        n = len(self.scores)
+        return bill.feature_cost(costs, n, queries, copies) + bill.evaluation_cost(costs, n)
+
     def differs(self, other: _Answer, rows: NDArray[Any], tolerance: float = 0.0) -> str:
         """The first thing that is not equal on these rows, or nothing."""
         if dict(self.point) != dict(other.point):
@@ -129,17 +138,19 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Trial:
-    """The trial's own prediction, and whether its costs are those of the audited bill."""
+    """The trial's own prediction, whether its costs are those of the audited bill, and how many
+    copies (n,) each row stands for."""
 
     path: Path
     priced: bool
+    copies: FloatArray | None
 
 
 @dataclass(slots=True, eq=False)
 class _Judge:
     model: Any
     blind: Any
-    prices: Prices
+    costs: CostModel
     classes: int
     rng: np.random.Generator
     trial: _Trial | None
@@ -148,7 +159,7 @@ class _Judge:
         self, model: Any, features: Features, doing: str, *, finite: bool = False
     ) -> list[_Answer]:
         own = Features(features.X.copy(), features.queries)
-        found = predictions(model, own, self.prices, self.classes, finite=finite)
+        found = predictions(model, own, self.costs, self.classes, finite=finite)
         try:
             return [_Answer.of(p, len(own)) for p in found]
         except ContractError as error:
@@ -166,7 +177,7 @@ class _Judge:
         features, rows, own = gather(examples.features, chosen)
         doing = "on a block of queries in another order"
         before = self.answers(self.model, features, doing, finite=True)
-        self._same_as_in_trial(before, rows)
+        self._same_as_in_trial(before, features.queries, rows)
         audited = np.zeros(len(chosen), dtype=bool)
         audited[: max(1, len(chosen) // 2)] = True
         drawn = np.full(len(chosen), -1)
@@ -181,24 +192,24 @@ class _Judge:
         own = np.repeat(np.arange(len(units) - 1), np.diff(units))
         numbers = np.arange(block.queries.start, block.queries.stop)
         before = self.answers(self.model, features, "predicting", finite=True)
-        self._same_as_in_trial(before, np.arange(block.rows.start, block.rows.stop))
+        here = np.arange(block.rows.start, block.rows.stop)
+        self._same_as_in_trial(before, features.queries, here)
         for parity in (0, 1):
             self._strangers(features, before, own % 2 == parity)
         for p in range(len(before)):
             self._unpaid(features, before, np.full(len(features), p), own, numbers)
             progress(block.rows.start + (p + 1) * len(features) // len(before), total)
 
-    def _same_as_in_trial(self, here: list[_Answer], rows: IntArray) -> None:
+    def _same_as_in_trial(
+        self, here: list[_Answer], queries: Queries | None, rows: IntArray
+    ) -> None:
         if self.trial is None:
             return
-        path = self.trial.path
+        path, copies = self.trial.path, self.trial.copies
         if [dict(a.point) for a in here] != [dict(p) for p in path.points]:
             raise _PeekError("its path changes with the block")
         for p, answer in enumerate(here):
-            acquired = Acquired(answer.acquired, self.prices.sensors)
-            cost = acquired.cost(self.prices.sensor) + (
-                self.prices.split * answer.splits + self.prices.tree * answer.trees
-            )
+            cost = answer.cost(self.costs, queries, None if copies is None else copies[rows])
             for what, mine, trial, scale in (
                 ("scores change", answer.scores, path.scores[p], path.scale[p, 0]),
                 ("costs change", cost, path.cost[p], path.scale[p, 1]),
@@ -222,8 +233,8 @@ class _Judge:
         hidden = np.zeros(features.X.shape, dtype=bool)
         for p in np.unique(drawn[drawn >= 0]):
             rows = np.flatnonzero(drawn == p)
-            bought = Acquired(before[p].acquired[rows], self.prices.sensors).unpack()
-            hidden[rows] = ~readable(bought, self.prices)
+            bought = Acquired(before[p].acquired[rows], self.costs.sensors).unpack()
+            hidden[rows] = ~readable(bought, self.costs)
         donors = features.X[self.rng.permutation(len(features))]
         nan = np.full((), np.nan, dtype=np.float32)
         for by, values in (("NaN", nan), ("other rows' values", donors)):

@@ -1,4 +1,4 @@
-"""Predicting a split in blocks of whole queries, metering it, and holding the model to its word."""
+"""Predict a split block by block, bill each prediction, and check the model's contract."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from bench_core._io.spill import forget, zeros
 from bench_core.arrays import FloatArray
 from bench_core.costs.bill import Bill, Prediction, words
-from bench_core.costs.model import Prices
+from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features
+from bench_core.protocols import Concurrent
 
 if TYPE_CHECKING:
     from bench_core.costs.meter import Meter
@@ -98,7 +99,7 @@ class Path:
 def predict_split(
     model: Any,
     examples: Examples,
-    prices: Prices,
+    costs: CostModel,
     classes: int,
     accounting: str = "path",
     progress: Callable[[int], None] = lambda rows: None,
@@ -110,12 +111,12 @@ def predict_split(
     Raises ContractError where the model breaks its contract.
     """
     copies = examples.weights
-    path = _empty(len(examples), classes, prices.sensors)
+    path = _empty(len(examples), classes, costs.sensors)
 
     def followed(block: Block) -> tuple[Block, list[_Seen], float]:
-        return block, *_follow(model, block, prices, classes, accounting, copies, path)
+        return block, *_follow(model, block, costs, classes, accounting, copies, path)
 
-    crew = threads if getattr(model, "concurrent", False) else 1
+    crew = threads if isinstance(model, Concurrent) and model.concurrent else 1
     for block, seen, seconds in in_order(followed, blocks(examples.features), crew):
         points = tuple(s.point for s in seen)
         if not path.points:
@@ -175,7 +176,7 @@ class _Seen:
 def _follow(
     model: Any,
     block: Block,
-    prices: Prices,
+    costs: CostModel,
     classes: int,
     accounting: str,
     copies: FloatArray,
@@ -187,8 +188,9 @@ def _follow(
     """
     rows, n, seconds = block.rows, len(block.features), 0.0
     seen: list[_Seen] = []
-    meter, copies = _meter(prices, n), copies[rows]
-    for prediction, spent in _timed(predictions(model, block.features, prices, classes)):
+    queries, copies = block.features.queries, copies[rows]
+    meter = _meter(costs, n)
+    for prediction, spent in _timed(predictions(model, block.features, costs, classes)):
         seconds += spent
         bill = prediction.bills.get(accounting)
         if bill is None:
@@ -197,8 +199,8 @@ def _follow(
         if meter is not None and len(bill.acquired.bits) == n:
             feature, bought = meter.cost(bill.acquired)
         else:
-            feature, bought = bill.feature_cost(prices, n), bill.acquired.union()
-        evaluation = bill.evaluation_cost(prices, n)
+            feature, bought = bill.feature_cost(costs, n, queries, copies), bill.acquired.union()
+        evaluation = bill.evaluation_cost(costs, n)
         scores, cost = path.scores[len(seen), rows], path.cost[len(seen), rows]
         scores[:] = prediction.scores
         np.add(feature, evaluation, out=cost)
@@ -209,13 +211,13 @@ def _follow(
     return seen, seconds
 
 
-def _meter(prices: Prices, rows: int) -> Meter | None:
-    """The compiled meter, where there are rows enough to be worth loading a compiler."""
-    if rows < METER_ROWS:
+def _meter(costs: CostModel, rows: int) -> Meter | None:
+    """The compiled meter of additive prices, where the rows are worth loading a compiler."""
+    if rows < METER_ROWS or type(costs) is not SensorPrices:
         return None
     from bench_core.costs.meter import Meter
 
-    return Meter(prices.sensor, rows)
+    return Meter(costs.sensor, rows)
 
 
 def _add(path: Path, p: int, found: _Seen) -> None:
@@ -236,7 +238,7 @@ def _timed(found: Iterator[Prediction]) -> Iterator[tuple[Prediction, float]]:
 
 
 def predictions(
-    model: Any, features: Features, prices: Prices, classes: int, *, finite: bool = True
+    model: Any, features: Features, costs: CostModel, classes: int, *, finite: bool = True
 ) -> Iterator[Prediction]:
     """The predictions of one block as they come, checked: at most 100 points, shapes, bills, and
     unless told otherwise finite scores."""
@@ -244,19 +246,21 @@ def predictions(
     for prediction in model.predict_path(features):
         if found == MAX_POINTS:
             raise ContractError(f"its path has more than {MAX_POINTS} points")
-        _check(prediction, len(features), prices, classes, finite)
+        _check(prediction, len(features), costs, classes, finite)
         yield prediction
         found += 1
     if found == 0:
         raise ContractError("its path is empty")
 
 
-def predict_block(model: Any, features: Features, prices: Prices, classes: int) -> list[Prediction]:
+def predict_block(
+    model: Any, features: Features, costs: CostModel, classes: int
+) -> list[Prediction]:
     """All predictions of one block, checked."""
-    return list(predictions(model, features, prices, classes))
+    return list(predictions(model, features, costs, classes))
 
 
-def _check(prediction: Prediction, n: int, prices: Prices, classes: int, finite: bool) -> None:
+def _check(prediction: Prediction, n: int, costs: CostModel, classes: int, finite: bool) -> None:
     at = f"at {dict(prediction.point)}"
     if not all(isinstance(v, int | float) for v in prediction.point.values()):
         raise ContractError(f"{at}: a point holds plain numbers by name")
@@ -269,13 +273,13 @@ def _check(prediction: Prediction, n: int, prices: Prices, classes: int, finite:
     if "path" not in prediction.bills:
         raise ContractError(f"{at}: there is no bill 'path'")
     for name, bill in prediction.bills.items():
-        _check_bill(bill, n, prices, f"{at}: bill {name!r}")
+        _check_bill(bill, n, costs, f"{at}: bill {name!r}")
 
 
-def _check_bill(bill: Bill, n: int, prices: Prices, at: str) -> None:
+def _check_bill(bill: Bill, n: int, costs: CostModel, at: str) -> None:
     bits, sensors = bill.acquired.bits, bill.acquired.sensors
-    if sensors != prices.sensors:
-        raise ContractError(f"{at} has {sensors} sensors, the prices have {prices.sensors}")
+    if sensors != costs.sensors:
+        raise ContractError(f"{at} has {sensors} sensors, the prices have {costs.sensors}")
     if len(bits) not in (1, n) or bits.dtype != np.uint64:
         raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
     spare = words(sensors) * 64 - sensors

@@ -97,6 +97,7 @@ def carry_out(
         else:
             writer.trial(spec, outcome)
 
+    writer.costs(plan.costs)
     writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
     jobs = _jobs(plan)
     there = (len(plan.finished), len(plan.trials))
@@ -217,8 +218,8 @@ class _Count:
 
         self.done += 1
         event = news("finish", outcome.job, seconds=outcome.seconds)
-        texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
-        self(replace(event, status=str(outcome.status), **texts))
+        event = replace(event, trace=outcome.trace, output=outcome.output)
+        self(replace(event, message=outcome.error, status=str(outcome.status)))
 
 
 def _perform(

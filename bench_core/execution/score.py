@@ -1,4 +1,4 @@
-"""What a predicted path comes to: metrics and costs of every operating point."""
+"""Metrics and cost statistics of every operating point of a predicted path."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import FloatArray
 from bench_core.costs.bill import Acquired
-from bench_core.costs.model import Prices
+from bench_core.costs.model import CostModel, needs_of
 from bench_core.costs.summary import summarise_cost
 from bench_core.data import Examples, Queries
 from bench_core.execution.predict import Path, in_order
@@ -22,13 +22,14 @@ from bench_core.results.records import PointRow
 if TYPE_CHECKING:
     from bench_core.costs.summary import CostSummary
 
-VALUE_POINTS = 20
-VALUE_UNITS = 100_000
+VALUE_UNITS = 10_000
+"""More rows than this are stored as means of neighbours: a bootstrap of so many blocks is as sharp,
+and a store of many trials stays small."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitScore:
-    """What one split's path comes to: rows by point, and the units' values of every point."""
+    """The rows of one split's path by point, and the units' values of every point."""
 
     rows: tuple[PointRow, ...]
     units: int  # queries or rows that have a value of the primary metric each
@@ -39,14 +40,14 @@ class SplitScore:
 def score_split(
     path: Path,
     examples: Examples,
-    prices: Prices,
+    costs: CostModel,
     metrics: Sequence[Metric],
     split: str,
     threads: int = 1,
 ) -> SplitScore:
     """Metrics and costs of every point of a path."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
-    usable = _readable(path.bought, prices)
+    usable = readable(Acquired(path.bought, costs.sensors).unpack(), costs)
     rows, primary = [], []
     weights, units = np.zeros(0), 0
 
@@ -78,28 +79,17 @@ def score_split(
     return SplitScore(tuple(rows), units, tuple(primary), weights)
 
 
-def _readable(bought: NDArray[np.uint64], prices: Prices) -> NDArray[np.bool_]:
-    """Which features (p, d) can be read once these sensors (p, w) are bought."""
-    return readable(Acquired(bought, prices.sensors).unpack(), prices)
-
-
-def readable(mask: NDArray[np.bool_], prices: Prices) -> NDArray[np.bool_]:
+def readable(mask: NDArray[np.bool_], costs: CostModel) -> NDArray[np.bool_]:
     """Which features (n, d) can be read by rows that bought the sensors ``mask`` (n, s).
 
     A feature that needs no sensor is always readable.
     """
-    missing = np.zeros((len(mask), prices.features + 1), dtype=np.int64)
-    lacking = np.cumsum(~mask[:, prices.needed], axis=1)
-    missing[:, 1:] = np.pad(lacking, ((0, 0), (1, 0)))[:, prices.start[1:]]
+    start, needed = needs_of(costs)
+    missing = np.zeros((len(mask), len(start)), dtype=np.int64)
+    lacking = np.cumsum(~mask[:, needed], axis=1)
+    missing[:, 1:] = np.pad(lacking, ((0, 0), (1, 0)))[:, start[1:]]
     result: NDArray[np.bool_] = np.diff(missing, axis=1) == 0
     return result
-
-
-def thinned(points: IntArray, at_most: int = VALUE_POINTS) -> IntArray:
-    """At most so many of the points, evenly spaced, with both ends."""
-    if len(points) <= at_most:
-        return points
-    return points[np.unique(np.round(np.linspace(0, len(points) - 1, at_most)).astype(np.int64))]
 
 
 def unit_costs(

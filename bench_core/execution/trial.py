@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from bench_core.class_names import decode
 from bench_core.data import Examples
 from bench_core.execution.fit_context import Context, Progress
 from bench_core.protocols import Metric
-from bench_core.results.model_files import load_model, save_model, state_path
+from bench_core.results.model_files import costs_path, load_model, save_model, state_path
 from bench_core.results.records import FitResult, FitSpec, StoredValues, TrialResult, TrialSpec
 from bench_core.splits import Splits
 
@@ -39,7 +38,7 @@ def run_fit(spec: FitSpec, progress: Progress = _silent) -> FitResult:
 
     reset_peak_rss()
     learner = decode(spec.learner)
-    splits = open_splits(spec.data, spec.prices)
+    splits = open_splits(spec)
     context = Context(spec, splits, find_metric(spec.metric, spec.plugins), progress)
     started = time.perf_counter()
     model = learner.fit(splits.train, splits.valid, splits.prices, context)
@@ -56,7 +55,8 @@ def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
     from bench_core.execution.score import score_split
 
     reset_peak_rss()
-    splits = open_splits(spec.data, spec.prices)
+    splits = open_splits(spec)
+    costs = splits.costs
     model = load_model(state_path(spec.states, spec.fit))
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
     parts = {name: getattr(splits, name) for name in spec.splits}
@@ -67,19 +67,19 @@ def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
         paths[name] = predict_split(
             model,
             part,
-            splits.prices,
+            costs,
             splits.classes,
             spec.accounting,
             lambda rows, before=done: progress(before + rows, total),  # type: ignore[misc]
             spec.threads,
         )
         done += len(part)
-        scores[name] = score_split(paths[name], part, splits.prices, metrics, name, spec.threads)
+        scores[name] = score_split(paths[name], part, costs, metrics, name, spec.threads)
     same_points(paths)
     verdict = replay(
         model,
         splits.test,
-        splits.prices,
+        costs,
         splits.classes,
         spec.audit,
         seed=spec.key,
@@ -101,12 +101,12 @@ def run_audit(spec: TrialSpec, progress: Progress = _silent) -> Verdict:
     """Replay every query and every point of one fitted model."""
     from bench_core.execution.audit import replay
 
-    splits = open_splits(spec.data, spec.prices)
+    splits = open_splits(spec)
     model = load_model(state_path(spec.states, spec.fit))
     return replay(
         model,
         splits.test,
-        splits.prices,
+        splits.costs,
         splits.classes,
         "full",
         seed=spec.key,
@@ -129,39 +129,40 @@ def _values(
     scores: Mapping[str, SplitScore],
     primary: Metric,
 ) -> tuple[StoredValues, ...]:
-    from bench_core.execution.score import condense, thinned, unit_costs
+    from bench_core.execution.score import condense, unit_costs
     from bench_core.metrics.frontier import frontier
 
     valid = scores["valid"].rows
     quality = np.array([row.metrics[primary.name] for row in valid])
-    cost = np.array([row.total_cost for row in valid])
-    kept = thinned(frontier(cost, quality, primary.higher_is_better))
+    points = frontier(
+        np.array([row.total_cost for row in valid]), quality, primary.higher_is_better
+    )
+    if len(points) == 0:
+        return ()
     stored = []
     for name in ("valid", "test"):
         part, path, score = parts[name], paths[name], scores[name]
-        metric, paid = [], []
-        rows = np.zeros(0)
-        for p in kept:
+        cost, rows = [], np.zeros(0)
+        for p in points:
             means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
             means, rows = condense(means, rows)
-            metric.append(score.primary[p].astype(np.float32))
-            paid.append(means.astype(np.float32))
+            cost.append(means.astype(np.float32))
             path.forget()
-        points = tuple(int(p) for p in kept)
-        if points:
-            stored.append(
-                StoredValues(name, points, np.stack(metric), np.stack(paid), score.weights, rows)
-            )
+        metric = np.stack([score.primary[p] for p in points]).astype(np.float32)
+        weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
+        kept = tuple(int(p) for p in points)
+        stored.append(StoredValues(name, kept, metric, np.stack(cost), weights, counts))
     return tuple(stored)
 
 
-def open_splits(data: str, prices: Mapping[str, Any] | None) -> Splits:
-    """Prepared data as memory maps, with the prices that the specification puts in place."""
-    from bench_core.costs.model import prices_from_json
+def open_splits(spec: FitSpec | TrialSpec) -> Splits:
+    """Prepared data as memory maps, under the cost model that the specification names."""
     from bench_core.datasets.cache import open_prepared
 
-    splits = open_prepared(Path(data))
-    return splits if prices is None else replace(splits, prices=prices_from_json(prices))
+    splits = open_prepared(Path(spec.data))
+    if not spec.costs:
+        return splits
+    return splits.under(load_model(costs_path(spec.states, spec.costs)))
 
 
 def find_metric(name: str, plugins: tuple[str, ...]) -> Metric:

@@ -1,37 +1,27 @@
 """Content keys: what a result depends on, and nothing else.
 
 FitKey = learner (name, version, the source it runs), parameters, the fits it needs, training data
-(fingerprint, task, fold), prices, primary metric (a learner may stop early by it), seed. ScoreKey =
-FitKey + metrics, accounting, audit, whether training rows are scored, and the name that the data
-set goes by in results. Of metrics that plugins bring the source enters too. Threads, workers and
-machine do not enter: they must not change a result.
+(fingerprint, task, fold), prices to train on, primary metric (a learner may stop early by it),
+seed. ScoreKey = FitKey + metrics, cost model, accounting, audit, whether training rows are scored,
+and the name that the data set goes by in results. Of metrics and cost models that plugins bring the
+source enters too. Threads, workers and machine do not enter: they must not change a result.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import canonical, digest
+from bench_core._io.hashing import digest
 from bench_core._io.source_code import code_key
+from bench_core.contracts import learner_of
 from bench_core.parameters import as_json, is_learner, parameters
 
 if TYPE_CHECKING:
-    from bench_core.costs.model import Prices
     from bench_core.protocols import Metric
 
 SCORING = 4
 """Rises when scoring, metering or the audit would give other rows for the same model."""
-
-
-def prices_key(prices: Prices) -> str:
-    """A digest of everything that determines a bill."""
-    h = hashlib.sha256()
-    for array in (prices.start, prices.needed, prices.sensor, prices.multiplier):
-        h.update(str(array.dtype).encode() + b"|" + str(array.shape).encode() + array.tobytes())
-    h.update(canonical([prices.split, prices.tree, prices.unit]).encode())
-    return h.hexdigest()[:32]
 
 
 def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
@@ -49,9 +39,8 @@ def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
 
 
 def stamp_of(learner: Any) -> str:
-    """The text of a learner's ``stamp()``, "" where it has none. Raises what that raises."""
-    stamp = getattr(learner, "stamp", None)
-    return str(stamp()) if callable(stamp) else ""
+    """What a learner's ``stamp`` says, "" where it has none. Raises what that raises."""
+    return learner_of(learner).stamp()
 
 
 def inner_learners(learner: Any) -> tuple[Any, ...]:
@@ -82,12 +71,13 @@ def metric_key(metric: Metric) -> tuple[str, ...]:
 def score_key(
     fit: str,
     dataset: str,
+    costs: str,
     metrics: Iterable[Sequence[str]],
     accounting: str,
     audit: str,
     splits: Iterable[str],
 ) -> str:
     """The ScoreKey: how a fitted model is judged. ``dataset`` is its name in results (equal rows
-    may go by two names), ``metrics`` from ``metric_key``."""
+    may go by two names), ``costs`` from ``costs_key``, ``metrics`` from ``metric_key``."""
     how = [list(metrics), accounting, audit, list(splits)]
-    return digest(["score", SCORING, fit, dataset, *how])
+    return digest(["score", SCORING, fit, dataset, costs, *how])

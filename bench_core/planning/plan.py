@@ -1,14 +1,16 @@
-"""What was asked for, and what it comes to."""
+"""The plan of a run: its data sets, fits and trials."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from bench_core.planning.request import RunRequest
+from bench_core.results.records import RunRecord
 
 if TYPE_CHECKING:
+    from bench_core.costs.model import CostModel
     from bench_core.results.records import FitSpec, TrialSpec
 
 
@@ -39,59 +41,33 @@ class DatasetUse:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(RunRecord):
     """What a run will do.
 
     ``fits`` come in an order in which every fit follows those it stands on. ``finished`` holds the
-    keys of trials that the store already has. ``seconds`` estimates the work left from earlier
-    timings in the store, None where there are none for some of it.
+    keys of trials that the store already has. ``costs`` are the cost models by the keys in fits
+    and trials. ``seconds`` estimates the work left from earlier timings in the store, None where
+    there are none for some of it.
     """
 
     run: str
-    suite: str
-    title: str
-    profile: str
-    reference: str
-    accounting: str
-    metrics: tuple[str, ...]
-    higher_is_better: Mapping[str, bool]
     datasets: tuple[DatasetUse, ...]
     fits: tuple[FitSpec, ...]
     trials: tuple[TrialSpec, ...]
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    costs: Mapping[str, CostModel] = field(default_factory=dict)
     finished: frozenset[str] = frozenset()
     finished_fits: frozenset[str] = frozenset()
     seconds: float | None = None
-    claims: tuple[Mapping[str, Any], ...] = ()
-    paper: str = ""
     skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
     workers: int = 1
     threads: int = 1
     executor: str = "local"
-    rungs: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()  # data sets of the suite whose files are not there
 
 
 def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
     """What the store keeps about a run, as JSON values."""
     asked = asdict(replace(request, learners=()))
     asked["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
-    return {
-        "suite": plan.suite,
-        "title": plan.title,
-        "paper": plan.paper,
-        "profile": plan.profile,
-        "reference": plan.reference,
-        "rungs": list(plan.rungs),
-        "absent": list(plan.absent),
-        "accounting": plan.accounting,
-        "metrics": list(plan.metrics),
-        "higher_is_better": dict(plan.higher_is_better),
-        "datasets": [asdict(use) for use in plan.datasets],
-        "notes": list(plan.notes),
-        "warnings": list(plan.warnings),
-        "claims": [dict(claim) for claim in plan.claims],
-        "request": asked,
-    }
+    kept = {f.name: getattr(plan, f.name) for f in fields(RunRecord)}
+    return {**kept, "datasets": [asdict(use) for use in plan.datasets], "request": asked}

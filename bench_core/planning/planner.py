@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core._io.hashing import digest
 from bench_core._io.source_code import look_again
-from bench_core.costs.model import prices_to_json
+from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.search import DataFolder
@@ -20,7 +20,7 @@ from bench_core.planning.plan import DatasetUse, Plan, Tell
 from bench_core.planning.remaining_work import estimated_seconds, trials_left
 from bench_core.planning.request import RunRequest, check_request, cores_for, without_repeats
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
-from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, lone_blind, role
+from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, lone_blind
 from bench_core.planning.resolve_metrics import check_metrics, choose_metrics
 from bench_core.planning.specifications import Ground, Specifications
 from bench_core.planning.suites import find_suite
@@ -61,6 +61,7 @@ class _Planner:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     uses: list[DatasetUse] = field(default_factory=list)
+    costs: dict[str, CostModel] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         request, registry = self.request, self.registry
@@ -102,8 +103,8 @@ class _Planner:
         if len(specs.skipped) == len(specs.trials):
             reasons = sorted(set(specs.skipped.values())) or ["no learner suits the data"]
             raise UsageError(f"nothing to run: {'; '.join(reasons)}")
-        rungs = tuple(learner.name for learner in learners if role(learner.cls) == "rung")
-        return self.finish(specs, rungs, absent)
+        baselines = tuple(x.name for x in learners if x.cls.role == "baseline")
+        return self.finish(specs, baselines, absent)
 
     def note(self, line: str, warning: bool = False) -> None:
         """Tell the user, once; remarks on what is sound wait until all of it is."""
@@ -118,9 +119,8 @@ class _Planner:
 
     def folds(self, dataset: Any) -> tuple[int, ...]:
         """Those asked for, or those of the suite's that the data set has."""
-        count = getattr(dataset, "folds", 1)
         wanted = self.profile.folds if self.profile else (0,)
-        return self.request.folds or tuple(f for f in wanted if f < count) or wanted
+        return self.request.folds or tuple(f for f in wanted if f < dataset.folds) or wanted
 
     def dataset(
         self,
@@ -138,11 +138,12 @@ class _Planner:
         prepared = prepare(
             chosen.dataset, size, fold, seed, source, say=lambda line: self.say(label, line)
         )
-        splits, prices = prepared.splits, None
-        if request.costs:
-            splits = with_costs(splits, request.costs)
-            prices = prices_to_json(splits.prices)
-        for line in splits.notes:
+        splits, costs = prepared.splits, ""
+        if given := request.costs or (self.suite.costs if self.suite else None):
+            splits = with_costs(splits, given, self.registry.cost_models)
+            costs = costs_key(splits.costs)
+            self.costs[costs] = splits.costs
+        for line in splits.all_notes:
             self.note(f"{label}: {line}")
         metrics = choose_metrics(request, self.suite, self.registry, splits, label, self.note)
         use = _use(chosen, splits, fold, seed, size, [m.name for m in metrics])
@@ -150,13 +151,13 @@ class _Planner:
         first = self.uses[0]
         same = (fold, seed) == (first.fold, first.seed)
         suffix = "" if same else f", fold {fold}, seed {seed}"
+        ground = Ground(use, splits, str(prepared.path), costs)
         for learner in learners:
-            ground = Ground(use, splits, str(prepared.path), prices)
             for reason in specs.add(learner, ground, suffix):
                 self.note(f"skipped: {reason}")
 
     def finish(
-        self, specs: Specifications, rungs: tuple[str, ...], absent: tuple[str, ...]
+        self, specs: Specifications, baselines: tuple[str, ...], absent: tuple[str, ...]
     ) -> Plan:
         """Put the plan together, with what the store already has."""
         request, suite, fits, trials = self.request, self.suite, specs.fits, specs.trials
@@ -174,7 +175,7 @@ class _Planner:
             title=suite.title if suite else "",
             profile=(request.profile or "quick") if suite else size,
             reference=specs.reference,
-            rungs=rungs,
+            baselines=baselines,
             absent=absent,
             accounting=specs.accounting,
             metrics=metrics,
@@ -184,11 +185,12 @@ class _Planner:
             datasets=tuple(self.uses),
             fits=tuple(fits.values()),
             trials=tuple(trials.values()),
+            costs=self.costs,
             notes=tuple(self.notes),
             warnings=tuple(self.warnings),
             finished=finished & trials.keys(),
             finished_fits=frozenset(kept),
-            claims=suite.claims if suite else (),
+            extra=suite.extra if suite else {},
             paper=suite.paper if suite else "",
             skipped=tuple(specs.skipped.items()),
             executor=request.executor,
@@ -227,7 +229,7 @@ def _use(
     parts = {name: getattr(splits, name) for name in ("train", "valid", "test")}
     return DatasetUse(
         name=chosen.label,
-        title=getattr(chosen.dataset, "title", chosen.label),
+        title=chosen.dataset.title or chosen.label,
         task=str(splits.task),
         stand_in=bool(splits.stand_in),
         stand_in_for=chosen.replaces if splits.stand_in else "",
@@ -240,9 +242,9 @@ def _use(
         rows={name: len(part) for name, part in parts.items()},
         queries={name: len(part.queries or ()) for name, part in parts.items()},
         price_of_everything=splits.prices.everything,
-        unit=splits.prices.unit,
+        unit=splits.costs.unit,
         metrics=tuple(metrics),
-        notes=splits.notes,
+        notes=splits.all_notes,
     )
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.hashing import canonical
 from bench_core.class_names import encode
 from bench_core.contracts import learner_of
+from bench_core.costs.model import costs_key
 from bench_core.data import Task
 from bench_core.metrics import parse_metric
 from bench_core.parameters import as_json
-from bench_core.planning.keys import fit_key, learner_key, metric_key, prices_key, score_key
+from bench_core.planning.keys import fit_key, learner_key, metric_key, score_key
 from bench_core.planning.resolve_learners import described
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.splits import Splits
@@ -29,13 +30,13 @@ CHEAP_TRAINING_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
-    """One prepared fold of a data set: ``data`` is its folder, ``prices`` (JSON) replace those
-    that were prepared."""
+    """One prepared fold of a data set: ``data`` is its folder, ``costs`` the key of its cost
+    model ("" for the one prepared with it)."""
 
     use: DatasetUse
     splits: Splits
     data: str
-    prices: Mapping[str, Any] | None
+    costs: str
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +79,15 @@ class Specifications:
         if instance.name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
             splits = ("train", *splits)
         metrics = [metric_key(parse_metric(name, self.registry.metrics)) for name in use.metrics]
-        key = score_key(fit, use.name, metrics, self.accounting, request.audit, splits)
+        key = score_key(
+            fit,
+            use.name,
+            costs_key(on.splits.costs),
+            metrics,
+            self.accounting,
+            request.audit,
+            splits,
+        )
         if reason:
             self.skipped[key] = reason
         if key in self.trials:
@@ -100,10 +109,12 @@ class Specifications:
             states=self.states,
             metrics=use.metrics,
             unit=use.unit,
+            cost_model=on.splits.costs.name,
+            surrogate=on.splits.cost_model is not None,
             accounting=self.accounting,
             audit=request.audit,
             splits=splits,
-            prices=on.prices,
+            costs=on.costs,
             plugins=request.plugins,
         )
 
@@ -125,7 +136,7 @@ class Specifications:
                 seed=on.use.seed,
                 states=self.states,
                 needs=needs,
-                prices=on.prices,
+                costs=on.costs,
                 plugins=self.request.plugins,
             )
         return key
@@ -137,7 +148,7 @@ class Specifications:
             "task": on.use.task,
             "classes": on.use.classes,
             "fold": on.use.fold,
-            "prices": prices_key(on.splits.prices),
+            "prices": costs_key(on.splits.prices),
         }
         metric = metric_key(parse_metric(on.use.metrics[0], self.registry.metrics))
         return fit_key(learner, needs, data, metric, on.use.seed)

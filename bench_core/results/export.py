@@ -36,6 +36,8 @@ _AFTER = (
     "features_used",
     "accounting",
     "unit",
+    "cost_model",
+    "surrogate",
     "audit",
     "fit_seconds",
     "predict_seconds",
@@ -57,7 +59,8 @@ def export_frame(info: RunInfo, trials: Iterable[tuple[Row, list[Row]]]) -> pd.D
     frame = pd.DataFrame(rows, columns=[*_BEFORE, *info.metrics, *_AFTER])
     numbers = (*info.metrics, *_COSTS, *_SECONDS)
     kinds = dict.fromkeys(numbers, "float64") | dict.fromkeys(("fold", "seed"), "int64")
-    return frame.astype({**kinds, "stand_in": "bool", "features_used": "Int64"})
+    flags = {"stand_in": "bool", "surrogate": "bool"}
+    return frame.astype({**kinds, **flags, "features_used": "Int64"})
 
 
 def _rows(trial: Row, points: list[Row], info: RunInfo) -> Iterator[dict[str, Any]]:
@@ -70,7 +73,7 @@ def _rows(trial: Row, points: list[Row], info: RunInfo) -> Iterator[dict[str, An
         "status": trial["status"],
         "error": trial["error"] or trial["audit_error"],
         **{k: spec[k] for k in _BEFORE if k in spec and k != "params"},
-        **{k: spec[k] for k in ("accounting", "unit")},
+        **{k: spec[k] for k in ("accounting", "unit", "cost_model", "surrogate")},
         **{k: trial[k] for k in ("audit", "machine", "created_at", *_SECONDS)},
     }
     if not points:

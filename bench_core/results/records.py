@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from bench_core.arrays import Array
+from bench_core.arrays import Float32Array
 
 
 class Status(StrEnum):
@@ -21,13 +21,37 @@ class Status(StrEnum):
     SKIPPED = "skipped"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """What the store keeps about a run: fields that its plan and its row share.
+
+    ``metrics`` holds all of the run, ``metrics`` in ``datasets`` those that suit a data set, the
+    primary one first. ``absent`` are data sets of the suite whose files were not there.
+    """
+
+    suite: str
+    title: str
+    paper: str = ""
+    profile: str
+    reference: str
+    accounting: str
+    metrics: tuple[str, ...]
+    higher_is_better: Mapping[str, bool]
+    datasets: tuple[Any, ...]  # of a plan DatasetUse, of a stored run their JSON
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' suite keys
+    baselines: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class FitSpec:
     """Everything ``run_fit`` needs, as JSON values.
 
-    ``learner`` from ``references.encode``; ``needs`` maps the canonical JSON of an encoded
-    learner to its FitKey; ``data`` is the folder of the prepared data; ``prices`` replaces the
-    prepared prices where a cost file was given; ``states`` is the folder of fitted models.
+    ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
+    learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
+    fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
     """
 
     key: str
@@ -41,13 +65,16 @@ class FitSpec:
     states: str
     threads: int = 1
     needs: Mapping[str, str] = field(default_factory=dict)
-    prices: Mapping[str, Any] | None = None
+    costs: str = ""
     plugins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """Everything ``run_trial`` needs, and what the export says about it."""
+    """Everything ``run_trial`` needs, and what the export says about it.
+
+    ``costs`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices than those.
+    """
 
     key: str
     title: str
@@ -65,11 +92,13 @@ class TrialSpec:
     states: str
     metrics: tuple[str, ...]
     unit: str
+    cost_model: str = "sensor"
+    surrogate: bool = False
     accounting: str = "path"
     audit: str = "sample"
     splits: tuple[str, ...] = ("valid", "test")
     threads: int = 1
-    prices: Mapping[str, Any] | None = None
+    costs: str = ""
     plugins: tuple[str, ...] = ()
 
 
@@ -83,15 +112,19 @@ class FitResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredValues:
-    """Values per unit of a split: see ``store.PointValues``. ``metric`` and ``cost`` are float32
-    (p, m) for the points ``points`` (p,)."""
+    """Values per query or row of a split, at the points ``points`` (p,) of the validation frontier.
+
+    All arrays are float32: ``metric`` (p, m) of the primary metric with ``weights`` (m,), ``cost``
+    (p, m) per row of each unit with ``rows`` (m,), its rows counted with multiplicity. Neighbours
+    are averaged where there are more than ``score.VALUE_UNITS`` units.
+    """
 
     split: str
     points: tuple[int, ...]
-    metric: Array
-    cost: Array
-    weights: Array
-    rows: Array
+    metric: Float32Array
+    cost: Float32Array
+    weights: Float32Array
+    rows: Float32Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from bench_core.errors import InputError
 
 DEFAULT = "results/bench.db"
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 1
+SCHEMA = 2
 
 
 def store_path(path: str | Path = "") -> Path:
@@ -18,7 +18,7 @@ def store_path(path: str | Path = "") -> Path:
 
 
 def check_store(path: Path) -> bool:
-    """Whether there is a store; InputError for a file that is none or of a newer version.
+    """Whether there is a store; InputError for a file that is none or of another version.
 
     Reads the head of the file alone, so that whatever it is stays as it was.
     """
@@ -42,10 +42,12 @@ def check_store(path: Path) -> bool:
     if int.from_bytes(head[68:72], "big") != APPLICATION:
         raise InputError(f"{path}: a database of another program; name another with --store")
     schema = int.from_bytes(head[60:64], "big")
-    if schema > SCHEMA:
+    if schema != SCHEMA:
+        newer = schema > SCHEMA
+        age, remedy = ("a newer", "update budget-bench") if newer else ("an older", "move it away")
         raise InputError(
-            f"{path}: written by a newer version (schema {schema}, this one knows {SCHEMA}); "
-            "update budget-bench or name another file with --store"
+            f"{path}: written by {age} version (schema {schema}, this one knows {SCHEMA}); "
+            f"{remedy} or name another file with --store"
         )
     return True
 

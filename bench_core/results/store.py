@@ -4,14 +4,17 @@ run        a named set of trials: what was asked for, and how it went
 run_trial  which trials, in which order; a trial may belong to many runs
 trial      by ScoreKey: specification, status, error, audit, timings
 point      one row per trial, split and operating point
-unit       float32 values per query, row or block of the points on the validation frontier
-fit        by FitKey: status and timings (the model's state is a file beside the store)
+unit       values per query, row or block of rows, by trial and split (``records.StoredValues``)
+fit        by FitKey: status and timings
+
+Fitted models and cost models are files beside the store (``model_files.py``).
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -21,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, FloatArray
 from bench_core.errors import InputError, UsageError
 from bench_core.results.attempts import Attempt, attempts_of
 from bench_core.results.export import export_frame
+from bench_core.results.records import RunRecord, StoredValues
 from bench_core.results.schema import being_written, check_store, store_path
 
 if TYPE_CHECKING:
@@ -33,37 +36,22 @@ if TYPE_CHECKING:
 SPLIT_ORDER = ("train", "valid", "test")
 
 
-@dataclass(frozen=True, slots=True)
-class RunInfo:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo(RunRecord):
     """A run as the store remembers it.
 
     ``state`` is running, interrupted (also by a kill) or finished. ``planned`` counts its trials,
-    ``counts`` those that have ended, by status. ``metrics`` holds all of the run,
-    ``DatasetUse.metrics`` in ``datasets`` those that suit a data set, the primary one first.
+    ``counts`` those that have ended, by status.
     """
 
     run: str
+    number: int = 0
     created_at: str
     updated_at: str
     state: str
-    suite: str
-    title: str
-    paper: str
-    profile: str
-    reference: str
-    accounting: str
-    metrics: tuple[str, ...]
-    higher_is_better: Mapping[str, bool]
-    datasets: tuple[Mapping[str, Any], ...]  # the fields of plan.DatasetUse
     planned: int
     counts: Mapping[str, int]
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
-    claims: tuple[Mapping[str, Any], ...]
     request: Mapping[str, Any]
-    number: int = 0
-    rungs: tuple[str, ...] = ()  # learners that need no method
-    absent: tuple[str, ...] = ()  # data sets of the suite whose files were not there
 
     @property
     def stand_in(self) -> bool:
@@ -72,12 +60,11 @@ class RunInfo:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PointValues:
-    """Per-query (or per-row, or per-block above 100000 rows) values of one stored point.
+class TrialValues(StoredValues):
+    """The stored values of one trial on one split, with what names them.
 
-    ``metric`` (m,) values of the primary metric with ``weights`` (m,); ``cost`` (m,) mean total
-    cost per row with ``rows`` (m,), the number of rows counted with multiplicity. Units stand in
-    the same order for all trials on one data set, fold, seed and split.
+    ``settings`` (p,) are the operating points. Units stand in the same order for all trials on
+    one data set, fold, seed and split.
     """
 
     trial: str
@@ -86,13 +73,7 @@ class PointValues:
     dataset: str
     fold: int
     seed: int
-    point: Mapping[str, float]
-    split: str
-    metric_name: str
-    metric: Float32Array
-    weights: FloatArray
-    cost: Float32Array
-    rows: FloatArray
+    settings: tuple[Mapping[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +92,6 @@ class Timing:
 
     dataset: str
     learner: str
-    fingerprint: str
-    fit: str
     fit_seconds: float
     score_seconds: float
 
@@ -184,8 +163,9 @@ class Store:
         state = row["state"]
         if state == "running" and not being_written(self.path):
             state = "interrupted"
-        lists = ("metrics", "datasets", "notes", "warnings", "claims", "rungs", "absent")
-        values: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in about.items()}
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in about.items()
+        }
         return RunInfo(
             run=row["id"],
             number=row["number"],
@@ -210,10 +190,10 @@ class Store:
 
     def values(
         self, run: str = "last", *, split: str = "test", dataset: str = "", learner: str = ""
-    ) -> list[PointValues]:
-        """Stored per-query or per-row values of the frontier points, in order."""
+    ) -> list[TrialValues]:
+        """Stored values per query or row, by trial in order."""
         run = self.resolve(run)
-        found: list[PointValues] = []
+        found: list[TrialValues] = []
         with self._read() as db:
             for trial in _trials(db, run):
                 spec = json.loads(trial["spec"])
@@ -267,8 +247,6 @@ class Store:
                 Timing(
                     spec["dataset"],
                     spec["learner"],
-                    spec["fingerprint"],
-                    spec["fit"],
                     row["fit_seconds"] or 0.0,
                     row["seconds"] or 0.0,
                 )
@@ -304,28 +282,25 @@ def _points(db: sqlite3.Connection, trial: sqlite3.Row) -> list[sqlite3.Row]:
 
 def _values(
     db: sqlite3.Connection, trial: str, spec: Mapping[str, Any], split: str
-) -> Iterator[PointValues]:
-    rows = db.execute(
-        "SELECT unit.*, point.point FROM unit JOIN point ON point.trial = unit.trial "
-        "AND point.split = unit.split AND point.position = unit.position "
-        "WHERE unit.trial = ? AND unit.split = ? ORDER BY unit.position",
-        [trial, split],
-    ).fetchall()
-    weights = sizes = b""
-    for row in rows:
-        weights, sizes = row["weights"] or weights, row["rows"] or sizes
-        yield PointValues(
+) -> Iterator[TrialValues]:
+    units = "SELECT points, metric, cost, weights, rows FROM unit WHERE trial = ? AND split = ?"
+    points = "SELECT position, point FROM point WHERE trial = ? AND split = ?"
+    settings = {r["position"]: json.loads(r["point"]) for r in db.execute(points, [trial, split])}
+    for row in db.execute(units, [trial, split]):
+        kept = tuple(json.loads(row["points"]))
+        arrays = {
+            name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
+            for name in ("metric", "cost", "weights", "rows")
+        }
+        shape = (len(kept), -1)
+        yield TrialValues(
+            split,
+            kept,
+            arrays["metric"].reshape(shape),
+            arrays["cost"].reshape(shape),
+            arrays["weights"],
+            arrays["rows"],
             trial=trial,
-            learner=spec["learner"],
-            params=spec["params"],
-            dataset=spec["dataset"],
-            fold=spec["fold"],
-            seed=spec["seed"],
-            point=json.loads(row["point"]),
-            split=split,
-            metric_name=spec["metrics"][0],
-            metric=np.frombuffer(row["metric"], "<f4"),
-            weights=np.frombuffer(weights, "<f8"),
-            cost=np.frombuffer(row["cost"], "<f4"),
-            rows=np.frombuffer(sizes, "<f8"),
+            settings=tuple(settings[p] for p in kept),
+            **{name: spec[name] for name in ("learner", "params", "dataset", "fold", "seed")},
         )

@@ -7,8 +7,9 @@ import os
 import platform
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from bench_core._io.atomic import atomic_file
 from bench_core._io.hashing import canonical
 from bench_core._io.locks import locked
+from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
 from bench_core.results.attempts import TABLE, add_attempt
+from bench_core.results.model_files import costs_path, save_model
 from bench_core.results.records import Outcome, StoredValues, TrialResult, TrialSpec
-from bench_core.results.schema import APPLICATION, SCHEMA, being_written, check_store, lock_path
+from bench_core.results.schema import (
+    APPLICATION,
+    SCHEMA,
+    being_written,
+    check_store,
+    lock_path,
+    states_folder,
+)
 
 _TABLES = f"""
 PRAGMA application_id = {APPLICATION};
@@ -33,7 +44,7 @@ CREATE TABLE trial (
   key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL,
   trace TEXT NOT NULL, audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
   predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
-  created_at TEXT NOT NULL, attempts INTEGER NOT NULL);
+  created_at TEXT NOT NULL);
 CREATE TABLE run_trial (
   run TEXT NOT NULL REFERENCES run(id), position INTEGER NOT NULL, trial TEXT NOT NULL,
   PRIMARY KEY (run, position)) WITHOUT ROWID;
@@ -43,9 +54,9 @@ CREATE TABLE point (
   total_cost REAL, cost_p95 REAL, cost_max REAL, features_used INTEGER,
   PRIMARY KEY (trial, split, position)) WITHOUT ROWID;
 CREATE TABLE unit (
-  trial TEXT NOT NULL REFERENCES trial(key), split TEXT NOT NULL, position INTEGER NOT NULL,
+  trial TEXT NOT NULL REFERENCES trial(key), split TEXT NOT NULL, points TEXT NOT NULL,
   metric BLOB NOT NULL, cost BLOB NOT NULL, weights BLOB NOT NULL, rows BLOB NOT NULL,
-  PRIMARY KEY (trial, split, position));
+  PRIMARY KEY (trial, split));
 CREATE TABLE fit (
   key TEXT PRIMARY KEY, status TEXT NOT NULL, seconds REAL, peak_rss_mb REAL,
   machine TEXT NOT NULL, created_at TEXT NOT NULL);
@@ -98,21 +109,18 @@ def check_writable(path: Path) -> None:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     until = time.monotonic() + _LOCK_SECONDS  # a reader may be looking at the lock just now
-    while True:
-        lock = locked(lock_path(path), wait=False)
-        try:
-            lock.__enter__()
-            break
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise InputError(_occupied(path)) from None
-            time.sleep(0.05)
-        except OSError as error:
-            raise InputError(_unwritable(path, error)) from error
-    try:
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(locked(lock_path(path), wait=False))
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise InputError(_occupied(path)) from None
+                time.sleep(0.05)
+            except OSError as error:
+                raise InputError(_unwritable(path, error)) from error
         yield
-    finally:
-        lock.__exit__(None, None, None)
 
 
 def _occupied(path: Path) -> str:
@@ -126,23 +134,17 @@ def _unwritable(path: Path, error: OSError) -> str:
 
 
 def _create(path: Path) -> None:
-    """Make an empty store under a temporary name and rename it.
+    """Make an empty store.
 
     What a killed run left beside a store that was deleted since would be read into the new one.
     """
     for left_over in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + left_over).unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    try:
-        connection = sqlite3.connect(temporary, isolation_level=None)
-        try:
-            connection.executescript(_TABLES)
-        finally:
-            connection.close()
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        atomic_file(path) as new,
+        closing(sqlite3.connect(new, isolation_level=None)) as connection,
+    ):
+        connection.executescript(_TABLES)
 
 
 def now() -> str:
@@ -188,7 +190,7 @@ class Writer:
             )
             db.execute("DELETE FROM run_trial WHERE run = ?", [run])
             db.executemany(
-                "INSERT INTO run_trial VALUES (?, ?, ?)",
+                "INSERT INTO run_trial (run, position, trial) VALUES (?, ?, ?)",
                 [(run, position, trial) for position, trial in enumerate(trials)],
             )
 
@@ -202,76 +204,62 @@ class Writer:
         with self._transaction() as db:
             add_attempt(db, run, outcome, now())
 
+    def costs(self, models: Mapping[str, CostModel]) -> None:
+        """Keep cost models by their keys, each once, beside the fitted models."""
+        for key, model in models.items():
+            path = costs_path(states_folder(self.path), key)
+            if not path.is_file():
+                save_model(path, model)
+
     def fit(self, outcome: Outcome) -> None:
         """Keep how a fit ended."""
         result = outcome.result
         with self._transaction() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO fit VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    outcome.job.spec.key,
-                    str(outcome.status),
-                    result.seconds if result else outcome.seconds,
-                    result.peak_rss_mb if result else None,
-                    self._machine,
-                    now(),
-                ],
+            _put(
+                db,
+                "fit",
+                key=outcome.job.spec.key,
+                status=str(outcome.status),
+                seconds=result.seconds if result else outcome.seconds,
+                peak_rss_mb=result.peak_rss_mb if result else None,
+                machine=self._machine,
+                created_at=now(),
             )
 
     def trial(self, spec: TrialSpec, outcome: Outcome) -> None:
         """Keep how a trial ended, with all its rows; what was there before is replaced."""
         result: TrialResult | None = outcome.result
         with self._transaction() as db:
-            before = db.execute("SELECT attempts FROM trial WHERE key = ?", [spec.key]).fetchone()
             fit = db.execute("SELECT seconds, peak_rss_mb FROM fit WHERE key = ?", [spec.fit])
             fit_seconds, fit_peak = fit.fetchone() or (None, None)
             peak = max((p for p in (fit_peak, result and result.peak_rss_mb) if p), default=None)
             for table in ("unit", "point"):
                 db.execute(f"DELETE FROM {table} WHERE trial = ?", [spec.key])
-            db.execute(
-                "INSERT OR REPLACE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    spec.key,
-                    json.dumps(asdict(spec)),
-                    str(outcome.status),
-                    outcome.error,
-                    outcome.trace,
-                    result.audit if result else "",
-                    result.audit_error if result else "",
-                    fit_seconds,
-                    result.predict_seconds if result else None,
-                    outcome.seconds,
-                    peak,
-                    self._machine,
-                    now(),
-                    1 + (before[0] if before else 0),
-                ],
+            _put(
+                db,
+                "trial",
+                key=spec.key,
+                spec=json.dumps(asdict(spec)),
+                status=str(outcome.status),
+                error=outcome.error,
+                trace=outcome.trace,
+                audit=result.audit if result else "",
+                audit_error=result.audit_error if result else "",
+                fit_seconds=fit_seconds,
+                predict_seconds=result.predict_seconds if result else None,
+                seconds=outcome.seconds,
+                peak_rss_mb=peak,
+                machine=self._machine,
+                created_at=now(),
             )
-            if result is not None:
-                self._rows(db, spec.key, result)
-
-    def _rows(self, db: sqlite3.Connection, key: str, result: TrialResult) -> None:
-        db.executemany(
-            "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    key,
-                    row.split,
-                    row.index,
-                    canonical(dict(row.point)),
-                    json.dumps(dict(row.metrics)),
-                    row.feature_cost,
-                    row.evaluation_cost,
-                    row.total_cost,
-                    row.cost_p95,
-                    row.cost_max,
-                    row.features_used,
-                )
-                for row in result.rows
-            ],
-        )
-        for stored in result.values:
-            db.executemany("INSERT INTO unit VALUES (?, ?, ?, ?, ?, ?, ?)", _units(key, stored))
+            for row in result.rows if result else ():
+                values = asdict(row)
+                values["position"] = values.pop("index")
+                values["point"] = canonical(values["point"])
+                values["metrics"] = json.dumps(values["metrics"])
+                _put(db, "point", trial=spec.key, **values)
+            for stored in result.values if result else ():
+                _put(db, "unit", trial=spec.key, **_packed(stored))
 
     def audit(self, key: str, word: str, reason: str) -> None:
         """Replace the verdict of a trial's audit."""
@@ -281,12 +269,15 @@ class Writer:
             )
 
 
-def _units(key: str, stored: StoredValues) -> Iterator[tuple[Any, ...]]:
-    """Weights and rows are the same at all points: the first has them, the others b""."""
-    weights = np.asarray(stored.weights, "<f8").tobytes()
-    rows = np.asarray(stored.rows, "<f8").tobytes()
-    for i, position in enumerate(stored.points):
-        metric = np.asarray(stored.metric[i], "<f4").tobytes()
-        cost = np.asarray(stored.cost[i], "<f4").tobytes()
-        yield key, stored.split, position, metric, cost, weights, rows
-        weights = rows = b""
+def _put(db: sqlite3.Connection, table: str, **values: Any) -> None:
+    """Insert one row, or replace the one of the same key."""
+    marks = ", ".join("?" * len(values))
+    columns = ", ".join(values)
+    db.execute(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", [*values.values()])
+
+
+def _packed(stored: StoredValues) -> dict[str, Any]:
+    """Compressed float32: most values of a split are few numbers, repeated."""
+    arrays = {name: getattr(stored, name) for name in ("metric", "cost", "weights", "rows")}
+    blobs = {k: zlib.compress(np.asarray(v, "<f4").tobytes(), 6) for k, v in arrays.items()}
+    return {"split": stored.split, "points": json.dumps(stored.points), **blobs}

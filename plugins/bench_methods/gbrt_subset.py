@@ -42,7 +42,6 @@ class SubsetGBRT:
 
     name: ClassVar[str] = "gbrt-subset"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = ()
     adds_up: ClassVar[bool] = False
 
     costs: tuple[float, ...] | None = param(
@@ -67,10 +66,6 @@ class SubsetGBRT:
             raise ValueError(f"costs must be 1 to {MOST_POINTS - 1} limits, got {len(limits)}")
         if limits is not None and not all(a < b for a, b in pairwise(limits)):
             raise ValueError(f"costs must rise, got {list(limits)}")
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 LossName = Literal["auto", "squared", "logistic", "softmax", "lambdarank"]
 
-CODE: tuple[str, ...] = ()
-"""Modules that are imported by a computed name: none. The others are found by themselves."""
-
 TASKS = frozenset(Task)
 
 _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"

@@ -46,7 +46,6 @@ from bench_methods.adapt.q_step import (
     f0_outputs,
 )
 
-CODE: tuple[str, ...] = ()
 TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
@@ -59,7 +58,6 @@ class _Adapt:
     """What the four share: tasks and f0."""
 
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
     f0: BudgetedLearner = param("random-forest", "the large model that hard rows are sent to")

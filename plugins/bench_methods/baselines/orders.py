@@ -1,11 +1,11 @@
 """Buying features in some order, with boosted trees on what is bought so far.
 
-A rung has about ``steps`` operating points: models of their own on 1, 2, 3, ... up to all
+A baseline has about ``steps`` operating points: models of their own on 1, 2, 3, ... up to all
 features, the numbers growing by the same factor. Each uses every feature that can be read with
 what was bought: the second feature of a shared sensor comes with the first, and what costs
 nothing is there from the start. The number of features is the operating point; there is no
-lambda. Each model is boosted in few steps (50, for classes long ones with l2 = 1), so that a rung
-costs less to train than the methods it is set beside.
+lambda. Each model is boosted in few steps (50, for classes long ones with l2 = 1), so that a
+baseline costs less to train than the methods it is set beside.
 
 - ``random-order``: a permutation drawn from the run's seed.
 - ``cheapest-first``: the cheapest next, counting what is not yet paid for; of equally cheap
@@ -31,7 +31,7 @@ from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, StagedModel
 from numpy.typing import NDArray
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core import Examples, FitContext, Prices, Task, param
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -48,8 +48,7 @@ class _Ordered:
 
     name: ClassVar[str] = ""
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = ()
-    role: ClassVar[str] = "rung"
+    role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 
     steps: int = param(
@@ -70,10 +69,6 @@ class _Ordered:
     loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -26,14 +26,15 @@ the constant) / (price of all features). The matrix of the constraints is a netw
 problem is one minimum cut (``cut``), solved exactly; ``streamed`` reaches a certified gap where the
 cut does not fit in memory; ``subgradient`` is the authors' relaxation, for reference.
 
-    impurity F                    grow_kernels.pairs
-    min over cuts, min over c_f   grow_kernels._best_cut, .grow
-    e_h                           problem.errors; of trees that add up: additive.with_means
-    w_ik, first node that needs   routing.first_needs
-    objective                     problem.PruningProblem.objective
-    exact optimum                 cut.cut, with the graph of flow
-    certified gap                 smoothed_dual.smoothed_dual
-    w^t_ik <= w_ik relaxed        subgradient.subgradient
+Equations
+    F                             grow_kernels.pairs
+    c_f / (F - m_f)               grow_kernels.grow
+    e_h                           problem.errors; where leaves add up: additive.with_means
+    u, the first node             routing.first_needs
+    the objective                 problem.PruningProblem.objective
+    its optimum                   cut.cut, on the graph of flow
+    its optimum within a gap      smoothed_dual.smoothed_dual
+    w of all trees <= w, relaxed  subgradient.subgradient
 
 Departures
 - Features are binned to at most ``max_bins`` quantiles; missing values go where the larger impurity

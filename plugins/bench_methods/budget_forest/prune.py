@@ -38,7 +38,6 @@ class BudgetPrune:
 
     name: ClassVar[str] = "budget-prune"
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
-    code: ClassVar[tuple[str, ...]] = BudgetRF.code
 
     base: BudgetedLearner = param(
         BudgetRF(), "learner whose trees are pruned: a forest, boosted trees, an imported model"

@@ -13,7 +13,6 @@ from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
 from bench_core import (
-    BudgetedLearner,
     Examples,
     FitContext,
     InputError,
@@ -34,7 +33,6 @@ class BudgetRF:
 
     name: ClassVar[str] = "budget-rf"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.RANKING})
-    code: ClassVar[tuple[str, ...]] = ()
 
     trees: int = param(40, "most trees; their number is an operating point", least=1)
     alpha: float = param(
@@ -49,10 +47,6 @@ class BudgetRF:
     min_rows: int = param(1, "least rows (copies counted) on each side of a split", least=1)
     relevant_grade: int = param(1, "ranking: a document is relevant iff its grade is at least this")
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

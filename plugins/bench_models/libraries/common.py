@@ -14,8 +14,6 @@ from bench_core import Examples, InputError, Prices, Queries, Task, UsageError
 from bench_core.arrays import FloatArray
 from bench_models.tradeoff import LossPrices
 
-CODE: tuple[str, ...] = ()
-
 TASKS = frozenset(Task)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,16 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench_core.costs.bill import Acquired
-from bench_core.costs.cost_file import ASSUMED_COSTS, read_costs
+from bench_core.costs.cost_file import read_costs
 from bench_core.costs.model import (
     DiscountGroup,
-    Prices,
+    SensorPrices,
     price_list,
-    prices_from_json,
-    prices_to_json,
 )
 from bench_core.data import Examples, Task
-from bench_core.datasets.priced import with_costs
+from bench_core.datasets.priced import prices_from_json, to_json, with_costs
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 
@@ -96,7 +95,7 @@ FULL = {
 FULL_NAMES = ("age", "TSH", "TT4", "T4U", "FTI", "left", "right")
 
 
-def price_of(prices: Prices, names: tuple[str, ...]) -> float:
+def price_of(prices: SensorPrices, names: tuple[str, ...]) -> float:
     mask = np.zeros((1, prices.sensors), dtype=bool)
     for name in names:
         mask[0, prices.of(FULL_NAMES.index(name))] = True
@@ -149,15 +148,17 @@ def test_published_cost_files_are_read(real_data: Path) -> None:
     assert counts.tolist() == [16, 46, 40, 24, 10]
 
 
-def splits(notes: tuple[str, ...]) -> Splits:
+def splits(**changes: Any) -> Splits:
     part = Examples(np.zeros((2, 3), dtype=np.float32), np.array([0.0, 1.0]))
-    return Splits(part, part, part, Prices.additive(np.ones(3)), Task.BINARY, 2, NAMES, notes=notes)
+    assumed = SensorPrices.additive(np.ones(3))
+    return Splits(part, part, part, assumed, Task.BINARY, 2, NAMES, **changes)
 
 
-def test_a_cost_file_replaces_the_assumed_prices_and_their_note(tmp_path: Path) -> None:
+def test_a_cost_file_replaces_the_assumed_prices(tmp_path: Path) -> None:
     path = write(tmp_path, "a:1\nb:2.5\nc:0\n")
-    priced = with_costs(splits(("kept", ASSUMED_COSTS)), path)
+    priced = with_costs(splits(costs_assumed=True, notes=("kept",)), path)
     assert priced.prices.feature_price().tolist() == [1, 2.5, 0]
+    assert not priced.costs_assumed
     assert priced.notes == ("kept",)
 
 
@@ -176,7 +177,7 @@ def test_prices_survive_json_exactly(cost: list[float], split: float, tree: floa
         multiplier=np.arange(6) / 3,
         unit="ms",
     )
-    back = prices_from_json(json.loads(json.dumps(prices_to_json(prices))))
+    back = prices_from_json(json.loads(json.dumps(to_json(prices))))
     for name in ("start", "needed", "sensor", "multiplier"):
         one, other = getattr(prices, name), getattr(back, name)
         assert one.dtype == other.dtype

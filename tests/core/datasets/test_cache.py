@@ -236,7 +236,7 @@ def test_damage_is_noticed_and_mended(damage: str, folder: Path) -> None:
 
 
 def left_over(folder: Path) -> list[str]:
-    return [p.name for p in (folder / "cache" / "prepared").glob(".building-*")]
+    return [p.name for p in (folder / "cache" / "prepared").glob(".*.new")]
 
 
 def test_a_failure_while_preparing_leaves_nothing(folder: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.data import Task
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.search import DataFolder
@@ -249,7 +248,7 @@ def test_every_feature_costs_one_until_a_cost_file_says_otherwise(tmp_path: Path
     name = write(tmp_path, "rows.svm", "1 0:1 1:2\n0 1:3\n")
     splits = prepared(name, name, name, index_base=0)
     assert splits.prices.feature_price().tolist() == [1, 1]
-    assert ASSUMED_COSTS in splits.notes
+    assert splits.costs_assumed
     priced = with_costs(splits, write(tmp_path, "costs", "0:3\n1:4\n"))
     assert priced.prices.feature_price().tolist() == [3, 4]
 

@@ -35,10 +35,16 @@ from bench_core._io import spill
 from bench_core.api import plan
 from bench_core.execution import predict
 from bench_core.execution.predict import ContractError, blocks, predict_split
-from bench_core.execution.score import condense, readable, score_split, thinned, unit_costs
+from bench_core.execution.score import condense, readable, score_split, unit_costs
 from bench_core.execution.trial import run_fit, run_trial
 from bench_core.metrics import parse_metric
-from bench_core.results.model_files import StateError, load_model, save_model, state_path
+from bench_core.results.model_files import (
+    StateError,
+    costs_path,
+    load_model,
+    save_model,
+    state_path,
+)
 
 PRICES = Prices.additive(np.array([1.0, 2, 4, 8, 16, 32]), split=0.5)
 
@@ -232,16 +238,6 @@ def test_an_accounting_without_a_bill_is_named() -> None:
         predict_split(script(good()), examples, PRICES, 0, "model")
 
 
-@given(st.integers(0, 100), st.integers(2, 30))
-def test_points_are_thinned_evenly_with_both_ends(count: int, at_most: int) -> None:
-    kept = thinned(np.arange(count), at_most)
-    assert len(kept) == min(count, at_most)
-    if count:
-        assert (kept[0], kept[-1]) == (0, count - 1)
-    gaps = np.diff(kept)
-    assert len(gaps) == 0 or gaps.max() - gaps.min() <= 1
-
-
 def test_values_per_query_carry_mean_cost_and_number_of_copies() -> None:
     cost, copies = np.array([1.0, 3, 10]), np.array([1.0, 3, 2])
     means, rows = unit_costs(cost, Queries(np.array([0, 2, 3])), copies, 2)
@@ -413,6 +409,8 @@ def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
     )
     rows = []
     for p in (one, two):
+        for key, costs in p.costs.items():
+            save_model(costs_path(p.fits[0].states, key), costs)
         run_fit(p.fits[0])
         rows.append(run_trial(p.trials[0]).rows)
     assert [2 * r.feature_cost for r in rows[0]] == [r.feature_cost for r in rows[1]]
@@ -435,7 +433,7 @@ def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
     from bench_core.execution.trial import open_splits
 
     p = prepared(home)
-    splits = open_splits(p.fits[0].data, None)
+    splits = open_splits(p.fits[0])
     context = Context(p.fits[0], splits, parse_metric("accuracy"), lambda done, total: None)
     with pytest.raises(KeyError, match="is not among needs"):
         context.fitted(Prefix())
@@ -449,7 +447,7 @@ def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
 
     spec = prepared(home).fits[0]
     before = sorted(Path(spec.data).rglob("*"))
-    splits = open_splits(spec.data, None)
+    splits = open_splits(spec)
     context = Context(spec, splits, parse_metric("accuracy"), lambda done, total: None)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
     assert context.shared("some", lambda: {"codes": np.arange(3)})["codes"].tolist() == [0, 1, 2]
@@ -507,7 +505,7 @@ def test_what_a_killed_process_left_of_shared_arrays_goes_with_the_next_build(
         check=False,
     )
     assert process.returncode == 9
-    assert list(tmp_path.glob(".building-*"))
+    assert list(tmp_path.glob(".*.new"))
     shared_arrays(tmp_path / "codes", lambda: {"x": np.arange(3)})
     assert {p.name for p in tmp_path.iterdir()} == {"codes", ".codes.lock"}
 

@@ -13,6 +13,7 @@ from helpers import toys
 
 import bench_core
 from bench_core import InputError, UsageError
+from bench_core._io.hashing import canonical
 from bench_core.results.schema import check_store, lock_path
 from bench_core.results.store import Store
 from bench_core.results.writer import open_writer
@@ -43,6 +44,8 @@ COLUMNS = [
     "features_used",
     "accounting",
     "unit",
+    "cost_model",
+    "surrogate",
     "audit",
     "fit_seconds",
     "predict_seconds",
@@ -118,21 +121,46 @@ def test_values_stand_in_the_same_order_for_all_learners(home: Path) -> None:
     run(learners=["toy-prefix", "toy-stacked"])
     values = Store().values()
     assert {v.learner for v in values} == {"toy-prefix", "toy-stacked"}
-    assert len({len(v.metric) for v in values}) == 1
+    assert len({v.metric.shape[1] for v in values}) == 1
     frame = Store().frame()
     for v in values:
         rows = frame[
             (frame["learner"] == v.learner)
             & (frame["split"] == "test")
             & (frame["params"].map(json.loads) == dict(v.params))
-            & (frame["point"].map(json.loads) == dict(v.point))
-        ]
-        assert np.average(v.metric, weights=v.weights) == pytest.approx(
-            rows["ndcg@5"].item(), rel=1e-6
-        )
-        assert np.average(v.cost, weights=v.rows) == pytest.approx(
-            rows["total_cost"].item(), rel=1e-6
-        )
+        ].set_index("point")
+        assert len(v.settings) == len(v.points) == len(v.metric) == len(v.cost) > 0
+        for i, setting in enumerate(v.settings):
+            row = rows.loc[canonical(dict(setting))]
+            mean = np.average(v.metric[i], weights=v.weights)
+            assert mean == pytest.approx(row["ndcg@5"], rel=1e-6)
+            cost = np.average(v.cost[i], weights=v.rows)
+            assert cost == pytest.approx(row["total_cost"], rel=1e-6)
+
+
+def test_values_are_kept_for_all_points_of_the_validation_frontier(home: Path) -> None:
+    run()
+    frame = Store().frame().query("split == 'valid'")
+    for v in Store().values():
+        rows = frame[frame["params"].map(json.loads) == dict(v.params)]
+        cost, quality = rows["total_cost"].to_numpy(), rows["ndcg@5"].to_numpy()
+        better = (cost[:, None] >= cost) & (quality[:, None] < quality)
+        cheaper = (cost[:, None] > cost) & (quality[:, None] <= quality)
+        alone = ~np.any(better | cheaper, axis=1)
+        found = {canonical(dict(s)) for s in v.settings}
+        assert found == set(rows["point"][alone])
+
+
+def test_an_older_store_is_refused_and_left_as_it_was(home: Path) -> None:
+    result = run()
+    with closing(sqlite3.connect(result.store)) as db:
+        db.execute("PRAGMA user_version = 1")
+        db.commit()
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = result.store.read_bytes()
+    with pytest.raises(InputError, match=r"an older version \(schema 1, this one knows 2\)"):
+        Store()
+    assert result.store.read_bytes() == before
 
 
 def test_values_can_be_asked_for_by_data_set_learner_and_split(home: Path) -> None:

@@ -1,0 +1,188 @@
+"""The shipped cost models besides plain sensor prices: per query, and in parallel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from bench_core.costs.acquired import Acquired
+from bench_core.costs.model import CostModel, Counts, SensorPrices
+from bench_core.data import Features, Queries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OnSensors:
+    """A model that bills sensors differently but keeps their ``prices`` for one row by itself."""
+
+    prices: SensorPrices
+
+    @property
+    def unit(self) -> str:
+        """What the numbers count."""
+        return self.prices.unit
+
+    @property
+    def features(self) -> int:
+        """Number of features d."""
+        return self.prices.features
+
+    @property
+    def sensors(self) -> int:
+        """Number of sensors s."""
+        return self.prices.sensors
+
+    def sensors_of(self, feature: int) -> Int32Array:
+        """The sensors that one feature needs."""
+        return self.prices.sensors_of(feature)
+
+    def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
+        """As with sensor prices."""
+        return self.prices.evaluation_cost(splits, trees, rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PerQueryPrices(_OnSensors):
+    """Sensors (s,) marked ``per_query`` are paid once per query, whichever rows bought them.
+
+    The price is shared equally by ALL rows of the query, so that the costs of its rows sum to the
+    query's bill. The other sensors, and all sensors of rows without queries, are paid by each row.
+    """
+
+    per_query: BoolArray
+
+    name: ClassVar[str] = "per-query"
+    options: ClassVar[tuple[str, ...]] = ("per_query",)
+
+    @property
+    def everything(self) -> float:
+        """The price of all features for a row that is alone in its query."""
+        return self.prices.everything
+
+    def feature_cost(self, acquired: Acquired, queries: Queries | None) -> FloatArray:
+        """The row's own sensors and its share of the query's."""
+        sensor = self.prices.sensor
+        if queries is None:
+            return acquired.cost(sensor)
+        own = acquired.cost(np.where(self.per_query, 0.0, sensor))
+        bits = acquired.rows(queries.rows).bits
+        union = np.bitwise_or.reduceat(bits, queries.boundaries[:-1], axis=0)
+        bill = Acquired(union, self.sensors).cost(np.where(self.per_query, sensor, 0.0))
+        return own + np.repeat(bill / queries.sizes, queries.sizes)
+
+    def surrogate(self, train: Features) -> SensorPrices:
+        """A sensor per query costs its price divided by the mean number of rows of a query: exact
+        on average where all rows of each query buy it, else too low."""
+        if train.queries is None:
+            return self.prices
+        share = len(train.queries) / train.queries.rows
+        sensor = self.prices.sensor
+        return replace(self.prices, sensor=np.where(self.per_query, sensor * share, sensor))
+
+    def state(self) -> dict[str, Any]:
+        """The prices and the marks."""
+        return {**self.prices.state(), "per_query": self.per_query}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The inverse of ``state``."""
+        return cls(SensorPrices.from_state(state), np.asarray(state["per_query"], dtype=bool))
+
+    @classmethod
+    def from_options(
+        cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
+    ) -> Self:
+        """``per_query``: names of features, all of whose sensors are paid per query."""
+        names = _names(options.get("per_query"), "per_query")
+        return cls(prices, prices.bought_for(np.array([column(n) for n in names], dtype=np.int64)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParallelPrices(_OnSensors):
+    """The sensors of one service are fetched at once, one service after the other.
+
+    ``service`` (s,) numbers the service of each sensor, -1 for one fetched by itself. A service
+    costs the largest price of the sensors bought from it; services add up.
+    """
+
+    service: IntArray
+
+    name: ClassVar[str] = "parallel"
+    options: ClassVar[tuple[str, ...]] = ("services",)
+
+    @property
+    def everything(self) -> float:
+        """The price of all sensors fetched, service by service."""
+        every = Acquired.pack(np.ones((1, self.sensors), dtype=bool))
+        return float(self.feature_cost(every, None)[0])
+
+    def feature_cost(self, acquired: Acquired, queries: Queries | None) -> FloatArray:
+        """Sensors by themselves added up, and the largest of each service."""
+        together = self._together()
+        cost = acquired.cost(np.where(together, 0.0, self.prices.sensor))
+        if not together.any():
+            return cost
+        order = np.flatnonzero(together)
+        order = order[np.argsort(self.service[order], kind="stable")]
+        starts = np.flatnonzero(np.diff(self.service[order], prepend=-1))
+        paid = acquired.unpack()[:, order] * self.prices.sensor[order]
+        return np.asarray(cost + np.maximum.reduceat(paid, starts, axis=1).sum(axis=1))
+
+    def _together(self) -> BoolArray:
+        """Which sensors (s,) share their service with another one."""
+        counts = np.bincount(self.service[self.service >= 0], minlength=self.sensors + 1)
+        return np.asarray((self.service >= 0) & (counts[self.service] > 1))
+
+    def surrogate(self, train: Features) -> SensorPrices:
+        """The sensors of a service, scaled so that all of them cost what the service does: exact
+        where a row buys all of a service or nothing of it, else too low."""
+        sensor = self.prices.sensor.copy()
+        for number in np.unique(self.service[self._together()]):
+            members = self.service == number
+            total = float(sensor[members].sum())
+            sensor[members] *= float(sensor[members].max()) / total if total > 0 else 1.0
+        return replace(self.prices, sensor=sensor)
+
+    def state(self) -> dict[str, Any]:
+        """The prices and the services."""
+        return {**self.prices.state(), "service": self.service}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The inverse of ``state``."""
+        return cls(SensorPrices.from_state(state), np.asarray(state["service"], dtype=np.int64))
+
+    @classmethod
+    def from_options(
+        cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
+    ) -> Self:
+        """``services``: lists of features by the name of the service that gives them."""
+        services = options.get("services")
+        if not isinstance(services, Mapping) or not services:
+            raise ValueError('services must be a table of lists, {"NAME": ["feature", ...]}')
+        service = np.full(prices.sensors, -1, dtype=np.int64)
+        for number, (name, members) in enumerate(services.items()):
+            for member in _names(members, f"services.{name}"):
+                own = prices.sensors_of(column(member))
+                if bool(np.any((service[own] >= 0) & (service[own] != number))):
+                    raise ValueError(
+                        f"feature {member!r} of service {name!r} needs a sensor of another "
+                        "service; give each sensor one service"
+                    )
+                service[own] = number
+        return cls(prices, service)
+
+
+def _names(value: Any, key: str) -> list[str]:
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{key} must be a list of features, in [ ]")
+    return [str(name) for name in value]
+
+
+MODELS: dict[str, type[CostModel]] = {
+    m.name: m for m in (SensorPrices, PerQueryPrices, ParallelPrices)
+}
+"""By name: what is known where no plugin can be asked."""
