@@ -39,6 +39,11 @@ def fill_in(cls: type, contract: type) -> None:
             setattr(cls, name, default)
 
 
+def name_of(value: Any) -> str:
+    """The name of something that may not be a plugin's, "" where it has none."""
+    return str(getattr(value, "name", ""))
+
+
 def learner_of(learner: Any) -> CompleteLearner:
     """The same object, its class complete; for learners that may not come from the registry."""
     fill_in(type(learner), CompleteLearner)

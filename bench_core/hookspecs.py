@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Dataset,
         Metric,
         Report,
+        SectionOf,
         SuiteKey,
     )
 
@@ -58,6 +59,11 @@ def bench_cost_models() -> Sequence[type[CostModel]]:  # type: ignore[empty-body
 @hookspec
 def bench_reports() -> Sequence[Report]:  # type: ignore[empty-body]
     """Formats of ``bench report``, each with a unique ``name`` and the suffixes of its files."""
+
+
+@hookspec
+def bench_report_sections() -> Mapping[str, SectionOf]:  # type: ignore[empty-body]
+    """Sections of reports by name, each a function of a run and its export frame."""
 
 
 @hookspec

@@ -20,6 +20,7 @@ from math import inf, isfinite
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from bench_core.contracts import name_of
 from bench_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def expand(
     one line with the nearest names, for a wrong name or type.
     """
     known = {p.name: p for p in parameters(cls)}
-    where = where or getattr(cls, "name", cls.__name__)
+    where = where or name_of(cls) or cls.__name__
     axes: list[tuple[str, tuple[Any, ...]]] = []
     for key, value in table.items():
         if key not in known:
@@ -255,7 +256,7 @@ def _fields(instance: Any) -> dict[str, Any]:
 
 
 def _name(learner: Any) -> str:
-    return str(getattr(learner, "name", type(learner).__name__))
+    return name_of(learner) or type(learner).__name__
 
 
 def convert(value: Any, annotation: Any, where: str) -> Any:
@@ -338,7 +339,7 @@ def _takes_list(annotation: Any) -> bool:
 def _learner_type(annotation: Any) -> Any:
     """The learner class or protocol among an annotation's members, or None."""
     for member in _members(annotation):
-        if isinstance(member, type) and callable(getattr(member, "fit", None)):
+        if isinstance(member, type) and hasattr(member, "fit"):
             return member
     return None
 
@@ -371,7 +372,7 @@ def _kind(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return "one of " + ", ".join(str(m.value) for m in annotation)
     if _learner_type(annotation) is not None:
-        return str(getattr(annotation, "name", "learner"))
+        return name_of(annotation) or "learner"
     return str(getattr(annotation, "__name__", annotation))
 
 

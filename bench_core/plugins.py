@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         CompleteLearner,
         Metric,
         Report,
+        SectionOf,
         SuiteKey,
     )
 
@@ -59,6 +60,7 @@ class Registry:
     reports: dict[str, Report] = field(default_factory=dict)
     suite_files: dict[str, Path] = field(default_factory=dict)
     suite_keys: dict[str, SuiteKey] = field(default_factory=dict)
+    sections: dict[str, SectionOf] = field(default_factory=dict)
     plugins: list[PluginInfo] = field(default_factory=list)
     origin: dict[tuple[str, str], PluginInfo] = field(default_factory=dict)
     warm_ups: dict[PluginInfo, Callable[..., Any]] = field(default_factory=dict)
@@ -126,6 +128,7 @@ class Registry:
             "report": self.reports,
             "suite": self.suite_files,
             "suite key": self.suite_keys,
+            "report section": self.sections,
         }
         return by_kind[kind]
 
@@ -216,5 +219,9 @@ def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
             if not folder.is_dir():
                 raise TypeError(f"bench_suites gives {folder}, which is no folder")
             yield from (("suite", p.stem, p) for p in sorted(folder.glob("*.toml")))
-    for keys in hooks.bench_suite_keys():
-        yield from (("suite key", key, check_key) for key, check_key in keys.items())
+    for kind, answers in (
+        ("suite key", hooks.bench_suite_keys()),
+        ("report section", hooks.bench_report_sections()),
+    ):
+        for answer in answers:
+            yield from ((kind, name, function) for name, function in answer.items())

@@ -8,7 +8,7 @@ from nothing. Members with a default may be left out: ``contracts.py`` fills the
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -49,6 +49,10 @@ class Source(Protocol):
         """The one folder of this path: absolute, in the current folder, or where data lie."""
 
     @property
+    def folder(self) -> Path:
+        """The data folder."""
+
+    @property
     def say(self) -> Callable[[str], None]:
         """Takes a line on how far long work is."""
 
@@ -75,6 +79,8 @@ class CompleteDataset(Dataset, Protocol):
     title: ClassVar[str] = ""
     """One line for lists."""
     folds: ClassVar[int] = 1
+    code: ClassVar[tuple[str, ...]] = ()
+    """Modules or packages, beyond its own module, whose source decides what it prepares."""
     version: ClassVar[int] = 1
     """Rises when the prepared arrays would change."""
     depends_on: ClassVar[tuple[str, ...]] = ("size", "fold", "seed")
@@ -124,9 +130,42 @@ class Report(Protocol):
     """Of the files that it writes (``(".html", ".htm")``), "" for the terminal."""
 
     @abstractmethod
-    def write(self, run: Any, frame: DataFrame, output: Path | None, *, verbose: bool) -> None:
+    def write(
+        self,
+        run: Any,
+        frame: DataFrame,
+        output: Path | None,
+        *,
+        sections: Sequence[Section],
+        verbose: bool,
+    ) -> None:
         """Write ``frame`` (one row per trial, split and operating point, as ``bench export``
-        writes it) of a run (``RunInfo``) to a file, or to the terminal where there is none."""
+        writes it) of a run (``RunInfo``) to a file, or to the terminal where there is none.
+        ``sections`` of plugins stand below the boards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report: a summary of one line and a table, which may be empty.
+
+    ``hint`` names the command that shows more. ``rows`` are pairs of a unique key (an anchor) and
+    cells; the first line of a cell is its text, lines below it are secondary. The cells of column
+    ``marked`` are single words, shown as badges.
+    """
+
+    name: str
+    title: str
+    summary: str
+    hint: str = ""
+    note: str = ""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    marked: int = -1
+
+
+SectionOf = Callable[[Any, "DataFrame"], Section | None]
+"""Makes a plugin's section of the report on a run (``RunInfo``) and its export frame; None where
+there is nothing to report."""
 
 
 class FitContext(Protocol):

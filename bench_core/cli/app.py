@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SECTIONS = {
     "Measure": ("run", "plan", "audit", "reprice"),
-    "Read the results": ("report", "best", "export", "claims"),
+    "Read the results": ("report", "best", "export", "log", "claims"),
     "Look up": ("list", "show"),
     "Get data and costs": ("data", "cost"),
 }
@@ -22,9 +22,7 @@ SECTIONS = {
 not installed are left out."""
 
 OTHERS = "Of other plugins"
-_BUILT_IN = (
-    *("run", "plan", "audit", "reprice", "report", "best", "export", "list", "show", "data"),
-)
+_BUILT_IN = ("run", "plan", "audit", "reprice", "report", "export", "log", "list", "show", "data")
 
 _EPILOG = """\b
 Examples:
@@ -41,8 +39,8 @@ BENCH_STORE), and finished work is not done twice.
 
 \b
 Completion: eval "$(_BENCH_COMPLETE=bash_source bench)"      (or zsh_source, fish_source)
-Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 a fault of bench,
-130 interrupted.
+Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 an error inside bench
+or a plugin, 130 interrupted.
 """
 
 
@@ -147,4 +145,4 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show the version and exit.",
 )
 def bench() -> None:
-    """Compare methods that learn under a test-time budget: quality against what it costs."""
+    """Compare methods that learn under a test-time budget: quality against cost."""

@@ -1,4 +1,4 @@
-"""``bench audit``: replay every query at every point, and see whether declared costs are true."""
+"""``bench audit``: replay every query at every point to check the declared costs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Examples:
   bench audit 3 --workers 2
 
 \b
-Everything a model did not declare bought is replaced, and it must answer with the same bits.
-A learner that fails leaves the ranking. Exit status 1 if one does.""",
+Cells that a model did not declare as bought are replaced; its answer must stay the same, bit by
+bit. A learner that fails leaves the ranking, and the exit status is then 1.""",
 )
 @options.run_argument
 @click.option("-w", "--workers", type=click.IntRange(1), metavar="N", help="Jobs at the same time.")
@@ -51,7 +51,6 @@ def command(
     plugins: Sequence[str],
     quiet: bool,
     verbose: bool,
-    debug: bool,
 ) -> int:
     """Audit RUN in full: all its trials, every query, every operating point."""
     from bench_core import api
@@ -84,7 +83,7 @@ def command(
 
 
 def verdict(result: RunResult) -> str:
-    """What the audit came to, in one line."""
+    """The result of the audit in one line."""
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
     broken = sum(result.counts.values()) - replayed
     parts = [f"{replayed - refused} verified"] if replayed > refused else []

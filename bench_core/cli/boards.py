@@ -1,4 +1,4 @@
-"""From the store to the leaderboard, for the verbs that show one."""
+"""From the store to a report, for the verbs that show one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from bench_core.errors import UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.plugins import Registry
+    from bench_core.protocols import Report, Section
     from bench_core.results.store import RunInfo
-
-PAGES = (".html", ".htm")
-NO_BOARDS = (".csv", ".tsv", ".json", ".parquet", ".xlsx", ".pdf", ".png", ".svg")
 
 
 def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
@@ -28,43 +27,32 @@ def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
     return info, frame
 
 
-def check_board(output: Path | None) -> None:
-    """Refuse a file that cannot be written, or whose suffix promises what a board is not."""
+def report_for(registry: Registry, output: Path | None) -> Report:
+    """The report that writes files like ``output``, or shows boards on the terminal.
+
+    Raises UsageError for a file that cannot be written, and for a suffix that no report has.
+    """
     from bench_core.terminal.tables import check_output
 
-    if output is not None and output.suffix.lower() in NO_BOARDS:
+    suffix = output.suffix.lower() if output is not None else ""
+    known = {s: report for report in registry.reports.values() for s in report.suffixes}
+    if suffix not in known:
+        words = ", ".join(sorted(filter(None, known))) or "none: no report is installed"
         raise UsageError(
-            f"{output}: a board is a page (.html) or plain text (.txt), no {output.suffix}; "
-            "'bench export' writes tables"
+            f"{output or 'the terminal'}: no report has the suffix {suffix!r}; known: {words} "
+            "('bench export' writes tables)"
         )
     check_output(output)
+    return known[suffix]
 
 
-def deliver_board(store: str | Path, run: str, output: Path | None, *, verbose: bool) -> list[str]:
-    """The leaderboard on the terminal, or in a file: a page (.html) or plain text.
-
-    Gives the notices that go with it, one for each stand-in.
-    """
-    from bench_claims.section import summary, verdicts
-    from bench_reports.assembly import boards
-    from bench_reports.board import notice
-
-    from bench_core.terminal.tables import console, write_text
-
+def write_report(
+    registry: Registry, store: str | Path, run: str, output: Path | None, *, verbose: bool
+) -> RunInfo:
+    """Write the report of a run to a file, or show it on the terminal."""
+    report = report_for(registry, output)
     info, frame = finished(store, run)
-    made = boards(info, frame)
-    if output is None:
-        from bench_reports.console import show_boards
-
-        claims = summary(info, verdicts(info, frame))
-        show_boards(info, made, console(), verbose=verbose, claims=claims)
-    elif output.suffix.lower() in PAGES:
-        from bench_reports.html import page
-
-        write_text(output, page(info, made, frame))
-    else:
-        from bench_reports.console import text_boards
-
-        claims = summary(info, verdicts(info, frame))
-        write_text(output, text_boards(info, made, verbose=verbose, claims=claims))
-    return [f"notice: {notice(board)}" for board in made if board.stand_in]
+    made = [section_of(info, frame) for section_of in registry.sections.values()]
+    sections: list[Section] = [section for section in made if section is not None]
+    report.write(info, frame, output, sections=sections, verbose=verbose)
+    return info

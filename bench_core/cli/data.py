@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import BenchError
+from bench_core.errors import BenchError, one_line
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
@@ -37,15 +37,15 @@ def command() -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--again", is_flag=True, help="Also what is there already.")
 @options.data_dir_option
-@options.common_options
+@options.plugins_option
+@options.quiet_option
+@options.debug_option
 def fetch_command(
     names: tuple[str, ...],
     again: bool,
     data_dir: Path | None,
     plugins: Sequence[str],
     quiet: bool,
-    verbose: bool,
-    debug: bool,
 ) -> int:
     """Download, unpack and verify the files of data sets (NAME..., or all).
 
@@ -67,22 +67,22 @@ def fetch_command(
         say(f"{dataset.name}: fetched and verified, in {_home(folder, dataset)}")
 
     registry = options.registry(plugins, data_dir)
-    return _each(_chosen(registry, names, "downloads"), fetch, debug)
+    return _each(_chosen(registry, names, "downloads"), fetch)
 
 
 @command.command("import", short_help="Take over files that you have.")
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
 @options.data_dir_option
-@options.common_options
+@options.plugins_option
+@options.quiet_option
+@options.debug_option
 def import_command(
     name: str,
     path: Path,
     data_dir: Path | None,
     plugins: Sequence[str],
     quiet: bool,
-    verbose: bool,
-    debug: bool,
 ) -> None:
     """Copy the files of data set NAME from PATH (folder, file or archive) and verify them."""
     from bench_core.datasets.publishers.fetch import import_dataset
@@ -97,15 +97,15 @@ def import_command(
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @options.data_dir_option
 @options.output_option
-@options.common_options
+@options.plugins_option
+@options.quiet_option
+@options.debug_option
 def verify_command(
     names: tuple[str, ...],
     data_dir: Path | None,
     output: Path | None,
     plugins: Sequence[str],
     quiet: bool,
-    verbose: bool,
-    debug: bool,
 ) -> int:
     """Check the files of data sets (NAME..., or all that are there).
 
@@ -127,7 +127,7 @@ def verify_command(
             rows.extend((dataset.name, *facts, "as expected") for facts in found)
 
     registry = options.registry(plugins, data_dir)
-    status = _each(_chosen(registry, names), verify, debug)
+    status = _each(_chosen(registry, names), verify)
     for plugin in registry.plugins:
         if names == ("all",) and plugin.name == FILE and plugin.error:
             options.note(f"error: {plugin.error}")
@@ -153,8 +153,7 @@ def _folder(data_dir: Path | None) -> DataFolder:
 
 
 def _home(folder: DataFolder, dataset: Any) -> Path:
-    home: str = getattr(dataset, "home", dataset.name)
-    return folder.folder / home
+    return folder.folder / str(dataset.home or dataset.name)
 
 
 def _say(quiet: bool) -> Callable[[str], None]:
@@ -164,12 +163,12 @@ def _say(quiet: bool) -> Callable[[str], None]:
 def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> list[Any]:
     """Instances of the named data sets; ``all`` means those with ``files`` or ``downloads``."""
     if names == ("all",):
-        names = tuple(n for n, d in sorted(registry.datasets.items()) if getattr(d, what, ()))
+        names = tuple(n for n, d in sorted(registry.datasets.items()) if getattr(d, what))
     return [registry.dataset(name)() for name in names]
 
 
-def _each(datasets: Sequence[Any], work: Callable[[Any], None], debug: bool) -> int:
-    """Work on all of them, whatever becomes of one; the exit status."""
+def _each(datasets: Sequence[Any], work: Callable[[Any], None]) -> int:
+    """Work on all of them, also after one failed; the exit status."""
     from bench_core.cli.entry import ALL_WELL, UNUSABLE_INPUT
 
     status = ALL_WELL
@@ -177,8 +176,8 @@ def _each(datasets: Sequence[Any], work: Callable[[Any], None], debug: bool) -> 
         try:
             work(dataset)
         except BenchError as error:
-            if debug:
+            if options.debugging():
                 raise
-            options.note(f"error: {' '.join(str(error).split())}")
+            options.note(f"error: {one_line(str(error))}")
             status = UNUSABLE_INPUT
     return status

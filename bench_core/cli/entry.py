@@ -1,5 +1,5 @@
 """From a command line to an exit status: 0 all well; 1 some trials failed, or an audit did; 2
-unusable input; 3 a fault of the program itself; 130 interrupted; 141 nobody reads stdout."""
+unusable input; 3 an error inside bench or a plugin; 130 interrupted; 141 nobody reads stdout."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from bench_core.errors import BenchError
+from bench_core.errors import BenchError, one_line
 
-ALL_WELL, SOME_FAILED, UNUSABLE_INPUT, OWN_FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
+ALL_WELL, UNUSABLE_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -45,9 +45,12 @@ def _status(arguments: list[str]) -> int:
             return _complain(str(error))
         if isinstance(error, OSError):
             return _complain(_system_line(error))
+        from bench_core.execution.failures import fault_of
+
         kind = type(error).__name__
-        _complain(f"this is a fault of bench itself ({kind}: {error}): --debug shows where")
-        return OWN_FAULT
+        fault = fault_of(error) or f"internal error ({kind}: {error}). Please report it"
+        _complain(f"{fault}; rerun with --debug for the traceback")
+        return INTERNAL_ERROR
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -70,7 +73,7 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _usage_line(error: Exception) -> str:
-    """A fault found by click, with the verb and where to read on."""
+    """An error found by click, with the verb and a hint."""
     import click
 
     message = error.format_message() if isinstance(error, click.ClickException) else str(error)
@@ -88,13 +91,13 @@ def _usage_line(error: Exception) -> str:
 def _system_line(error: OSError) -> str:
     where = f" {error.filename}" if error.filename else ""
     reason = error.strerror or str(error) or type(error).__name__
-    return f"cannot use{where}: {reason}; choose another place or mend its permissions"
+    return f"cannot use{where}: {reason}; choose another place or check permissions"
 
 
 def _complain(message: str) -> int:
     """One line on stderr, whatever line breaks the message holds."""
     with contextlib.suppress(OSError):  # nobody reads stderr: the exit status still tells
-        print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"error: {one_line(message)}", file=sys.stderr, flush=True)
     return UNUSABLE_INPUT
 
 

@@ -39,15 +39,14 @@ One row for each trial, operating point and split; params and point are JSON."""
 )
 @options.output_option
 @options.store_option
-@options.common_options
+@options.quiet_option
+@options.debug_option
 def command(
     run: str,
     kind: str | None,
     output: Path | None,
     store: Path,
     quiet: bool,
-    verbose: bool,
-    **_: Any,
 ) -> int:
     """Write the results of RUN: one row for each trial, operating point and split."""
     from bench_core.results.store import Store

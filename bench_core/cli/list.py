@@ -51,7 +51,9 @@ Examples:
 @options.data_dir_option
 @options.store_option
 @options.output_option
-@options.common_options
+@options.plugins_option
+@options.quiet_option
+@options.debug_option
 def command(
     kind: str,
     data_dir: Path | None,
@@ -59,8 +61,6 @@ def command(
     output: Path | None,
     plugins: Sequence[str],
     quiet: bool,
-    verbose: bool,
-    debug: bool,
 ) -> None:
     """List what plugins offer (KIND is learners, datasets, suites, metrics or plugins), or runs.
 
@@ -136,7 +136,7 @@ def _suites(registry: Registry) -> Table:
     rows = []
     for name, path in sorted(registry.suites().items()):
         try:
-            suite = read_suite(path)
+            suite = read_suite(path, registry.suite_keys)
             datasets = dict.fromkeys(d.name for d in suite.datasets)  # one may have two settings
             rows.append((name, ", ".join(datasets), suite.title))
         except InputError as fault:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STORE = Path("results/bench.db")
+_DEBUG = "bench.debug"
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "b": 1} | {
@@ -163,10 +164,20 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show nothing bu
 
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show more details.")
 
-# ``entry`` finds it among the words of the command, so that it works where parsing fails
+# ``entry`` reads it from the command line, so that it works where parsing fails
 debug_option = click.option(
-    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda context, _, value: context.meta.update({_DEBUG: value}),
+    help="Show the traceback of an error.",
 )
+
+
+def debugging() -> bool:
+    """Whether the running verb was called with ``--debug``."""
+    return bool(click.get_current_context().meta.get(_DEBUG))
+
 
 common_options = _all(plugins_option, quiet_option, verbose_option, debug_option)
 

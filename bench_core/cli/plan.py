@@ -36,7 +36,6 @@ def command(
     output: Path | None,
     quiet: bool,
     verbose: bool,
-    debug: bool,
     **given: Any,
 ) -> int:
     """Show what 'bench run' with the same options would do, and how long it may take."""
@@ -53,7 +52,7 @@ def command(
 
 
 def table(plan: Plan) -> Table:
-    """One row for each data set and learner: how much is to do, and how much is done."""
+    """One row for each data set and learner: trials to do and finished."""
     from bench_core.terminal.tables import Column, Table
 
     skipped = {key for key, _ in plan.skipped}

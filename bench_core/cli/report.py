@@ -1,9 +1,9 @@
-"""``bench report``: the leaderboard of a run, on the terminal or as a page."""
+"""``bench report``: the leaderboard of a run, on the terminal or as a file."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -21,21 +21,25 @@ Examples:
   bench report | grep miser         without a terminal: one row a line, never cut
 
 \b
-Everything is selected on validation and reported on test. Costs are means per row, in the unit
-of the data set's prices.""",
+Points are selected on validation, figures are from test. Costs are means per row, in the unit of
+the data set's prices. The suffix of FILE chooses the format; plugins may add formats.""",
 )
 @options.run_argument
 @options.output_option
 @options.store_option
 @options.common_options
 def command(
-    run: str, output: Path | None, store: Path, quiet: bool, verbose: bool, **_: Any
+    run: str,
+    output: Path | None,
+    store: Path,
+    plugins: Sequence[str],
+    quiet: bool,
+    verbose: bool,
 ) -> int:
     """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
-    from bench_core.cli.boards import check_board, deliver_board
+    from bench_core.cli.boards import write_report
 
-    check_board(output)
-    deliver_board(store, run, output, verbose=verbose)
-    if output is not None and not quiet:
+    write_report(options.registry(plugins), store, run, output, verbose=verbose)
+    if output is not None and str(output) != "-" and not quiet:
         options.note(f"wrote {output}")
     return 0

@@ -33,35 +33,35 @@ Interrupt at any time: finished work is kept, and the same command does the rest
 @request_options
 @options.output_option
 @options.common_options
-def command(
-    no_progress: bool, output: Any, quiet: bool, verbose: bool, debug: bool, **given: Any
-) -> int:
+def command(no_progress: bool, output: Any, quiet: bool, verbose: bool, **given: Any) -> int:
     """Run learners on data and show the leaderboard.
 
     What to run is a suite, or data sets or files of your own. Results are kept in the store;
     what it already holds is not done again.
     """
     from bench_core import api
-    from bench_core.cli.boards import check_board, deliver_board
+    from bench_core.cli.boards import report_for, write_report
     from bench_core.terminal.progress import progress
+    from bench_core.terminal.wording import notices
 
     asked = request(**given)
-    check_board(output)
+    registry = options.registry(asked.plugins)
+    report_for(registry, output)  # refused before hours are spent
     try:
         with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
             result = api.run(request=asked, on_event=show)
     except api.Interrupted as stop:
         options.note(f"interrupted: {summary(stop.result)}; the same command goes on from there")
         return stop.result.exit_status
-    notices = deliver_board(result.store, result.run, output, verbose=verbose)
+    info = write_report(registry, result.store, result.run, output, verbose=verbose)
     if not quiet:
-        for line in ("", *notices, summary(result), next_steps(result)):
+        for line in ("", *notices(info), summary(result), *next_steps(result)):
             options.note(line)
     return result.exit_status
 
 
 def summary(result: RunResult) -> str:
-    """Counts by status, what was there before, how long it took and where it is kept."""
+    """Counts by status, reused trials, duration, and the store."""
     from bench_core.terminal.wording import duration
 
     counts = [f"{n} {status}" for status, n in result.counts.items() if n] or ["no trials"]
@@ -74,11 +74,13 @@ def summary(result: RunResult) -> str:
 def failures(result: RunResult) -> list[str]:
     """One line for each trial that failed, and for each that the audit refused."""
     lines = [f"{status}: {title}: {one_line(error)}" for title, status, error in result.failures]
-    told = {title for title, _, _ in result.failures}
-    return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in told]
+    named = {title for title, _, _ in result.failures}
+    return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in named]
 
 
-def next_steps(result: RunResult) -> str:
+def next_steps(result: RunResult) -> list[str]:
     """Commands worth typing now."""
     store = "" if result.store == options.STORE else f" --store {result.store}"
-    return f"next: bench report{store} -o board.html; bench best{store} --budget COST"
+    failed = any(status != "skipped" for _, status, _ in result.failures)
+    lines = [f"why trials failed: bench log{store} --failed"] if failed else []
+    return [*lines, f"next: bench report{store} -o board.html; bench best{store} --budget COST"]

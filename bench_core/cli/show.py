@@ -36,16 +36,14 @@ Examples:
 )
 @options.data_dir_option
 @options.output_option
-@options.common_options
+@options.plugins_option
+@options.debug_option
 def command(
     name: str,
     kind: str | None,
     data_dir: Path | None,
     output: Path | None,
     plugins: Sequence[str],
-    quiet: bool,
-    verbose: bool,
-    debug: bool,
 ) -> None:
     """Show what NAME is: a learner, a data set, a suite or a metric."""
     from bench_core.terminal.tables import write_text
@@ -102,9 +100,10 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
 def _default(p: Parameter) -> str:
     """A default as it would be typed; a learner by its name."""
     from bench_core.cli.literals import toml_literal
+    from bench_core.contracts import name_of
 
     if p.holds_learner and p.default is not None:
-        return str(getattr(p.default, "name", p.default))
+        return name_of(p.default) or str(p.default)
     return toml_literal(p.default)
 
 
@@ -122,7 +121,7 @@ def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
 
     source = DataFolder(data_dir)
     where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"
-    lines += ["", f"Files, {'your own' if getattr(dataset, 'place', '') else where}:"]
+    lines += ["", f"Files, {'your own' if dataset.place else where}:"]
     lines += [f"  {_found(source, file)}  {file}" for file in dataset.files]
     return "\n".join([*lines, *_way_to(dataset(), source)])
 

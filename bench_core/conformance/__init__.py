@@ -23,6 +23,7 @@ from typing import Any
 
 from bench_core.conformance.checks import CHECKS, ConformanceError
 from bench_core.conformance.tasks import task_splits, with_learners
+from bench_core.contracts import learner_of
 from bench_core.data import Task
 from bench_core.splits import Splits
 
@@ -40,8 +41,7 @@ def cases(learner: Any, tasks: Iterable[Task] | None = None) -> list[tuple[Check
 
 def _done(learner: Any) -> frozenset[Task]:
     learner = with_learners(learner)
-    below: tuple[Any, ...] = getattr(learner, "needs", tuple)()
-    return frozenset(learner.tasks).intersection(*map(_done, below))
+    return frozenset(learner.tasks).intersection(*map(_done, learner_of(learner).needs()))
 
 
 def check_learner(learner: Any, tasks: Iterable[Task] | None = None) -> None:

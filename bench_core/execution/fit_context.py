@@ -12,6 +12,7 @@ from bench_core._io.hashing import canonical, packages_digest
 from bench_core._io.shared_arrays import shared_arrays
 from bench_core.arrays import Array
 from bench_core.class_names import decode, encode
+from bench_core.contracts import learner_of
 from bench_core.data import Task
 from bench_core.protocols import Metric
 from bench_core.results.model_files import load_model, state_path
@@ -68,8 +69,8 @@ class Context:
 
         Where somebody else's prepared data may be read and not written they are not kept.
         """
-        learner = decode(self.spec.learner)
-        code = packages_digest([type(learner).__module__, *getattr(learner, "code", ())])
+        learner = learner_of(decode(self.spec.learner))
+        code = packages_digest([type(learner).__module__, *learner.code])
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
         folder = Path(self.spec.data) / "shared"
         path = folder / f"{safe}-{code[:16]}"

@@ -17,6 +17,7 @@ from bench_core.arrays import FloatArray
 from bench_core.costs.bill import Bill, Prediction, words
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features
+from bench_core.protocols import Concurrent
 
 if TYPE_CHECKING:
     from bench_core.costs.meter import Meter
@@ -115,7 +116,7 @@ def predict_split(
     def followed(block: Block) -> tuple[Block, list[_Seen], float]:
         return block, *_follow(model, block, costs, classes, accounting, copies, path)
 
-    crew = threads if getattr(model, "concurrent", False) else 1
+    crew = threads if isinstance(model, Concurrent) and model.concurrent else 1
     for block, seen, seconds in in_order(followed, blocks(examples.features), crew):
         points = tuple(s.point for s in seen)
         if not path.points:

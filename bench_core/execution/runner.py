@@ -218,8 +218,8 @@ class _Count:
 
         self.done += 1
         event = news("finish", outcome.job, seconds=outcome.seconds)
-        texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
-        self(replace(event, status=str(outcome.status), **texts))
+        event = replace(event, trace=outcome.trace, output=outcome.output)
+        self(replace(event, message=outcome.error, status=str(outcome.status)))
 
 
 def _perform(

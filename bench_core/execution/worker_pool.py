@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from bench_core.errors import one_line
@@ -179,8 +179,8 @@ class LocalExecutor:
         elif message["says"] == "progress":
             seconds = time.monotonic() - worker.sent
             done, total = message["done"], message["total"]
-            about = {"seconds": seconds, "worker": worker.number}
-            self._on_event(news("progress", job, done=done, total=total, **about))
+            event = news("progress", job, done=done, total=total, worker=worker.number)
+            self._on_event(replace(event, seconds=seconds))
         else:
             return self._done(worker, job, message, arrays)
         return None

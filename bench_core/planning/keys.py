@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.hashing import code_key, digest
+from bench_core.contracts import learner_of
 from bench_core.parameters import as_json, is_learner, parameters
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
 
 def stamp_of(learner: Any) -> str:
     """What a learner's ``stamp`` says, "" where it has none. Raises what that raises."""
-    stamp = getattr(learner, "stamp", None)
-    return str(stamp()) if callable(stamp) else ""
+    return learner_of(learner).stamp()
 
 
 def inner_learners(learner: Any) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bench_core.contracts import name_of
 from bench_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def read_settings(request: RunRequest, registry: Registry) -> tuple[Setting, ...
     from bench_core.errors import unknown
 
     settings = tuple(parse_setting(text) for text in request.settings)
-    instances = {getattr(x, "name", "") for x in request.learners if not isinstance(x, str)}
+    instances = {name_of(x) for x in request.learners if not isinstance(x, str)}
     known = [*registry.learners, *registry.datasets, *instances]
     for setting in settings:
         if setting.owner not in known:

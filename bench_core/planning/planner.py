@@ -19,7 +19,7 @@ from bench_core.planning.plan import DatasetUse, Plan, Tell
 from bench_core.planning.remaining_work import estimated_seconds, trials_left
 from bench_core.planning.request import RunRequest, check_request, cores_for, without_repeats
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
-from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, lone_blind, role
+from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, lone_blind
 from bench_core.planning.resolve_metrics import check_metrics, choose_metrics
 from bench_core.planning.specifications import Ground, Specifications
 from bench_core.planning.suites import find_suite
@@ -102,8 +102,8 @@ class _Planner:
         if len(specs.skipped) == len(specs.trials):
             reasons = sorted(set(specs.skipped.values())) or ["no learner suits the data"]
             raise UsageError(f"nothing to run: {'; '.join(reasons)}")
-        rungs = tuple(learner.name for learner in learners if role(learner.cls) == "rung")
-        return self.finish(specs, rungs, absent)
+        baselines = tuple(x.name for x in learners if x.cls.role == "baseline")
+        return self.finish(specs, baselines, absent)
 
     def note(self, line: str, warning: bool = False) -> None:
         """Tell the user, once; remarks on what is sound wait until all of it is."""
@@ -118,9 +118,8 @@ class _Planner:
 
     def folds(self, dataset: Any) -> tuple[int, ...]:
         """Those asked for, or those of the suite's that the data set has."""
-        count = getattr(dataset, "folds", 1)
         wanted = self.profile.folds if self.profile else (0,)
-        return self.request.folds or tuple(f for f in wanted if f < count) or wanted
+        return self.request.folds or tuple(f for f in wanted if f < dataset.folds) or wanted
 
     def dataset(
         self,
@@ -157,7 +156,7 @@ class _Planner:
                 self.note(f"skipped: {reason}")
 
     def finish(
-        self, specs: Specifications, rungs: tuple[str, ...], absent: tuple[str, ...]
+        self, specs: Specifications, baselines: tuple[str, ...], absent: tuple[str, ...]
     ) -> Plan:
         """Put the plan together, with what the store already has."""
         request, suite, fits, trials = self.request, self.suite, specs.fits, specs.trials
@@ -175,7 +174,7 @@ class _Planner:
             title=suite.title if suite else "",
             profile=(request.profile or "quick") if suite else size,
             reference=specs.reference,
-            rungs=rungs,
+            baselines=baselines,
             absent=absent,
             accounting=specs.accounting,
             metrics=metrics,
@@ -190,7 +189,7 @@ class _Planner:
             warnings=tuple(self.warnings),
             finished=finished & trials.keys(),
             finished_fits=frozenset(kept),
-            claims=suite.claims if suite else (),
+            extra=suite.extra if suite else {},
             paper=suite.paper if suite else "",
             skipped=tuple(specs.skipped.items()),
             executor=request.executor,
@@ -229,7 +228,7 @@ def _use(
     parts = {name: getattr(splits, name) for name in ("train", "valid", "test")}
     return DatasetUse(
         name=chosen.label,
-        title=getattr(chosen.dataset, "title", chosen.label),
+        title=chosen.dataset.title or chosen.label,
         task=str(splits.task),
         stand_in=bool(splits.stand_in),
         stand_in_for=chosen.replaces if splits.stand_in else "",

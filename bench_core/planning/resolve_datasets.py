@@ -99,10 +99,9 @@ def _known_data(request: RunRequest, suite: Suite, registry: Registry) -> None:
 def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
     """Which files of which data sets are to be put where."""
     files = ", ".join(f"{name} ({_first(names)})" for name, names in absent.items())
-    folder = getattr(source, "folder", "the data folder")
     name = next(iter(absent)) if len(absent) == 1 else "NAME"
     return (
-        f"their files are not in {folder}: {files}; put them there, 'bench show {name}' and "
+        f"their files are not in {source.folder}: {files}; put them there, 'bench show {name}' and "
         f"'bench data fetch {name}' help"
     )
 
@@ -187,14 +186,13 @@ def _instance(
     made = expand(cls, table, registry, where)
     if len(made) != 1:
         raise UsageError(f"{where}: an option of a data set takes one value, not a grid")
-    places = getattr(cls, "places", ())
-    inside = ",".join(f"{k}={v}" for k, v in sorted(table.items()) if k not in places)
+    inside = ",".join(f"{k}={v}" for k, v in sorted(table.items()) if k not in cls.places)
     return (f"{cls.name}({inside})" if inside else cls.name), made[0]
 
 
 def check_fold(dataset: Any, label: str, fold: int) -> None:
     """Refuse a fold that a data set does not have."""
-    count = getattr(dataset, "folds", 1)
+    count = dataset.folds
     if not 0 <= fold < count:
         has = f"folds 0 to {count - 1}" if count > 1 else "only fold 0"
         raise UsageError(f"data set {label} has {has}, not {fold}: choose by --folds")

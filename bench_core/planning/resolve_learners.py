@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from bench_core.contracts import learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming
 from bench_core.parameters import as_json, expand, parameters, resolved
 from bench_core.planning.overrides import Setting, with_setting
 from bench_core.plugins import Registry
+from bench_core.protocols import CompleteLearner
 
 if TYPE_CHECKING:
     from bench_core.planning.plan import Tell
@@ -30,7 +32,7 @@ class ChosenLearner:
     named: bool
 
     @property
-    def cls(self) -> type[Any]:
+    def cls(self) -> type[CompleteLearner]:
         """The learner's class."""
         return type(self.instances[0])
 
@@ -44,7 +46,7 @@ def choose_learners(
     tell: Tell = lambda line, warning: None,
     dataset: str = "",
 ) -> list[ChosenLearner]:
-    """The learners of a request with their grids, the suite's reference first, its rungs last.
+    """The learners of a request with their grids, the suite's reference first, its baselines last.
 
     ``dataset`` heeds what the suite says of them on that data set.
     One that lacks what it needs (see ``stamp`` in protocols) is an error where it was asked for by
@@ -58,8 +60,8 @@ def choose_learners(
     reference = suite.reference if suite else ""
     if reference:
         by_name = [reference, *(n for n in by_name if n != reference)]
-    objects = {getattr(x, "name", "") for x in asked if not isinstance(x, str)}
-    by_name += [n for n in (suite.rungs if suite else ()) if n not in objects]
+    objects = {name_of(x) for x in asked if not isinstance(x, str)}
+    by_name += [n for n in (suite.baselines if suite else ()) if n not in objects]
     own_tables = suite.learners if suite else {}
     on = suite.on.get(dataset, {}) if suite else {}
     last_tables = profile.learners if profile else {}
@@ -94,27 +96,22 @@ def _lack(instances: Sequence[Any]) -> str:
 
 def lone_blind(learners: Sequence[ChosenLearner]) -> str:
     """What a run without a suite compares with: the one learner, if it is one, of the role
-    ``reference``; else the one that has no ``tradeoff`` and is no rung."""
-    meant = [c.name for c in learners if role(c.cls) == "reference"]
+    ``reference``; else the one that has no ``tradeoff`` and no role."""
+    meant = [c.name for c in learners if c.cls.role == "reference"]
     blind = [
         c.name
         for c in learners
-        if not role(c.cls) and not any(p.name == "tradeoff" for p in parameters(c.cls))
+        if not c.cls.role and not any(p.name == "tradeoff" for p in parameters(c.cls))
     ]
     found = meant or blind
     return found[0] if len(found) == 1 else ""
-
-
-def role(cls: type[Any]) -> str:
-    """``reference``, ``rung`` or nothing; see ``BudgetedLearner``."""
-    return str(getattr(cls, "role", ""))
 
 
 def _origin(name: str, suite: Suite | None, named: set[str]) -> str:
     """Where a learner's name was read."""
     if suite is None or name in named:
         return "--learners"
-    for key, names in (("reference", [suite.reference]), ("rungs", suite.rungs)):
+    for key, names in (("reference", [suite.reference]), ("baselines", suite.baselines)):
         if name in names:
             return f"{suite.place}, key '{key}'"
     return f"{suite.place}, [learners.{name}]"
@@ -147,16 +144,16 @@ def _instances(
     for learner in asked:
         if isinstance(learner, str):
             continue
-        name = getattr(learner, "name", "")
-        if not name or not callable(getattr(learner, "fit", None)) or not is_dataclass(learner):
+        name = name_of(learner)
+        if not name or not hasattr(learner, "fit") or not is_dataclass(learner):
             raise UsageError(
                 f"learners: {learner!r} is neither a name nor a learner (a frozen dataclass with "
-                "name, tasks, needs and fit)"
+                "name, tasks and fit)"
             )
         if name in names:
             raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
         try:
-            given.setdefault(name, []).append(resolved(learner, registry.learner))
+            given.setdefault(name, []).append(resolved(learner_of(learner), registry.learner))
         except ValueError as error:
             raise UsageError(f"learner {name}: {error}") from error
     for setting in settings:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bench_core.data import Task
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics import parse_metric
+from bench_core.protocols import JudgesPictures
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     """Why a metric cannot judge a data set, or nothing."""
     if splits.task not in metric.tasks:
         return f"does not judge {splits.task} ({label})"
-    if getattr(metric, "pictures", False) and splits.valid.frames is None:
+    if isinstance(metric, JudgesPictures) and metric.pictures and splits.valid.frames is None:
         return f"judges pictures, and the rows of {label} are not their pixels"
     return ""
 

@@ -7,13 +7,13 @@ metrics     the first that suits a data set's task is primary
 accounting  "path" unless a paper counts otherwise
 seeds       whole numbers;   folds  whole numbers, default: the first
 reference   the learner everything is compared with, always on the board
-rungs       learners that need no method, always on the board, below the others
+baselines   trivial learners for comparison, always on the board, below the others
 [profiles.quick]                    size, seeds, folds, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids
 [on.DATASET.NAME]                   the same for one data set; profiles have the last word
 [on.DATASET]    NAME = false        leaves a learner out there
 stand_ins   false: absent licensed data are skipped, not replaced by a generator
-[[claims]]                          kept as data, see claims.py
+keys of plugins, such as [[claims]]  checked by the plugin that registered them
 
 A suite of several data sets runs on those that are there, and on the folds that each has.
 """
@@ -23,6 +23,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from bench_core.planning.request import MOST_SEED
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
+    from bench_core.protocols import SuiteKey
 
 PROFILES = ("quick", "standard", "paper")
 
@@ -66,11 +68,11 @@ class Suite:
     learners: Mapping[str, Mapping[str, Any]]
     profiles: Mapping[str, Profile]
     reference: str = ""
-    rungs: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
     paper: str = ""
     description: str = ""
     accounting: str = "path"
-    claims: tuple[Mapping[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' keys
     on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # data set -> learner
     stand_ins: bool = True
     costs: Path | CostFile | None = None
@@ -86,14 +88,18 @@ class Suite:
         return self.profiles[name]
 
 
-def read_suite(path: Path) -> Suite:
-    """Read one suite file. Raises InputError naming file and key."""
+def read_suite(path: Path, suite_keys: Mapping[str, SuiteKey]) -> Suite:
+    """Read one suite file. Raises InputError naming file and key.
+
+    ``suite_keys`` are the keys of plugins. Tables ``[[KEY]]`` of a key that is unlike all known
+    ones are left out: they belong to a plugin that is not installed.
+    """
     try:
         text = read_text(path)
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not a TOML file: {error}; correct it") from error
-    return _Reader(path, text).suite(table)
+    return _Reader(path, text, suite_keys).suite(table)
 
 
 def find_suite(name: str, registry: Registry) -> Suite:
@@ -102,14 +108,19 @@ def find_suite(name: str, registry: Registry) -> Suite:
 
     known = registry.suites()
     if name in known:
-        return read_suite(known[name])
+        return read_suite(known[name], registry.suite_keys)
     if name.endswith(".toml"):
-        return read_suite(Path(name))
+        return read_suite(Path(name), registry.suite_keys)
     raise UsageError(unknown("suite", name, known))
 
 
+def _foreign(key: str, value: Any, known: set[str]) -> bool:
+    tables = isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)
+    return key not in known and tables and bool(value) and not get_close_matches(key, known)
+
+
 _TEXT = {"title", "paper", "description", "accounting", "reference"}
-_LISTS = {"datasets", "metrics", "seeds", "folds", "rungs", "claims"}
+_LISTS = {"datasets", "metrics", "seeds", "folds", "baselines"}
 _SUITE = _TEXT | _LISTS | {"profiles", "learners", "on", "stand_ins", "costs"}
 _PROFILE = {"size", "seeds", "folds", "learners"}
 
@@ -120,9 +131,11 @@ class _Reader:
 
     path: Path
     content: str
+    suite_keys: Mapping[str, SuiteKey]
 
     def suite(self, table: Mapping[str, Any]) -> Suite:
-        self.keys(table, _SUITE, "")
+        known = {*_SUITE, *self.suite_keys}
+        self.keys({k: v for k, v in table.items() if not _foreign(k, v, known)}, known, "")
         text = {key: self.text(table.get(key, ""), key) for key in _TEXT}
         datasets = self.need(table, "datasets")
         learners = self.tables(table.get("learners", {}), "learners")
@@ -132,9 +145,11 @@ class _Reader:
         for i, entry in enumerate(entries):
             if entry in entries[:i]:
                 raise self.refuse(f"datasets[{i}]", f"{entry.name} stands there twice; keep one")
-        rungs = self.rungs(table.get("rungs", []))
+        baselines = self.baselines(table.get("baselines", []))
         names = {e.name for e in entries}
-        known = {*learners, *rungs}
+        known = {*learners, *baselines}
+        extra = {key: table[key] for key in self.suite_keys if key in table}
+        self.extra(extra, names, {*known, text["reference"]})
         return Suite(
             name=self.path.stem,
             title=text["title"] or self.path.stem,
@@ -143,11 +158,11 @@ class _Reader:
             learners=learners,
             profiles=self.profiles(table),
             reference=text["reference"],
-            rungs=rungs,
+            baselines=baselines,
             paper=text["paper"],
             description=text["description"],
             accounting=text["accounting"] or "path",
-            claims=self.claims(table.get("claims", []), names, {*known, text["reference"]}),
+            extra=extra,
             on=self.on(table, names, known),
             stand_ins=self.flag(table.get("stand_ins", True), "stand_ins"),
             costs=self.costs(table.get("costs")),
@@ -187,35 +202,17 @@ class _Reader:
             raise self.refuse(at, 'a name or a table {name = "...", ...} is wanted')
         return DatasetEntry(entry["name"], {k: v for k, v in entry.items() if k != "name"})
 
-    def rungs(self, value: Any) -> tuple[str, ...]:
+    def baselines(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list):
-            raise self.refuse("rungs", f"a list of learners is wanted, not {value!r}")
-        return self.texts(value, "rungs")
+            raise self.refuse("baselines", f"a list of learners is wanted, not {value!r}")
+        return self.texts(value, "baselines")
 
-    def claims(
-        self, value: Any, datasets: set[str], learners: set[str]
-    ) -> tuple[Mapping[str, Any], ...]:
-        """The tables as they are; what could never be settled is refused."""
-        from bench_claims.claims import read_claims
-
-        from bench_core.errors import unknown
-
-        if not isinstance(value, list) or not all(isinstance(c, Mapping) for c in value):
-            raise self.refuse("claims", "[[claims]] tables are wanted")
-        try:
-            claims = read_claims(value)
-        except UsageError as error:
-            raise self.refuse("claims", str(error)) from error
-        for claim in claims:
-            name = claim.dataset.partition("(")[0]  # options stand behind it
-            if claim.measure != "none" and name not in datasets:
-                what = unknown("data set of this suite", name, datasets)
-                raise self.refuse("claims", f"claim {claim.id}: {what}")
-            for contender in claim.learners:
-                if contender.learner not in learners:
-                    what = unknown("learner of this suite", contender.learner, learners)
-                    raise self.refuse("claims", f"claim {claim.id}: {what}")
-        return tuple(value)
+    def extra(self, values: Mapping[str, Any], datasets: set[str], learners: set[str]) -> None:
+        for key, value in values.items():
+            try:
+                self.suite_keys[key](value, datasets, learners)
+            except UsageError as error:
+                raise self.refuse(key, str(error)) from error
 
     def on(
         self, suite: Mapping[str, Any], datasets: set[str], learners: set[str]

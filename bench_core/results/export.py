@@ -59,9 +59,8 @@ def export_frame(info: RunInfo, trials: Iterable[tuple[Row, list[Row]]]) -> pd.D
     frame = pd.DataFrame(rows, columns=[*_BEFORE, *info.metrics, *_AFTER])
     numbers = (*info.metrics, *_COSTS, *_SECONDS)
     kinds = dict.fromkeys(numbers, "float64") | dict.fromkeys(("fold", "seed"), "int64")
-    return frame.astype(
-        {**kinds, "stand_in": "bool", "surrogate": "bool", "features_used": "Int64"}
-    )
+    flags = {"stand_in": "bool", "surrogate": "bool"}
+    return frame.astype({**kinds, **flags, "features_used": "Int64"})
 
 
 def _rows(trial: Row, points: list[Row], info: RunInfo) -> Iterator[dict[str, Any]]:

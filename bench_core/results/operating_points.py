@@ -1,18 +1,17 @@
-"""Choosing operating points on VALIDATION and reading their TEST rows.
+"""Choose operating points on VALIDATION and read their TEST rows.
 
-Everything works on the export frame (one row per trial x point x split). A *repeat* is one seed
-on one fold; each repeat chooses for itself, by its validation rows, and ``over_repeats`` then
-gives mean and standard deviation of the test values. Rows of different suites, profiles, data
-sets or accountings are never mixed. Trials that are not ``ok`` or failed the replay audit take no
-part.
-
-Quality is the metric's column, cost the ``cost`` column (default ``total_cost``).
+``operating_points`` turns the export frame (one row per trial x point x split) into one row per
+point; all other functions choose among these rows. A *repeat* is one seed on one fold; each repeat
+chooses by its own validation rows, and ``over_repeats`` then gives mean and standard deviation of
+the test values. Rows of different suites, profiles, data sets or accountings are never mixed.
+Trials that are not ``ok`` or failed the replay audit take no part. ``higher`` says whether more of
+the quality is better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +19,11 @@ from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import best_under, cheapest_reaching, frontier, share_of
-from bench_core.protocols import Metric
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bench_core.results.store import RunInfo
 
 BOARD = ("suite", "profile", "dataset", "accounting")
 """Columns that keep apart what must not be compared."""
@@ -44,77 +44,74 @@ _AVERAGED = (
 )
 
 
-def operating_points(
-    frame: pd.DataFrame, metric: str | Metric, cost: str = "total_cost"
-) -> pd.DataFrame:
-    """One row per operating point: its test row, with ``valid_quality``, ``valid_cost``,
-    ``test_quality`` and ``test_cost`` added.
+class Criterion(NamedTuple):
+    """The metric that points are chosen by: its column and its direction."""
 
-    Raises UsageError if the frame has no column for the metric or the cost.
+    name: str
+    higher_is_better: bool
+
+
+def criterion(info: RunInfo, name: str) -> Criterion:
+    """A metric of a run. The run holds its direction: a report needs no plugin of the run."""
+    return Criterion(name, bool(info.higher_is_better.get(name, True)))
+
+
+def operating_points(frame: pd.DataFrame, metric: str, cost: str = "total_cost") -> pd.DataFrame:
+    """One row per operating point: its test row, with ``valid_quality``, ``valid_cost``,
+    ``test_quality`` and ``test_cost`` added, of the columns ``metric`` and ``cost``.
+
+    Raises UsageError if the frame has no such column.
     """
-    name = _metric(metric).name
-    for column in (name, cost):
+    for column in (metric, cost):
         if column not in frame.columns:
             raise UsageError(_missing(column, frame))
     usable = frame[frame["status"] == "ok"]
     if "audit" in frame.columns:
         usable = usable[usable["audit"] != "failed"]
     keys = [key for key in _POINT if key in frame.columns]
-    valid = usable.loc[usable["split"] == "valid", [*keys, name, cost]]
-    valid = valid.rename(columns={name: "valid_quality", cost: "valid_cost"})
+    valid = usable.loc[usable["split"] == "valid", [*keys, metric, cost]]
+    valid = valid.rename(columns={metric: "valid_quality", cost: "valid_cost"})
     test = usable[usable["split"] == "test"]
-    test = test.assign(test_quality=test[name], test_cost=test[cost])
+    test = test.assign(test_quality=test[metric], test_cost=test[cost])
     return test.merge(valid, on=keys, how="inner", validate="one_to_one").reset_index(drop=True)
 
 
-def best_points(
-    frame: pd.DataFrame, metric: str | Metric, cost: str = "total_cost"
-) -> pd.DataFrame:
+def best_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
     """For each learner and repeat the point with the best validation quality (of equals the
-    cheapest), as a row of ``operating_points``."""
-    return under_budget(frame, metric, np.inf, cost)
+    cheapest)."""
+    return under_budget(points, higher, np.inf)
 
 
-def under_budget(
-    frame: pd.DataFrame, metric: str | Metric, budget: float, cost: str = "total_cost"
-) -> pd.DataFrame:
+def under_budget(points: pd.DataFrame, higher: bool, budget: float) -> pd.DataFrame:
     """For each learner and repeat the best point whose validation cost is at most ``budget``;
     learners and repeats without one are left out."""
-    higher = _metric(metric).higher_is_better
 
     def pick(cost: FloatArray, quality: FloatArray) -> IntArray:
         return _one(best_under(cost, quality, budget, higher))
 
-    return _pick(operating_points(frame, metric, cost), ["learner", *REPEAT], pick)
+    return _pick(points, pick)
 
 
-def curve(
-    frame: pd.DataFrame, metric: str | Metric, learner: str, cost: str = "total_cost"
-) -> pd.DataFrame:
-    """The validation frontier of one learner, repeat by repeat, by ascending validation cost,
-    as rows of ``operating_points``: chosen by ``valid_*``, to be drawn by ``test_*``."""
-    higher = _metric(metric).higher_is_better
-    points = operating_points(frame, metric, cost)
+def curve(points: pd.DataFrame, higher: bool, learner: str) -> pd.DataFrame:
+    """The validation frontier of one learner, repeat by repeat, by ascending validation cost:
+    chosen by ``valid_*``, to be drawn by ``test_*``."""
 
     def pick(cost: FloatArray, quality: FloatArray) -> IntArray:
         return frontier(cost, quality, higher)
 
-    return _pick(points[points["learner"] == learner], ["learner", *REPEAT], pick)
+    return _pick(points[points["learner"] == learner], pick)
 
 
-def mean_curve(
-    frame: pd.DataFrame, metric: str | Metric, learner: str, cost: str = "total_cost"
-) -> pd.DataFrame:
-    """One curve per board for one learner: at each ``budget`` every repeat takes its best
-    affordable point; mean and standard deviation (``_std``) of ``test_quality`` and
-    ``test_cost`` over repeats.
+def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
+    """The mean over repeats of a ``curve``, per board: at each ``budget`` every repeat takes its
+    best affordable point; mean and standard deviation (``_std``) of ``test_quality`` and
+    ``test_cost``.
 
     Budgets are the validation costs of all repeats' frontiers, from the first at which every
     repeat can afford something.
     """
     import pandas as pd
 
-    chosen = curve(frame, metric, learner, cost)
     board = [key for key in BOARD if key in chosen.columns]
     tables = []
     for key, part in _groups(chosen, board):
@@ -132,11 +129,7 @@ def mean_curve(
 
 
 def savings(
-    frame: pd.DataFrame,
-    metric: str | Metric,
-    reference: str,
-    share: float = 0.99,
-    cost: str = "total_cost",
+    points: pd.DataFrame, higher: bool, reference: str, share: float = 0.99
 ) -> pd.DataFrame:
     """What each learner saves against the reference learner, repeat by repeat.
 
@@ -149,8 +142,6 @@ def savings(
     """
     import pandas as pd
 
-    higher = _metric(metric).higher_is_better
-    points = operating_points(frame, metric, cost)
     repeat = [key for key in (*BOARD, *REPEAT) if key in points.columns]
     rows = []
     for _, part in _groups(points, repeat):
@@ -165,11 +156,11 @@ def savings(
 def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
     """Mean and standard deviation over repeats, one row per board and learner.
 
-    Takes what ``best_points``, ``under_budget`` or ``savings`` gave. For each numeric column
+    Takes the rows of ``best_points``, ``under_budget`` or ``savings``. For each numeric column
     ``x`` there is ``x`` (mean) and ``x_std`` (sample standard deviation, NaN for one repeat);
     ``repeats`` counts them, ``params`` and ``point`` are kept where all repeats chose alike, else
     empty. Of savings ``reached`` counts the repeats that reached the target; unless all did,
-    every mean is NaN: an average over the lucky ones would flatter.
+    every mean is NaN: it would be biased towards the repeats that did.
     """
     import pandas as pd
 
@@ -191,10 +182,6 @@ def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _metric(metric: str | Metric) -> Metric:
-    return parse_metric(metric) if isinstance(metric, str) else metric
-
-
 def _missing(column: str, frame: pd.DataFrame) -> str:
     known = []
     for name in frame.columns:
@@ -211,12 +198,10 @@ def _groups(points: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[object, .
 
 
 def _pick(
-    points: pd.DataFrame,
-    keys: list[str],
-    choose: Callable[[FloatArray, FloatArray], IntArray],
+    points: pd.DataFrame, choose: Callable[[FloatArray, FloatArray], IntArray]
 ) -> pd.DataFrame:
-    """The chosen rows of every group, groups in order of their keys."""
-    keys = [key for key in (*BOARD, *keys) if key in points.columns]
+    """The chosen rows of every learner and repeat, in order of their keys."""
+    keys = [key for key in (*BOARD, "learner", *REPEAT) if key in points.columns]
     rows = [points.index[:0].to_numpy()]
     for _, part in _groups(points, keys):
         cost, quality = _valid(part)
@@ -269,7 +254,7 @@ def _over(reference: float, cost: float) -> float:
 
 
 def _held(run: pd.DataFrame, column: str, budgets: FloatArray) -> FloatArray:
-    """What one repeat's frontier gives at each budget."""
+    """A column of the point that one repeat holds at each budget."""
     step = np.searchsorted(run["valid_cost"].to_numpy(dtype=np.float64), budgets, "right") - 1
     return np.asarray(run[column].to_numpy(dtype=np.float64)[step], dtype=np.float64)
 

@@ -40,8 +40,8 @@ class RunRecord:
     datasets: tuple[Any, ...]  # of a plan DatasetUse, of a stored run their JSON
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    claims: tuple[Mapping[str, Any], ...] = ()
-    rungs: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' suite keys
+    baselines: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
 

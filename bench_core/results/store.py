@@ -164,7 +164,7 @@ class Store:
         if state == "running" and not being_written(self.path):
             state = "interrupted"
         values: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in about.items()
+            key: tuple(value) if isinstance(value, list) else value for key, value in about.items()
         }
         return RunInfo(
             run=row["id"],

@@ -41,7 +41,7 @@ CREATE TABLE run (
   updated_at TEXT NOT NULL, state TEXT NOT NULL, about TEXT NOT NULL);
 CREATE TABLE trial (
   key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL,
-  trace TEXT NOT NULL, audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
+  audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
   predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
   created_at TEXT NOT NULL);
 CREATE TABLE run_trial (
@@ -204,17 +204,17 @@ class Writer:
         with self._transaction() as db:
             db.execute("UPDATE run SET state = ?, updated_at = ? WHERE id = ?", [state, now(), run])
 
+    def attempt(self, run: str, outcome: Outcome) -> None:
+        """Log how one attempt of a job ended."""
+        with self._transaction() as db:
+            add_attempt(db, run, outcome, now())
+
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""
         for key, model in models.items():
             path = costs_path(states_folder(self.path), key)
             if not path.is_file():
                 save_model(path, model)
-
-    def attempt(self, run: str, outcome: Outcome) -> None:
-        """Log how one attempt of a job ended."""
-        with self._transaction() as db:
-            add_attempt(db, run, outcome, now())
 
     def fit(self, outcome: Outcome) -> None:
         """Keep how a fit ended."""
@@ -247,7 +247,6 @@ class Writer:
                 spec=json.dumps(asdict(spec)),
                 status=str(outcome.status),
                 error=outcome.error,
-                trace=outcome.trace,
                 audit=result.audit if result else "",
                 audit_error=result.audit_error if result else "",
                 fit_seconds=fit_seconds,

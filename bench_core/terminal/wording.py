@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bench_core.results.store import RunInfo
 
 
 def quality(value: float) -> str:
@@ -47,6 +51,20 @@ def _value(value: object) -> str:
 def count(number: int, noun: str) -> str:
     """``1 trial``, ``2 trials``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def stand_in_notice(dataset: str, missing: str) -> str:
+    """The sentence that goes with results on a stand-in for ``missing``."""
+    return (
+        f"{missing or 'the real data'} is not here: these results are on the generator {dataset}, "
+        "which shows that the chain works, never that a method does"
+    )
+
+
+def notices(info: RunInfo) -> list[str]:
+    """A line for each stand-in of a run."""
+    uses = {use["name"]: use.get("stand_in_for", "") for use in info.datasets if use["stand_in"]}
+    return [f"notice: {stand_in_notice(name, str(missing))}" for name, missing in uses.items()]
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""A ledger of what papers claim, and what was measured here.
+"""Claims of papers and the verdicts of runs on them.
 
 A suite names the quantitative sentences of its paper::
 
@@ -25,16 +25,16 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_claims.measures import MEASURES
 from bench_core.errors import UsageError
 from bench_core.metrics.frontier import share_of
-from bench_core.protocols import Metric
+from bench_core.results.operating_points import Criterion, criterion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ def _agrees(value: Any, wanted: Any) -> bool:
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of a paper, in our words, and how it is put to the test.
+    """One sentence of a paper, in our words, and how it is tested.
 
     ``holds`` compares the measured figure with a number: ``">= 0.31"``. ``metric`` defaults to the
     suite's primary one, ``cost`` is a cost column of the export or ``point.NAME``, ``budget``
@@ -194,7 +194,7 @@ class Verdict:
 
 
 def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame) -> Verdict:
-    """Put a claim to the test on one run."""
+    """Test a claim on one run."""
     if claim.measure == "none":
         return Verdict(claim, UNMEASURED, how=claim.why)
     uses = [use for use in info.datasets if use["name"] == claim.dataset]
@@ -215,11 +215,11 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame) -> Verdict:
         if claim.measure == "sizes"
         else judge(claim, frame, _metric(claim, info, uses))
     )
-    return Verdict(found.claim, found.word, found.measured, found.shown, _told(found, info, uses))
+    return replace(found, how=_context(found, info, uses))
 
 
-def judge(claim: Claim, frame: pd.DataFrame, metric: Metric) -> Verdict:
-    """Put a claim to the test on the rows of its data set."""
+def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
+    """Test a claim on the rows of its data set."""
     import pandas as pd
 
     part = frame[(frame["dataset"] == claim.dataset) & ~frame["stand_in"]]
@@ -239,8 +239,9 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Metric) -> Verdict:
     measured = measure.figure(claim, rows, metric)
     how = _how(claim, rows, metric) + _lacking(rows, parts)
     if np.isnan(measured):
-        lack = "nothing to be had there" if claim.budget < float("inf") else "never reached that"
-        return Verdict(claim, FAILS, how=f"{how}; {lack} in some repeat")
+        limited = claim.budget < float("inf")
+        lack = "no operating point within the budget" if limited else "target not reached"
+        return Verdict(claim, FAILS, how=f"{how}; {lack} in at least one repeat")
     word = HOLDS if compared(claim.holds, measured) else FAILS
     return Verdict(claim, word, measured, measure.form.format(measured), how)
 
@@ -252,15 +253,15 @@ def _shared_repeats(rows: pd.DataFrame, parts: Sequence[pd.DataFrame]) -> pd.Dat
 
 
 def _lacking(rows: pd.DataFrame, parts: Sequence[pd.DataFrame]) -> str:
-    """What is not in the figure: repeats, and trials of the others that gave no result."""
+    """What the figure leaves out: repeats, and trials without a result."""
     repeats = {repeat for own in parts for repeat, _ in own.groupby(_REPEAT)}
     lost = len(repeats) - rows.groupby(_REPEAT).ngroups
     bad = [
         own[~own["status"].isin(["ok", "skipped"]) | (own["audit"] == "failed")] for own in parts
     ]
     trials = sum(len(own.drop_duplicates([*_REPEAT, "params"])) for own in bad)
-    said = f"; {lost} more without results of all" if lost else ""
-    return f"{said}; failed trials: {trials}" if trials else said
+    lacking = f"; {lost} more without results of all" if lost else ""
+    return f"{lacking}; failed trials: {trials}" if trials else lacking
 
 
 def compared(rule: str, measured: float, at: str = "") -> bool:
@@ -283,16 +284,9 @@ def _sizes(claim: Claim, uses: Sequence[Mapping[str, Any]]) -> Verdict:
     return Verdict(claim, word, shown=shown, how="rows to train/validate/test x features")
 
 
-def _metric(claim: Claim, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -> Metric:
-    """Name and direction, all that selection asks; the run remembers both."""
+def _metric(claim: Claim, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -> Criterion:
     name = claim.metric or str(uses[0]["metrics"][0])
-    return cast("Metric", _Direction(name, bool(info.higher_is_better.get(name, True))))
-
-
-@dataclass(frozen=True, slots=True)
-class _Direction:
-    name: str
-    higher_is_better: bool
+    return criterion(info, name)
 
 
 def _with_cost(frame: pd.DataFrame, cost: str) -> pd.DataFrame:
@@ -304,32 +298,32 @@ def _with_cost(frame: pd.DataFrame, cost: str) -> pd.DataFrame:
     return frame.assign(**{cost: [float(point.get(key, 0.0)) for point in points]})
 
 
-def _how(claim: Claim, frame: pd.DataFrame, metric: Metric) -> str:
-    said = f"{claim.measure} of {' against '.join(claim.labels)}"
+def _how(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:
+    how = f"{claim.measure} of {' against '.join(claim.labels)}"
     if claim.measure not in _TIMES:
-        said += f", {metric.name}"
+        how += f", {metric.name}"
     if claim.measure in ("saving", "cost"):
-        said += f", keeping {share_of(1.0, claim.keeps, True):.0%} on validation"
+        how += f", keeping {share_of(1.0, claim.keeps, True):.0%} on validation"
     if claim.budget < float("inf"):
-        said += f", up to {claim.budget:g}"
+        how += f", up to {claim.budget:g}"
     if claim.cost != "total_cost":
-        said += f", by {claim.cost}"
-    return said + _by_repeat(claim, frame, metric)
+        how += f", by {claim.cost}"
+    return how + _by_repeat(claim, frame, metric)
 
 
-def _by_repeat(claim: Claim, frame: pd.DataFrame, metric: Metric) -> str:
+def _by_repeat(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:
     """The figure of each repeat, so that a mean near the border is seen to be one."""
     repeats = [part for _, part in frame.groupby(_REPEAT, sort=True)]
     if len(repeats) == 1:
         return "; 1 repeat"
     measure = MEASURES[claim.measure]
     figures = [measure.figure(claim, part, metric) for part in repeats]
-    told = ("-" if np.isnan(x) else measure.form.format(x) for x in figures)
-    return f"; {len(repeats)} repeats: {', '.join(told)}"
+    shown = ("-" if np.isnan(x) else measure.form.format(x) for x in figures)
+    return f"; {len(repeats)} repeats: {', '.join(shown)}"
 
 
-def _told(found: Verdict, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -> str:
-    """How it was measured, with what must be known of run and data."""
+def _context(found: Verdict, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -> str:
+    """How the claim was measured, with the conditions of run and data."""
     notes = [str(note) for note in uses[0].get("notes", ()) if str(note).startswith("sample")]
     asked = [f"--set {setting}" for setting in info.request.get("settings", ())]
     asked += [f"--costs {costs}"] if (costs := info.request.get("costs")) else []

@@ -1,4 +1,4 @@
-"""``bench claims``: what papers say, and what was measured here."""
+"""``bench claims``: papers' claims and what was measured."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ Examples:
 @options.data_dir_option
 @options.store_option
 @options.output_option
-@options.common_options
+@options.plugins_option
+@options.quiet_option
+@options.debug_option
 def command(
     suites: tuple[str, ...],
     data_dir: Path | None,
@@ -40,8 +42,6 @@ def command(
     output: Path | None,
     plugins: Sequence[str],
     quiet: bool,
-    verbose: bool,
-    debug: bool,
 ) -> int:
     """Show each claim of SUITE (default: of all), the published and the measured figure.
 
@@ -67,18 +67,20 @@ def suite_verdicts(
 ) -> list[Verdict]:
     """The claims of one suite on its runs in the store."""
     from bench_claims.claims import read_claims
+    from bench_claims.plugin import KEY
     from bench_core.planning.suites import find_suite
     from bench_core.results.store import Store
 
     suite = find_suite(name, registry)
-    claims = read_claims(suite.claims)
+    claims = read_claims(suite.extra.get(KEY, ()))
     runs = _Runs(Store(store), suite.name) if claims and store.is_file() else None
     return [_verdict(registry, claim, runs, suite.name, data_dir) for claim in claims]
 
 
 class _Runs:
-    """A suite's runs that have finished rows, read when asked for. First come those that took
-    settings and prices as the suite has them, then finished ones, then the most thorough."""
+    """A suite's runs that have finished rows, read on use, in this order of preference: without
+    settings and prices of the user's, finished, the largest profile, the suite's seeds and folds,
+    the most recent."""
 
     def __init__(self, store: Store, suite: str) -> None:
         runs = [run for run in store.runs() if run.suite == suite and run.counts.get("ok")]
@@ -101,7 +103,7 @@ class _Runs:
 
 
 def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
-    """What puts a run behind others."""
+    """The sort key of runs: those that settle a claim best come first."""
     from bench_core.planning.suites import PROFILES
 
     def asked(*options: str) -> bool:
@@ -127,8 +129,8 @@ def _verdict(
     name = claim.dataset.partition("(")[0]
     if not _there(registry, name, data_dir):
         return Verdict(claim, ABSENT, how=f"bench show {name}")
-    told = next((v for v in unsettled if v.word == UNRUN), None)
-    return told or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")
+    unrun = next((v for v in unsettled if v.word == UNRUN), None)
+    return unrun or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")
 
 
 def _there(registry: Registry, name: str, data_dir: Path | None) -> bool:

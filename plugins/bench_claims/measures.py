@@ -1,4 +1,4 @@
-"""How a paper's claim is measured: from a run's export frame to one figure.
+"""Measures of claims: functions from a run's export frame to one figure.
 
 Each measure takes the claim and the rows of its contenders on its data set, in which ``learner``
 holds the contenders' labels. Points are chosen on validation, figures are those of the test
@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from bench_core.results.operating_points import (
+    Criterion,
     best_points,
+    curve,
     mean_curve,
+    operating_points,
     over_repeats,
     savings,
     under_budget,
@@ -25,15 +28,34 @@ from bench_core.results.operating_points import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_claims.claims import Claim
     from bench_core.arrays import FloatArray
-    from bench_core.protocols import Metric
 
 
-def saving(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+class Asked(Protocol):
+    """What measures read of a claim."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The contenders' names in the frame."""
+
+    @property
+    def keeps(self) -> float:
+        """The share of the best quality to keep."""
+
+    @property
+    def budget(self) -> float:
+        """The most a row may cost on average."""
+
+    @property
+    def cost(self) -> str:
+        """The cost column."""
+
+
+def saving(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """1 - the cost at which the first learner keeps a share of the second's best quality, over
     the second's cost at its best."""
-    both = savings(frame, metric, claim.labels[1], claim.keeps, claim.cost)
+    points = _points(claim, frame, metric)
+    both = savings(points, metric.higher_is_better, claim.labels[1], claim.keeps)
     own = both[both["learner"] == claim.labels[0]]
     if own.empty or not own["reached"].all():
         return float("nan")
@@ -41,50 +63,56 @@ def saving(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
     return 1.0 - float(share.mean())
 
 
-def quality(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+def quality(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """The first learner's quality within the budget."""
     return _quality(claim, frame, metric)
 
 
-def cost(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+def cost(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """The first learner's cost at its cheapest point that keeps a share of its own best quality."""
     own = frame[frame["learner"] == claim.labels[0]]
-    found = savings(own, metric, claim.labels[0], claim.keeps, claim.cost)
+    points = _points(claim, own, metric)
+    found = savings(points, metric.higher_is_better, claim.labels[0], claim.keeps)
     return float(found["test_cost"].mean()) if found["reached"].all() else float("nan")
 
 
-def margin(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+def margin(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """The least, over neighbours in the list, of the first's mean quality minus the second's, over
     all budgets that both can afford up to where both have their best."""
     return float(np.min([np.mean(gap) for gap in _gaps(claim, frame, metric)]))
 
 
-def least_margin(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+def least_margin(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """As ``margin``, at the budget where it is least: for "always above"."""
     return float(np.min([np.min(gap) for gap in _gaps(claim, frame, metric)]))
 
 
-def quality_kept(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+def quality_kept(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """The first learner's quality within the budget over the second's best."""
-    best = best_points(frame, metric, claim.cost)
+    best = best_points(_points(claim, frame, metric), metric.higher_is_better)
     other = over_repeats(best[best["learner"] == claim.labels[1]])
     return _quality(claim, frame, metric) / float(other["test_quality"].iloc[0])
 
 
-def time_ratio(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+def time_ratio(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """Median seconds of the first learner's fits over those of the second's."""
     return _seconds(frame, claim.labels[0]) / _seconds(frame, claim.labels[1])
 
 
-def minutes(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
+def minutes(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
     """Median minutes of the first learner's fits, of what it stands on not counted."""
     return _seconds(frame, claim.labels[0]) / 60.0
 
 
-def _gaps(claim: Claim, frame: pd.DataFrame, metric: Metric) -> list[FloatArray]:
+def _points(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> pd.DataFrame:
+    return operating_points(frame, metric.name, claim.cost)
+
+
+def _gaps(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> list[FloatArray]:
     """For each pair of neighbours how much better the first is, at 101 budgets."""
     sign = 1.0 if metric.higher_is_better else -1.0
-    curves = [mean_curve(frame, metric, label, claim.cost) for label in claim.labels]
+    points = _points(claim, frame, metric)
+    curves = [mean_curve(curve(points, metric.higher_is_better, x)) for x in claim.labels]
     gaps = []
     for better, worse in pairwise(curves):
         low = max(float(c["budget"].iloc[0]) for c in (better, worse))
@@ -100,10 +128,11 @@ def _gaps(claim: Claim, frame: pd.DataFrame, metric: Metric) -> list[FloatArray]
     return gaps
 
 
-def _quality(claim: Claim, frame: pd.DataFrame, metric: Metric) -> float:
-    """NaN unless every repeat affords something: a mean over the lucky ones would flatter."""
+def _quality(claim: Asked, frame: pd.DataFrame, metric: Criterion) -> float:
+    """NaN unless every repeat affords something: a mean would be biased towards those that do."""
     own = frame[frame["learner"] == claim.labels[0]]
-    chosen = under_budget(own, metric, claim.budget, claim.cost)
+    points = _points(claim, own, metric)
+    chosen = under_budget(points, metric.higher_is_better, claim.budget)
     every = own.groupby(["fold", "seed"]).ngroups
     return float(chosen["test_quality"].mean()) if len(chosen) == every else float("nan")
 
@@ -117,7 +146,7 @@ def _seconds(frame: pd.DataFrame, label: str) -> float:
 class Measure:
     """A measure, how many learners it compares at least, and how its figure is written."""
 
-    figure: Callable[[Claim, pd.DataFrame, Metric], float]
+    figure: Callable[[Asked, pd.DataFrame, Criterion], float]
     learners: int
     form: str
 

@@ -100,8 +100,8 @@ Examples:
     metavar="FILE",
     help="Write the cost file here ('-': to stdout, without the table).",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@options.quiet_option
+@options.debug_option
 def measure_command(
     target: str,
     inputs: tuple[Path, ...],
@@ -112,7 +112,6 @@ def measure_command(
     numbered: bool,
     output: Path | None,
     quiet: bool,
-    debug: bool,
 ) -> None:
     """Time each extractor of MODULE:NAME on the input and show median and spread per item.
 
@@ -144,7 +143,7 @@ def measure_command(
         deliver(_table(measured), None)
     if output is None:
         if not quiet:
-            options.note("say -o costs.json to keep this as a cost file for 'bench run --costs'")
+            options.note("give -o costs.json to keep this as a cost file for 'bench run --costs'")
         return
     document = cost_document(measured, numbered=numbered)
     write_text(output, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
@@ -163,7 +162,7 @@ def _table(measured: Measured) -> Table:
         timing = measured.extract[name]
         rows.append((name, str(len(features)), *_figures(timing)))
         rows += [
-            (f"  {name}: {feature}", "", *_figures(measured.outputs[feature]))
+            (f"{name}: {feature}", "", *_figures(measured.outputs[feature]))
             for feature in features
             if feature in measured.outputs
         ]
@@ -176,8 +175,8 @@ def _table(measured: Measured) -> Table:
     taken = f"{count(measured.items, 'item')} x {count(measured.repeats, 'repeat')}"
     footer = [f"per item, {taken}, on {machine()}"]
     if measured.step >= COARSE:
-        said = f"the clock moves by {1e3 * measured.step:.3g} ms, so prices are right to "
-        footer.append(f"{said}{1 / STEPS:.0%}; --clock wall is finer")
+        coarse = f"the clock moves by {1e3 * measured.step:.3g} ms, so prices are right to "
+        footer.append(f"{coarse}{1 / STEPS:.0%}; --clock wall is finer")
     return Table("", columns, rows, footer=footer)
 
 

@@ -1,7 +1,7 @@
 """Boosted trees on subsets of the features, and several models as one path.
 
 What learners share that train one model for each of several sets of features: stage-wise
-regression on subsets, and the reference rungs that add feature after feature.
+regression on subsets, and the baselines that add feature after feature.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a run's export rows to its boards."""
+"""Make boards from the export rows of a run."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import UsageError, unknown
-from bench_core.results import operating_points
+from bench_core.results import operating_points as selection
+from bench_core.results.operating_points import Criterion, criterion
 from bench_core.terminal.wording import count, settings
 from bench_reports.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.protocols import Metric
     from bench_core.results.store import RunInfo
 
 
@@ -30,18 +29,16 @@ def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
     return [_board(info, name, part) for name, part in parts if len(part)]
 
 
-def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Metric:
+def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
     """The metric that a data set's learners are compared by, or the one named.
 
-    The store remembers names and directions, so that a report needs no plugin that a run needed.
     Raises UsageError for a metric the run does not have.
     """
     known = [metric for use in uses_of(info, dataset) for metric in use.get("metrics") or ()]
     known = list(dict.fromkeys(map(str, known or info.metrics)))
     if name and name not in known:
         raise UsageError(unknown("metric of this run", name, known))
-    chosen = name or known[0]
-    return cast("Metric", _Direction(chosen, bool(info.higher_is_better.get(chosen, True))))
+    return criterion(info, name or known[0])
 
 
 def uses_of(info: RunInfo, dataset: str) -> list[Mapping[str, Any]]:
@@ -49,21 +46,13 @@ def uses_of(info: RunInfo, dataset: str) -> list[Mapping[str, Any]]:
     return [use for use in info.datasets if use["name"] == dataset]
 
 
-@dataclass(frozen=True, slots=True)
-class _Direction:
-    """All that selection asks of a metric."""
-
-    name: str
-    higher_is_better: bool
-
-
 def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
     uses = uses_of(info, name)
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
-    said = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
-    notes = (*said, *_one_split_for_all(uses))
-    rows = _rows(frame, metric, info.reference, info.rungs)
+    given = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
+    notes = (*given, *_one_split_for_all(uses))
+    rows = _rows(frame, metric, info.reference, info.baselines)
     return Board(
         dataset=name,
         metric=metric.name,
@@ -88,59 +77,54 @@ def _any(frame: pd.DataFrame, flag: str) -> bool:
 
 
 def _one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What to say where seeds are repeats, but not of the data."""
+    """A note where seeds repeat the training, but on the same rows."""
     seeds = {use["seed"] for use in uses}
     folds = {use["fold"] for use in uses}
     rows = {(use["fold"], use.get("fingerprint")) for use in uses}
     if len(seeds) < 2 or len(rows) > len(folds):
         return ()
-    return (f"all {len(seeds)} seeds have the same rows: ± tells what is random in learners alone",)
+    return (f"all {len(seeds)} seeds have the same rows: ± is the randomness of learners alone",)
 
 
 def _rows(
-    frame: pd.DataFrame, metric: Metric, reference: str, rungs: Sequence[str]
+    frame: pd.DataFrame, metric: Criterion, reference: str, baselines: Sequence[str]
 ) -> tuple[Row, ...]:
-    """Those that keep the quality first, the cheapest leading; then the others, best first.
+    """Rows that keep the quality first, the cheapest leading; then the others, best first.
 
-    Rungs come below all others, in the same order.
+    Baselines come below all others, in the same order.
     """
-    best_of = operating_points.best_points(frame, metric)
-    if best_of.empty:
+    points = selection.operating_points(frame, metric.name)
+    if points.empty:
         return ()
-    saved_of = operating_points.savings(frame, metric, reference, SHARE)
-    rows = [
-        replace(
-            _row(str(learner), frame, metric, reference, best_of, saved_of),
-            rung=learner in rungs,
-        )
-        for learner in best_of["learner"].unique()
-    ]
-    sign = -1 if metric.higher_is_better else 1
-    return tuple(
-        sorted(
-            rows,
-            key=lambda r: (
-                r.rung,
-                r.cheap is None,
-                r.cheap.cost if r.cheap else sign * r.best.quality,
-                r.learner,
-            ),
-        )
-    )
+    higher = metric.higher_is_better
+    best_of = selection.best_points(points, higher)
+    saved_of = selection.savings(points, higher, reference, SHARE)
+    rows = []
+    for learner in best_of["learner"].unique():
+        own = frame[frame["learner"] == learner]
+        best, saved = (part[part["learner"] == learner] for part in (best_of, saved_of))
+        curve = selection.curve(points, higher, learner)
+        rows.append(_row(own, best, saved, curve, reference, learner in baselines))
+    return tuple(sorted(rows, key=lambda row: _rank(row, higher)))
+
+
+def _rank(row: Row, higher: bool) -> tuple[bool, bool, float, str]:
+    quality = -row.best.quality if higher else row.best.quality
+    return row.baseline, row.cheap is None, row.cheap.cost if row.cheap else quality, row.learner
 
 
 def _row(
-    learner: str,
-    frame: pd.DataFrame,
-    metric: Metric,
+    own: pd.DataFrame,
+    best: pd.DataFrame,
+    saved: pd.DataFrame,
+    curve: pd.DataFrame,
     reference: str,
-    best_of: pd.DataFrame,
-    saved_of: pd.DataFrame,
+    baseline: bool,
 ) -> Row:
-    own = frame[frame["learner"] == learner]
-    best, saved = (part[part["learner"] == learner] for part in (best_of, saved_of))
+    """The row of one learner, from its trials and its chosen points."""
+    learner = str(own["learner"].iloc[0])
     varied = varied_parameters(own)
-    mean, saving = (operating_points.over_repeats(part).iloc[0] for part in (best, saved))
+    mean, saving = (selection.over_repeats(part).iloc[0] for part in (best, saved))
     reaches = not math.isnan(saving["test_quality"])
     return Row(
         learner=learner,
@@ -152,7 +136,8 @@ def _row(
         reached=int(saving["reached"]),
         cheap=pick(saving, saved, varied) if reaches else None,
         saving=float(saving["saving"]),
-        curve=_curve(frame, metric, learner, varied),
+        curve=_curve(curve, varied),
+        baseline=baseline,
     )
 
 
@@ -166,11 +151,8 @@ def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> 
     )
 
 
-def _curve(
-    frame: pd.DataFrame, metric: Metric, learner: str, varied: frozenset[str]
-) -> tuple[CurvePoint, ...]:
-    chosen = operating_points.curve(frame, metric, learner)
-    budgets = [row for _, row in operating_points.mean_curve(frame, metric, learner).iterrows()]
+def _curve(chosen: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
+    budgets = [row for _, row in selection.mean_curve(chosen).iterrows()]
     return tuple(
         CurvePoint(float(row["budget"]), pick(row, _held(chosen, float(row["budget"])), varied))
         for row in budgets
@@ -203,7 +185,7 @@ _AUDITS = ("declared", "sampled", "verified")
 
 
 def audit_mark(frame: pd.DataFrame) -> str:
-    """The least that can be said of all of a learner's trials."""
+    """The weakest audit of a learner's trials."""
     audits = set(frame.loc[frame["status"] == "ok", "audit"].fillna("").astype(str)) - {""}
     if "failed" in audits:
         return "failed in part"

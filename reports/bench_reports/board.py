@@ -1,4 +1,4 @@
-"""What a leaderboard holds, whatever it is shown on: one ``Board`` per data set.
+"""The content of a leaderboard, for any format: one ``Board`` per data set.
 
 Everything is chosen on validation, by each repeat (a seed on a fold) for itself, and shown on
 test as the mean over repeats; see ``bench_core.results.operating_points``.
@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from bench_core.terminal.wording import settings
+from bench_core.terminal.wording import settings, stand_in_notice
 
-if TYPE_CHECKING:
-    from bench_core.results.store import RunInfo
-
-RUNG = "reference rung"
-"""The mark of what needs no method; ``reference`` alone is what savings are measured against."""
+BASELINE = "baseline"
+"""The mark of a trivial method that is listed for comparison."""
 
 SHARE = 0.99
 """The part of the reference's best validation quality that a saving must keep."""
@@ -35,7 +31,7 @@ class Setting:
 
     @property
     def short(self) -> str:
-        """``trees=23 with tradeoff=0.1``: what tells it from the learner's other settings."""
+        """``trees=23 with tradeoff=0.1``: what differs from the learner's other settings."""
         return self._worded({k: v for k, v in self.params.items() if k in self.varied})
 
     @property
@@ -51,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """What was chosen: mean ``quality`` and ``cost`` on test, the sample standard deviation of
+    """Chosen points: mean ``quality`` and ``cost`` on test, the sample standard deviation of
     quality over repeats (NaN for one), and the settings of the repeats, the most frequent
     first."""
 
@@ -71,7 +67,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A learner on the board; ``rung``: one that needs no method, for others to stand above.
+    """A learner on the board; ``baseline``: a trivial method, listed below the others.
 
     ``best`` is without a limit; ``cheap`` the cheapest that keeps ``SHARE`` of the reference's
     quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
@@ -88,7 +84,7 @@ class Row:
     cheap: Pick | None
     saving: float
     curve: tuple[CurvePoint, ...]
-    rung: bool = False
+    baseline: bool = False
 
     @property
     def partly(self) -> bool:
@@ -130,7 +126,7 @@ class Board:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What must be said wherever a number of this board is shown."""
+        """Marks that stand beside every number of this board."""
         flags = {
             "stand-in": self.stand_in,
             "sample": self.sample,
@@ -139,10 +135,10 @@ class Board:
         return tuple(mark for mark, there in flags.items() if there)
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
-        """The board's marks and what is particular about a row."""
+        """The board's marks and those of the row."""
         return (
             *(("reference",) if row.reference else ()),
-            *((RUNG,) if row.rung else ()),
+            *((BASELINE,) if row.baseline else ()),
             *self.marks,
             *((f"{row.repeats} of {self.repeats} repeats",) if row.repeats < self.repeats else ()),
             *((f"{SHARE:.0%} in {row.reached} of {row.repeats}",) if row.partly else ()),
@@ -151,22 +147,9 @@ class Board:
 
 def notice(board: Board) -> str:
     """The sentence that goes with a stand-in, or nothing."""
-    return _notice(board.dataset, board.stand_in_for) if board.stand_in else ""
+    return stand_in_notice(board.dataset, board.stand_in_for) if board.stand_in else ""
 
 
-def remarks(board: Board) -> tuple[str, ...]:
-    """The data set's notes, without those that the notice of a stand-in says better."""
+def notes_of(board: Board) -> tuple[str, ...]:
+    """The data set's notes, without those that repeat the notice of a stand-in."""
     return tuple(n for n in board.notes if not (board.stand_in and "stand-in" in n.lower()))
-
-
-def stand_in_notice(info: RunInfo, dataset: str) -> str:
-    """The same for a data set of a run."""
-    uses = [use for use in info.datasets if use["name"] == dataset and use["stand_in"]]
-    return _notice(dataset, str(uses[0].get("stand_in_for", ""))) if uses else ""
-
-
-def _notice(dataset: str, missing: str) -> str:
-    return (
-        f"{missing or 'the real data'} is not here: these results are on the generator {dataset}, "
-        "which shows that the chain works, never that a method does"
-    )

@@ -8,22 +8,29 @@ from typing import TYPE_CHECKING
 from bench_core.errors import one_line
 from bench_core.terminal.tables import Column, Table, plain_lines, show
 from bench_core.terminal.wording import cost, count, quality, times
-from bench_reports.board import SHARE, Board, Failure, Row, notice, remarks
+from bench_reports.board import SHARE, Board, Failure, Row, notes_of, notice
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from bench_core.protocols import Section
     from bench_core.results.store import RunInfo
 
 PERCENT = f"{SHARE:.0%}"
 
 
 def show_boards(
-    info: RunInfo, boards: Sequence[Board], to: Console, *, verbose: bool = False, claims: str = ""
+    info: RunInfo,
+    boards: Sequence[Board],
+    to: Console,
+    *,
+    sections: Sequence[Section] = (),
+    verbose: bool = False,
 ) -> None:
-    """Write all leaderboards of a run; ``claims`` sums up what became of the papers' claims."""
+    """Write all leaderboards of a run, and the summary of each section below them."""
     if not to.is_terminal:
-        to.out(text_boards(info, boards, verbose=verbose, claims=claims), highlight=False, end="")
+        text = text_boards(info, boards, sections=sections, verbose=verbose)
+        to.out(text, highlight=False, end="")
         return
     from rich.text import Text
 
@@ -40,12 +47,16 @@ def show_boards(
             to.print(Text(line, style="red" if line.startswith("failed") else ""))
         for line in (*note_lines(board), *_legend_due(boards, index)):
             to.print(Text(line, style="dim"))
-    for line in claims_lines(info, claims):
+    for line in section_lines(sections):
         to.print(Text(line))
 
 
 def text_boards(
-    info: RunInfo, boards: Sequence[Board], *, verbose: bool = False, claims: str = ""
+    info: RunInfo,
+    boards: Sequence[Board],
+    *,
+    sections: Sequence[Section] = (),
+    verbose: bool = False,
 ) -> str:
     """All leaderboards as plain text: one row a line, never cut."""
     lines = heading(info)
@@ -55,17 +66,17 @@ def text_boards(
         lines += plain_lines(table(board, named=True)) if board.rows else []
         lines += [*failure_lines(board), *(setting_lines(board) if verbose else ())]
         lines += [*note_lines(board), *_legend_due(boards, index)]
-    lines += claims_lines(info, claims)
+    lines += section_lines(sections)
     return "".join(f"{line}\n" for line in lines)
 
 
 def heading(info: RunInfo) -> list[str]:
-    """What was run, and which run it is."""
+    """The title of the run, if it has one, and ``run_line``."""
     return [one_line(info.title), run_line(info)] if info.title else [run_line(info)]
 
 
 def run_line(info: RunInfo) -> str:
-    """Its number and name, when it began, and whether it is finished."""
+    """Number and name of the run, when it began, and its state if it is not finished."""
     begun = info.created_at[:16].replace("T", " ")
     state = "" if info.state == "finished" else f", {info.state}"
     return one_line(f"run {info.number}, {info.run}, of {begun} UTC{state}")
@@ -97,7 +108,7 @@ def table(board: Board, *, named: bool = False) -> Table:
     if named:
         columns.insert(0, Column("data set"))
         rows = [[board.dataset, *row] for row in rows]
-    return Table("", columns, rows, ["dim" if row.rung else "" for row in board.rows])
+    return Table("", columns, rows, ["dim" if row.baseline else "" for row in board.rows])
 
 
 def _numbers(row: Row) -> list[str]:
@@ -109,13 +120,13 @@ def _numbers(row: Row) -> list[str]:
 
 
 def failure_lines(board: Board) -> list[str]:
-    """What has no place in the ranking, and why."""
+    """Trials that are not in the ranking, with their errors."""
     nothing = [] if board.rows else [f"{board.dataset}: no learner has a result"]
     return nothing + [_failure(f) for f in board.failures]
 
 
 def _failure(f: Failure) -> str:
-    """A trial that its data do not suit was skipped and did not fail."""
+    """A trial that does not suit the data is skipped, not failed."""
     what = f"skipped: {f.learner}" if f.status == "skipped" else f"failed: {f.learner}: {f.status}"
     return one_line(f"{what} ({count(f.trials, 'trial')}; {f.params}): {f.error}")
 
@@ -131,13 +142,14 @@ def setting_lines(board: Board) -> list[str]:
 
 
 def note_lines(board: Board) -> list[str]:
-    """Remarks of the data set."""
-    return [f"note: {one_line(note)}" for note in remarks(board)]
+    """Notes on the data set."""
+    return [f"note: {one_line(note)}" for note in notes_of(board)]
 
 
-def claims_lines(info: RunInfo, claims: str) -> list[str]:
-    """What became of the papers' claims, and where they are listed."""
-    return ["", f"claims: {claims}; 'bench claims {info.suite}' lists them"] if claims else []
+def section_lines(sections: Sequence[Section]) -> list[str]:
+    """A line for each section: its summary, and the command that shows more."""
+    lines = [f"{s.name}: {s.summary}{s.hint and f'; {s.hint}'}" for s in sections]
+    return ["", *map(one_line, lines)] if lines else []
 
 
 def _legend_due(boards: Sequence[Board], index: int) -> list[str]:
@@ -146,23 +158,27 @@ def _legend_due(boards: Sequence[Board], index: int) -> list[str]:
         return []
     own = legend(boards[index])
     last = index + 1 == len(boards) or legend(boards[index + 1]) != own
-    return [own] if last else []
+    return own if last else []
 
 
-def legend(board: Board) -> str:
-    """What the columns mean, in one line."""
-    over = f" over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
-    means = f"chosen on validation, shown on test{over and f', mean and ±{over}'}"
-    costs = f"cost: mean per row{in_unit(board)}, accounting {board.accounting}"
-    below = "; rungs: what needs no method" if any(row.rung for row in board.rows) else ""
-    if not board.reference:
-        return f"{means}; {costs}; no reference learner here, so no saving{below}"
-    reference = one_line(board.reference)
-    return (
-        f"{means}; {costs}; {PERCENT}: the cheapest point that keeps {PERCENT} of {reference}'s "
-        f"best {board.metric}; saving: what {reference} costs at its best over what that costs"
-        f"{below}"
-    )
+def legend(board: Board) -> list[str]:
+    """The columns explained, one line each for selection, savings and baselines."""
+    over = f", mean and ± over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
+    lines = [
+        f"Points are selected on validation, figures are from test{over}; cost: mean per "
+        f"row{in_unit(board)}, accounting {board.accounting}."
+    ]
+    if board.reference:
+        best = f"{one_line(board.reference)}'s best"
+        lines.append(
+            f"{PERCENT}: cheapest point with at least {PERCENT} of {best} {board.metric}; "
+            f"saving = cost of {best} point / cost of that point."
+        )
+    else:
+        lines.append("saving: none, as the run has no reference learner here.")
+    if any(row.baseline for row in board.rows):
+        lines.append("baseline: trivial methods, listed for comparison.")
+    return lines
 
 
 def in_unit(board: Board) -> str:

@@ -54,7 +54,7 @@ def _trace(board: Board, row: Row, index: int) -> dict[str, Any]:
         "size": 7 if len(picks) <= MANY else 5,
         "colour": index % COLOURS,
         "dash": _DASHES[index // COLOURS % len(_DASHES)],
-        "rung": row.rung,  # drawn thin and grey
+        "baseline": row.baseline,  # drawn thin and grey
         # colour is never the only difference, and the ninth is not the first in a legend
         "symbol": _SYMBOLS[(index + index // COLOURS) % len(_SYMBOLS)],
     }

@@ -7,23 +7,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_claims.section import summary, verdicts
-
 from bench_core.terminal.wording import cost, count, quality, settings, times
-from bench_reports.board import SHARE, Board, notice, remarks
+from bench_reports.board import SHARE, Board, notes_of, notice
 from bench_reports.console import heading, legend, run_line
 from bench_reports.curves import figure
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.protocols import Section
     from bench_core.results.store import RunInfo
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
-    """The whole page. Names, errors and remarks are escaped: nobody vouches for them."""
+def page(
+    info: RunInfo,
+    boards: Sequence[Board],
+    frame: pd.DataFrame,
+    sections: Sequence[Section] = (),
+) -> str:
+    """The whole page. Names, errors and notes come from outside and are escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
@@ -38,7 +42,6 @@ def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
         quality=quality, cost=cost, times=times, settings=settings, glyph=_GLYPHS.__getitem__
     )
     learners = list(dict.fromkeys(row.learner for board in boards for row in board.rows))
-    claims = verdicts(info, frame)
     figures = [figure(board, f"chart{i}", learners) for i, board in enumerate(boards)]
     return environment.get_template("report.html").render(
         info=info,
@@ -49,14 +52,13 @@ def page(info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame) -> str:
                 "board": b,
                 "notice": notice(b),
                 "legend": legend(b),
-                "notes": remarks(b),
+                "notes": notes_of(b),
                 "figure": f,
             }
             for b, f in zip(boards, figures, strict=True)
         ],
         share=f"{SHARE:.0%}",
-        claims=claims,
-        summary=summary(info, claims),
+        sections=sections,
         figures=script_json(figures),
         warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
         facts=facts(info, frame),

@@ -21,10 +21,10 @@ from bench_claims.claims import (
 )
 
 from bench_core.errors import UsageError
-from bench_core.metrics import parse_metric
+from bench_core.results.operating_points import Criterion
 from bench_core.results.store import RunInfo
 
-ACCURACY = parse_metric("accuracy")
+ACCURACY = Criterion("accuracy", True)
 BASE = {"id": "a", "source": "s", "says": "x", "published": "1", "dataset": "letters"}
 
 
@@ -111,7 +111,8 @@ def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
     assert judge(claim, frame(CHEAP, dear), ACCURACY).measured == pytest.approx((0.99 + 1) / 2)
     found = judge(within, frame(CHEAP, dear), ACCURACY)
     assert (found.word, found.shown) == (FAILS, "-")
-    assert found.how.endswith("2 repeats: 0.97, -; nothing to be had there in some repeat")
+    lack = "no operating point within the budget in at least one repeat"
+    assert found.how.endswith(f"2 repeats: 0.97, -; {lack}")
 
 
 def test_a_margin_within_a_budget_reads_nothing_beyond_it() -> None:
@@ -156,7 +157,7 @@ def info(*uses: dict[str, Any], **changes: Any) -> RunInfo:
         "metrics": ("accuracy", "log_loss"),
         "higher_is_better": {"accuracy": True, "log_loss": False},
         "datasets": uses, "planned": 1, "counts": {"ok": 1}, "notes": (), "warnings": (),
-        "claims": (), "request": {},
+        "extra": {}, "request": {},
     }  # fmt: skip
     return RunInfo(**(fields | changes))
 

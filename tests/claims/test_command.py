@@ -96,7 +96,7 @@ def test_a_run_with_settings_of_its_own_settles_only_what_no_other_does(
 
 @pytest.mark.parametrize("suite", ["adapt", "cronus-yahoo"])
 def test_on_a_terminal_of_80_columns_each_claim_heads_its_record(suite: str) -> None:
-    claims = read_claims(find_suite(suite, load_registry()).claims)
+    claims = read_claims(find_suite(suite, load_registry()).extra["claims"])
     made = ledger({suite: [Verdict(claim, UNRUN, how="bench run") for claim in claims]})
     to = Console(file=StringIO(), width=80, force_terminal=True, color_system=None)
     show(made, to)

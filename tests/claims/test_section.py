@@ -6,14 +6,22 @@ from collections.abc import Iterator
 from io import StringIO
 
 import pytest
-from bench_claims.section import summary, verdicts
+from bench_claims.plugin import section, verdicts
 from bench_reports.assembly import boards
 from bench_reports.console import show_boards, text_boards
 from bench_reports.html import page
 from helpers import browser, example
 from rich.console import Console
 
+from bench_core.protocols import Section
+from bench_core.results.store import RunInfo
+
 SUMMARY = "holds: 1, does not hold: 1, data absent: 2"
+
+
+def sections(info: RunInfo | None = None) -> list[Section]:
+    made = section(info or example.info(), example.frame())
+    return [made] if made else []
 
 
 def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in() -> None:
@@ -25,32 +33,34 @@ def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in() -> Non
         ("absent", "data absent", "-"),
     ]
     assert found[2].how == "yahoo-sim stood in, which never counts"
-    assert summary(example.info(), found) == SUMMARY
+    assert sections()[0].summary == SUMMARY
 
 
 def test_claims_of_another_version_are_left_out_and_it_is_said() -> None:
-    info = example.info(claims=({"text": "of old"},))
+    info = example.info(extra={"claims": [{"text": "of old"}]})
     assert verdicts(info, example.frame()) == ()
-    assert summary(info, ()) == "written for another version of bench, not read"
-    assert summary(info, ()) in page(info, boards(info, example.frame()), example.frame())
-    assert summary(example.info(claims=()), ()) == ""
+    (made,) = sections(info)
+    assert made.summary == "written for another version of bench, not read"
+    html = page(info, boards(info, example.frame()), example.frame(), [made])
+    assert made.summary in html
+    assert sections(example.info(extra={})) == []
 
 
 def test_the_terminal_sums_up_and_names_the_command_that_lists() -> None:
     info = example.info()
     made = boards(info, example.frame())
     line = f"claims: {SUMMARY}; 'bench claims yahoo' lists them"
-    assert text_boards(info, made, claims=SUMMARY).splitlines()[-1] == line
+    assert text_boards(info, made, sections=sections()).splitlines()[-1] == line
     to = Console(file=StringIO(), width=200, force_terminal=True, color_system=None)
-    show_boards(info, made, to, claims=SUMMARY)
+    show_boards(info, made, to, sections=sections())
     assert isinstance(to.file, StringIO)
     assert line in to.file.getvalue().splitlines()
     assert "claims:" not in text_boards(info, made)
 
 
 def test_a_page_without_claims_has_no_such_section() -> None:
-    info = example.info(claims=())
-    made = page(info, boards(info, example.frame()), example.frame())
+    info = example.info(extra={})
+    made = page(info, boards(info, example.frame()), example.frame(), sections(info))
     assert "Claims of the papers" not in made
 
 
@@ -60,7 +70,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Page]:
         pytest.skip("no Chromium on the PATH to open the page with")
     file = tmp_path_factory.mktemp("claims") / "board.html"
     info = example.info()
-    file.write_text(page(info, boards(info, example.frame()), example.frame()))
+    file.write_text(page(info, boards(info, example.frame()), example.frame(), sections()))
     with browser.opened(file, file.parent / "profile") as opened:
         opened.wait("document.documentElement.dataset.ready === 'yes'")
         yield opened

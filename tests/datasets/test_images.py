@@ -30,9 +30,9 @@ from sklearn.svm import SVC
 
 from bench_core.api import plan
 from bench_core.cli import main
-from bench_core.datasets.priced import to_json
 from bench_core.data import Task
 from bench_core.datasets.cache import fingerprint
+from bench_core.datasets.priced import to_json
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError, UsageError
 from bench_core.splits import Splits

@@ -112,7 +112,7 @@ def info(**changes: Any) -> RunInfo:
         "counts": {"ok": 17, "failed": 2, "timeout": 1},
         "notes": (),
         "warnings": (),
-        "claims": CLAIMS,
+        "extra": {"claims": CLAIMS},
         "absent": ("miniboone",),
         "request": {"suite": "yahoo", "learners": ["miser", "cegb"], "workers": 0},
     } | changes

@@ -1,4 +1,4 @@
-"""The reference rungs: a constant, and three orders of buying features."""
+"""The baselines: a constant, and three orders of buying features."""
 
 from __future__ import annotations
 
@@ -243,10 +243,10 @@ def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None
         with_learners(replace(ORDERS[0], **change))
 
 
-def test_all_of_them_are_rungs_and_only_they() -> None:
+def test_all_of_them_have_the_role_of_a_baseline() -> None:
     names = ["constant", "random-order", "cheapest-first", "greedy-order"]
     assert [cls.name for cls in bench_learners()] == names
-    assert [getattr(cls, "role", "") for cls in bench_learners()] == ["rung"] * 4
+    assert [getattr(cls, "role", "") for cls in bench_learners()] == ["baseline"] * 4
     assert GBRT.role == "reference"
 
 

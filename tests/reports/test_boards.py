@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bench_reports.assembly import boards, primary_metric
 from bench_reports.board import Board, Row, notice
-from bench_reports.budget import least_cost, offers
+from bench_reports.offers import least_cost, offers
 from helpers import example
 
 from bench_core.errors import UsageError
@@ -53,7 +53,7 @@ def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such() -> None:
         name: boards(example.info(datasets=uses), frame)[0].notes
         for name, uses in (("same", same), ("redrawn", redrawn), ("folds", folds))
     }
-    said = ("all 2 seeds have the same rows: ± tells what is random in learners alone",)
+    said = ("all 2 seeds have the same rows: ± is the randomness of learners alone",)
     assert notes == {"same": said, "redrawn": (), "folds": said}
 
 
@@ -245,14 +245,14 @@ def test_a_metric_the_run_does_not_have_is_refused_with_the_nearest() -> None:
         primary_metric(example.info(), "yahoo-sim", "ndcg@10")
 
 
-def test_rungs_stand_below_all_others_and_say_what_they_are() -> None:
+def test_baselines_stand_below_all_others_and_say_what_they_are() -> None:
     # miser is the cheapest that keeps the quality, and would lead
-    board, _ = boards(example.info(rungs=("miser",)), example.frame())
+    board, _ = boards(example.info(baselines=("miser",)), example.frame())
     learners = [r.learner for r in board.rows]
     assert learners[-1] == "miser"
-    assert [r.rung for r in board.rows] == [name == "miser" for name in learners]
-    assert board.marks_of(board.rows[-1])[0] == "reference rung"
-    assert "reference rung" not in board.marks_of(row(board, "gbrt"))
+    assert [r.baseline for r in board.rows] == [name == "miser" for name in learners]
+    assert board.marks_of(board.rows[-1])[0] == "baseline"
+    assert "baseline" not in board.marks_of(row(board, "gbrt"))
     usual, _ = boards(example.info(), example.frame())
     assert usual.rows[0].learner == "miser"
     assert row(board, "miser").saving == row(usual, "miser").saving

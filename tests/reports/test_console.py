@@ -54,12 +54,17 @@ def test_a_skipped_trial_did_not_fail() -> None:
     assert line == "skipped: mine (1 trial; scale=1): mine does binary, d is multiclass"
 
 
-def test_the_legend_names_accounting_unit_and_reference() -> None:
-    info = example.info()
-    board = boards(info, example.frame())[0]
-    assert "accounting path" in legend(board)
-    assert "mean per row in units" in legend(board)
-    assert "99% of gbrt's best ndcg@5" in legend(board)
+def test_the_legend_has_a_line_for_selection_savings_and_baselines() -> None:
+    board = boards(example.info(baselines=("cegb",)), example.frame())[0]
+    assert legend(board) == [
+        "Points are selected on validation, figures are from test, mean and ± over 3 repeats; "
+        "cost: mean per row in units, accounting path.",
+        "99%: cheapest point with at least 99% of gbrt's best ndcg@5; "
+        "saving = cost of gbrt's best point / cost of that point.",
+        "baseline: trivial methods, listed for comparison.",
+    ]
+    assert "no reference learner" in legend(replace(board, reference=""))[1]
+    assert len(legend(boards(example.info(), example.frame())[0])) == 2
 
 
 def test_verbose_adds_the_settings_of_every_row() -> None:
@@ -112,17 +117,15 @@ def test_settings_in_words_with_a_learner_inside() -> None:
     assert settings(given) == "trees=3, rate=0.1, base=(learner=gbrt, trees=40)"
 
 
-def test_rungs_are_dim_on_a_terminal_and_explained_below() -> None:
+def test_baselines_are_dim_on_a_terminal() -> None:
     to = Console(file=StringIO(), width=200, force_terminal=True, color_system="standard")
-    info = example.info(rungs=("cegb",))
+    info = example.info(baselines=("cegb",))
     made = boards(info, example.frame())
     show_boards(info, made, to)
     assert isinstance(to.file, StringIO)
     lines = to.file.getvalue().splitlines()
-    (rung,) = [line for line in lines if "reference rung" in line]
+    (baseline,) = [line for line in lines if "cegb" in line]
     (other,) = [line for line in lines if "miser" in line and "stand-in" in line]
-    assert "cegb" in rung
-    assert "\x1b[2m" in rung or "\x1b[1;2m" in rung
+    assert "baseline" in baseline
+    assert "\x1b[2m" in baseline or "\x1b[1;2m" in baseline
     assert ";2m" not in other
-    assert "rungs: what needs no method" in legend(made[0])
-    assert "rungs" not in legend(boards(example.info(), example.frame())[0])

@@ -144,11 +144,11 @@ def test_colours_stand_out_from_the_ground(html: str, theme: str) -> None:
     assert contrast(tokens["warn-ink"], tokens["warn-ground"]) >= 4.5
 
 
-def test_rungs_are_marked_and_drawn_apart() -> None:
-    info = example.info(rungs=("cegb",))
+def test_baselines_are_marked_and_drawn_apart() -> None:
+    info = example.info(baselines=("cegb",))
     made = boards(info, example.frame())
     elements = Elements(page(info, made, example.frame())).elements
-    assert [a for tag, a in elements if tag == "tr" and a.get("class") == "rung"] != []
+    assert [a for tag, a in elements if tag == "tr" and a.get("class") == "baseline"] != []
     board = made[0]
     drawn = figure(board, "chart0", [row.learner for row in board.rows])
-    assert [t["name"] for t in drawn["traces"] if t["rung"]] == ["cegb"]
+    assert [t["name"] for t in drawn["traces"] if t["baseline"]] == ["cegb"]

@@ -1,9 +1,9 @@
-"""Reference rungs: what can be had without a method, for every method to stand above.
+"""Baselines: trivial methods that every other method should beat.
 
 Own constructions, of no paper: ``constant`` (no cost at all), and three orders in which features
 are bought one after the other, with boosted trees on the first k of them: ``random-order``,
 ``cheapest-first`` and ``greedy-order``. Leaderboards mark them (by their ``role``); they are on the
-board of every suite that lists them under ``rungs``.
+board of every suite that lists them under ``baselines``.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ __all__ = [
 
 @hookimpl
 def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The rungs, the lowest first."""
+    """The baselines, the lowest first."""
     return [Constant, RandomOrder, CheapestFirst, GreedyOrder]

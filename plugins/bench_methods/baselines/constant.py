@@ -23,7 +23,7 @@ class Constant:
     name: ClassVar[str] = "constant"
     tasks: ClassVar[frozenset[Task]] = TASKS
     code: ClassVar[tuple[str, ...]] = CODE
-    role: ClassVar[str] = "rung"
+    role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 
     loss: LossName = param(

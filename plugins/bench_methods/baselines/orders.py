@@ -1,11 +1,11 @@
 """Buying features in some order, with boosted trees on what is bought so far.
 
-A rung has about ``steps`` operating points: models of their own on 1, 2, 3, ... up to all
+A baseline has about ``steps`` operating points: models of their own on 1, 2, 3, ... up to all
 features, the numbers growing by the same factor. Each uses every feature that can be read with
 what was bought: the second feature of a shared sensor comes with the first, and what costs
 nothing is there from the start. The number of features is the operating point; there is no
-lambda. Each model is boosted in few steps (50, for classes long ones with l2 = 1), so that a rung
-costs less to train than the methods it is set beside.
+lambda. Each model is boosted in few steps (50, for classes long ones with l2 = 1), so that a
+baseline costs less to train than the methods it is set beside.
 
 - ``random-order``: a permutation drawn from the run's seed.
 - ``cheapest-first``: the cheapest next, counting what is not yet paid for; of equally cheap
@@ -53,7 +53,7 @@ class _Ordered:
         "bench_models.path_of_models",
         "bench_methods.baselines",
     )
-    role: ClassVar[str] = "rung"
+    role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 
     steps: int = param(

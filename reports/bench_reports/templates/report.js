@@ -31,12 +31,12 @@
 
   function traces(figure, hidden) {
     return figure.traces.map((trace) => {
-      const ink = colour(trace.rung ? "--faint" : `--c${trace.colour % 8}`);
+      const ink = colour(trace.baseline ? "--faint" : `--c${trace.colour % 8}`);
       return {
         type: "scatter", mode: "lines+markers", name: trace.name, x: trace.x, y: trace.y,
         text: trace.text, hovertemplate: "%{text}<extra></extra>", cliponaxis: false,
         visible: hidden.has(trace.name) ? "legendonly" : true,
-        line: { color: ink, width: trace.rung ? 1.2 : 2.2, dash: trace.dash },
+        line: { color: ink, width: trace.baseline ? 1.2 : 2.2, dash: trace.dash },
         marker: { color: ink, size: trace.size, symbol: trace.symbol },
         error_y: trace.spread ? { array: trace.spread, color: ink, thickness: 1, width: 3 }
           : undefined,

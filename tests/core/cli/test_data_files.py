@@ -241,7 +241,7 @@ def test_what_a_killed_process_left_is_no_data_and_goes_away(data: Pairs) -> Non
 def test_without_a_terminal_a_long_transfer_tells_how_far_it_is(
     data: Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench_core.terminal.counting.LINE_EVERY", 0.0)
+    monkeypatch.setattr("bench_core.terminal.progress.LINE_EVERY", 0.0)
     size = f"{len(archive()) / (1 << 20):.1f}"
     assert f"{size} of {size} MiB" in data("fetch", "pairs").err
     assert "MiB" not in data("fetch", "pairs", "--again", "-q").err

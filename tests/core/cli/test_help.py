@@ -10,7 +10,7 @@ from bench_core.cli.app import SECTIONS
 
 VERBS = [verb for verbs in SECTIONS.values() for verb in verbs]
 HEAVY = {"numpy", "pandas", "numba", "sklearn", "scipy", "plotly", "jinja2", "pluggy"}
-OURS = {"bench_methods", "bench_trees", "bench_reports"}
+OURS = {"bench_methods", "bench_trees", "bench_datasets", "bench_models"}
 
 
 def loaded_by(*words: str) -> set[str]:
@@ -45,12 +45,26 @@ def test_the_verbs_of_data_teach_by_examples_and_a_line_each(bench: Run) -> None
         assert "--data-dir" in bench("data", verb, "--help").out
 
 
+COMMON = ("-p, --plugin", "-q, --quiet", "-v, --verbose", "--debug", "-o, --output")
+IGNORED = {
+    "best": ("-q", "-v"),
+    "export": ("-p", "-v"),
+    "log": ("-p", "-q", "-v"),
+    "claims": ("-v",),
+    "list": ("-v",),
+    "show": ("-q", "-v"),
+}
+"""Common options that a verb has no use for, and therefore does not take."""
+
+
 @pytest.mark.parametrize("verb", [v for v in VERBS if v not in ("data", "cost")])
-def test_each_verb_has_examples_and_the_common_options(bench: Run, verb: str) -> None:
+def test_each_verb_has_examples_and_those_common_options_of_use_to_it(
+    bench: Run, verb: str
+) -> None:
     shown = bench(verb, "--help").out
     assert f"  bench {verb} " in shown
-    for option in ("-p, --plugin", "-q, --quiet", "-v, --verbose", "--debug", "-o, --output"):
-        assert option in shown
+    for option in COMMON:
+        assert (option in shown) == (option[:2] not in IGNORED.get(verb, ()))
 
 
 def test_a_short_option_means_the_same_in_every_verb(bench: Run) -> None:

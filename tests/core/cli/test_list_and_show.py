@@ -147,7 +147,7 @@ def test_an_unknown_data_set_names_the_file_that_could_not_be_read(
     bench: Run, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     (tmp_path / "datasets.toml").write_text("[clicks")
-    ended = bench(*words, "--data-dir", ".", "--quiet")
+    ended = bench(*words, "--data-dir", ".")
     assert ended.status == 2
     assert "unknown" in ended.err
     assert "'clicks'" in ended.err

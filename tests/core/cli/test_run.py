@@ -136,7 +136,7 @@ def test_where_everything_failed_no_budget_helps(bench: Run, material: Path) -> 
     assert bench("run", *QUICK, "--learners", "broken").status == 1
     nothing = bench("best", "--budget", "3")
     assert nothing.status == 1
-    assert "no learner has a result; 'bench report' says why" in nothing.out
+    assert "no learner has a result; 'bench log --failed' shows why" in nothing.out
     assert "affordable" not in nothing.out
 
 

@@ -66,14 +66,30 @@ def test_debug_shows_the_traceback(shell: Run) -> None:
 def test_a_fault_of_the_program_itself_has_a_status_of_its_own(
     bench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(modules: object) -> None:
-        raise ZeroDivisionError("oh")
-
-    monkeypatch.setattr("bench_core.plugins.load_registry", fail)
-    ended = bench("list", "learners")
+    monkeypatch.setattr("bench_core.cli.options.Path", None)
+    ended = bench("list", "learners", "-p", "mine")
     assert ended.status == 3
-    assert "fault of bench itself (ZeroDivisionError: oh)" in ended.err
-    assert "--debug" in ended.err
+    assert "internal error (AttributeError: 'NoneType' object has no attribute 'cwd')" in ended.err
+    assert "Please report it; rerun with --debug" in ended.err
+
+
+def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(
+    bench: Run, material: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (material / "odd.py").write_text(
+        "import mine\n"
+        "from bench_core import hookimpl\n"
+        "def section(run, frame):\n"
+        "    return 1 / 0\n"
+        "@hookimpl\n"
+        "def bench_report_sections():\n"
+        "    return {'odd': section}\n"
+    )
+    assert bench("run", *QUICK, "--learners", "toy").status == 0
+    ended = bench("report", "-p", "odd")
+    assert ended.status == 3
+    fault = "error: plugin odd failed (ZeroDivisionError: division by zero, odd.py:4); rerun"
+    assert ended.err.startswith(fault)
 
 
 def test_all_well_is_0_and_some_failed_is_1(bench: Run, material: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_suite_gives_grids_metrics_reference_and_claims(suite: Path) -> None:
     p = made(suite="toys")
     assert (p.suite, p.title, p.profile) == ("toys", "Toys", "quick")
     assert p.metrics == ("ndcg@5", "precision@5")
-    assert [claim["says"] for claim in p.claims] == ["toys are cheap"]
+    assert [claim["says"] for claim in p.extra["claims"]] == ["toys are cheap"]
     assert [t.learner for t in p.trials] == ["toy-prefix"] * 2 + ["toy-stacked"] * 2
 
 
@@ -392,21 +392,21 @@ def test_without_a_suite_the_one_learner_that_is_blind_to_cost_is_the_reference(
     assert p.reference == ""
 
 
-def with_rungs(suite: Path) -> None:
-    suite.write_text('rungs = ["constant", "greedy-order"]\n' + suite.read_text())
+def with_baselines(suite: Path) -> None:
+    suite.write_text('baselines = ["constant", "greedy-order"]\n' + suite.read_text())
 
 
-def test_a_suites_rungs_are_on_every_board_of_it(suite: Path) -> None:
-    with_rungs(suite)
+def test_a_suites_baselines_are_on_every_board_of_it(suite: Path) -> None:
+    with_baselines(suite)
     p = made(suite="toys", learners="toy-stacked")
     learners = list(dict.fromkeys(t.learner for t in p.trials))
     assert learners == ["toy-prefix", "toy-stacked", "constant", "greedy-order"]
-    assert p.rungs == ("constant", "greedy-order")
+    assert p.baselines == ("constant", "greedy-order")
     assert p.reference == "toy-prefix"
 
 
 def test_a_rung_that_was_asked_for_is_there_once_and_takes_settings(suite: Path) -> None:
-    with_rungs(suite)
+    with_baselines(suite)
     p = made(
         suite="toys",
         learners=["greedy-order", "toy-stacked"],
@@ -418,18 +418,18 @@ def test_a_rung_that_was_asked_for_is_there_once_and_takes_settings(suite: Path)
 def test_a_rung_given_as_an_object_takes_the_place_of_the_suites(suite: Path) -> None:
     from bench_methods.baselines import GreedyOrder
 
-    with_rungs(suite)
+    with_baselines(suite)
     p = made(suite="toys", learners=[GreedyOrder(trees=7)])
     assert [t.params["trees"] for t in p.trials if t.learner == "greedy-order"] == [7]
 
 
 def test_an_unknown_rung_is_blamed_on_its_key(suite: Path) -> None:
-    suite.write_text('rungs = ["constnt"]\n' + suite.read_text())
-    with pytest.raises(UsageError, match=r"key 'rungs': .*did you mean constant"):
+    suite.write_text('baselines = ["constnt"]\n' + suite.read_text())
+    with pytest.raises(UsageError, match=r"key 'baselines': .*did you mean constant"):
         made(suite="toys")
 
 
-def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_rung(
+def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_baseline(
     home: Path,
 ) -> None:
     def reference(*learners: str) -> str:

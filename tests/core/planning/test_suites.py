@@ -11,6 +11,7 @@ from bench_core.metrics import parse_metric
 from bench_core.planning.suites import DatasetEntry, find_suite, read_suite
 from bench_core.plugins import Registry, load_registry
 
+KEYS = load_registry().suite_keys
 GOOD = """
 title = "T"
 datasets = ["letters", {name = "letters", classes = 26}]
@@ -43,30 +44,30 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_suite_is_read_as_its_file_says_it(tmp_path: Path) -> None:
-    suite = read_suite(written(tmp_path, GOOD))
+    suite = read_suite(written(tmp_path, GOOD), KEYS)
     assert suite.name == "mine"
     assert suite.datasets == (DatasetEntry("letters"), DatasetEntry("letters", {"classes": 26}))
     assert suite.learners == {"gbrt": {"trees": [10, 20]}}
     assert suite.accounting == "path"
-    assert [(claim["id"], claim["holds"]) for claim in suite.claims] == [("one", ">= 1")]
+    assert [(claim["id"], claim["holds"]) for claim in suite.extra["claims"]] == [("one", ">= 1")]
 
 
 def test_quick_is_the_default_profile_and_profiles_inherit_seeds(tmp_path: Path) -> None:
-    suite = read_suite(written(tmp_path, GOOD))
+    suite = read_suite(written(tmp_path, GOOD), KEYS)
     quick = suite.profile("")
     assert (quick.size, quick.seeds, quick.folds) == ("quick", (0, 1), (0,))
     assert suite.profile("paper").size == "paper"
 
 
 def test_a_profile_overrides_size_seeds_and_parameters(tmp_path: Path) -> None:
-    standard = read_suite(written(tmp_path, GOOD)).profile("standard")
+    standard = read_suite(written(tmp_path, GOOD), KEYS).profile("standard")
     assert (standard.size, standard.seeds) == ("quick", (0, 1, 2))
     assert standard.learners == {"gbrt": {"trees": 300}}
 
 
 def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="suite mine: unknown profile 'quik': did you mean quick"):
-        read_suite(written(tmp_path, GOOD)).profile("quik")
+        read_suite(written(tmp_path, GOOD), KEYS).profile("quik")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_a_fault_in_a_suite_is_one_line_with_file_and_key(
     assert change[0] in GOOD
     path = written(tmp_path, GOOD.replace(*change, 1))
     with pytest.raises(InputError) as caught:
-        read_suite(path)
+        read_suite(path, KEYS)
     assert line in str(caught.value)
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
@@ -108,14 +109,34 @@ def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match=r"x\.toml, line 1: not text in UTF-8"):
-        read_suite(path)
+        read_suite(path, KEYS)
 
 
 def test_a_suite_is_found_by_name_or_by_file(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD)
-    registry = Registry(suite_files={"mine": path})
-    assert find_suite("mine", registry) == read_suite(path)
-    assert find_suite(str(path), Registry()) == read_suite(path)
+    registry = Registry(suite_files={"mine": path}, suite_keys=KEYS)
+    assert find_suite("mine", registry) == read_suite(path, KEYS)
+    assert find_suite(str(path), Registry(suite_keys=KEYS)) == read_suite(path, KEYS)
+
+
+def test_tables_of_a_plugin_that_is_not_installed_are_left_out_and_slips_are_not(
+    tmp_path: Path,
+) -> None:
+    assert read_suite(written(tmp_path, GOOD), {}).extra == {}
+    with pytest.raises(InputError, match="unknown key 'claim': did you mean claims"):
+        read_suite(written(tmp_path, GOOD.replace("[[claims]]", "[[claim]]")), KEYS)
+
+
+def test_a_plugin_may_own_a_key_of_suites(tmp_path: Path) -> None:
+    def check(value: object, datasets: object, learners: object) -> None:
+        if value != 3:
+            raise UsageError("three is wanted")
+
+    keys = {"mine": check}
+    text = GOOD.partition("[[claims]]")[0]
+    assert read_suite(written(tmp_path, f"mine = 3\n{text}"), keys).extra == {"mine": 3}
+    with pytest.raises(InputError, match=r"mine.toml: key 'mine': three is wanted"):
+        read_suite(written(tmp_path, f"mine = 4\n{text}"), keys)
 
 
 def test_an_unknown_suite_names_the_nearest(tmp_path: Path) -> None:
@@ -129,7 +150,7 @@ def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:
     found = registry.suites()
     assert {"quickstart", "yahoo", "letters", "forest", "thyroid"} <= found.keys()
     for path in found.values():
-        suite = read_suite(path)
+        suite = read_suite(path, KEYS)
         assert suite.reference in suite.learners
         for entry in suite.datasets:
             registry.dataset(entry.name)
@@ -151,21 +172,22 @@ def test_suite_files_hold_no_python() -> None:
         assert not list(path.parent.glob("*.py"))
 
 
-def test_rungs_are_a_list_of_learners(tmp_path: Path) -> None:
-    assert read_suite(written(tmp_path, GOOD)).rungs == ()
-    rungs = 'rungs = ["constant", "greedy-order"]\n'
-    assert read_suite(written(tmp_path, rungs + GOOD)).rungs == ("constant", "greedy-order")
-    for wrong in ('rungs = "constant"\n', "rungs = [3]\n"):
-        with pytest.raises(InputError, match="key 'rungs"):
-            read_suite(written(tmp_path, wrong + GOOD))
+def test_baselines_are_a_list_of_learners(tmp_path: Path) -> None:
+    assert read_suite(written(tmp_path, GOOD), KEYS).baselines == ()
+    baselines = 'baselines = ["constant", "greedy-order"]\n'
+    suite = read_suite(written(tmp_path, baselines + GOOD), KEYS)
+    assert suite.baselines == ("constant", "greedy-order")
+    for wrong in ('baselines = "constant"\n', "baselines = [3]\n"):
+        with pytest.raises(InputError, match="key 'baselines"):
+            read_suite(written(tmp_path, wrong + GOOD), KEYS)
 
 
 def test_every_shipped_suite_shows_what_costs_nothing() -> None:
     registry = load_registry()
     for path in registry.suites().values():
-        for rung in (rungs := read_suite(path).rungs):
-            assert registry.learner(rung).role == "rung"
-        assert "constant" in rungs
+        for baseline in (baselines := read_suite(path, KEYS).baselines):
+            assert registry.learner(baseline).role == "baseline"
+        assert "constant" in baselines
 
 
 ON = GOOD.replace(
@@ -175,10 +197,10 @@ ON = GOOD.replace(
 
 
 def test_a_suite_may_say_something_of_a_learner_on_one_data_set(tmp_path: Path) -> None:
-    suite = read_suite(written(tmp_path, ON))
+    suite = read_suite(written(tmp_path, ON), KEYS)
     assert suite.on == {"letters": {"miser": False}, "forest": {"gbrt": {"trees": 3}}}
     assert suite.stand_ins
-    assert not read_suite(written(tmp_path, "stand_ins = false\n" + GOOD)).stand_ins
+    assert not read_suite(written(tmp_path, "stand_ins = false\n" + GOOD), KEYS).stand_ins
 
 
 @pytest.mark.parametrize(
@@ -196,4 +218,4 @@ def test_a_fault_in_what_holds_on_one_data_set_is_one_line(
 ) -> None:
     assert change[0] in ON
     with pytest.raises(InputError, match=re.escape(line)):
-        read_suite(written(tmp_path, ON.replace(*change, 1)))
+        read_suite(written(tmp_path, ON.replace(*change, 1)), KEYS)

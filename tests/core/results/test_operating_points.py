@@ -5,14 +5,31 @@ import pandas as pd
 import pytest
 
 from bench_core import UsageError
-from bench_core.results.operating_points import (
-    best_points,
-    curve,
-    mean_curve,
-    over_repeats,
-    savings,
-    under_budget,
-)
+from bench_core.results import operating_points as selection
+from bench_core.results.operating_points import operating_points, over_repeats
+
+HIGHER = {"ndcg@5": True, "mse": False}
+
+
+def best_points(data, metric):
+    return selection.best_points(operating_points(data, metric), HIGHER[metric])
+
+
+def under_budget(data, metric, budget, cost="total_cost"):
+    return selection.under_budget(operating_points(data, metric, cost), HIGHER[metric], budget)
+
+
+def curve(data, metric, learner):
+    return selection.curve(operating_points(data, metric), HIGHER[metric], learner)
+
+
+def mean_curve(data, metric, learner):
+    return selection.mean_curve(curve(data, metric, learner))
+
+
+def savings(data, metric, reference, share=0.99):
+    points = operating_points(data, metric)
+    return selection.savings(points, HIGHER[metric], reference, share)
 
 
 def rows(learner, points, *, seed=0, fold=0, dataset="yahoo", metric="ndcg@5", **more):

@@ -7,7 +7,9 @@ import pytest
 from rich.console import Console
 
 from bench_core.execution.events import Event
-from bench_core.terminal.progress import Bars, Lines, Silent, duration, progress
+from bench_core.execution.failures import CUT
+from bench_core.terminal.progress import Bars, Lines, counting, progress
+from bench_core.terminal.wording import duration
 
 RUN = (
     Event("prepare", message="reading letters", title="letters"),
@@ -37,6 +39,8 @@ RUN = (
         seconds=0.5,
         jobs_done=2,
         jobs_total=12,
+        trace=f"File mine.py\nno luck\n{CUT}\nFile worker.py\n",
+        output="epoch 1\n\x1b[2J",
     ),
 )
 
@@ -54,6 +58,41 @@ def test_lines_tell_counts_and_seconds_of_every_job(capsys: pytest.CaptureFixtur
         "run letters-1: 12 jobs to do, 3 of 5 trials are there already",
         "[ 1/12] ok fit gbrt on letters (2.2 s)",
         "[ 2/12] failed fit miser on letters (0.5 s): no luck",
+    ]
+
+
+DETAILS = ["File mine.py", "no luck", CUT, "File worker.py", "output:", "epoch 1", " [2J"]
+
+
+def test_verbose_lines_show_traceback_and_output_of_a_job(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Lines(jobs=True, verbose=True) as told:
+        told(RUN[-1])
+    assert capsys.readouterr().err.splitlines()[1:] == [f"    {line}" for line in DETAILS]
+
+
+def test_verbose_bars_show_traceback_and_output_of_a_job() -> None:
+    screen = StringIO()
+    console = Console(file=screen, width=200, force_terminal=True, color_system=None)
+    with Bars(verbose=True, console=console) as told:
+        told(RUN[-1])
+    text = screen.getvalue()
+    places = [text.find(f"    {line}") for line in DETAILS]
+    assert places[0] > -1
+    assert places == sorted(places)
+
+
+def test_a_count_is_a_line_now_and_then_and_none_where_quiet(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_core.terminal.progress.LINE_EVERY", 0.0)
+    for quiet, noun in ((True, "timings"), (False, "timings"), (False, "bytes")):
+        with counting(quiet, noun) as move:
+            move(3 << 20, 6 << 20)
+    assert capsys.readouterr().err.splitlines() == [
+        "3145728 of 6291456 timings",
+        "3.0 of 6.0 MiB",
     ]
 
 
@@ -92,7 +131,6 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_display_suits_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(progress(quiet=True, bars=True, verbose=False), Silent)
     assert isinstance(progress(quiet=False, bars=True, verbose=False), Lines)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert isinstance(progress(quiet=False, bars=True, verbose=False), Bars)

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench_core.results import operating_points
+from bench_core.results import operating_points as selection
 from bench_reports.assembly import audit_mark, pick, varied_parameters
 from bench_reports.board import Pick
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.protocols import Metric
+    from bench_core.results.operating_points import Criterion
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,19 @@ class Offer:
     of: int
 
 
-def offers(frame: pd.DataFrame, metric: Metric, budget: float) -> list[Offer]:
+def offers(frame: pd.DataFrame, metric: Criterion, budget: float) -> list[Offer]:
     """All learners that can be afforded on one data set, the best on validation first.
 
     Those that only some repeats can afford come last.
     """
-    chosen = operating_points.under_budget(frame, metric, budget)
+    points = selection.operating_points(frame, metric.name)
+    chosen = selection.under_budget(points, metric.higher_is_better, budget)
     if chosen.empty:
         return []
     of = len(frame[["fold", "seed"]].drop_duplicates())
     found = [
         _offer(row, chosen[chosen["learner"] == row["learner"]], frame, of)
-        for _, row in operating_points.over_repeats(chosen).iterrows()
+        for _, row in selection.over_repeats(chosen).iterrows()
     ]
     sign = -1 if metric.higher_is_better else 1
     return sorted(
@@ -65,7 +66,7 @@ def _offer(mean: pd.Series[Any], chosen: pd.DataFrame, frame: pd.DataFrame, of: 
     )
 
 
-def least_cost(frame: pd.DataFrame, metric: Metric) -> float:
+def least_cost(frame: pd.DataFrame, metric: Criterion) -> float:
     """The validation cost of the cheapest point of any learner; NaN without any."""
-    points = operating_points.operating_points(frame, metric)
+    points = selection.operating_points(frame, metric.name)
     return float(points["valid_cost"].min()) if len(points) else math.nan

@@ -1,9 +1,10 @@
-"""``bench best --budget 60``: which learner, at which setting, for my budget."""
+"""``bench best --budget 60``: the best learner and setting within a budget."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,11 @@ from bench_core.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
-    from bench_reports.budget import Offer
 
-    from bench_core.protocols import Metric
+    from bench_core.results.operating_points import Criterion
     from bench_core.results.store import RunInfo
     from bench_core.terminal.tables import Table
+    from bench_reports.offers import Offer
 
 NOTHING_AFFORDABLE = 1
 COMMANDS_SHOWN = 3
@@ -57,7 +58,8 @@ affordable on any data set.""",
 @click.option("-m", "--metric", metavar="NAME", help="Judge by this metric of the run.")
 @options.output_option
 @options.store_option
-@options.common_options
+@options.plugins_option
+@options.debug_option
 def command(
     run: str,
     budget: float,
@@ -66,9 +68,6 @@ def command(
     output: Path | None,
     store: Path,
     plugins: Sequence[str],
-    quiet: bool,
-    verbose: bool,
-    debug: bool,
 ) -> int:
     """Show which learner and setting of RUN is best within a budget, and how to train it."""
     from bench_core.cli.boards import finished
@@ -102,29 +101,26 @@ def answer(
     store: Path,
 ) -> tuple[Table | None, list[str]]:
     """For one data set: who can be afforded, and the winner with the command that trains it."""
-    from bench_reports.assembly import primary_metric
-    from bench_reports.board import stand_in_notice
-    from bench_reports.budget import least_cost, offers
-
-    from bench_core.terminal.wording import cost
+    from bench_core.terminal.wording import cost, notices
+    from bench_reports.assembly import primary_metric, uses_of
+    from bench_reports.offers import least_cost, offers
 
     judge = primary_metric(info, name, metric or "")
     found = offers(frame, judge, budget)
-    notice = stand_in_notice(info, name)
-    after = [f"notice: {notice}"] if notice else []
+    after = notices(replace(info, datasets=tuple(uses_of(info, name))))
     if not found:
         least = least_cost(frame, judge)
-        said = f"nothing is affordable at {cost(budget)}; the cheapest point costs {cost(least)}"
+        why = f"nothing is affordable at {cost(budget)}; the cheapest point costs {cost(least)}"
         if math.isnan(least):
-            said = "no learner has a result; 'bench report' says why"
-        return None, [*after, f"{name}: {said}", ""]
+            why = "no learner has a result; 'bench log --failed' shows why"
+        return None, [*after, f"{name}: {why}", ""]
     top = found[0]
     after += [f"{top.learner}: best at {setting.short}" for setting in top.pick.settings]
     after += ["train it with:", *_commands(info, name, top, plugins, store)]
     return ranking(found, name, judge, budget), [*after, ""]
 
 
-def ranking(found: Sequence[Offer], name: str, metric: Metric, budget: float) -> Table:
+def ranking(found: Sequence[Offer], name: str, metric: Criterion, budget: float) -> Table:
     """The affordable learners, the best on validation first."""
     from bench_core.terminal.tables import Column, Table
     from bench_core.terminal.wording import cost, quality

@@ -1,0 +1,90 @@
+"""The claims ledger as a plugin: the suite key ``[[claims]]`` and a section of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING, Any
+
+from bench_core import UsageError, hookimpl
+from bench_core.errors import one_line, unknown
+from bench_core.protocols import Section
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_claims.claims import Verdict
+    from bench_core.protocols import SectionOf, SuiteKey
+    from bench_core.results.store import RunInfo
+
+KEY = "claims"
+
+
+@hookimpl
+def bench_suite_keys() -> Mapping[str, SuiteKey]:
+    """``[[claims]]``."""
+    return {KEY: check_claims}
+
+
+@hookimpl
+def bench_report_sections() -> Mapping[str, SectionOf]:
+    """The verdicts on a run's claims."""
+    return {KEY: section}
+
+
+def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
+    """Raise UsageError for a claim that cannot be read, or that the suite could never settle."""
+    from bench_claims.claims import read_claims
+
+    if not isinstance(value, list) or not all(isinstance(claim, Mapping) for claim in value):
+        raise UsageError("[[claims]] tables are wanted")
+    for claim in read_claims(value):
+        name = claim.dataset.partition("(")[0]  # options follow the name
+        if claim.measure != "none" and name not in datasets:
+            wrong = unknown("data set of this suite", name, datasets)
+            raise UsageError(f"claim {claim.id}: {wrong}")
+        for contender in claim.learners:
+            if contender.learner not in learners:
+                wrong = unknown("learner of this suite", contender.learner, learners)
+                raise UsageError(f"claim {claim.id}: {wrong}")
+
+
+def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:
+    """Verdicts on the claims that the suite made when it was run; none where this version cannot
+    read one."""
+    from bench_claims.claims import read_claims, settle
+
+    try:
+        claims = read_claims(info.extra.get(KEY, ()))
+    except UsageError:
+        return ()
+    return tuple(settle(claim, info, frame) for claim in claims)
+
+
+def section(info: RunInfo, frame: pd.DataFrame) -> Section | None:
+    """The section of the report on a run, or None where its suite makes no claims."""
+    from bench_claims.claims import tally
+
+    if not info.extra.get(KEY):
+        return None
+    found = verdicts(info, frame)
+    rows = [
+        (
+            f"claim-{v.claim.id}",
+            (
+                f"{one_line(v.claim.says)}\n{one_line(v.claim.source)}",
+                *map(one_line, (v.claim.published, v.shown, v.word, v.how)),
+            ),
+        )
+        for v in found
+    ]
+    return Section(
+        name=KEY,
+        title="Claims of the papers",
+        summary=tally(found) if found else "written for another version of bench, not read",
+        hint=f"'bench claims {info.suite}' lists them",
+        note="Figures are those of the test split at points chosen on validation; results on "
+        "stand-ins never count.",
+        columns=("claim", "published", "measured", "verdict", "how it was measured"),
+        rows=tuple(rows),
+        marked=3,
+    )
