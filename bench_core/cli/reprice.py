@@ -55,6 +55,7 @@ def command(
     plugins: Sequence[str],
     quiet: bool,
     verbose: bool,
+    debug: bool,
 ) -> int:
     """Bill RUN anew under other costs and show the leaderboard."""
     from bench_core import api
@@ -65,9 +66,8 @@ def command(
     from bench_core.terminal.wording import notices
 
     needed = Store(store).info(run).request.get("plugins", ())
-    modules = tuple(dict.fromkeys([*needed, *plugins]))
-    registry = options.registry(modules)
-    report_for(registry, output)  # refused before any work
+    registry = options.registry([*needed, *plugins])
+    report_for(registry, output)
     try:
         with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
             result = api.reprice(
@@ -77,7 +77,7 @@ def command(
                 store=str(store),
                 workers=workers or 0,
                 executor=executor,
-                plugins=modules,
+                plugins=plugins,
                 on_event=show,
             )
     except api.Interrupted as stop:

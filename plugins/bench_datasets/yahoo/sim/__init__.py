@@ -15,9 +15,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench_core import Prices, Source, Splits, Task, UsageError, param
-from bench_datasets.yahoo.labels import Judgement
-from bench_datasets.yahoo.sim.columns import FEATURES, PATTERNS, features
-from bench_datasets.yahoo.sim.rows import generate
+from bench_datasets.yahoo._labels import Judgement
+from bench_datasets.yahoo.sim._columns import FEATURES, PATTERNS, features
+from bench_datasets.yahoo.sim._rows import generate
 
 __all__ = ["PATTERNS", "ROWS", "YahooSim", "YahooSimB", "features", "generate"]
 
@@ -39,7 +39,6 @@ class YahooSim:
     files: ClassVar[tuple[str, ...]] = ()
     stand_in_for: ClassVar[str] = "yahoo"
     version: ClassVar[int] = 1
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets.yahoo.labels",)
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
 
     pattern: Literal["a", "b"] = param("a", "where the informative features lie")
