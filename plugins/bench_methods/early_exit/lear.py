@@ -46,8 +46,8 @@ class Lear:
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        if not (self.sentinels and list(self.sentinels) == sorted(set(self.sentinels))):
-            raise ValueError("sentinels must be some numbers that rise")
+        if not self.sentinels or list(self.sentinels) != sorted(set(self.sentinels)):
+            raise ValueError("sentinels must rise")
         some = self.thresholds
         if not 0 < len(set(some)) == len(some) < MOST_POINTS:
             raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different numbers")

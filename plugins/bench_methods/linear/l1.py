@@ -63,9 +63,7 @@ class L1:
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
     adds_up: ClassVar[bool] = False
 
-    points: int = param(
-        60, "values of the trade-off on the path, at most 99", least=1, most=MOST_POINTS - 1
-    )
+    points: int = param(60, "values of the trade-off on the path", least=1, most=MOST_POINTS - 1)
     least: float = param(
         1e-4, "the smallest trade-off in units of the largest that buys anything", above=0, below=1
     )
