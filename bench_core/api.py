@@ -17,7 +17,17 @@ from bench_core.planning.request import RunRequest
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
-__all__ = ["Event", "Interrupted", "Plan", "RunRequest", "RunResult", "audit", "plan", "run"]
+__all__ = [
+    "Event",
+    "Interrupted",
+    "Plan",
+    "RunRequest",
+    "RunResult",
+    "audit",
+    "plan",
+    "reprice",
+    "run",
+]
 
 
 def run(
@@ -89,6 +99,40 @@ def audit(
     name = kept.resolve(run)
     with open_writer(kept.path) as writer:
         return carry_out_audit(kept, name, asked, writer, on_event or silent)
+
+
+def reprice(
+    run: str = "last",
+    *,
+    costs: str,
+    data: Sequence[str] = (),
+    store: str = "",
+    workers: int = 0,
+    executor: str = "local",
+    plugins: Sequence[str] = (),
+    on_event: OnEvent | None = None,
+) -> RunResult:
+    """Bill a run anew under the costs of a file, from its stored models: nothing is trained.
+
+    A new run of the store has the same metrics and the new costs; ``data`` restricts it to some of
+    the run's data sets.
+    """
+    from bench_core.execution.runner import carry_out
+    from bench_core.planning.reprice import plan_reprice
+    from bench_core.planning.request import check_request
+    from bench_core.results.schema import store_path
+    from bench_core.results.store import Store
+    from bench_core.results.writer import open_writer
+
+    tell = on_event or silent
+    kept = Store(store_path(store))
+    named = kept.info(run).request.get("plugins", ())
+    modules = tuple(dict.fromkeys([*named, *plugins]))
+    asked = RunRequest(workers=workers, executor=executor, plugins=modules, costs=costs)
+    check_request(asked)
+    made, request = plan_reprice(kept, run, tuple(data), asked, _registry(asked, tell))
+    with open_writer(kept.path) as writer:
+        return carry_out(made, request, writer, tell, lambda learners: None)
 
 
 _LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins")

@@ -67,7 +67,7 @@ def check(value: Any, contract: type, where: str) -> None:
     annotated = {name for c in cls.__mro__ for name in vars(c).get("__annotations__", ())}
     lacks = [n for n in required(contract) if not hasattr(value, n) and n not in annotated]
     if lacks:
-        raise TypeError(f"{where}, which has no {' and no '.join(lacks)}")
+        raise TypeError(f"{where}, which has no {', '.join(lacks)}")
     if not is_value:
         fill_in(cls, contract)
     for name, kind in {"name": str, **_class_variables(contract)}.items():

@@ -224,4 +224,7 @@ def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
         ("report section", hooks.bench_report_sections()),
     ):
         for answer in answers:
-            yield from ((kind, name, function) for name, function in answer.items())
+            for name, function in answer.items():
+                if not callable(function):
+                    raise TypeError(f"{kind} {name!r} is {function!r}, which cannot be called")
+                yield kind, name, function

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
 
@@ -41,6 +42,15 @@ class Splits:
         """The features' names, their numbers from 1 where the data has none."""
         d = self.train.X.shape[1]
         return self.feature_names or tuple(str(j) for j in range(1, d + 1))
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, and what a reader has to know of the costs."""
+        notes = (*self.notes, ASSUMED_COSTS) if self.costs_assumed else self.notes
+        if self.cost_model is None:
+            return notes
+        name = self.cost_model.name
+        return (*notes, f"costs by model {name!r}; learners trained on additive prices instead")
 
     def under(self, costs: CostModel) -> Splits:
         """The same data under other costs."""

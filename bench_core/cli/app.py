@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
 
+from bench_core.errors import UsageError, unknown
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from bench_core.plugins import PluginInfo
+
 SECTIONS = {
-    "Measure": ("run", "plan", "audit"),
+    "Measure": ("run", "plan", "audit", "reprice"),
     "Read the results": ("report", "best", "export", "log", "claims"),
     "Look up": ("list", "show"),
     "Get data and costs": ("data", "cost"),
@@ -22,7 +28,6 @@ SECTIONS = {
 not installed are left out."""
 
 OTHERS = "Of other plugins"
-_BUILT_IN = ("run", "plan", "audit", "report", "export", "log", "list", "show", "data")
 
 _EPILOG = """\b
 Examples:
@@ -45,12 +50,37 @@ or a plugin, 130 interrupted.
 
 
 @cache
+def _built_in(verb: str) -> bool:
+    named = any(verb in verbs for verbs in SECTIONS.values())
+    return named and find_spec(f"bench_core.cli.{verb}") is not None
+
+
+@cache
 def plugin_commands() -> dict[str, EntryPoint]:
     """The verbs of plugins, from installed metadata: no module is loaded."""
     from bench_core.plugins import COMMANDS, installed
 
     points = {p.name: p for p in reversed(installed(COMMANDS))}  # the first of a name wins
-    return {name: points[name] for name in sorted(points) if name not in _BUILT_IN}
+    return {name: points[name] for name in sorted(points) if not _built_in(name)}
+
+
+def invalid_commands() -> list[PluginInfo]:
+    """The verbs of plugins that cannot be used, each with the reason."""
+    from bench_core.plugins import COMMANDS, about, installed
+
+    invalid = []
+    for point in installed(COMMANDS):
+        used = plugin_commands().get(point.name)
+        if used is None or used != point:
+            owner = about(used).origin if used else "bench itself"
+            error = f"verb {point.name!r} is that of {owner}: uninstall or rename one"
+            invalid.append(replace(about(point), error=error))
+            continue
+        try:
+            load_command(point)
+        except UsageError as fault:
+            invalid.append(replace(about(point), error=str(fault)))
+    return invalid
 
 
 class Verbs(click.Group):
@@ -62,7 +92,7 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The verb of that name: ``command`` in the module of that name, or a plugin's."""
-        if cmd_name in _BUILT_IN:
+        if _built_in(cmd_name):
             command = import_module(f"bench_core.cli.{cmd_name}").command
         elif cmd_name in (points := plugin_commands()):
             command = load_command(points[cmd_name])
@@ -77,8 +107,6 @@ class Verbs(click.Group):
         """As click's, with the nearest names for an unknown verb."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            from bench_core.errors import unknown
-
             raise click.UsageError(unknown("verb", name, self.list_commands(ctx)), ctx)
         return super().resolve_command(ctx, args)
 
@@ -89,18 +117,15 @@ class Verbs(click.Group):
                 formatter.write_dl([(verb, self._help(ctx, verb)) for verb in verbs])
 
     def _help(self, ctx: click.Context, verb: str) -> str:
-        from bench_core.errors import BenchError
-
         try:
             command = self.get_command(ctx, verb)
-        except BenchError:
+        except UsageError:
             return "does not load: see 'bench list plugins'"
         return command.get_short_help_str(limit=200) if command else ""
 
 
 def load_command(point: EntryPoint) -> click.Command:
     """The command of a plugin. Raises UsageError naming the plugin where there is none."""
-    from bench_core.errors import UsageError
     from bench_core.plugins import about, one_line
 
     try:
@@ -117,7 +142,7 @@ def load_command(point: EntryPoint) -> click.Command:
 def _sections() -> Iterable[tuple[str, list[str]]]:
     others = list(plugin_commands())
     for title, verbs in SECTIONS.items():
-        yield title, [verb for verb in verbs if verb in _BUILT_IN or verb in others]
+        yield title, [verb for verb in verbs if _built_in(verb) or verb in others]
     known = [verb for verbs in SECTIONS.values() for verb in verbs]
     if new := [verb for verb in others if verb not in known]:
         yield OTHERS, new

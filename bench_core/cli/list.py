@@ -162,8 +162,10 @@ def _metrics(registry: Registry) -> Table:
 
 
 def _plugins(registry: Registry) -> Table:
+    from bench_core.cli.app import invalid_commands
     from bench_core.terminal.tables import Column, Table
 
+    plugins = [*registry.plugins, *invalid_commands()]
     rows = [
         (
             plugin.name,
@@ -172,7 +174,7 @@ def _plugins(registry: Registry) -> Table:
             plugin.module,
             f"failed: {plugin.error}" if plugin.error else "loaded",
         )
-        for plugin in sorted(registry.plugins, key=lambda p: (not p.error, p.name))
+        for plugin in sorted(plugins, key=lambda p: (not p.error, p.name))
     ]
     styles = ["yellow" if row[-1] != "loaded" else "" for row in rows]
     titles = ("plugin", "comes from", "version", "module")

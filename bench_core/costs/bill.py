@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.acquired import Acquired, words
 from bench_core.costs.model import CostModel, Counts, SensorPrices
 from bench_core.data import Queries
@@ -26,6 +26,18 @@ class Bill:
     acquired: Acquired
     splits: Counts = 0
     trees: Counts = 0
+
+    @classmethod
+    def for_features(
+        cls,
+        prices: SensorPrices,
+        features: BoolArray | IntArray,
+        splits: Counts = 0,
+        trees: Counts = 0,
+    ) -> Bill:
+        """The bill for reading features: a mask (d,) or (n, d), or the numbers (k,) of those that
+        all rows read."""
+        return cls(prices.acquired(features), splits, trees)
 
     def feature_cost(
         self,

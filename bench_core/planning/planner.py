@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import digest, module_digest
-from bench_core.costs.cost_file import ASSUMED_COSTS
+from bench_core._io.hashing import digest
+from bench_core._io.source_code import look_again
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs
@@ -46,7 +46,7 @@ def make_plan(
     ``say`` hears what is being prepared. Raises InputError and UsageError; writes nothing to the
     store.
     """
-    module_digest.cache_clear()  # modules are rewritten between two runs of one session
+    look_again()  # modules are rewritten between two runs of one session
     return _Planner(without_repeats(request), registry, tell, say).plan()
 
 
@@ -143,7 +143,7 @@ class _Planner:
             splits = with_costs(splits, given, self.registry.cost_models)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
-        for line in _notes(splits):
+        for line in splits.all_notes:
             self.note(f"{label}: {line}")
         metrics = choose_metrics(request, self.suite, self.registry, splits, label, self.note)
         use = _use(chosen, splits, fold, seed, size, [m.name for m in metrics])
@@ -244,19 +244,8 @@ def _use(
         price_of_everything=splits.prices.everything,
         unit=splits.costs.unit,
         metrics=tuple(metrics),
-        notes=_notes(splits),
+        notes=splits.all_notes,
     )
-
-
-def _notes(splits: Splits) -> tuple[str, ...]:
-    """A data set's notes, and what is to be known of its costs."""
-    notes = list(splits.notes)
-    if splits.costs_assumed:
-        notes.append(ASSUMED_COSTS)
-    if splits.cost_model is not None:
-        name = splits.cost_model.name
-        notes.append(f"costs by model {name!r}; learners trained on additive prices in its place")
-    return tuple(notes)
 
 
 def _slug(text: str) -> str:

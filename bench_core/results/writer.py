@@ -8,7 +8,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from bench_core._io.atomic import atomic_file
 from bench_core._io.hashing import canonical
 from bench_core._io.locks import locked
 from bench_core._io.machine import machine
@@ -133,23 +134,17 @@ def _unwritable(path: Path, error: OSError) -> str:
 
 
 def _create(path: Path) -> None:
-    """Make an empty store under a temporary name and rename it.
+    """Make an empty store.
 
     What a killed run left beside a store that was deleted since would be read into the new one.
     """
     for left_over in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + left_over).unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    try:
-        connection = sqlite3.connect(temporary, isolation_level=None)
-        try:
-            connection.executescript(_TABLES)
-        finally:
-            connection.close()
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        atomic_file(path) as new,
+        closing(sqlite3.connect(new, isolation_level=None)) as connection,
+    ):
+        connection.executescript(_TABLES)
 
 
 def now() -> str:
@@ -200,6 +195,7 @@ class Writer:
         """Log how one attempt of a job ended."""
         with self._transaction() as db:
             add_attempt(db, run, outcome, now())
+
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""
         for key, model in models.items():

@@ -15,6 +15,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench_core._io.atomic import atomic_file
 from bench_core.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -213,20 +214,11 @@ def write_bytes(output: Path, content: bytes) -> None:
         if output.exists() and not output.is_file():  # a pipe or a device is never replaced
             output.write_bytes(content)
         else:
-            _replace(output.resolve(), content)
+            with atomic_file(output.resolve()) as new:
+                new.write_bytes(content)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise UsageError(
             f"cannot write {output}: {error.strerror}; choose another place or check permissions"
         ) from error
-
-
-def _replace(target: Path, content: bytes) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Prices
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -77,22 +76,20 @@ def mean_splits(
     def add(rows: slice, splits: FloatArray) -> None:
         parts[rows.start] = share[rows] @ splits
 
-    _walk(replace(layout, value=layout.splits), X, threads, add)
+    _walk(layout._replace(value=layout.splits), X, threads, add)
     found: FloatArray = most * share.sum()
     found[uneven] = sum(parts[start] for start in sorted(parts))
     return found
 
 
-def _laid_out(
-    ensemble: Ensemble, multiplier: FloatArray, chosen: NDArray[np.int64] | None = None
-) -> Layout:
+def _laid_out(ensemble: Ensemble, multiplier: FloatArray, chosen: IntArray | None = None) -> Layout:
     """Each tree with an output of its own."""
     from bench_trees.inference import Needs, lay_out
 
     # sensors are not metered here, so no feature needs any
     nothing = np.zeros(ensemble.features + 1, dtype=np.int32)
     layout = lay_out(ensemble, Needs(nothing, nothing[:0], multiplier, 0), chosen)
-    return replace(layout, output=np.arange(len(layout), dtype=np.int32))
+    return layout._replace(output=np.arange(layout.trees, dtype=np.int32))
 
 
 def _walk(
@@ -102,7 +99,7 @@ def _walk(
     from bench_trees.inference import Steps, Walked, walk
     from bench_trees.threads import workers
 
-    count = len(layout)
+    count = layout.trees
     if count == 0:
         return
     all_at_once = Steps(np.array([count]), np.zeros((1, count)), np.zeros(1, dtype=bool))

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from bench_trees.kernels.packed_codes import LANES, Words, count_words, unpack
+from bench_trees.arrays import Float32Array, Int64Array, UInt8Array, UInt64Array
+from bench_trees.kernels.binning_kernels import encode, greedy_ends
+from bench_trees.kernels.packed_codes import count_words, unpack
 from bench_trees.threads import workers
 
 MAX_BINS = 255
@@ -24,7 +24,6 @@ MAX_BINS = 255
 
 _STRIP = 16  # columns read together: one cache line of float32
 _ROWS = 4096  # rows encoded at a time by one thread
-_TILE = 64
 _LARGEST = np.float32(np.finfo(np.float32).max)
 
 
@@ -37,8 +36,8 @@ class Bins:
     ``code <= b`` is exactly ``x <= edge[b]``. NaN has the code after the last bin.
     """
 
-    edges: NDArray[np.float32]
-    offset: NDArray[np.int64]
+    edges: Float32Array
+    offset: Int64Array
 
     def __post_init__(self) -> None:
         sizes = np.diff(self.offset)
@@ -53,7 +52,7 @@ class Bins:
         return len(self.offset) - 1
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Int64Array:
         """Bins for numbers per feature (d,), at least 1; also the code of NaN."""
         return np.diff(self.offset) + 1
 
@@ -62,11 +61,11 @@ class Bins:
         edge = int(self.offset[feature]) + code
         return float(self.edges[edge]) if edge < self.offset[feature + 1] else float("inf")
 
-    def codes(self, X: NDArray[np.float32], threads: int = 1) -> NDArray[np.uint8]:
+    def codes(self, X: Float32Array, threads: int = 1) -> UInt8Array:
         """Bin numbers of rows X (n, d), feature-major: uint8 (d, n)."""
         return unpack(self.words(X, threads), self.features)
 
-    def words(self, X: NDArray[np.float32], threads: int = 1) -> Words:
+    def words(self, X: Float32Array, threads: int = 1) -> UInt64Array:
         """Bin numbers of rows X (n, d) as ``boost`` reads them: uint64 (ceil(d / 8), n)."""
         X = _plain(X, self.features)
         out = np.empty((count_words(self.features), len(X)), dtype=np.uint64)
@@ -75,7 +74,7 @@ class Bins:
             padded[j, : self.counts[j] - 1] = self.edges[self.offset[j] : self.offset[j + 1]]
 
         def piece(start: int, stop: int) -> None:
-            _encode(X, padded, self.counts, start, stop, out)
+            encode(X, padded, self.counts, start, stop, out)
 
         with workers(threads) as crew:
             crew.run(piece, len(X), _ROWS)
@@ -92,9 +91,9 @@ class Bins:
 
 
 def find_bins(
-    X: NDArray[np.float32],
+    X: Float32Array,
     max_bins: int = MAX_BINS,
-    multiplicity: NDArray[np.int64] | None = None,
+    multiplicity: Int64Array | None = None,
     threads: int = 1,
 ) -> Bins:
     """Divide every column of X (n, d) into at most ``max_bins`` bins (2..255), NaN apart.
@@ -104,7 +103,7 @@ def find_bins(
     if not 2 <= max_bins <= MAX_BINS:
         raise ValueError(f"max_bins must be 2..{MAX_BINS}, got {max_bins}")
     X = _plain(X, X.shape[1])
-    found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * X.shape[1]
+    found: list[Float32Array] = [np.empty(0, np.float32)] * X.shape[1]
 
     def piece(start: int, stop: int) -> None:
         strip = np.ascontiguousarray(X[:, start:stop].T)
@@ -118,7 +117,7 @@ def find_bins(
     return Bins(edges.astype(np.float32), offset)
 
 
-def _plain(X: NDArray[np.float32], features: int) -> NDArray[np.float32]:
+def _plain(X: Float32Array, features: int) -> Float32Array:
     """X as the one array type the kernels are compiled for: C order, read-only, no subclass."""
     if X.ndim != 2 or X.shape[1] != features:
         raise ValueError(f"X must be (n, {features}), got {X.shape}")
@@ -128,8 +127,8 @@ def _plain(X: NDArray[np.float32], features: int) -> NDArray[np.float32]:
 
 
 def _column_edges(
-    column: NDArray[np.float32], multiplicity: NDArray[np.int64] | None, max_bins: int
-) -> NDArray[np.float32]:
+    column: Float32Array, multiplicity: Int64Array | None, max_bins: int
+) -> Float32Array:
     known = ~np.isnan(column)
     if multiplicity is None:
         values = np.sort(column[known])
@@ -146,13 +145,13 @@ def _column_edges(
         counts = np.add.reduceat(copies, first).astype(np.int64)
     distinct = values[first]
     if len(distinct) > max_bins:
-        last = _greedy_ends(counts, max_bins)
+        last = greedy_ends(counts, max_bins)
     else:
         last = np.arange(len(distinct) - 1)
     return _between(distinct[last], distinct[last + 1])
 
 
-def _between(low: NDArray[np.float32], high: NDArray[np.float32]) -> NDArray[np.float32]:
+def _between(low: Float32Array, high: Float32Array) -> Float32Array:
     """Float32 values e with low <= e < high, at the midpoint where there is one."""
     a, b = low.astype(np.float64), high.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -160,63 +159,3 @@ def _between(low: NDArray[np.float32], high: NDArray[np.float32]) -> NDArray[np.
     middle = np.where(np.isposinf(high), _LARGEST, middle)
     middle = np.where(np.isneginf(low), -_LARGEST, middle)
     return np.where((middle >= low) & (middle < high), middle, low)
-
-
-@njit(cache=True, nogil=True)
-def _greedy_ends(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.int64]:
-    """Indices of distinct values that end a bin (the last bin's end left out)."""
-    total = counts.sum()
-    fair = total / max_bins
-    rest = total
-    bins_left = max_bins
-    for c in counts:
-        if c >= fair:
-            rest -= c
-            bins_left -= 1
-    share = rest / max(bins_left, 1)
-    ends = np.empty(max_bins, np.int64)
-    used = 0
-    filled = 0
-    for i in range(len(counts) - 1):
-        own = counts[i] >= fair
-        if not own:
-            rest -= counts[i]
-        filled += counts[i]
-        if own or filled >= share or (counts[i + 1] >= fair and filled >= max(1.0, share / 2)):
-            ends[used] = i
-            used += 1
-            if used >= max_bins - 1:
-                break
-            filled = 0
-            if not own:
-                bins_left -= 1
-                share = rest / max(bins_left, 1)
-    return ends[:used].copy()
-
-
-@njit(cache=True, nogil=True)
-def _encode(
-    X: NDArray[np.float32],
-    padded: NDArray[np.float32],
-    counts: NDArray[np.int64],
-    start: int,
-    stop: int,
-    out: Words,
-) -> None:
-    """Words of rows start:stop by a branch-free search in edges padded to 256.
-
-    In tiles of rows, so that a column's edges are fetched once per tile.
-    """
-    for tile in range(start, stop, _TILE):
-        end = min(tile + _TILE, stop)
-        for j in range(X.shape[1]):
-            row = padded[j]
-            word = out[j // LANES]
-            shift = np.uint64(8 * (j % LANES))
-            for i in range(tile, end):
-                x = X[i, j]
-                below = 0  # number of edges below x
-                for step in (128, 64, 32, 16, 8, 4, 2, 1):
-                    below += step * (row[below + step - 1] < x)
-                code = np.uint64(counts[j] if np.isnan(x) else below) << shift
-                word[i] = code if shift == np.uint64(0) else word[i] | code

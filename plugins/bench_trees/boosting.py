@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bench_trees.arrays import Float64Array, Int64Array, UInt8Array, UInt64Array
 from bench_trees.binning import Bins
 from bench_trees.ensemble import Ensemble
 from bench_trees.fixed_point_residuals import Residuals
 from bench_trees.grower import Grower
 from bench_trees.growing_tree import GrownTree
-from bench_trees.kernels.packed_codes import Words, count_words, pack
+from bench_trees.kernels.packed_codes import count_words, pack
 from bench_trees.losses import Labels, Loss, Squared, named
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
@@ -20,16 +20,16 @@ from bench_trees.threads import Workers, workers
 
 
 def boost(
-    codes: NDArray[np.uint8] | Words,
+    codes: UInt8Array | UInt64Array,
     bins: Bins,
-    y: NDArray[np.float64],
+    y: Float64Array,
     *,
     loss: str | Loss = "squared",
     settings: Settings | None = None,
     penalty: Penalty | None = None,
-    multiplicity: NDArray[np.int64] | None = None,
-    weights: NDArray[np.float64] | None = None,
-    queries: NDArray[np.int64] | None = None,
+    multiplicity: Int64Array | None = None,
+    weights: Float64Array | None = None,
+    queries: Int64Array | None = None,
     ledger: Ledger | None = None,
     threads: int = 1,
     seed: int = 0,
@@ -72,7 +72,7 @@ def boost(
 
 
 def _iterations(
-    grower: Grower, loss: Loss, data: Labels, base: NDArray[np.float64], forest: Forest
+    grower: Grower, loss: Loss, data: Labels, base: Float64Array, forest: Forest
 ) -> Callable[[], bool]:
     """What grows one tree per output; it is False (and nothing kept) if no root could be split."""
     exact = isinstance(loss, Squared) and loss.outputs == 1 and data.weights is None
@@ -91,7 +91,7 @@ def _residual_iteration(grower: Grower, residuals: Residuals, forest: Forest) ->
 
 
 def _iteration(
-    grower: Grower, loss: Loss, scores: NDArray[np.float64], data: Labels, forest: Forest
+    grower: Grower, loss: Loss, scores: Float64Array, data: Labels, forest: Forest
 ) -> bool:
     gradient, hessian = loss.gradients(scores, data, grower.crew)
     if not grower.settings.second_order:
@@ -114,7 +114,7 @@ def _iteration(
 class Forest:
     """Collects grown trees into the flat arrays of an ensemble."""
 
-    def __init__(self, features: int, base: NDArray[np.float64]) -> None:
+    def __init__(self, features: int, base: Float64Array) -> None:
         self.features = features
         self.base = base
         self.trees: list[GrownTree] = []
@@ -142,7 +142,7 @@ class Forest:
         sizes = [len(tree.feature) for tree in self.trees]
         start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
-        def joined(name: str) -> NDArray[np.float64]:
+        def joined(name: str) -> Float64Array:
             return np.array([x for tree in self.trees for x in getattr(tree, name)], np.float64)
 
         feature = joined("feature").astype(np.int32)
@@ -161,7 +161,7 @@ class Forest:
         )
 
 
-def _words(codes: NDArray[np.uint8] | Words, crew: Workers) -> Words:
+def _words(codes: UInt8Array | UInt64Array, crew: Workers) -> UInt64Array:
     """The one array type the kernels are compiled for, without a copy where they are words."""
     words = codes if codes.dtype == np.uint64 else pack(codes.astype(np.uint8, copy=False), crew)
     plain = np.ascontiguousarray(words, np.uint64).view(np.ndarray).view()
@@ -170,12 +170,12 @@ def _words(codes: NDArray[np.uint8] | Words, crew: Workers) -> Words:
 
 
 def _checked(
-    codes: NDArray[np.uint8] | Words,
+    codes: UInt8Array | UInt64Array,
     bins: Bins,
-    y: NDArray[np.float64],
-    multiplicity: NDArray[np.int64] | None,
-    weights: NDArray[np.float64] | None,
-    queries: NDArray[np.int64] | None,
+    y: Float64Array,
+    multiplicity: Int64Array | None,
+    weights: Float64Array | None,
+    queries: Int64Array | None,
 ) -> Labels:
     y = np.ascontiguousarray(y, np.float64)
     n = len(y)

@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int32Array
+
 LEAF = -1
 """In ``feature``, ``left`` and ``right``: this node is a leaf."""
 
@@ -45,15 +47,15 @@ class Ensemble:
     Raises ValueError where the arrays do not describe such trees.
     """
 
-    start: NDArray[np.int32]
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    missing_left: NDArray[np.bool_]
-    value: NDArray[np.float64]
-    output: NDArray[np.int32]
-    base: NDArray[np.float64]
+    start: Int32Array
+    feature: Int32Array
+    threshold: Float32Array
+    left: Int32Array
+    right: Int32Array
+    missing_left: BoolArray
+    value: Float64Array
+    output: Int32Array
+    base: Float64Array
     features: int
 
     def __post_init__(self) -> None:
@@ -75,7 +77,7 @@ class Ensemble:
         """Number of outputs K."""
         return len(self.base)
 
-    def used_features(self, tree: int) -> NDArray[np.int32]:
+    def used_features(self, tree: int) -> Int32Array:
         """The features that one tree tests, rising, each once."""
         tested = self.feature[self.start[tree] : self.start[tree + 1]]
         return np.unique(tested[tested != LEAF])
@@ -120,7 +122,9 @@ class Ensemble:
         ends = np.cumsum([0, *(part.nodes for part in parts)])
         shift = np.repeat(ends[:-1], [part.nodes for part in parts])
         names = (*_PER_NODE, "left", "right", "output")
-        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+        }
         for side in ("left", "right"):
             joined[side] = np.where(joined[side] < 0, LEAF, joined[side] + shift).astype(np.int32)
         starts = [part.start[:-1] + first for part, first in zip(parts, ends[:-1], strict=True)]

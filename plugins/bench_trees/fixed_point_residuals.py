@@ -3,7 +3,7 @@
 The unit is a power of two, and leaf values (learning rate included) are whole multiples of it:
 rounded to the nearest one, they ARE the model. So gradients g = f - y stay integers, and the next
 tree's root histogram follows from the last one's exactly: every copy in a leaf of value v adds v
-to its bins, and how many copies a leaf has in each bin its histogram says.
+to its bins, and the leaf's histogram holds how many copies it has in each bin.
 
 The bits of a sum S = sum m |g| decide the unit. S is at most sqrt(N sum m g^2), and no tree raises
 that sum of squares: a leaf's step is at most its mean (learning rate <= 1) and rounding does not
@@ -23,10 +23,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bench_trees.arrays import Float64Array, Int64Array
+from bench_trees.fixed_point import FixedPoint, bits_for, sum_bits
 from bench_trees.growing_tree import Leaf
-from bench_trees.histogram import FixedPoint, bits_for, sum_bits
 
 LARGEST = 2.0**62
 """Single labels stay below it in units, outliers that have been fitted included."""
@@ -38,9 +38,7 @@ class Residuals:
     ``copies`` (n,) is the multiplicity, or (0,) where all are 1; ``total`` is its sum.
     """
 
-    def __init__(
-        self, y: NDArray[np.float64], base: float, copies: NDArray[np.int64], total: int
-    ) -> None:
+    def __init__(self, y: Float64Array, base: float, copies: Int64Array, total: int) -> None:
         self.copies = copies
         self.total = total
         self.start = base - y
@@ -60,11 +58,11 @@ class Residuals:
         return float(2.0**-self.exponent)
 
     def fixed(self) -> FixedPoint:
-        """The rows as a tree sees them."""
+        """Gradients of all rows at the present scores."""
         return FixedPoint(self.packed, np.empty(0, np.int64), self.count_bits, self.unit, 1.0)
 
     def step(self, leaf: Leaf, learning_rate: float, l2: float) -> int:
-        """A leaf's value in units. The rows' own integers are the caller's to move."""
+        """A leaf's value in units. The caller moves the rows' own integers."""
         gradient = leaf.packed >> self.count_bits
         step = round(-learning_rate * gradient / (leaf.count + l2))
         change = step * (2 * gradient + leaf.count * step)
@@ -99,19 +97,19 @@ class Residuals:
         single = math.floor(math.log2(LARGEST) - math.log2(self.most)) - 1
         return min(max(min(exponent, single), -1000), 1000)
 
-    def _rounded(self, exponent: int) -> NDArray[np.int64]:
+    def _rounded(self, exponent: int) -> Int64Array:
         return np.rint(np.ldexp(self.start, exponent)).astype(np.int64)
 
-    def _sum_of_squares(self, g: NDArray[np.int64]) -> float:
+    def _sum_of_squares(self, g: Int64Array) -> float:
         """In units of ``most`` squared."""
         if self.most == 0:
             return 0.0
         return self._weighed((np.ldexp(g.astype(np.float64), -self.exponent) / self.most) ** 2)
 
-    def _weighed(self, values: NDArray[np.float64]) -> float:
+    def _weighed(self, values: Float64Array) -> float:
         return float(values @ self.copies if len(self.copies) else values.sum())
 
-    def _pack(self, g: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _pack(self, g: Int64Array) -> Int64Array:
         g <<= self.count_bits
         g += 1
         if len(self.copies):

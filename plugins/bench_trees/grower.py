@@ -1,31 +1,28 @@
 """Growing one tree at a time under a penalty.
 
-Plain Python decides, kernels count. Every open leaf keeps the RAW gain of its best cut per feature;
-what is owed is subtracted when a choice is made, from what has been bought by then. So a sensor
-bought in one leaf is at once refunded in all others, and nothing is ever added to a stored gain.
+Plain Python decides, kernels count. Every open leaf keeps the RAW gain of its best cut per feature
+(Peter et al., NIPS 2017, eq. 12); the charge (eq. 13) is subtracted when a choice is made, with the
+purchases of that moment. So a sensor bought in one leaf is at once refunded in all others, and
+nothing is ever added to a stored gain.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bench_trees.arrays import Float64Array, Int64Array, UInt64Array
 from bench_trees.binning import Bins
-from bench_trees.charges import Charges
+from bench_trees.fixed_point import FixedPoint, to_fixed_point
 from bench_trees.fixed_point_residuals import Residuals
 from bench_trees.growing_tree import GrownTree, Leaf, Pair, best_first
-from bench_trees.histogram import FixedPoint, to_fixed_point
-from bench_trees.histogram_pool import Candidates
-from bench_trees.kernels.packed_codes import Words
+from bench_trees.histogram_pool import HistogramPool
 from bench_trees.kernels.partition import PIECE, RowOrder, add_to_rows
-from bench_trees.penalties import Ledger
+from bench_trees.penalties import Account, Ledger
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
 ROUNDING = 1e-12
 """A raw gain below this share of the node's own score is rounding, not gain."""
-
-FloatArray = NDArray[np.float64]
 
 
 class Grower:
@@ -37,11 +34,11 @@ class Grower:
 
     def __init__(
         self,
-        words: Words,
+        words: UInt64Array,
         bins: Bins,
         settings: Settings,
         ledger: Ledger,
-        multiplicity: NDArray[np.int64] | None,
+        multiplicity: Int64Array | None,
         crew: Workers,
     ) -> None:
         self.bins = bins
@@ -52,16 +49,16 @@ class Grower:
         self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.crew = crew
         self.order = RowOrder(words, crew)
-        self.candidates = Candidates(words, bins, settings, self.order, crew)
-        self.charges = Charges(ledger, settings, self.copies, crew)
+        self.pool = HistogramPool(words, bins, settings, self.order, crew)
+        self.account = Account(ledger, settings, self.copies, crew)
 
-    def grow(self, gradient: FloatArray, hessian: FloatArray | None) -> GrownTree | None:
+    def grow(self, gradient: Float64Array, hessian: Float64Array | None) -> GrownTree | None:
         """One tree fitted to -gradient (n,) per copy, or None if the root is not split.
 
         ``hessian`` (n,) per copy, None where it is 1. Leaf values are Newton steps, computed
         from float64 sums, times the learning rate.
         """
-        self.candidates.root_known = False
+        self.pool.root_known = False
         if not self._grow(to_fixed_point(gradient, hessian, self.multiplicity, self.total)):
             return None
         for node, rows in self.tree.leaves:
@@ -83,11 +80,11 @@ class Grower:
         residuals each time, since the root's histogram is carried from one tree to the next.
         """
         if residuals.refine():
-            self.candidates.root_known = False
+            self.pool.root_known = False
         unit = residuals.unit
         if not self._grow(residuals.fixed()):
             return None
-        self.candidates.root_known = True
+        self.pool.root_known = True
         s = self.settings
         steps = {leaf: residuals.step(leaf, s.learning_rate, s.l2) for leaf in self.leaves}
         for leaf, step in steps.items():
@@ -108,7 +105,7 @@ class Grower:
             if small != large:
                 moved.append((pair.small.begin, pair.small.end, large - small))
         counted = [(slot, step) for slot, step in counted if step]
-        self.candidates.carry([c[0] for c in counted], [c[1] for c in counted], moved, self.copies)
+        self.pool.carry([c[0] for c in counted], [c[1] for c in counted], moved, self.copies)
 
     def _move(self, residuals: Residuals, steps: dict[Leaf, int]) -> None:
         """Every row's own integer, a leaf at a time."""
@@ -136,14 +133,14 @@ class Grower:
         self.tree.leaves = [(one.node, self.order.rows[one.begin : one.end]) for one in self.leaves]
         if len(self.leaves) == 1:
             return False
-        self.charges.end()
+        self.account.end()
         return True
 
     def _begin(self, fixed: FixedPoint) -> None:
         self.fixed = fixed
         self.order.reset()
-        self.candidates.begin(fixed)
-        self.charges.begin()
+        self.pool.begin(fixed)
+        self.account.begin()
         self.any_order = self._any_order()
         self.gains: dict[int, float] = {}
         self.tree = GrownTree()
@@ -151,7 +148,7 @@ class Grower:
         self.unscored: list[Pair] = []
         n = len(self.order.rows)
         root = self._leaf(0, 0, 0, n, int(fixed.packed.sum()), int(fixed.hessian.sum()))
-        root.unpaid = self.charges.unpaid_at_root()
+        root.unpaid = self.account.unpaid_at_root()
         self.leaves.append(root)
         self.unscored.append(Pair(root, None, -1))
 
@@ -160,7 +157,7 @@ class Grower:
         and no split changes what another leaf owes. Then leaves are scored a level at a time,
         while what they share of the rows' words is near."""
         s = self.settings
-        if s.order != "best" or s.max_depth is None or self.charges.coupled_owed.any():
+        if s.order != "best" or s.max_depth is None or self.account.coupled_owed.any():
             return False
         return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
 
@@ -174,9 +171,7 @@ class Grower:
         self.leaves.sort(key=lambda leaf: leaf.node)
 
     def _leaf(self, depth: int, path: int, begin: int, end: int, packed: int, hessian: int) -> Leaf:
-        count = packed & ((1 << self.fixed.count_bits) - 1)
-        g = (packed >> self.fixed.count_bits) * self.fixed.gradient_unit
-        h = hessian * self.fixed.hessian_unit if len(self.fixed.hessian) else float(count)
+        count, g, h = self.fixed.read(packed, hessian)
         h += self.settings.l2
         floor = ROUNDING * g * g / h if h > 0 else 0.0
         node = self.tree.add_node()
@@ -220,15 +215,15 @@ class Grower:
         return leaf.depth != self.settings.max_depth
 
     def _score(self, pairs: list[Pair]) -> None:
-        self.candidates.score(pairs)
+        self.pool.score(pairs)
         self.unscored = [pair for pair in self.unscored if pair.small.row < 0]
 
     def _best_feature(self, leaf: Leaf) -> tuple[float, int]:
         """Highest net gain that may be taken, -inf if none, and its lowest feature."""
         if leaf.best is not None:
             return leaf.best
-        raw = self.candidates.gain[leaf.row]
-        net = raw - self.charges.owed(leaf)
+        raw = self.pool.gain[leaf.row]
+        net = raw - self.account.owed(leaf)  # eq. 12 less eq. 13
         if self.settings.charge == "tree":
             net[raw <= leaf.floor] = -np.inf
         feature = int(np.argmax(net))
@@ -240,14 +235,14 @@ class Grower:
     # splitting
 
     def _split(self, leaf: Leaf, feature: int) -> None:
-        cut = int(self.candidates.cut[leaf.row, feature])
+        cut = int(self.pool.cut[leaf.row, feature])
         code, missing_left = cut // 2, bool(cut % 2)
-        if self.charges.pay(leaf, feature, self.order.rows[leaf.begin : leaf.end]):
+        if self.account.pay(leaf, feature, self.order.rows[leaf.begin : leaf.end]):
             for other in self.leaves:
                 other.best = None
         missing = self.missing[feature]
         middle = self.order.split(leaf.begin, leaf.end, feature, missing, code, missing_left)
-        packed, hessian = self.candidates.below(leaf, feature, code, missing_left)
+        packed, hessian = self.pool.below(leaf, feature, code, missing_left)
         depth, path = leaf.depth + 1, 2 * leaf.path
         left = self._leaf(depth, path, leaf.begin, middle, packed, hessian)
         rest = (leaf.packed - packed, leaf.hessian - hessian)
@@ -261,7 +256,7 @@ class Grower:
         self.tree.right[leaf.node] = right.node
         smaller = left.end - left.begin <= right.end - right.begin
         small, large = (left, right) if smaller else (right, left)
-        self.charges.divide(leaf, small, large, self.order.rows[small.begin : small.end])
+        self.account.divide(leaf, small, large, self.order.rows[small.begin : small.end])
         self.leaves.remove(leaf)
         self.leaves += [left, right]
         self.unscored.append(Pair(small, large, leaf.slot))

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-import numpy as np
-from numpy.typing import NDArray
+from bench_trees.arrays import Int64Array, UInt32Array
 
 
 @dataclass(slots=True, eq=False)
@@ -29,7 +28,7 @@ class Leaf:
     hessian: int
     count: int
     floor: float
-    unpaid: NDArray[np.int64] | None = None
+    unpaid: Int64Array | None = None
     slot: int = -1
     row: int = -1
     best: tuple[float, int] | None = None
@@ -57,7 +56,7 @@ class GrownTree:
     right: list[int] = field(default_factory=list)
     missing_left: list[bool] = field(default_factory=list)
     value: list[float] = field(default_factory=list)
-    leaves: list[tuple[int, NDArray[np.uint32]]] = field(default_factory=list)
+    leaves: list[tuple[int, UInt32Array]] = field(default_factory=list)
 
     def add_node(self) -> int:
         """A new leaf's number."""

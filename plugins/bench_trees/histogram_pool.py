@@ -1,19 +1,30 @@
-"""The best cut of every feature in every leaf that may be split, and the histograms behind it."""
+"""Histograms of the leaves that may be split, and the best cut of every feature in each.
+
+A leaf's histogram lives in a ``slot``, which the larger of two siblings takes over from the parent;
+its gains and cuts live in a ``row`` of their own. After two splits, of the root and of its smaller
+child::
+
+    slot 0   ROOT, kept for the next tree          row 0   root
+    slot 1   root, then its larger child           row 1   smaller child
+    slot 2   smaller child, then ITS larger one    row 2   larger child
+    slot 3   the smaller one of these              row 3   ...
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.binning import Bins
+from bench_trees.fixed_point import FixedPoint
 from bench_trees.growing_tree import Leaf, Pair
-from bench_trees.histogram import FixedPoint, accumulate, add_counts
-from bench_trees.kernels.packed_codes import LANES, Words, lane
+from bench_trees.kernels.histogram import accumulate, add_counts
+from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.partition import PIECE, RowOrder, gather
+from bench_trees.kernels.splitting import Limits, Units, best_cuts
 from bench_trees.settings import Settings
-from bench_trees.splitting import best_cuts
 from bench_trees.threads import Piece, Workers
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time
@@ -22,28 +33,30 @@ ROOT = 0
 """The slot of the root's histogram, which outlasts the tree."""
 
 
-class Candidates:
+class HistogramPool:
     """Histograms by slot, gains and cuts by row; all buffers only ever grow.
 
     ``hist`` int64 (slots, channels, bins): feature j's bins are first[j]:first[j + 1].
-    ``gain`` float64 and ``cut`` int32 (rows, d), as ``best_cuts`` leaves them. ``root_known`` says
-    that the histogram of all rows is in slot ROOT already and need not be counted.
+    ``gain`` float64 and ``cut`` int32 (rows, d), as ``best_cuts`` leaves them. ``root_known``: the
+    histogram of all rows is in slot ROOT already and need not be counted.
     """
 
     def __init__(
-        self, words: Words, bins: Bins, settings: Settings, order: RowOrder, crew: Workers
+        self, words: UInt64Array, bins: Bins, settings: Settings, order: RowOrder, crew: Workers
     ) -> None:
         self.words = words
-        self.settings = settings
+        least = float(settings.min_hessian) if settings.second_order else 0.0
+        self.limits = Limits(float(settings.l2), int(settings.min_rows), least)
         self.order = order
         self.crew = crew
         d = bins.features
         self.first = np.concatenate([[0], np.cumsum(bins.counts + 1)]).astype(np.int64)
         # columns of one value cannot be split (NaN beside it can)
-        usable = [j for j in range(d) if bins.counts[j] > 1 or bool(lane(words, j).any())]
+        usable = [j for j in range(d) if bins.counts[j] > 1 or bool(codes_of(words, j).any())]
         self.features = np.array(usable, dtype=np.int64)
-        self.groups = np.unique(self.features // LANES)
-        self.begins = np.searchsorted(self.features // LANES, np.append(self.groups, len(words)))
+        word = self.features // CODES_PER_WORD
+        self.groups = np.unique(word)
+        self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
         self.values = np.empty(0, np.int64)
         self.hessians = np.empty(0, np.int64)
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
@@ -54,6 +67,7 @@ class Candidates:
     def begin(self, fixed: FixedPoint) -> None:
         """A new tree, nothing scored."""
         self.fixed = fixed
+        self.units = Units(fixed.count_bits, fixed.gradient_unit, fixed.hessian_unit)
         channels = 1 if len(fixed.hessian) == 0 else 2
         if self.hist.shape[1] != channels:
             self.hist = np.zeros((0, channels, self.hist.shape[2]), np.int64)
@@ -97,7 +111,6 @@ class Candidates:
         whole = self._work([(0, len(values), ROOT, -1)])
         slots = np.array([leaf.slot for leaf in leaves], dtype=np.int64)
         table = np.array([leaf.row for leaf in leaves], dtype=np.int64)
-        fixed, s = self.fixed, self.settings
 
         def piece(start: int, stop: int) -> None:
             if root is None:
@@ -113,12 +126,8 @@ class Candidates:
                 table,
                 self.features[self.begins[start] : self.begins[stop]],
                 self.first,
-                fixed.count_bits,
-                fixed.gradient_unit,
-                fixed.hessian_unit,
-                float(s.l2),  # kernels are compiled for float: 0 must not be an int here
-                int(s.min_rows),
-                float(s.min_hessian) if s.second_order else 0.0,
+                self.units,
+                self.limits,
                 self.gain,
                 self.cut,
             )
@@ -130,7 +139,7 @@ class Candidates:
         slots: Sequence[int],
         steps: Sequence[int],
         moved: Sequence[tuple[int, int, int]],
-        copies: NDArray[np.int64],
+        copies: Int64Array,
     ) -> None:
         """Bring the root's histogram up to date for the next tree.
 
@@ -158,8 +167,8 @@ class Candidates:
 
         self._run(piece, total)
 
-    def _work(self, rows: Sequence[tuple[int, int, int, int]]) -> NDArray[np.int64]:
-        """What ``accumulate`` is to do; all rows but those of the root have gaps between them."""
+    def _work(self, rows: Sequence[tuple[int, int, int, int]]) -> Int64Array:
+        """The ``pairs`` of ``accumulate``; rows of any leaf but the root have gaps between them."""
         n = self.words.shape[1]
         return np.array([(*row, row[1] - row[0] < n) for row in rows], np.int64)
 
@@ -167,21 +176,13 @@ class Candidates:
         self,
         start: int,
         stop: int,
-        rows: NDArray[np.uint32],
-        values: NDArray[np.int64],
-        hessians: NDArray[np.int64],
-        work: NDArray[np.int64],
+        rows: UInt32Array,
+        values: Int64Array,
+        hessians: Int64Array,
+        work: Int64Array,
     ) -> None:
-        accumulate(
-            self.words,
-            rows,
-            values,
-            hessians,
-            work,
-            self.groups[start:stop],
-            self.first,
-            self.hist,
-        )
+        groups = self.groups[start:stop]
+        accumulate(self.words, rows, values, hessians, work, groups, self.first, self.hist)
 
     def _bins(self, start: int, stop: int) -> slice:
         """Where the bins of some usable words lie."""

@@ -19,20 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array
 from bench_trees.ensemble import Ensemble
 from bench_trees.kernels.bitmask_traversal import PLANES
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Floats = NDArray[np.float64]
-Float32s = NDArray[np.float32]
-Bools = NDArray[np.bool_]
+from bench_trees.kernels.layout_kernels import Nodes, Placed, depths, preorder
 
 _ROOM = 8  # entries of a table of codes per leaf, at most
 
@@ -44,9 +39,9 @@ class Needs:
     Feature j needs the sensors ``needed[start[j]:start[j + 1]]``; ``multiplier`` is (d,).
     """
 
-    start: Ints
-    needed: Ints
-    multiplier: Floats
+    start: Int32Array
+    needed: Int32Array
+    multiplier: Float64Array
     sensors: int
 
     @classmethod
@@ -56,8 +51,7 @@ class Needs:
         return cls(own, own[:-1], np.ones(features), features)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class Layout(NamedTuple):
     """Chosen trees of an ensemble in walking order, weights included.
 
     ``root`` (T+1,) bounds the splits of each tree, ``table`` (T+1,) its leaves; ``coded`` (T,)
@@ -69,25 +63,27 @@ class Layout:
     ``needed[start[c]:start[c + 1]]`` of ``sensors``.
     """
 
-    root: Longs
-    table: Longs
-    coded: Bools
-    column: Ints
-    threshold: Float32s
-    missing_left: Bools
-    left: Ints
-    right: Ints
-    after: Ints
-    turn: Ints
-    value: Floats
-    splits: Floats
-    output: Ints
-    columns: Ints
-    start: Ints
-    needed: Ints
+    root: Int64Array
+    table: Int64Array
+    coded: BoolArray
+    column: Int32Array
+    threshold: Float32Array
+    missing_left: BoolArray
+    left: Int32Array
+    right: Int32Array
+    after: Int32Array
+    turn: Int32Array
+    value: Float64Array
+    splits: Float64Array
+    output: Int32Array
+    columns: Int32Array
+    start: Int32Array
+    needed: Int32Array
     sensors: int
 
-    def __len__(self) -> int:
+    @property
+    def trees(self) -> int:
+        """Number of trees T."""
         return len(self.output)
 
     @property
@@ -100,8 +96,8 @@ def lay_out(
     ensemble: Ensemble,
     needs: Needs,
     chosen: Sequence[int] | NDArray[np.integer] | None = None,
-    weights: Floats | None = None,
-    billed: Bools | None = None,
+    weights: Float64Array | None = None,
+    billed: BoolArray | None = None,
 ) -> Layout:
     """Lay out ``chosen`` trees (default all) with ``weights`` (default ones).
 
@@ -111,19 +107,18 @@ def lay_out(
     picked = picked.astype(np.int64)
     weight = np.ones(len(picked)) if weights is None else np.asarray(weights, dtype=np.float64)
     pays = np.ones(len(picked), dtype=bool) if billed is None else np.asarray(billed, dtype=bool)
-    nodes = (ensemble.start, ensemble.feature, ensemble.left, ensemble.right)
-    depth = _depths(nodes, picked)
+    nodes = Nodes(ensemble.start, ensemble.feature, ensemble.left, ensemble.right)
+    depth = depths(nodes, picked)
     inner = (np.diff(ensemble.start)[picked].astype(np.int64) - 1) // 2
     codes = 1 << np.minimum(depth, PLANES)
     coded = (depth <= PLANES) & (codes <= _ROOM * (inner + 1))
     leaves = np.where(coded, codes, inner + 1)
     root, table = _bounds(inner), _bounds(leaves)
-    split, leaf = np.zeros(root[-1], np.int64), np.zeros(table[-1], np.int64)
-    path = np.zeros(table[-1])
     left, right, after, turn = (np.zeros(root[-1], np.int32) for _ in range(4))
+    split, leaf = np.zeros(root[-1], np.int64), np.zeros(table[-1], np.int64)
+    placed = Placed(split, left, right, after, turn, leaf, np.zeros(table[-1]))
     multiplier = np.asarray(needs.multiplier, dtype=np.float64)
-    found = (split, left, right, after, turn, leaf, path)
-    _preorder(nodes, multiplier, picked, root, table, coded, found)
+    preorder(nodes, multiplier, picked, root, table, coded, placed)
     columns, column = np.unique(ensemble.feature[split], return_inverse=True)
     starts, needed = _rows(needs, columns.astype(np.int32))
     return Layout(
@@ -138,7 +133,7 @@ def lay_out(
         after=after,
         turn=turn,
         value=ensemble.value[leaf] * np.repeat(weight, leaves),
-        splits=path * np.repeat(pays, leaves),
+        splits=placed.path * np.repeat(pays, leaves),
         output=ensemble.output[picked].astype(np.int32),
         columns=columns.astype(np.int32),
         start=starts,
@@ -147,81 +142,11 @@ def lay_out(
     )
 
 
-def _bounds(sizes: Longs) -> Longs:
+def _bounds(sizes: Int64Array) -> Int64Array:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-@njit(cache=True, nogil=True)
-def _depths(nodes: tuple[Ints, Ints, Ints, Ints], picked: Longs) -> Longs:
-    """The most splits on a path of each tree."""
-    start, feature, left, right = nodes
-    deepest = np.zeros(len(picked), dtype=np.int64)
-    for t in range(len(picked)):
-        first, end = start[picked[t]], start[picked[t] + 1]
-        level = np.zeros(end - first, dtype=np.int64)
-        for i in range(end - first):
-            if feature[first + i] >= 0:
-                level[left[first + i] - first] = level[i] + 1
-                level[right[first + i] - first] = level[i] + 1
-            deepest[t] = max(deepest[t], level[i])
-    return deepest
-
-
-@njit(cache=True, nogil=True)
-def _preorder(
-    nodes: Any,
-    multiplier: Floats,
-    picked: Longs,
-    root: Longs,
-    table: Longs,
-    coded: Bools,
-    found: Any,
-) -> None:
-    """Fill what ``Layout`` holds per split and, per leaf, its node and its path's splits."""
-    start, feature, left, right = nodes
-    split, lefts, rights, after, turn, leaf, path = found
-    for t in range(len(picked)):
-        nowhere = root[t + 1] - root[t]
-        first, entries = table[t], table[t + 1] - table[t]
-        stack = np.zeros((4, nowhere + 2), dtype=np.int64)
-        node, code, level, parent = stack[0], stack[1], stack[2], stack[3]
-        spent = np.zeros(nowhere + 2)
-        node[0], parent[0] = start[picked[t]], -1
-        height, place, leaves = 1, root[t], 0
-        while height > 0:
-            height -= 1
-            i, mine, depth, cost = node[height], code[height], level[height], spent[height]
-            above = parent[height]  # where this is a right child
-            inner = feature[i] >= 0
-            if above >= 0:
-                rights[above] = place - root[t] if inner else nowhere
-                turn[above] = depth - 1 if coded[t] else leaves
-            if inner:
-                split[place] = i
-                lefts[place] = place + 1 - root[t] if feature[left[i]] >= 0 else nowhere
-                for side in range(2):  # the left child is on top
-                    at = height + side
-                    node[at] = left[i] if side else right[i]
-                    code[at] = mine | ((1 - side) << depth) if coded[t] else 0
-                    level[at], spent[at] = depth + 1, cost + multiplier[feature[i]]
-                    parent[at] = -1 if side else place
-                height += 2
-                place += 1
-            elif coded[t]:
-                for entry in range(first + mine, first + entries, 1 << depth):
-                    leaf[entry], path[entry] = i, cost
-            else:
-                leaf[first + leaves], path[first + leaves] = i, cost
-            leaves += not inner
-        for i in range(root[t + 1] - 1, root[t] - 1, -1):
-            after[i] = i + 1
-            if lefts[i] < nowhere:
-                after[i] = after[i + 1]
-            if rights[i] < nowhere:
-                after[i] = after[root[t] + rights[i]]
-
-
-def _rows(needs: Needs, columns: Ints) -> tuple[Ints, Ints]:
+def _rows(needs: Needs, columns: Int32Array) -> tuple[Int32Array, Int32Array]:
     """The sensors of ``columns`` only, in row-compressed form."""
     parts = [needs.needed[needs.start[c] : needs.start[c + 1]] for c in columns]
     start = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int32)

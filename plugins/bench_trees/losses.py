@@ -6,18 +6,16 @@ losses are written so that a row of multiplicity m weighs as m copies of it do.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
+from bench_trees.arrays import Float64Array, Int64Array
+from bench_trees.kernels.lambdarank import lambdas
 from bench_trees.threads import Workers
 
-FloatArray = NDArray[np.float64]
 TINY = 1e-15  # keeps logarithms of shares finite
 
 
@@ -25,23 +23,23 @@ TINY = 1e-15  # keeps logarithms of shares finite
 class Labels:
     """What is to be fitted: y (n,), multiplicity (n,) or None, weights (n,) or None, queries."""
 
-    y: FloatArray
-    multiplicity: NDArray[np.int64] | None = None
-    weights: FloatArray | None = None
-    queries: NDArray[np.int64] | None = None
+    y: Float64Array
+    multiplicity: Int64Array | None = None
+    weights: Float64Array | None = None
+    queries: Int64Array | None = None
 
     @cached_property
-    def mass(self) -> FloatArray:
+    def mass(self) -> Float64Array:
         """Multiplicity times weight (n,)."""
         mass = np.ones(len(self.y)) if self.weights is None else self.weights
         return mass if self.multiplicity is None else mass * self.multiplicity
 
-    def weigh(self, values: FloatArray) -> FloatArray:
+    def weigh(self, values: Float64Array) -> Float64Array:
         """Values (..., n) times weights; multiplicity is the caller's matter."""
         return values if self.weights is None else values * self.weights
 
 
-Gradients = tuple[FloatArray, FloatArray | None]
+Gradients = tuple[Float64Array, Float64Array | None]
 """Gradient (K, n) and hessian (K, n), None where it is 1; per copy, weights included."""
 
 
@@ -52,14 +50,14 @@ class Loss(Protocol):
     def outputs(self) -> int:
         """Number of scores K per row."""
 
-    def base(self, labels: Labels) -> FloatArray:
+    def base(self, labels: Labels) -> Float64Array:
         """The best constant scores (K,). Raises ValueError on labels it cannot take."""
 
-    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """First and second derivatives at scores (K, n)."""
 
 
-def named(name: str, y: FloatArray) -> Loss:
+def named(name: str, y: Float64Array) -> Loss:
     """The loss of that name. Raises ValueError for an unknown one."""
     if name == "softmax":
         return Softmax(int(y.max()) + 1 if len(y) else 2)
@@ -79,11 +77,11 @@ class Squared:
 
     outputs: int = 1
 
-    def base(self, labels: Labels) -> FloatArray:
+    def base(self, labels: Labels) -> Float64Array:
         """The mean."""
         return np.array([np.average(labels.y, weights=labels.mass)])
 
-    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient f - y, hessian 1."""
         gradient = labels.weigh(scores - labels.y)
         return gradient, None if labels.weights is None else labels.weights[None, :]
@@ -95,14 +93,14 @@ class Logistic:
 
     outputs: int = 1
 
-    def base(self, labels: Labels) -> FloatArray:
+    def base(self, labels: Labels) -> Float64Array:
         """The log-odds of the share of ones."""
         if not bool(np.all((labels.y == 0) | (labels.y == 1))):
             raise ValueError("logistic loss needs labels 0 and 1")
         share = float(np.clip(np.average(labels.y, weights=labels.mass), TINY, 1 - TINY))
         return np.array([np.log(share / (1 - share))])
 
-    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - y, hessian p (1 - p)."""
         p = 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
         return labels.weigh(p - labels.y), labels.weigh(p * (1 - p))
@@ -118,7 +116,7 @@ class Softmax:
 
     outputs: int
 
-    def base(self, labels: Labels) -> FloatArray:
+    def base(self, labels: Labels) -> Float64Array:
         """Logarithms of the class shares."""
         y = labels.y.astype(np.int64)
         if bool(np.any((y != labels.y) | (y < 0) | (y >= self.outputs))) or self.outputs < 2:
@@ -126,7 +124,7 @@ class Softmax:
         shares = np.bincount(y, labels.mass, minlength=self.outputs) / labels.mass.sum()
         return np.asarray(np.log(np.maximum(shares, TINY)), np.float64)
 
-    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - [y = k], hessian K / (K - 1) p (1 - p)."""
         p = np.exp(scores - scores.max(axis=0))
         p /= p.sum(axis=0)
@@ -152,7 +150,7 @@ class LambdaRank:
     normalise: bool = True
     outputs: int = 1
 
-    def base(self, labels: Labels) -> FloatArray:
+    def base(self, labels: Labels) -> Float64Array:
         """Zero: a constant moves no rank."""
         queries = labels.queries
         if queries is None or queries[0] != 0 or queries[-1] != len(labels.y):
@@ -161,7 +159,7 @@ class LambdaRank:
             raise ValueError("lambdarank needs grades 0..50")
         return np.zeros(1)
 
-    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Lambdas and their derivatives."""
         assert labels.queries is not None
         queries = np.asarray(labels.queries, np.int64)
@@ -187,85 +185,3 @@ class LambdaRank:
 
         crew.run(piece, len(queries) - 1, 256)
         return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]
-
-
-@njit(cache=True, nogil=True)
-def lambdas(
-    scores: FloatArray,
-    gain: FloatArray,
-    copies: NDArray[np.int64],
-    queries: NDArray[np.int64],
-    truncation: int,
-    sigma: float,
-    normalise: bool,
-    gradient: FloatArray,
-    hessian: FloatArray,
-) -> None:
-    """LambdaRank gradients of the rows of some queries, means over a row's copies."""
-    for q in range(len(queries) - 1):
-        begin, end = queries[q], queries[q + 1]
-        gradient[begin:end] = 0
-        hessian[begin:end] = 0
-        ideal = _falling(gain, copies, begin, end)
-        n = len(ideal)
-        discount = np.empty(n)
-        best = 0.0
-        for k in range(n):
-            discount[k] = 1 / math.log2(2.0 + k)
-            if k < truncation:
-                best += gain[ideal[k]] * discount[k]
-        if best == 0:
-            continue
-        docs = _falling(scores, copies, begin, end)
-        spread = scores[docs[0]] != scores[docs[n - 1]]
-        total = 0.0
-        for i in range(min(truncation, n - 1)):
-            for j in range(i + 1, n):
-                high, low = docs[i], docs[j]
-                if gain[high] == gain[low]:
-                    continue
-                if gain[high] < gain[low]:
-                    high, low = low, high
-                delta = scores[high] - scores[low]
-                change = (gain[high] - gain[low]) * abs(discount[i] - discount[j]) / best
-                if normalise and spread:
-                    change /= 0.01 + abs(delta)
-                p = 1 / (1 + math.exp(min(sigma * delta, 500.0)))
-                slope = sigma * change * p
-                curve = sigma * sigma * change * p * (1 - p)
-                gradient[high] -= slope
-                gradient[low] += slope
-                hessian[high] += curve
-                hessian[low] += curve
-                total += 2 * slope
-        scale = math.log2(1 + total) / total if normalise and total > 0 else 1.0
-        for r in range(begin, end):
-            gradient[r] *= scale / copies[r]
-            hessian[r] *= scale / copies[r]
-
-
-@njit(cache=True, nogil=True)
-def _falling(
-    values: FloatArray, copies: NDArray[np.int64], begin: int, end: int
-) -> NDArray[np.int64]:
-    """Rows begin:end, each as often as it has copies, by falling value, ties in row order.
-
-    Insertion: queries are short, and numba's argsort takes seconds to compile.
-    """
-    rows = np.empty(end - begin, np.int64)
-    total = 0
-    for i in range(end - begin):
-        row = begin + i
-        total += copies[row]
-        place = i
-        while place > 0 and values[rows[place - 1]] < values[row]:
-            rows[place] = rows[place - 1]
-            place -= 1
-        rows[place] = row
-    out = np.empty(total, np.int64)
-    filled = 0
-    for i in range(end - begin):
-        for _ in range(copies[rows[i]]):
-            out[filled] = rows[i]
-            filled += 1
-    return out

@@ -1,4 +1,4 @@
-"""What splits are charged while a tree grows: prices over sensors, and what was bought.
+"""Penalties of splits: prices over sensors, purchases so far, and the account of a tree.
 
 A feature needs one or more sensors (``start``, ``needed``: sparse rows, as in a price list). All
 prices are in loss units, that is, already multiplied by the trade-off. With D and C the purchases
@@ -6,7 +6,10 @@ so far, a split of a leaf on feature m is charged (Peter et al., NIPS 2017, eq. 
 
     sum over m's sensors k of  coupled_k (1 - D_k) + lazy_k U_k(leaf)   +   split_m W(leaf)
 
-U_k(leaf) is the multiplicity of the leaf's rows that have not paid k, W(leaf) that of all.
+U_k(leaf), the sum of 1 - C_ik over the leaf's rows i, is the multiplicity of those that have not
+paid k; W(leaf) is that of all. ``Account.owed`` is the equation, over these arrays:
+
+    Ledger.bought  D (s,)      Ledger.paid  C (s, n) as bits     Leaf.unpaid  U (s,)
 """
 
 from __future__ import annotations
@@ -15,10 +18,15 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-Int32Array = NDArray[np.int32]
+from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array
+from bench_trees.growing_tree import Leaf
+from bench_trees.kernels.penalty_kernels import count_unpaid, mark_paid
+from bench_trees.settings import Settings
+from bench_trees.threads import Workers
+
+SENSORS = 32  # that one thread counts at a time
+SMALL = 200_000  # bits below which handing work to other threads costs more than it saves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,9 +41,9 @@ class Penalty:
 
     start: Int32Array
     needed: Int32Array
-    coupled: FloatArray
-    lazy: FloatArray
-    split: FloatArray
+    coupled: Float64Array
+    lazy: Float64Array
+    split: Float64Array
 
     def __post_init__(self) -> None:
         if self.coupled.shape != self.lazy.shape or self.split.shape != (len(self.start) - 1,):
@@ -70,9 +78,9 @@ class Penalty:
         needed: Int32Array,
         sensors: int,
         *,
-        coupled: FloatArray | None = None,
-        lazy: FloatArray | None = None,
-        split: FloatArray | None = None,
+        coupled: Float64Array | None = None,
+        lazy: Float64Array | None = None,
+        split: Float64Array | None = None,
     ) -> Self:
         """Prices over given sensors; what is left out is free."""
         d = len(start) - 1
@@ -89,9 +97,9 @@ class Penalty:
         cls,
         features: int,
         *,
-        coupled: FloatArray | None = None,
-        lazy: FloatArray | None = None,
-        split: FloatArray | None = None,
+        coupled: Float64Array | None = None,
+        lazy: Float64Array | None = None,
+        split: Float64Array | None = None,
     ) -> Self:
         """Every feature its own sensor; what is left out is free."""
         start = np.arange(features + 1, dtype=np.int32)
@@ -106,9 +114,7 @@ class Ledger:
     of word i // 64 says that row i has; no words at all where nothing is lazy.
     """
 
-    def __init__(
-        self, penalty: Penalty, rows: int, multiplicity: NDArray[np.int64] | None = None
-    ) -> None:
+    def __init__(self, penalty: Penalty, rows: int, multiplicity: Int64Array | None = None) -> None:
         self.penalty = penalty
         self.rows = rows
         self.bought = np.zeros(penalty.sensors, dtype=np.bool_)
@@ -123,13 +129,13 @@ class Ledger:
         if self.penalty is not penalty or self.rows != rows:
             raise ValueError("the ledger was made for another penalty or other rows")
 
-    def coupled_owed(self) -> FloatArray:
-        """What each feature still owes for all rows together, (d,)."""
-        return self._per_feature(np.where(self.bought, 0.0, self.penalty.coupled))
+    def coupled_owed(self) -> Float64Array:
+        """Sum over the sensors of each feature of coupled_k (1 - D_k), (d,)."""
+        return self._per_feature(np.where(self.bought, 0.0, self.penalty.coupled))  # eq. 13
 
-    def lazy_owed(self, unpaid: NDArray[np.int64]) -> FloatArray:
-        """What each feature owes in a leaf whose sensors have ``unpaid`` (s,), shape (d,)."""
-        return self._per_feature(self.penalty.lazy * unpaid)
+    def lazy_owed(self, unpaid: Int64Array) -> Float64Array:
+        """Sum over the sensors of each feature of lazy_k U_k, (d,); U is ``unpaid`` (s,)."""
+        return self._per_feature(self.penalty.lazy * unpaid)  # eq. 13
 
     def buy(self, feature: int) -> bool:
         """Pay the feature's coupled sensors; whether that changes what is owed."""
@@ -138,7 +144,85 @@ class Ledger:
         self.bought[new] = True
         return bool(np.any(self.penalty.coupled[new] > 0))
 
-    def _per_feature(self, sensor: FloatArray) -> FloatArray:
+    def _per_feature(self, sensor: Float64Array) -> Float64Array:
         weights = sensor[self.penalty.needed]
         d = self.penalty.features
         return np.bincount(self._feature, weights, minlength=d).astype(np.float64, copy=False)
+
+
+class Account:
+    """Charges the splits of one tree after the other to a ledger.
+
+    ``copies`` (n,) is the multiplicity, or (0,) where all are 1. ``coupled_owed`` (d,) is the
+    coupled term of every feature after the purchases so far.
+    """
+
+    def __init__(
+        self, ledger: Ledger, settings: Settings, copies: Int64Array, crew: Workers
+    ) -> None:
+        self.ledger = ledger
+        self.per_node = settings.charge == "node"
+        self.copies = copies
+        self.crew = crew
+        self.lazy = bool(ledger.penalty.lazy.any())
+        self.begin()
+
+    def begin(self) -> None:
+        """Open the account of a new tree."""
+        self.coupled_owed = self.ledger.coupled_owed()
+        self.deferred: list[int] = []
+
+    def end(self) -> None:
+        """Buy the sensors that ``charge="node"`` leaves unbought until the tree is done."""
+        for feature in self.deferred:
+            self.ledger.buy(feature)
+
+    def unpaid_at_root(self) -> Int64Array | None:
+        """U of a tree's root (s,), None where nothing is lazy."""
+        return self.ledger.unpaid.copy() if self.lazy else None
+
+    def owed(self, leaf: Leaf) -> Float64Array:
+        """The charge for splitting the leaf on each feature, (d,)."""
+        owed = self.coupled_owed  # eq. 13, first term
+        if leaf.unpaid is not None:
+            owed = owed + self.ledger.lazy_owed(leaf.unpaid)  # eq. 13, second term
+        return owed + self.ledger.penalty.split * leaf.count  # eq. 13, third term
+
+    def pay(self, leaf: Leaf, feature: int, rows: UInt32Array) -> bool:
+        """Charge a split of the leaf with these rows; whether other leaves now owe less."""
+        refunded = False
+        if self.per_node:
+            self.deferred.append(feature)
+        elif self.ledger.buy(feature):
+            self.coupled_owed = self.ledger.coupled_owed()
+            refunded = True
+        if leaf.unpaid is not None:
+            sensors = self.ledger.penalty.of(feature)
+            owing = sensors[(leaf.unpaid[sensors] > 0) & (self.ledger.penalty.lazy[sensors] > 0)]
+            if len(owing):
+                mark_paid(self.ledger.paid, owing.astype(np.int64), rows)
+                self.ledger.unpaid[owing] -= leaf.unpaid[owing]
+                leaf.unpaid[owing] = 0
+        return refunded
+
+    def divide(self, parent: Leaf, small: Leaf, large: Leaf, small_rows: UInt32Array) -> None:
+        """U of both children from the parent's.
+
+        Only a sensor that some of the parent's rows have paid and others not needs a scan, and only
+        of the smaller child.
+        """
+        unpaid = parent.unpaid
+        if unpaid is None:
+            return
+        own = np.where(unpaid == parent.count, small.count, 0)
+        lazy = self.ledger.penalty.lazy > 0
+        mixed = np.flatnonzero((unpaid > 0) & (unpaid < parent.count) & lazy)
+        if len(mixed):
+
+            def piece(start: int, stop: int) -> None:
+                count_unpaid(self.ledger.paid, mixed[start:stop], small_rows, self.copies, own)
+
+            cells = len(mixed) * len(small_rows)
+            self.crew.run(piece, len(mixed), SENSORS if cells > SMALL else len(mixed))
+        small.unpaid = own
+        large.unpaid = unpaid - own

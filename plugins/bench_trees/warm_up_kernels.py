@@ -1,11 +1,15 @@
-"""Compiling the kernels ahead, so that the wait can be announced."""
+"""Compilation ahead of use, so that the wait can be announced."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
+
+from bench_trees import kernels
 
 SECONDS = 12
 """About how long the first compilation takes."""
@@ -25,30 +29,14 @@ def warm_up(say: Callable[[str], None] = print) -> None:
 
 
 def _kernels() -> list[Any]:
-    from bench_trees import binning, histogram, layout, losses, splitting
-    from bench_trees.kernels import bitmask_traversal, partition, penalty_kernels
-
-    return [
-        binning._encode,
-        binning._greedy_ends,
-        histogram.accumulate,
-        histogram.add_counts,
-        bitmask_traversal.add_cells,
-        bitmask_traversal.walk_tiles,
-        layout._depths,
-        layout._preorder,
-        losses.lambdas,
-        penalty_kernels.count_unpaid,
-        penalty_kernels.mark_paid,
-        partition.add_to_rows,
-        partition.gather,
-        partition.partition,
-        splitting.best_cuts,
-    ]
+    """The public kernels; those with an underscore are compiled into their callers."""
+    names = [module.name for module in iter_modules(kernels.__path__, f"{kernels.__name__}.")]
+    found = [thing for name in names for thing in vars(import_module(name)).items()]
+    return [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
 
 
 def _cached(kernel: Any) -> bool:
-    # numba itself says whether what it stored is of this source; it has no public name for it
+    # numba itself compares what it stored with the source; it has no public name for that
     return bool(kernel._cache._cache_file._load_index())
 
 

@@ -60,7 +60,7 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
         accounting=_values(frame, "accounting") or info.accounting,
         unit=_values(frame, "unit") or "cost units",
         reference=info.reference if any(row.reference for row in rows) else "",
-        stand_in=bool(frame["stand_in"].fillna(False).astype(bool).any()),
+        stand_in=_any(frame, "stand_in"),
         stand_in_for=str(use.get("stand_in_for", "")),
         sample=any(re.search(r"\bsample\b", note) for note in notes),
         repeats=len(frame[["fold", "seed"]].drop_duplicates()),
@@ -68,7 +68,12 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
         failures=_failures(frame),
         facts=_facts(use),
         notes=notes,
+        surrogate=_any(frame, "surrogate"),
     )
+
+
+def _any(frame: pd.DataFrame, flag: str) -> bool:
+    return flag in frame and bool(frame[flag].fillna(False).astype(bool).any())
 
 
 def _one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -122,12 +122,17 @@ class Board:
     failures: tuple[Failure, ...]
     facts: tuple[str, ...]
     notes: tuple[str, ...]
+    surrogate: bool = False  # learners trained on other prices than those of the bills
 
     @property
     def marks(self) -> tuple[str, ...]:
         """Marks that stand beside every number of this board."""
-        marks = ("stand-in",) if self.stand_in else ()
-        return (*marks, "sample") if self.sample else marks
+        flags = {
+            "stand-in": self.stand_in,
+            "sample": self.sample,
+            "trained on surrogate prices": self.surrogate,
+        }
+        return tuple(mark for mark, there in flags.items() if there)
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """The board's marks and those of the row."""

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.histogram import accumulate
-from bench_trees.kernels.packed_codes import LANES, pack
+from bench_trees.kernels.histogram import accumulate
+from bench_trees.kernels.packed_codes import CODES_PER_WORD, pack
 from bench_trees.threads import Workers
 from numba import njit
 from paired import alternate, report, setting
@@ -94,7 +94,7 @@ def test_adds_per_second(name: str, codes: np.ndarray, words: np.ndarray, benchm
             "plain loop, 1e9 adds per s": plain,
             "kernel over 1024 rows, 1e9 adds per s": cached,
             "kernel, share of that": ours / cached,
-            "kernel has to read, GB per s": ours * (1 + (4 + 8) / LANES),
+            "kernel has to read, GB per s": ours * (1 + (4 + 8) / CODES_PER_WORD),
         },
         seconds_1024_rows=samples["1024 rows"],
     )

@@ -102,12 +102,12 @@ def test_multiplicity_gives_the_trees_of_physical_copies(
 @pytest.mark.parametrize(("loss", "label"), LOSSES)
 def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -> None:
     for name, size in (
-        ("candidates.SMALL", 0),
-        ("candidates.CHUNK", 1),
-        ("charges.SMALL", 0),
-        ("charges.SENSORS", 3),
-        ("rows.PIECE", 7),
-        ("candidates.PIECE", 7),
+        ("histogram_pool.SMALL", 0),
+        ("histogram_pool.CHUNK", 1),
+        ("penalties.SMALL", 0),
+        ("penalties.SENSORS", 3),
+        ("kernels.partition.PIECE", 7),
+        ("histogram_pool.PIECE", 7),
         ("grower.PIECE", 1),
     ):
         monkeypatch.setattr(f"bench_trees.{name}", size)

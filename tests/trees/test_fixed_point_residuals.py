@@ -11,11 +11,11 @@ import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
+from bench_trees.fixed_point import sum_bits
 from bench_trees.fixed_point_residuals import Residuals
 from bench_trees.grower import Grower
-from bench_trees.histogram import sum_bits
 from bench_trees.histogram_pool import ROOT
-from bench_trees.kernels.packed_codes import lane
+from bench_trees.kernels.packed_codes import codes_of
 from bench_trees.losses import Gradients, Labels, Squared
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
@@ -54,10 +54,10 @@ def rows(rng: np.random.Generator, n: int, d: int = 10) -> tuple[np.ndarray, np.
 
 def counted(grower: Grower, residuals: Residuals) -> list[int]:
     """The root's histogram by a plain count."""
-    first = grower.candidates.first
+    first = grower.pool.first
     sums = [0] * int(first[-1])
-    for j in grower.candidates.features:
-        codes = lane(grower.order.words, int(j))
+    for j in grower.pool.features:
+        codes = codes_of(grower.order.words, int(j))
         for code, value in zip(codes, residuals.packed, strict=True):
             sums[first[j] + code] += int(value)
     return sums
@@ -65,10 +65,10 @@ def counted(grower: Grower, residuals: Residuals) -> list[int]:
 
 def held(grower: Grower) -> list[int]:
     """The carried histogram, without columns that are never looked at."""
-    first, out = grower.candidates.first, [0] * int(grower.candidates.first[-1])
-    for j in grower.candidates.features:
+    first, out = grower.pool.first, [0] * int(grower.pool.first[-1])
+    for j in grower.pool.features:
         a, b = int(first[j]), int(first[j + 1])
-        out[a:b] = grower.candidates.hist[ROOT, 0, a:b].tolist()
+        out[a:b] = grower.pool.hist[ROOT, 0, a:b].tolist()
     return out
 
 

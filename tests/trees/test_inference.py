@@ -43,7 +43,7 @@ def tree_outputs(
 ) -> NDArray[np.float64]:
     """(n, T): every tree by itself, as a step that does not carry."""
     layout = lay_out(ensemble, Needs.plain(ensemble.features), chosen, weights)
-    count = len(layout)
+    count = layout.trees
     steps = Steps(np.arange(1, count + 1), np.zeros((count, 1)), np.zeros(count, dtype=bool))
     done = walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))
     return done.scores[:, :, 0].T

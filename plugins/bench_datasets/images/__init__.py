@@ -67,7 +67,8 @@ Numbers = NDArray[np.int64]
 SUPPORT = 0.3
 LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}
 MODULES = tuple(
-    f"bench_datasets.images.{m}" for m in ("album", "descriptors", "machines", "pricing")
+    f"bench_datasets.images.{m}"
+    for m in ("image_folder", "descriptors", "one_vs_rest_svm", "pricing")
 )
 DEFAULT, ARCHIVE = "images.zip", "scene_categories.zip"
 SCENES = {
@@ -103,7 +104,6 @@ class ImageFolder:
     files: ClassVar[tuple[str, ...]] = (DEFAULT,)
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
-    code: ClassVar[tuple[str, ...]] = MODULES
     counts: ClassVar[Mapping[str, int]] = {}
 
     path: str = param(DEFAULT, "a folder of class folders (absolute, here or in the data "

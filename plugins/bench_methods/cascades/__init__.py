@@ -41,7 +41,7 @@ Departures
   reported is what rows pay.
 - Ranking: positive means a grade of at least ``relevant_grade``. Rejected documents rank below all
   others, by stage and then by score. Scores are the log-odds of p_i for soft-cascade. For and-or
-  they are the last stage's in ranking, else the smallest f_ik, turned into log-odds by
+  they are the last stage's in ranking, else the smallest f_ik, routed into log-odds by
   Platt's line, fitted on the training rows.
 """
 

@@ -10,28 +10,22 @@ import numpy as np
 from bench_models.boosting import check_base
 from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary
+from bench_models.labels import positives
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
-from bench_models.staged.early_exits import ExitPath
-from bench_models.staged.exit_rules import Rule
+from bench_models.staged.early_exits import ExitModel
+from bench_models.staged.exit_rules import ExitRule
 from bench_models.staged.prefix_chain import ensemble_of
-from bench_models.staged.stage_costs import Bools
-from bench_models.staged.stages import Floats
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import entropy, price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core.arrays import BoolArray, FloatArray
 from bench_methods.cascades.descent import Descent, Design, Fitted, descend
 from bench_methods.cascades.losses import Hinges, Loss, Soft
 from bench_methods.cascades.stages import stage_costs, stage_trees
-from bench_methods.cronus.learner import one_blas_thread, positives
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-
-_CODE = (
-    "bench_methods.cascades",
-    "bench_methods.cronus",
-    "bench_models.staged",
-    "bench_trees",
-)
 
 
 @dataclass(frozen=True)
@@ -39,12 +33,9 @@ class _Cascade:
     """What both learners do; ``loss`` and how scores are served are theirs."""
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
-    code: ClassVar[tuple[str, ...]] = _CODE
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are put into stages"
-    )
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")
     limits: tuple[float, ...] | None = param(
         None, "price of the dearest feature in each stage; none: equal shares of the trees"
     )
@@ -74,14 +65,14 @@ class _Cascade:
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> ExitPath:
+    ) -> ExitModel:
         """Weight the trees of each stage, all stages together; ``valid`` is not used.
 
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
         name: str = self.name  # type: ignore[attr-defined]
         ensemble = ensemble_of(name, self.base, context)
-        positive = positives(self, train, context.task)
+        positive = positives(name, train, context.task, self.relevant_grade)
         chosen = stage_trees(ensemble, prices, self.limits, self.stages)
         total = len(chosen) * (1 + self.cycles)
         with one_blas_thread():
@@ -101,7 +92,7 @@ class _Cascade:
             line = self._line(fitted.scores, positive, train.weights, context.task)
         context.progress(total, total)
         facts = {
-            "objective": fitted.objective,
+            "objective": fitted.loss,
             "trees_per_stage": [len(own) for own in chosen],
             "cost_per_stage": cost.tolist(),
         }
@@ -117,7 +108,7 @@ class _Cascade:
         line: Line,
         combine: str,
         facts: dict[str, Any],
-    ) -> ExitPath:
+    ) -> ExitModel:
         """The stages as a chain, left below each threshold. Scores are those of ``line``."""
         count = len(designs)
         stages = []
@@ -134,24 +125,26 @@ class _Cascade:
         chain = StagedModel(stages, [Point(count - 1, {})], prices, ensemble, facts=facts)
         thresholds = self.thresholds if count > 1 else ()  # type: ignore[attr-defined]
         bars = line(self._bars(np.array(thresholds, dtype=np.float64)))
-        return ExitPath(
+        return ExitModel(
             chain=chain,
-            rule=Rule("score", np.repeat(bars[:, None], count - 1, axis=1)),
+            rule=ExitRule("score", np.repeat(bars[:, None], count - 1, axis=1)),
             points=[{"threshold": float(t)} for t in thresholds],
             full={"stages": count},
             combine=combine,
         )
 
-    def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
+    def _loss(
+        self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
+    ) -> Loss:
         raise NotImplementedError
 
-    def _bars(self, thresholds: Floats) -> Floats:
+    def _bars(self, thresholds: FloatArray) -> FloatArray:
         return thresholds
 
     def _combine(self, task: Task) -> str:
         raise NotImplementedError
 
-    def _line(self, scores: Floats, positive: Bools, mass: Floats, task: Task) -> Line:
+    def _line(self, scores: FloatArray, positive: BoolArray, mass: FloatArray, task: Task) -> Line:
         return Line(1.0, 0.0)
 
 
@@ -175,16 +168,18 @@ class SoftCascade(_Cascade):
         if not 0 <= self.tradeoff < np.inf:
             raise ValueError("tradeoff must be at least 0 and finite")
 
-    def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
+    def _loss(
+        self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
+    ) -> Loss:
         part = float(share @ positive)
-        constant = -(part * np.log(part) + (1 - part) * np.log(1 - part))
-        unit = prices.everything
-        return Soft(positive, share, cost, self.tradeoff * constant / unit if unit > 0 else 0.0)
+        constant = entropy(np.array([1 - part, part]))
+        tau = price_of_cost(self.tradeoff, constant, prices.everything)
+        return Soft(positive, share, cost, tau)
 
     def _combine(self, task: Task) -> str:
         return "and"
 
-    def _bars(self, thresholds: Floats) -> Floats:
+    def _bars(self, thresholds: FloatArray) -> FloatArray:
         return np.asarray(np.log(thresholds) - np.log1p(-thresholds))
 
 
@@ -208,7 +203,9 @@ class AndOr(_Cascade):
         if self.positive_weight is not None and not 0 < self.positive_weight < np.inf:
             raise ValueError("positive_weight must be above 0 and finite")
 
-    def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
+    def _loss(
+        self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
+    ) -> Loss:
         part = float(share @ positive)
         alike = (1 - part) / part
         return Hinges(
@@ -219,7 +216,7 @@ class AndOr(_Cascade):
         # who passed all gates is ranked by the last stage: a weak one would tie most of them
         return "min" if task is Task.BINARY else "last"
 
-    def _line(self, scores: Floats, positive: Bools, mass: Floats, task: Task) -> Line:
+    def _line(self, scores: FloatArray, positive: BoolArray, mass: FloatArray, task: Task) -> Line:
         if task is not Task.BINARY:
             return Line(1.0, 0.0)
         return platt(scores.min(axis=0), positive, mass)

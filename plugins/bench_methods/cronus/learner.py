@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import check_base
 from bench_models.dictionary import dictionary
+from bench_models.labels import positives
 from bench_models.problem import Problem
 from bench_models.staged.prefix_chain import ensemble_of
-from numpy.typing import NDArray
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import price_of_cost
 
 from bench_core import (
     BudgetedLearner,
     Examples,
     FitContext,
-    InputError,
     Prices,
     Task,
     param,
@@ -39,16 +37,9 @@ class CronusSingle:
 
     name: ClassVar[str] = "cronus-single"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
-    code: ClassVar[tuple[str, ...]] = (
-        "bench_methods.cronus",
-        "bench_models.staged",
-        "bench_trees",
-    )
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are the dictionary"
-    )
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are the dictionary")
     tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
     rho_last: float = param(1e-4, "l1 weight of the last (here: only) stage; set it on validation")
     positive_weight: float | None = param(
@@ -77,7 +68,7 @@ class CronusSingle:
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
         ensemble = ensemble_of(self.name, self.base, context)
-        positive = positives(self, train, context.task)
+        positive = positives(self.name, train, context.task, self.relevant_grade)
         with one_blas_thread():
             share = train.weights / train.weights.sum()
             trees = dictionary(ensemble, train.X, share, prices, context.threads)
@@ -91,7 +82,7 @@ class CronusSingle:
                 needs=trees.needs,
                 slope=self._slope,
             )
-            lam = price_of_cost(problem, self.tradeoff, prices.everything)
+            lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
             cascade, penalty = self._fitted(problem, lam, context)
             end = position(problem, penalty, cascade)
         facts = {
@@ -230,39 +221,10 @@ class Cronus(CronusInit):
                 tolerance=self.tolerance,
                 threads=context.threads,
             ),
-            progress=lambda done, loss: context.progress(self.stages + done, total),
+            progress=lambda done: context.progress(self.stages + done, total),
         )
         context.progress(total, total)
         return end.cascade, penalty
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """The result must not depend on how many there are, and idle ones spin."""
-    with _blas().limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _blas() -> Any:
-    # finding the libraries reads all maps of the process: as long as a small fit
-    import scipy.linalg
-    import scipy.optimize  # noqa: F401
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-def price_of_cost(problem: Problem, tradeoff: float, everything: float) -> float:
-    """lambda of eq. (8): ``tradeoff`` times the constant's mean loss, per price of all features.
-
-    0 where the features are free: cost then has no unit to trade in.
-    """
-    if everything == 0.0:
-        return 0.0
-    mean = float(problem.weight @ problem.y) / float(problem.weight.sum())
-    constant = 0.5 * float(problem.weight @ (problem.y - mean) ** 2)
-    return tradeoff * constant / everything
 
 
 def gentle_drop(drop: float, stages: int, survivors: float) -> float:
@@ -276,26 +238,3 @@ def _at_least(learner: Any, least: float, *names: str) -> None:
     for name in names:
         if not least <= getattr(learner, name) < np.inf:
             raise ValueError(f"{name} must be at least {least:g} and finite")
-
-
-def positives(learner: Any, train: Examples, task: Task) -> NDArray[np.bool_]:
-    """Which rows are labelled +1, shape (n,)."""
-    if task == Task.RANKING:
-        positive = train.y >= learner.relevant_grade
-        if not positive.any():
-            raise InputError(
-                f"{learner.name}: no training document reaches grade {learner.relevant_grade} "
-                f"(the highest is {train.y.max():g}); lower relevant_grade"
-            )
-        if positive.all():
-            raise InputError(
-                f"{learner.name}: every training document reaches grade "
-                f"{learner.relevant_grade}; raise relevant_grade"
-            )
-    else:
-        positive = train.y > 0.5
-        if positive.all() or not positive.any():
-            raise InputError(
-                f"{learner.name}: all training labels are {train.y[0]:g}; it needs both classes"
-            )
-    return np.asarray(positive)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from bench_models.mixed_norms import relaxed_cost
 from bench_models.problem import Problem, sigmoid
 
 from bench_core.arrays import FloatArray
@@ -90,12 +91,6 @@ def squared_use(weights: FloatArray, arriving: FloatArray) -> FloatArray:
     """``sum_k (b^k_t d_k)^2`` of every tree, shape (T,)."""
     squares: FloatArray = ((weights * arriving[:, None]) ** 2).sum(axis=0)
     return squares
-
-
-def relaxed_cost(problem: Problem, squares: FloatArray) -> float:
-    """The two mixed norms of eq. (8) from ``squared_use`` (T,)."""
-    trees = problem.tree_cost @ np.sqrt(squares)
-    return float(trees + problem.sensor_cost @ np.sqrt(problem.needs @ squares))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

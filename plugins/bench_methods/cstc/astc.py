@@ -27,13 +27,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import check_base
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
-from bench_methods.cronus.learner import one_blas_thread, price_of_cost
 from bench_methods.cstc.finish import finished, pruned
 from bench_methods.cstc.greedy import Rule, greedy_tree, moments
 from bench_methods.cstc.inputs import inputs, label_variance, problem_of, shared
-from bench_methods.cstc.learner import CODE, TASKS, at_least, check_depth
+from bench_methods.cstc.learner import TASKS, at_least, check_depth
 from bench_methods.cstc.serving import staged
 from bench_methods.cstc.tree import Shape, stump
 
@@ -51,7 +52,6 @@ class ASTC:
 
     name: ClassVar[str] = "astc"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(
@@ -91,7 +91,7 @@ class ASTC:
                 self.name, self.base, train, prices, context, standardise=self.standardise
             )
             problem = problem_of(found, train, prices, context.task)
-            tau = price_of_cost(problem, self.tradeoff, prices.everything)
+            tau = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
             if label_variance(problem) == 0.0:
                 tree = stump(problem, float(problem.y[0]))
             else:

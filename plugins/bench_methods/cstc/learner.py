@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from bench_models.boosting import check_base
 from bench_models.problem import Problem
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
-from bench_methods.cronus.learner import one_blas_thread, price_of_cost
 from bench_methods.cstc.finish import finished, pruned
 from bench_methods.cstc.initialise import initialise
 from bench_methods.cstc.inputs import inputs, label_variance, problem_of
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from bench_models.staged import StagedModel
 
 TASKS = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
-CODE = ("bench_methods.cstc", "bench_methods.cronus", "bench_models.staged", "bench_trees")
 
 UNIT_VARIANCE = 6.0
 """Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its
@@ -35,7 +35,6 @@ class CSTCSingle:
 
     name: ClassVar[str] = "cstc-single"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(
@@ -72,7 +71,7 @@ class CSTCSingle:
                 self.name, self.base, train, prices, context, standardise=self.standardise
             )
             problem = problem_of(found, train, prices, context.task)
-            lam = price_of_cost(problem, self.tradeoff, prices.everything)
+            lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
             tree, loss = self._fitted(problem, lam, context)
             model = finished(
                 problem, tree, refit=self.refit, constant=self.constant, threads=context.threads
@@ -139,7 +138,7 @@ class CSTCSingle:
             penalty,
             start,
             settings,
-            progress=lambda done, loss: context.progress(min(shape.nodes + done, total), total),
+            progress=lambda done: context.progress(min(shape.nodes + done, total), total),
         )
         context.progress(total, total)
         tree = replace(end.tree, bias=end.tree.bias * unit, threshold=end.tree.threshold * unit)

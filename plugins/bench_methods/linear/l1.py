@@ -34,11 +34,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import constant_loss, loss_of
-from bench_models.scaling import Floats, Standard
+from bench_models.boosting import loss_of
+from bench_models.scaling import Standard
 from bench_models.staged import MOST_POINTS
+from bench_models.tradeoff import constant_loss
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core import Examples, FitContext, Prices, Task, param
+from bench_core.arrays import FloatArray
 from bench_methods.linear.lasso import (
     Classes,
     Fitted,
@@ -57,12 +59,6 @@ class L1:
 
     name: ClassVar[str] = "l1"
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
-    code: ClassVar[tuple[str, ...]] = (
-        "bench_methods.linear",
-        "bench_models.boosting",
-        "bench_models.staged",
-        "bench_trees",
-    )
     adds_up: ClassVar[bool] = False
 
     points: int = param(60, "values of the trade-off on the path, at most 99")
@@ -81,15 +77,11 @@ class L1:
         if self.steps < 1 or not 0 < self.tolerance < 1:
             raise ValueError("steps must be at least 1, tolerance above 0 and below 1")
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
-
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LinearPath:
         """Follow the path on ``train``; ``valid`` is not used."""
-        from bench_methods.cronus.learner import one_blas_thread
+        from bench_models.threads import one_blas_thread
 
         name, objective = loss_of(context.task, "auto", context.classes)
         constant = constant_loss(name, objective, train)
@@ -118,7 +110,7 @@ class L1:
     def _path(
         self,
         loss: LinearLoss,
-        gram: Floats,
+        gram: FloatArray,
         start: Fitted,
         tab: Tab,
         worth: float,
@@ -157,7 +149,7 @@ class L1:
 
 def _begin(
     train: Examples, standard: Standard, context: FitContext, spread: float
-) -> tuple[LinearLoss, Floats, Fitted]:
+) -> tuple[LinearLoss, FloatArray, Fitted]:
     """The loss, G and the best constant, labels in units of ``spread``."""
     from bench_trees.losses import Labels
 

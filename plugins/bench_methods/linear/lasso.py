@@ -18,9 +18,10 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from bench_models.scaling import Floats, Standard
+from bench_models.scaling import Standard
 
 from bench_core import Examples
+from bench_core.arrays import FloatArray
 
 RIDGE = 1e-6
 """Weight of b_j^2 / 2 on columns without penalty: separable or dependent ones would not settle."""
@@ -34,7 +35,7 @@ class LinearLoss(Protocol):
     bound: float
     outputs: int
 
-    def gradient(self, bias: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Derivatives by bias (K,) and weights (K, d)."""
 
 
@@ -42,15 +43,17 @@ class LinearLoss(Protocol):
 class Fitted:
     """Bias (K,) and weights (K, d)."""
 
-    bias: Floats
-    weights: Floats
+    bias: FloatArray
+    weights: FloatArray
 
     def copy(self) -> Fitted:
         """With own arrays."""
         return Fitted(self.bias.copy(), self.weights.copy())
 
 
-def gram_of(train: Examples, standard: Standard, target: Floats) -> tuple[Floats, Floats]:
+def gram_of(
+    train: Examples, standard: Standard, target: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """G = Z'WZ (d, d) and Z'W target (d,), block by block."""
     share = train.weights / train.weights.sum()
     d = train.X.shape[1]
@@ -66,13 +69,13 @@ def gram_of(train: Examples, standard: Standard, target: Floats) -> tuple[Floats
 class Squared:
     """(y - f)^2 / 2 through G alone."""
 
-    gram: Floats
-    cross: Floats  # Z'W (y - mean)
+    gram: FloatArray
+    cross: FloatArray  # Z'W (y - mean)
     mean: float
     bound: float = 1.0
     outputs: int = 1
 
-    def gradient(self, bias: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The columns have mean 0, so that bias and weights do not meet."""
         return bias - self.mean, weights @ self.gram - self.cross
 
@@ -90,21 +93,21 @@ class Classes:
         self.bound = 0.25 if self.outputs == 1 else 0.5
 
     @cached_property
-    def _z(self) -> Floats:
+    def _z(self) -> FloatArray:
         return self.standard.columns(self.train.X)
 
     @cached_property
-    def _share(self) -> Floats:
+    def _share(self) -> FloatArray:
         mass = self.train.weights
         return np.asarray(mass / mass.sum(), dtype=np.float64)
 
     @cached_property
-    def _wanted(self) -> Floats:
+    def _wanted(self) -> FloatArray:
         """What the probabilities should be, (n, K)."""
         y = self.train.y.astype(np.int64)
         return np.eye(max(2, self.outputs))[y] if self.outputs > 1 else self.train.y[:, None]
 
-    def gradient(self, bias: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Z'W (p - wanted)."""
         scores = self._z @ weights.T + bias
         if self.outputs == 1:
@@ -117,7 +120,12 @@ class Classes:
 
 
 def minimise(
-    loss: LinearLoss, gram: Floats, penalty: Floats, start: Fitted, steps: int, tolerance: float
+    loss: LinearLoss,
+    gram: FloatArray,
+    penalty: FloatArray,
+    start: Fitted,
+    steps: int,
+    tolerance: float,
 ) -> Fitted:
     """The minimum for the penalties (d,) (infinite: the weight stays 0), from ``start``.
 

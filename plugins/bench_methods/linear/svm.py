@@ -29,13 +29,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.calibration import platt
-from bench_models.scaling import Floats, Standard
-from numpy.typing import NDArray
+from bench_models.scaling import Standard
 
-from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
+from bench_core import Examples, FitContext, InputError, Prices, Task, param
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.linear.kernel_model import KernelMachine, Kernels
-
-Ints = NDArray[np.int64]
 
 HELD_OUT = 5  # one row in so many calibrates the margins
 
@@ -46,7 +44,6 @@ class RBFSVM:
 
     name: ClassVar[str] = "rbf-svm"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
-    code: ClassVar[tuple[str, ...]] = ("bench_methods.linear", "bench_models.staged")
     adds_up: ClassVar[bool] = False
 
     C: float = param(10.0, "price of a training row on the wrong side of its margin")
@@ -65,10 +62,6 @@ class RBFSVM:
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")
         if self.max_rows < 2:
             raise ValueError(f"max_rows must be at least 2, got {self.max_rows}")
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -95,18 +88,18 @@ class RBFSVM:
             context.progress(k + 1, len(labels))
         return KernelMachine.of(machines, z, kernels, standard, prices)
 
-    def _groups(self, standard: Standard, prices: Prices) -> list[Ints]:
+    def _groups(self, standard: Standard, prices: Prices) -> list[IntArray]:
         """The columns of each kernel."""
         return [np.flatnonzero(standard.scale > 0)]
 
     def _machine(
         self,
         kernels: Kernels,
-        z: Floats,
-        positive: NDArray[np.bool_],
-        mass: Floats,
+        z: FloatArray,
+        positive: BoolArray,
+        mass: FloatArray,
         rng: np.random.Generator,
-    ) -> tuple[Floats, float]:
+    ) -> tuple[FloatArray, float]:
         """Coefficients of the training rows (n,) and the intercept of one machine."""
         if positive.all() or not positive.any():  # a class that no row here has
             return np.zeros(len(z)), 1.0 if positive.all() else -1.0
@@ -127,11 +120,11 @@ class RBFSVM:
     def _solved(
         self,
         kernels: Kernels,
-        z: Floats,
-        positive: NDArray[np.bool_],
-        mass: Floats,
-        rows: Ints,
-    ) -> tuple[Floats, float]:
+        z: FloatArray,
+        positive: BoolArray,
+        mass: FloatArray,
+        rows: IntArray,
+    ) -> tuple[FloatArray, float]:
         from sklearn.svm import SVC
 
         chosen = z[rows]
@@ -157,13 +150,13 @@ class AverageKernelSVM(RBFSVM):
 
     max_rows: int = param(2000, "most training rows; more are sampled by the seed")
 
-    def _groups(self, standard: Standard, prices: Prices) -> list[Ints]:
+    def _groups(self, standard: Standard, prices: Prices) -> list[IntArray]:
         usable = standard.scale > 0
         inside = (group[usable[group]] for group in descriptors(prices))
         return [group for group in inside if len(group)]
 
 
-def descriptors(prices: Prices) -> list[Ints]:
+def descriptors(prices: Prices) -> list[IntArray]:
     """Features that are joined by sensors in common, the sets in order of their first feature."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components

@@ -1,26 +1,42 @@
-"""Sixty-four rows in one machine word.
+"""Traversal of trees by 64 rows at once, as bits of one machine word.
 
-A set of rows of a tile of 64 is a ``uint64``: bit r stands for row r. Comparing a whole column
-of the tile with a threshold is a handful of vector instructions when it is written as one
+A relative of QuickScorer (Lucchese et al., SIGIR 2015) and RapidScorer (Ye et al., KDD 2018), which
+replace branches by operations on bit vectors. There a bit stands for a leaf that a row may still
+reach; here it stands for a row that reaches a split, because that set is also who pays for the
+split's sensors. A tile is 64 rows, a set of its rows a ``uint64``, and a split divides one set::
+
+    row                 63 ........................ 0
+    reached[i]           0 1 1 0 1 1 ...      1 0 1 1     rows that arrive at split i
+    x > threshold        0 1 0 1 1 0 ...      0 0 1 1     one vector comparison
+    reached[right[i]]    0 1 0 0 1 0 ...      0 0 1 1     their conjunction
+    reached[left[i]]     0 0 1 0 0 1 ...      1 0 0 0     the rest
+
+    tile   float32   | 64 cells of column 0 | 64 cells of column 1 | ...    columns that are used
+    got    uint64    rows that have paid sensor 0 | ... sensor 1 | ...
+
+Comparing a whole column of the tile is a handful of vector instructions when it is written as one
 vector comparison (LLVM picks what the machine has); the same loop in plain numba is 10 to 15
 times slower, because its result would have to be packed bit by bit.
-
-The kernels stand in one file because numba's cache only notices changes of the file that a
-compiled function is in, not of those it calls into.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-LANES = 64
+from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, UInt64Array
+
+if TYPE_CHECKING:
+    from bench_trees.inference import Steps, Walked
+    from bench_trees.layout import Layout
+
+ROWS_PER_WORD = 64
 PLANES = 8  # bits of a leaf's code
-_ONE, _WIDE = np.uint64(1), np.uint64(LANES)  # places without a sign need no look for negatives
+_ONE, _WIDE = np.uint64(1), np.uint64(ROWS_PER_WORD)  # unsigned places are never negative
 _intrinsic: Any = intrinsic
 
 
@@ -39,16 +55,16 @@ def above_or_missing(typingctx: Any, tile: Any, at: Any, threshold: Any) -> Any:
 def _comparing(missing: bool) -> Any:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        vector = ir.VectorType(ir.FloatType(), LANES)
+        vector = ir.VectorType(ir.FloatType(), ROWS_PER_WORD)
         place = builder.bitcast(builder.gep(data, [args[1]]), ir.PointerType(vector))
         column = builder.load(place)
         column.align = 4
         unset = ir.Constant(vector, ir.Undefined)
         index = ir.IntType(32)
         single = builder.insert_element(unset, args[2], ir.Constant(index, 0))
-        spread = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
+        spread = ir.Constant(ir.VectorType(index, ROWS_PER_WORD), [0] * ROWS_PER_WORD)
         limit = builder.shuffle_vector(single, unset, spread)
-        word = ir.IntType(LANES)
+        word = ir.IntType(ROWS_PER_WORD)
         compare = builder.fcmp_unordered if missing else builder.fcmp_ordered
         return builder.bitcast(compare(">", column, limit), word)
 
@@ -56,21 +72,21 @@ def _comparing(missing: bool) -> Any:
 
 
 @_intrinsic
-def mark(typingctx: Any, lanes: Any, rows: Any, value: Any) -> Any:
-    """Set ``lanes[r]`` to ``value`` for every row r of the set; ``lanes`` int32 (64,)."""
-    signature = types.void(lanes, types.uint64, types.int32)
+def mark(typingctx: Any, leaf: Any, rows: Any, value: Any) -> Any:
+    """Set ``leaf[r]`` to ``value`` for every row r of the set; ``leaf`` int32 (64,)."""
+    signature = types.void(leaf, types.uint64, types.int32)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data = context.make_array(sig.args[0])(context, builder, args[0]).data
         index = ir.IntType(32)
-        vector = ir.VectorType(index, LANES)
+        vector = ir.VectorType(index, ROWS_PER_WORD)
         place = builder.bitcast(data, ir.PointerType(vector))
         before = builder.load(place)
         before.align = 4
         unset = ir.Constant(vector, ir.Undefined)
         single = builder.insert_element(unset, args[2], ir.Constant(index, 0))
-        spread = builder.shuffle_vector(single, unset, ir.Constant(vector, [0] * LANES))
-        chosen = builder.bitcast(args[1], ir.VectorType(ir.IntType(1), LANES))
+        spread = builder.shuffle_vector(single, unset, ir.Constant(vector, [0] * ROWS_PER_WORD))
+        chosen = builder.bitcast(args[1], ir.VectorType(ir.IntType(1), ROWS_PER_WORD))
         builder.store(builder.select(chosen, spread, before), place).align = 4
         return context.get_dummy_value()
 
@@ -78,22 +94,23 @@ def mark(typingctx: Any, lanes: Any, rows: Any, value: Any) -> Any:
 
 
 @_intrinsic
-def spell(typingctx: Any, lanes: Any, planes: Any) -> Any:
-    """Set ``lanes[r]`` to the number whose bit b is bit r of ``planes[b]``: int32 (64,) from
+def spell(typingctx: Any, leaf: Any, planes: Any) -> Any:
+    """Set ``leaf[r]`` to the number whose bit b is bit r of ``planes[b]``: int32 (64,) from
     uint64 (8,)."""
-    signature = types.void(lanes, planes)
+    signature = types.void(leaf, planes)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        code, flags = ir.VectorType(ir.IntType(8), LANES), ir.VectorType(ir.IntType(1), LANES)
+        code = ir.VectorType(ir.IntType(8), ROWS_PER_WORD)
+        flags = ir.VectorType(ir.IntType(1), ROWS_PER_WORD)
         into = context.make_array(sig.args[0])(context, builder, args[0]).data
         source = context.make_array(sig.args[1])(context, builder, args[1]).data
-        zero = number = ir.Constant(code, [0] * LANES)
+        zero = number = ir.Constant(code, [0] * ROWS_PER_WORD)
         for b in range(PLANES):
             plane = builder.load(builder.gep(source, [ir.Constant(ir.IntType(32), b)]))
-            bit = ir.Constant(code, [1 << b] * LANES)
+            bit = ir.Constant(code, [1 << b] * ROWS_PER_WORD)
             chosen = builder.select(builder.bitcast(plane, flags), bit, zero)
             number = builder.or_(number, chosen)
-        wide = ir.VectorType(ir.IntType(32), LANES)
+        wide = ir.VectorType(ir.IntType(32), ROWS_PER_WORD)
         place = builder.bitcast(into, ir.PointerType(wide))
         builder.store(builder.zext(number, wide), place).align = 4
         return context.get_dummy_value()
@@ -165,7 +182,8 @@ def _turned_bytes(builder: Any, words: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _widest(root: Any) -> int:
+def _widest(root: Int64Array) -> int:
+    """The most splits of a tree."""
     widest = 0
     for t in range(len(root) - 1):
         widest = max(widest, root[t + 1] - root[t])
@@ -173,21 +191,27 @@ def _widest(root: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _first(count: int) -> Any:
+def _first(count: int) -> np.uint64:
     """The set of the first ``count`` >= 1 rows of a tile."""
-    return ~np.uint64(0) >> np.uint64(LANES - count)
+    return ~np.uint64(0) >> np.uint64(ROWS_PER_WORD - count)
 
 
 @njit(cache=True, nogil=True)
-def _fill(tile: Any, source: Any, columns: Any, begin: int, count: int) -> None:
+def _fill(
+    tile: Float32Array,
+    X: Float32Array,
+    picked: Int64Array,
+    columns: Int32Array,
+    begin: int,
+    count: int,
+) -> None:
     """Gather the used columns of up to 64 rows, one column after the other.
 
     Eight rows at a time, so that what is written lies side by side; beyond the last row it is
     repeated.
     """
-    X, picked = source
     last = begin + count - 1
-    for r in range(0, LANES, 8):
+    for r in range(0, ROWS_PER_WORD, 8):
         i = begin + r
         a, b = X[picked[min(i, last)]], X[picked[min(i + 1, last)]]
         c, d = X[picked[min(i + 2, last)]], X[picked[min(i + 3, last)]]
@@ -208,23 +232,32 @@ def _fill(tile: Any, source: Any, columns: Any, begin: int, count: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _descend(shape: Any, t: int, tile: Any, live: Any, scratch: Any, got: Any, leaf: Any) -> None:
-    """Send the ``live`` rows of a tile down tree t: their ``leaf`` (64,), sensors ``got`` (s,).
+def _descend(
+    layout: Layout,
+    t: int,
+    tile: Float32Array,
+    live: np.uint64,
+    reached: UInt64Array,
+    planes: UInt64Array,
+    got: UInt64Array,
+    leaf: Int32Array,
+) -> None:
+    """Send the ``live`` rows of a tile down tree t: their ``leaf`` (64,), sensors ``got``.
 
-    ``scratch``: which rows arrive at each split, and the planes of their codes.
+    ``reached`` and ``planes`` are room to work in: rows per split, and bit planes of codes.
     """
-    start, needed, root, coded = shape[1:5]
-    column, threshold, missing_left, left, right, after, turns = shape[5:]
-    reached, planes = scratch
-    origin, end = np.uint64(root[t]), np.uint64(root[t + 1])
-    by_code = coded[t]
+    column, threshold, missing_left = layout.column, layout.threshold, layout.missing_left
+    left, right, after, turns = layout.left, layout.right, layout.after, layout.turn
+    start, needed = layout.start, layout.needed
+    origin, end = np.uint64(layout.root[t]), np.uint64(layout.root[t + 1])
+    by_code = layout.coded[t]
     reached[0] = live
     leaf[:] = 0
     planes[:] = 0
     i = origin
     while i < end:
         here = reached[i - origin]
-        if here == 0:
+        if here == 0:  # nobody came: past the whole subtree
             i = np.uint64(after[i])
             continue
         c = np.uint64(column[i])
@@ -234,12 +267,12 @@ def _descend(shape: Any, t: int, tile: Any, live: Any, scratch: Any, got: Any, l
             turn = here & above_or_missing(tile, c * _WIDE, threshold[i])
         if by_code:
             planes[np.uint64(turns[i])] |= turn
-        else:
+        else:  # the last mark of a row holds
             mark(leaf, turn, turns[i])
         reached[np.uint64(right[i])] = turn
         reached[np.uint64(left[i])] = here & ~turn
         k, stop = np.uint64(start[c]), np.uint64(start[c + _ONE])
-        while k < stop:
+        while k < stop:  # everybody who is here pays the split's sensors
             got[np.uint64(needed[k])] |= here
             k += _ONE
         i += _ONE
@@ -249,39 +282,42 @@ def _descend(shape: Any, t: int, tile: Any, live: Any, scratch: Any, got: Any, l
 
 @njit(cache=True, nogil=True)
 def walk_tiles(
-    shape: Any, paying: Any, source: Any, plan: Any, since: Any, into: Any, start: int, stop: int
+    layout: Layout,
+    X: Float32Array,
+    picked: Int64Array,
+    steps: Steps,
+    before: Walked,
+    done: Walked,
+    start: int,
+    stop: int,
 ) -> None:
-    """Walk the tiles ``start:stop`` through all steps; arguments as in ``inference.walk``.
-
-    ``into`` holds what is reported: scores (p, n, K), bits (p, n, w) and splits (p, n); ``since``
-    the same before the first step.
-    """
-    columns, root = shape[0], shape[3]
-    table, value, cost, output = paying
-    ends, bias, carry = plan
-    scores_since, bits_since, splits_since = since
-    scores, bits, splits = into
-    rows, outputs, words = len(source[1]), bias.shape[1], bits.shape[2]
-    tile = np.zeros(len(columns) * LANES, dtype=np.float32)
-    scratch = np.zeros(_widest(root) + 1, dtype=np.uint64), np.zeros(PLANES, dtype=np.uint64)
-    got = np.zeros(words * LANES, dtype=np.uint64)
-    turned = np.zeros(words * LANES, dtype=np.uint64)
-    leaf = np.zeros(LANES, dtype=np.int32)
-    total = np.zeros((outputs, LANES))
-    spent = np.zeros(LANES)
+    """Walk the tiles ``start:stop`` through all steps, from the last step of ``before``, into
+    ``done``; see ``inference.walk``."""
+    ends, bias, carry = steps
+    table, value, cost = layout.table, layout.value, layout.splits
+    rows, outputs, words = len(picked), bias.shape[1], done.bits.shape[2]
+    last = len(before.splits) - 1
+    tile = np.zeros(len(layout.columns) * ROWS_PER_WORD, dtype=np.float32)
+    reached = np.zeros(_widest(layout.root) + 1, dtype=np.uint64)  # the last for leaves
+    planes = np.zeros(PLANES, dtype=np.uint64)
+    got = np.zeros(words * ROWS_PER_WORD, dtype=np.uint64)
+    turned = np.zeros(words * ROWS_PER_WORD, dtype=np.uint64)
+    leaf = np.zeros(ROWS_PER_WORD, dtype=np.int32)
+    total = np.zeros((outputs, ROWS_PER_WORD))
+    spent = np.zeros(ROWS_PER_WORD)
     for place in range(start, stop):
-        begin = place * LANES
-        count = min(LANES, rows - begin)
-        _fill(tile, source, columns, begin, count)
+        begin = place * ROWS_PER_WORD
+        count = min(ROWS_PER_WORD, rows - begin)
+        _fill(tile, X, picked, layout.columns, begin, count)
         got[:] = 0
         for r in range(count):
-            spent[r] = splits_since[begin + r]
+            spent[r] = before.splits[last, begin + r]
             for k in range(outputs):
-                total[k, r] = scores_since[begin + r, k]
+                total[k, r] = before.scores[last, begin + r, k]
             for w in range(words):
-                got[w * LANES + r] = bits_since[begin + r, w]
-        for w in range(words):
-            transpose(got, w * LANES)
+                got[w * ROWS_PER_WORD + r] = before.bits[last, begin + r, w]
+        for w in range(words):  # from words of sensors per row to words of rows per sensor
+            transpose(got, w * ROWS_PER_WORD)
         t = 0
         for p in range(len(ends)):
             for k in range(outputs):
@@ -289,34 +325,43 @@ def walk_tiles(
                     total[k] = 0.0
                 total[k] += bias[p, k]
             while t < ends[p]:
-                _descend(shape, t, tile, _first(count), scratch, got, leaf)
-                line, first = total[output[t]], np.uint64(table[t])
-                for r in range(LANES):
+                _descend(layout, t, tile, _first(count), reached, planes, got, leaf)
+                line, first = total[layout.output[t]], np.uint64(table[t])
+                for r in range(ROWS_PER_WORD):
                     at = first + np.uint64(leaf[r])
                     line[r] += value[at]
                     spent[r] += cost[at]
                 t += 1
             for r in range(count):
-                splits[p, begin + r] = spent[r]
+                done.splits[p, begin + r] = spent[r]
                 for k in range(outputs):
-                    scores[p, begin + r, k] = total[k, r]
-            _report_bits(bits[p], got, turned, begin, count)
+                    done.scores[p, begin + r, k] = total[k, r]
+            _report_bits(done.bits[p], got, turned, begin, count)
 
 
 @njit(cache=True, nogil=True)
-def _report_bits(bits: Any, got: Any, turned: Any, begin: int, count: int) -> None:
+def _report_bits(
+    bits: UInt64Array, got: UInt64Array, turned: UInt64Array, begin: int, count: int
+) -> None:
     """Turn words of rows per sensor into words of sensors per row."""
     words = bits.shape[1]
     turned[:] = got
     for w in range(words):
-        transpose(turned, w * LANES)
+        transpose(turned, w * ROWS_PER_WORD)
     for r in range(count):
         for w in range(words):
-            bits[begin + r, w] = turned[w * LANES + r]
+            bits[begin + r, w] = turned[w * ROWS_PER_WORD + r]
 
 
 @njit(cache=True, nogil=True)
-def add_cells(scores: Any, X: Any, rows: Any, columns: Any, outputs: Any, by: Any) -> None:
+def add_cells(
+    scores: Float64Array,
+    X: Float32Array,
+    rows: Int64Array,
+    columns: Int64Array,
+    outputs: Int64Array,
+    by: Float64Array,
+) -> None:
     """See ``inference.add_columns``."""
     for i in range(len(rows)):
         for j in range(len(columns)):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from bench_trees.kernels.packed_codes import LANES, Words
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.prefetch import AHEAD, prefetch
 from bench_trees.threads import Workers
 
@@ -19,7 +19,7 @@ class RowOrder:
     ``rows`` uint32 (n,); ``spare`` (n,) is room to work in.
     """
 
-    def __init__(self, words: Words, crew: Workers) -> None:
+    def __init__(self, words: UInt64Array, crew: Workers) -> None:
         self.words = words
         self.crew = crew
         self.rows = np.empty(words.shape[1], np.uint32)
@@ -38,8 +38,8 @@ class RowOrder:
         def piece(start: int, stop: int) -> None:
             a, b = begin + start, begin + stop
             count = partition(
-                self.words[feature // LANES],
-                8 * (feature % LANES),
+                self.words[feature // CODES_PER_WORD],
+                8 * (feature % CODES_PER_WORD),
                 missing,
                 cut,
                 missing_left,
@@ -66,15 +66,15 @@ class RowOrder:
 
 @njit(cache=True, nogil=True)
 def partition(
-    column: NDArray[np.uint64],
+    column: UInt64Array,
     shift: int,
     missing: int,
     cut: int,
     missing_left: bool,
     begin: int,
     end: int,
-    rows: NDArray[np.uint32],
-    spare: NDArray[np.uint32],
+    rows: UInt32Array,
+    spare: UInt32Array,
 ) -> int:
     """Rows begin:end of code <= cut in place, the others to the same place of ``spare``, both in
     order; how many the former are. ``column`` holds the code ``shift`` bits up."""
@@ -96,11 +96,11 @@ def partition(
 
 @njit(cache=True, nogil=True)
 def gather(
-    values: NDArray[np.int64],
-    rows: NDArray[np.uint32],
+    values: Int64Array,
+    rows: UInt32Array,
     begin: int,
     end: int,
-    out: NDArray[np.int64],
+    out: Int64Array,
 ) -> None:
     """Values of the rows at positions begin:end, to the same positions."""
     for i in range(begin, end):
@@ -108,9 +108,7 @@ def gather(
 
 
 @njit(cache=True, nogil=True)
-def add_to_rows(
-    values: NDArray[np.int64], rows: NDArray[np.uint32], step: int, copies: NDArray[np.int64]
-) -> None:
+def add_to_rows(values: Int64Array, rows: UInt32Array, step: int, copies: Int64Array) -> None:
     """Add ``step`` per copy to the values of ``rows``."""
     if len(copies) == 0:
         for r in rows:

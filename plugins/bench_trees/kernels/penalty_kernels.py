@@ -1,19 +1,25 @@
-"""Kernels over the bits that say which rows have paid which sensors."""
+"""Which rows have paid which sensors, a bit for each.
+
+::
+
+    paid[k]   row 63 ..... row 0 | row 127 ..... row 64 | ...      uint64 words of sensor k
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 
 
 @njit(cache=True, nogil=True)
 def count_unpaid(
-    paid: NDArray[np.uint64],
-    sensors: NDArray[np.int64],
-    rows: NDArray[np.uint32],
-    multiplicity: NDArray[np.int64],
-    out: NDArray[np.int64],
+    paid: UInt64Array,
+    sensors: Int64Array,
+    rows: UInt32Array,
+    multiplicity: Int64Array,
+    out: Int64Array,
 ) -> None:
     """Multiplicity of ``rows`` that have not paid, into out[k] for k in ``sensors``.
 
@@ -53,9 +59,7 @@ def _ones(word: np.uint64) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
-def mark_paid(
-    paid: NDArray[np.uint64], sensors: NDArray[np.int64], rows: NDArray[np.uint32]
-) -> None:
+def mark_paid(paid: UInt64Array, sensors: Int64Array, rows: UInt32Array) -> None:
     """Set the bits of ``rows`` for ``sensors``."""
     for k in sensors:
         for r in rows:

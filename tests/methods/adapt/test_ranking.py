@@ -170,9 +170,7 @@ def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner: An
     splits = ranking(sizes=1)
     labels = relevance_labels(splits.train, 1)
     two = replace(splits, train=labels, valid=labels, test=labels)
-    line = platt(
-        labels.X.astype(float) @ np.array([1.0, 1.0, 0, 0]), labels.y > 0, labels.weights
-    )
+    line = platt(labels.X.astype(float) @ np.array([1.0, 1.0, 0, 0]), labels.y > 0, labels.weights)
     ranked = fitted(replace(learner, f0=Given((1.0, 1.0, 0.0, 0.0))), two)
     flat = replace(labels, queries=None)
     binary = replace(two, train=flat, valid=flat, test=flat, task=Task.BINARY, classes=2)

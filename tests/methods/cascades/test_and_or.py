@@ -105,7 +105,7 @@ def test_one_stage_is_the_weighted_support_vector_machine() -> None:
     design = Design.of(columns, np.arange(3), share, 1.0, 0.1)
     task = Descent(columns, [design], Hinges(positive, share, 2.0, 0.001), 0.1, 2000)
     best = by_general_solver(design.columns(columns), positive, share, 2.0, 0.1)
-    assert best - 1e-9 <= descend(task, 1, 0.0).objective < best + 1e-3
+    assert best - 1e-9 <= descend(task, 1, 0.0).loss < best + 1e-3
 
 
 def test_cycling_lowers_the_objective_below_that_of_separate_fits() -> None:

@@ -143,9 +143,9 @@ def test_no_cycle_raises_the_objective(seed: int) -> None:
     at = task.judged(alone)
     for k in (0, 1, 2, 0, 1, 2):
         new = task.improved(at, k, alone[k])
-        assert new.objective <= at.objective
+        assert new.loss <= at.loss
         squares = sum(float(s.weights @ s.weights) for s in new.stages)
-        assert new.objective == pytest.approx(task.loss.value(new.scores) + 0.05 * squares)
+        assert new.loss == pytest.approx(task.loss.value(new.scores) + 0.05 * squares)
         at = new
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
-from bench_trees.kernels.packed_codes import lane, pack, unpack
+from bench_trees.kernels.packed_codes import codes_of, pack, unpack
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
@@ -20,7 +20,7 @@ def test_codes_come_back_from_words(d: int) -> None:
     codes = np.random.default_rng(d).integers(0, 256, (d, 30)).astype(np.uint8)
     words = pack(codes, Workers(1))
     assert unpack(words, d).tolist() == codes.tolist()
-    assert [lane(words, j).tolist() for j in range(d)] == codes.tolist()
+    assert [codes_of(words, j).tolist() for j in range(d)] == codes.tolist()
 
 
 def test_codes_and_words_train_the_same_trees() -> None:

@@ -1,0 +1,141 @@
+"""The plan that bills a finished run anew: its stored models under another cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_core._io.hashing import digest
+from bench_core.costs.model import CostModel, costs_key
+from bench_core.datasets.cache import open_prepared
+from bench_core.datasets.priced import costs_for, same_sensors
+from bench_core.errors import InputError, UsageError, unknown
+from bench_core.planning.plan import DatasetUse, Plan
+from bench_core.planning.request import RunRequest, cores_for
+from bench_core.results.model_files import costs_path, load_model, state_path
+from bench_core.results.records import RunRecord, TrialSpec
+from bench_core.results.schema import states_folder
+from bench_core.results.store import Store
+from bench_core.splits import Splits
+
+if TYPE_CHECKING:
+    from bench_core.plugins import Registry
+
+
+def plan_reprice(
+    store: Store, run: str, data: Sequence[str], request: RunRequest, registry: Registry
+) -> tuple[Plan, RunRequest]:
+    """A plan that scores the finished trials of a run again under the costs of ``request``, and
+    the request that the store keeps for it. Trains nothing.
+
+    ``data``: the data sets to bill, all of the run if empty. Raises InputError where prepared data
+    or models are gone, and where the costs need other sensors than those that the models bill.
+    """
+    info = store.info(run)
+    costs = request.costs
+    known = list(dict.fromkeys(use["name"] for use in info.datasets))
+    for name in data:
+        if name not in known:
+            raise UsageError(f"--data: {unknown('data set of this run', name, known)}")
+    chosen = tuple(data) or known
+    request = _request_of(info.request, request, store)
+    states = str(states_folder(store.path).absolute())  # the store may have been moved
+    billed = _Billed(costs, registry, states)
+    trials = [
+        billed.anew(TrialSpec(**_tuples(spec)))
+        for spec in store.specs(info.run)
+        if spec["dataset"] in chosen
+    ]
+    if not trials:
+        raise UsageError(f"run {info.run} has no finished trial to bill anew")
+    workers, threads = cores_for(request, len(trials))
+    stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(costs).stem)[:40]
+    name = f"{info.run}-{stem}-{digest(sorted(t.key for t in trials))[:6]}"
+    finished, _ = store.finished()
+    note = f"billed anew from run {info.run} under {costs}: learners trained on that run's costs"
+    old = (DatasetUse(**_tuples(use)) for use in info.datasets)
+    uses = tuple(billed.use(use) for use in old if use.name in chosen)
+    lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
+    record = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
+    record |= {"datasets": uses, "notes": (note, *lines), "claims": ()}
+    plan = Plan(
+        **record,
+        run=name,
+        fits=(),
+        trials=tuple(replace(t, threads=threads) for t in trials),
+        costs=billed.models,
+        finished=finished & {t.key for t in trials},
+        finished_fits=frozenset(t.fit for t in trials),
+        workers=workers,
+        threads=threads,
+        executor=request.executor,
+    )
+    return plan, request
+
+
+class _Billed:
+    """Trials under new costs; each data set is opened and priced once."""
+
+    def __init__(self, costs: str, registry: Registry, states: str) -> None:
+        self.costs, self.registry, self.states = costs, registry, states
+        self.models: dict[str, CostModel] = {}
+        self._by_data: dict[tuple[str, str], Splits] = {}
+        self._by_use: dict[tuple[str, int, int], Splits] = {}
+
+    def anew(self, spec: TrialSpec) -> TrialSpec:
+        """The same trial under the new costs, its state where the store is now."""
+        if not state_path(self.states, spec.fit).is_file():
+            raise InputError(f"the fitted model of {spec.title} is gone; run again --fresh")
+        if (spec.data, spec.costs) not in self._by_data:
+            self._by_data[spec.data, spec.costs] = self._open(spec)
+        splits = self._by_data[spec.data, spec.costs]
+        self._by_use[spec.dataset, spec.fold, spec.seed] = splits
+        key = costs_key(splits.costs)
+        self.models[key] = splits.costs
+        return replace(
+            spec,
+            key=digest(["reprice", spec.key, key]),
+            costs=key,
+            cost_model=splits.costs.name,
+            surrogate=True,
+            unit=splits.costs.unit,
+            states=self.states,
+        )
+
+    def _open(self, spec: TrialSpec) -> Splits:
+        splits = open_prepared(spec.data)
+        if spec.costs:
+            splits = splits.under(load_model(costs_path(self.states, spec.costs)))
+        costs = costs_for(splits, self.costs, self.registry.cost_models)
+        if not same_sensors(costs, splits.costs):
+            raise InputError(
+                f"{self.costs}: its features share other measurements than in the run, whose "
+                f"models bill {splits.costs.sensors} sensors; run anew with --costs {self.costs}"
+            )
+        return splits.under(costs)
+
+    def use(self, use: DatasetUse) -> DatasetUse:
+        """What the run keeps about a data set, with its new price and unit."""
+        splits = self._by_use.get((use.name, use.fold, use.seed))
+        if splits is None:
+            return use
+        return replace(
+            use,
+            price_of_everything=splits.prices.everything,
+            unit=splits.costs.unit,
+            notes=splits.all_notes,
+        )
+
+
+def _request_of(kept: Any, given: RunRequest, store: Store) -> RunRequest:
+    """The request of the run, carried out as the user asks for now."""
+    known = {f.name for f in fields(RunRequest)}
+    now = {k: getattr(given, k) for k in ("costs", "plugins", "workers", "executor")}
+    asked = _tuples({k: v for k, v in kept.items() if k in known})
+    return RunRequest(**asked | now | {"store": str(store.path)})
+
+
+def _tuples(values: Any) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}

@@ -1,0 +1,140 @@
+"""``bench reprice``: a finished run billed anew, without training."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from helpers.commands import DATA, QUICK, Ended, Run
+
+MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
+SAME = ("learner", "params", "point", "split", "accuracy", "log_loss", "features_used", "audit")
+
+
+@pytest.fixture
+def done(bench: Run, material: Path) -> Ended:
+    ended = bench("run", *MODELS, "-m", "accuracy,log_loss")
+    assert ended.status == 0
+    (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
+    (material / "together.json").write_text(
+        json.dumps({"model": "parallel", "services": {"both": ["a", "b"]}})
+    )
+    return ended
+
+
+def exported(bench: Run, run: str = "last") -> pd.DataFrame:
+    ended = bench("export", run)
+    assert ended.status == 0
+    return pd.read_csv(StringIO(ended.out))
+
+
+def test_metrics_stay_and_costs_are_those_of_the_new_file(
+    done: Ended, bench: Run, material: Path
+) -> None:
+    before = exported(bench)
+    states = sorted((material / "results/bench.fits").glob("??/*"))
+    ended = bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
+    assert ended.status == 0
+    assert ended.out.splitlines()[0].startswith("run 2, data.csv-quick-")
+    assert "-new-" in ended.out.splitlines()[0]
+    after = exported(bench)
+    pd.testing.assert_frame_equal(before[[*SAME]], after[[*SAME]])
+    # toy buys a (10, now 1), then b (5, now 2)
+    toy = [f[(f["learner"] == "toy") & (f["split"] == "test")] for f in (before, after)]
+    assert toy[0]["total_cost"].tolist() == [0, 10, 15]
+    assert toy[1]["total_cost"].tolist() == [0, 1, 3]
+    assert toy[1]["cost_max"].tolist() == toy[1]["cost_p95"].tolist() == [0, 1, 3]
+    assert not before["surrogate"].any()
+    assert after["surrogate"].all()
+    assert sorted((material / "results/bench.fits").glob("??/*")) == states
+    assert exported(bench, "1").equals(before)
+
+
+def test_repriced_costs_are_those_of_models_billed_by_the_file_from_the_start(
+    bench: Run, material: Path
+) -> None:
+    blind = (*QUICK, "-l", "gbrt", "--set", "gbrt.trees=5")
+    (material / "together.json").write_text(
+        json.dumps({"model": "parallel", "services": {"both": ["a", "b"]}})
+    )
+    assert bench("run", *blind).status == 0
+    assert bench("reprice", "--costs", "together.json", "--executor", "inline").status == 0
+    repriced = exported(bench)
+    assert bench("run", *blind, "--costs", "together.json").status == 0
+    fresh = exported(bench)
+    costs = ["point", "split", "accuracy", "feature_cost", "total_cost", "cost_p95", "cost_max"]
+    pd.testing.assert_frame_equal(repriced[costs], fresh[costs])
+
+
+def test_a_repriced_run_is_reused_audited_and_listed(done: Ended, bench: Run) -> None:
+    again = ("reprice", "1", "--costs", "together.json", "-p", "mine", "--executor", "inline")
+    first = bench(*again)
+    assert (first.status, "2 ok in" in first.err) == (0, True)
+    assert "2 ok (2 of them from before)" in bench(*again).err
+    audit = bench("audit", "-p", "mine", "--executor", "inline")
+    assert (audit.status, "2 verified" in audit.out) == (0, True)
+    listed = bench("list", "runs").out
+    assert "-together-" in listed
+    assert "trained on surrogate prices" in bench("report").out
+    assert "costs by model 'parallel'" in bench("report", "-v").out
+
+
+def test_a_run_repriced_anew_ignores_the_costs_in_between(done: Ended, bench: Run) -> None:
+    anew = ("-p", "mine", "--executor", "inline")
+    assert bench("reprice", "1", "--costs", "new.csv", *anew).status == 0
+    direct = exported(bench)
+    assert bench("reprice", "1", "--costs", "together.json", *anew).status == 0
+    assert bench("reprice", "last", "--costs", "new.csv", *anew).status == 0
+    costs = ["point", "split", "total_cost", "cost_p95", "cost_max", "unit"]
+    pd.testing.assert_frame_equal(exported(bench)[costs], direct[costs])
+
+
+def test_the_installed_command_reprices_in_worker_processes(shell: Run, material: Path) -> None:
+    (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
+    assert shell("run", *DATA, "-p", "mine", "-l", "toy", "--costs", "costs.csv").status == 0
+    ended = shell("reprice", "--costs", "new.csv")
+    assert (ended.status, "[1/1] ok score toy on data.csv" in ended.err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--costs", "none.csv"), "none.csv: no such file; check the name"),
+        (("--costs", "short.csv"), "short.csv: feature 'c' has no cost"),
+        (("--costs", "shared.json"), "its features share other measurements than in the run"),
+        (("--costs", "new.csv", "-d", "dat.csv"), "unknown data set of this run 'dat.csv': did"),
+        (("nope", "--costs", "new.csv"), "unknown run 'nope'"),
+        ((), "Missing option '--costs'"),
+    ],
+)
+def test_what_cannot_be_repriced_is_one_line(
+    done: Ended, bench: Run, material: Path, words: tuple[str, ...], line: str
+) -> None:
+    (material / "short.csv").write_text("a,1\nb,2\n")
+    shared = {"costs": {"a": 1, "b": 1, "c": 2}, "shared": [["a", "b"]]}
+    (material / "shared.json").write_text(json.dumps(shared))
+    ended = bench("reprice", *words, "-p", "mine")
+    assert ended.status == 2
+    assert line in ended.err
+    assert "run 2" not in bench("list", "runs").out
+
+
+def test_a_model_that_is_gone_is_one_line(done: Ended, bench: Run, material: Path) -> None:
+    for path in (material / "results/bench.fits").glob("??/*"):
+        path.unlink()
+    ended = bench("reprice", "--costs", "new.csv", "-p", "mine")
+    assert ended.status == 2
+    assert "the fitted model of toy on data.csv is gone; run again --fresh" in ended.err
+
+
+def test_a_lying_bill_is_still_caught(bench: Run, material: Path) -> None:
+    (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
+    assert bench("run", *QUICK, "-l", "peeking", "--audit", "off").status == 0
+    ended = bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
+    assert ended.status == 0  # its run was not audited, and neither is this one
+    audited = bench("audit", "-p", "mine", "--executor", "inline")
+    assert audited.status == 1
+    assert "1 failed the audit" in audited.out

@@ -1,0 +1,210 @@
+"""Per-query and parallel prices against hand calculations, brute force and plain sensor prices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_core import (
+    Acquired,
+    Bill,
+    CostModel,
+    Features,
+    Prices,
+    Queries,
+    SensorPrices,
+    price_list,
+)
+from bench_core.costs.model import costs_key, needs_of
+from bench_core.costs.shipped import MODELS, ParallelPrices, PerQueryPrices
+from bench_core.datasets.priced import from_json, to_json
+
+PRICES = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5, unit="ms")
+SECOND_AND_THIRD = np.array([False, True, True])
+
+
+def bought(*rows: str) -> Acquired:
+    """One text per row, x for each sensor bought."""
+    return Acquired.pack(np.array([[mark == "x" for mark in row] for row in rows]))
+
+
+def test_a_sensor_per_query_is_paid_once_and_shared_by_all_rows_of_the_query() -> None:
+    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    queries = Queries.from_sizes(np.array([2, 4, 1]))
+    acquired = bought("xx-", "-x-", "---", "x-x", "--x", "-x-", "---")
+    # query 1: 10 once, 5 each, the first row its own 1; query 2: 110 once, 27.5 each
+    assert costs.feature_cost(acquired, queries).tolist() == [6, 5, 27.5, 28.5, 27.5, 27.5, 0]
+
+
+def test_rows_without_queries_pay_every_sensor_themselves() -> None:
+    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    assert costs.feature_cost(bought("xx-", "-x-"), None).tolist() == [11, 10]
+    assert costs.surrogate(Features(np.zeros((4, 3), np.float32))) is PRICES
+
+
+def test_rows_that_all_bought_alike_may_be_given_as_one() -> None:
+    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    queries = Queries.from_sizes(np.array([1, 4]))
+    assert costs.feature_cost(bought("x-x"), queries).tolist() == [101, 26, 26, 26, 26]
+
+
+def test_a_row_that_stands_for_copies_is_billed_as_they_would_be() -> None:
+    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    queries = Queries.from_sizes(np.array([2, 1]))
+    copies = np.array([1.0, 3.0, 2.0])
+    # query 1 has four physical rows, which share 100; query 2 has two, which share 10
+    cost = Bill(bought("x--", "--x", "-x-")).feature_cost(costs, 3, queries, copies)
+    assert cost.tolist() == [26, 25, 5]
+    assert (cost * copies).tolist() == [26, 75, 10]
+
+
+def test_the_surrogate_of_a_sensor_per_query_is_its_share_for_a_row_of_a_mean_query() -> None:
+    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    train = Features(np.zeros((8, 3), np.float32), Queries.from_sizes(np.array([2, 6])))
+    assert costs.surrogate(train).sensor.tolist() == [1, 2.5, 25]
+
+
+def test_a_service_costs_its_largest_sensor_and_services_add_up() -> None:
+    prices = SensorPrices.additive(np.array([1.0, 10, 100, 7, 3, 0.5]))
+    costs = ParallelPrices(prices, np.array([2, 0, 0, 2, -1, 5]))
+    assert costs.feature_cost(
+        bought("------", "-xx---", "xx----", "x--x--", "xxxxxx", "-x--xx"), None
+    ).tolist() == [0, 100, 11, 7, 110.5, 13.5]
+    assert costs.everything == 110.5
+    surrogate = costs.surrogate(Features(np.zeros((2, 6), np.float32)))
+    np.testing.assert_allclose(surrogate.sensor, [7 / 8, 100 / 11, 1000 / 11, 49 / 8, 3, 0.5])
+    assert surrogate.everything == pytest.approx(costs.everything)
+
+
+masks = st.integers(1, 70).flatmap(
+    lambda s: st.tuples(
+        st.lists(st.floats(0, 1e6), min_size=s, max_size=s),
+        st.lists(st.integers(1, 4), min_size=1, max_size=4),
+        st.integers(0, 2**32),
+    )
+)
+
+
+def drawn(seed: int, rows: int, sensors: int) -> Acquired:
+    return Acquired.pack(np.random.default_rng(seed).random((rows, sensors)) < 0.4)
+
+
+@given(masks)
+def test_without_a_sensor_per_query_and_with_a_service_each_bills_are_sensor_prices_exactly(
+    case: tuple[list[float], list[int], int],
+) -> None:
+    price, sizes, seed = case
+    prices, queries = SensorPrices.additive(np.array(price)), Queries.from_sizes(np.array(sizes))
+    acquired, s = drawn(seed, queries.rows, len(price)), len(price)
+    plain = prices.feature_cost(acquired, queries).tobytes()
+    train = Features(np.zeros((queries.rows, s), np.float32), queries)
+    for costs in (
+        PerQueryPrices(prices, np.zeros(s, dtype=bool)),
+        ParallelPrices(prices, np.arange(s)),
+        ParallelPrices(prices, np.full(s, -1)),
+    ):
+        assert costs.feature_cost(acquired, queries).tobytes() == plain
+        assert costs.surrogate(train).sensor.tobytes() == prices.sensor.tobytes()
+
+
+@given(masks)
+def test_the_rows_of_a_query_sum_to_its_bill(case: tuple[list[float], list[int], int]) -> None:
+    price, sizes, seed = case
+    queries = Queries.from_sizes(np.array(sizes))
+    marked = np.random.default_rng(seed + 1).random(len(price)) < 0.5
+    acquired = drawn(seed, queries.rows, len(price))
+    cost = PerQueryPrices(SensorPrices.additive(np.array(price)), marked).feature_cost(
+        acquired, queries
+    )
+    mask = acquired.unpack()
+    for start, stop in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
+        once = {s for i in range(start, stop) for s in np.flatnonzero(mask[i] & marked)}
+        each = [s for i in range(start, stop) for s in np.flatnonzero(mask[i] & ~marked)]
+        assert cost[start:stop].sum() == pytest.approx(sum(price[s] for s in [*once, *each]))
+
+
+@given(masks)
+def test_a_service_never_costs_more_than_its_sensors_nor_less_than_its_surrogate(
+    case: tuple[list[float], list[int], int],
+) -> None:
+    price, sizes, seed = case
+    prices = SensorPrices.additive(np.array(price))
+    costs = ParallelPrices(prices, np.random.default_rng(seed).integers(0, 3, len(price)))
+    acquired = drawn(seed, sum(sizes), len(price))
+    surrogate = costs.surrogate(Features(np.zeros((1, len(price)), np.float32)))
+    paid, slack = costs.feature_cost(acquired, None), 1e-9 * prices.everything
+    assert np.all(paid <= prices.feature_cost(acquired) + slack)
+    assert np.all(paid >= surrogate.feature_cost(acquired) - slack)
+
+
+SHIPPED: list[CostModel] = [
+    PRICES,
+    PerQueryPrices(PRICES, SECOND_AND_THIRD),
+    ParallelPrices(PRICES, np.array([0, 0, -1])),
+]
+
+
+@pytest.mark.parametrize("costs", SHIPPED, ids=lambda c: c.name)
+def test_a_model_survives_json_and_keeps_its_key(costs: CostModel) -> None:
+    assert isinstance(costs, CostModel)
+    assert MODELS[costs.name] is type(costs)
+    back = from_json(to_json(costs))
+    assert costs_key(back) == costs_key(costs)
+    acquired = bought("xx-", "x-x")
+    assert np.array_equal(back.feature_cost(acquired, None), costs.feature_cost(acquired, None))
+    assert back.evaluation_cost(4, 1, 2).tolist() == [2.0] * len(back.evaluation_cost(4, 1, 2))
+
+
+def test_keys_tell_models_and_their_options_apart() -> None:
+    others = [
+        PerQueryPrices(PRICES, np.array([True, False, False])),
+        ParallelPrices(PRICES, np.array([0, -1, 0])),
+        SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5),
+    ]
+    assert len({costs_key(c) for c in [*SHIPPED, *others]}) == 6
+
+
+def test_all_sensors_of_a_feature_are_paid_per_query() -> None:
+    prices = price_list(np.array([5.0, 7.0, 0.0]), derived={2: [0, 1]})
+    columns = {"sum": 2, "left": 0}
+    costs = PerQueryPrices.from_options(prices, {"per_query": ["sum"]}, columns.__getitem__)
+    assert costs.per_query.tolist() == [True, True]
+    costs = PerQueryPrices.from_options(prices, {"per_query": ["left"]}, columns.__getitem__)
+    assert costs.per_query.tolist() == [True, False]
+    assert [a.tolist() for a in needs_of(costs)] == [[0, 1, 2, 4], [0, 1, 0, 1]]
+
+
+SHARED = price_list(np.array([3.0, 7, 7, 0, 2]), shared=[[1, 2]], derived={3: [0, 1]})
+
+
+def test_features_are_turned_into_the_sensors_they_need() -> None:
+    wanted = np.zeros((5, SHARED.sensors), dtype=bool)
+    for j in range(5):
+        wanted[j, SHARED.sensors_of(j)] = True
+    np.testing.assert_array_equal(SHARED.needs.toarray() > 0, wanted)
+    np.testing.assert_array_equal(SHARED.bought_for(np.eye(5, dtype=bool)), wanted)
+    np.testing.assert_array_equal(SHARED.bought_for(np.array([0, 4])), wanted[0] | wanted[4])
+    several = np.array([[True, False, True, False, False], [False] * 5])
+    np.testing.assert_array_equal(
+        SHARED.acquired(several).unpack(), [wanted[0] | wanted[2], np.zeros(SHARED.sensors)]
+    )
+    assert SHARED.acquired(np.array([2])).cost(SHARED.sensor).tolist() == [7]
+    assert PRICES.acquired(np.array([0, 2])).cost(PRICES.sensor).tolist() == [101]
+
+
+def test_the_marginal_price_of_a_feature_leaves_out_what_is_bought() -> None:
+    nothing = np.zeros(SHARED.sensors, dtype=bool)
+    assert SHARED.marginal(nothing).tolist() == SHARED.feature_price().tolist() == [3, 7, 7, 10, 2]
+    assert SHARED.marginal(SHARED.bought_for(np.array([2]))).tolist() == [3, 0, 0, 3, 2]
+
+
+def test_a_bill_can_be_written_for_features() -> None:
+    bill = Bill.for_features(SHARED, np.array([1, 2, 4]), splits=3)
+    assert bill.feature_cost(SHARED, 2).tolist() == [9, 9]
+    assert bill.splits == 3
+
+
+def test_learners_signatures_still_name_prices() -> None:
+    assert Prices is SensorPrices

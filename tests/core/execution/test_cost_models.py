@@ -1,0 +1,219 @@
+"""Runs under cost models: what is billed, trained on, stored and audited, through the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import bench_datasets.yahoo.sim
+import numpy as np
+import pandas as pd
+import pytest
+
+import bench_core
+from bench_core import InputError, Splits
+from bench_core.costs.cost_file import ASSUMED_COSTS
+from bench_core.datasets.cache import open_prepared
+from bench_core.planning.suites import read_suite
+from bench_core.plugins import load_registry
+from bench_core.results.model_files import load_model, state_path
+from bench_core.results.schema import states_folder
+from bench_core.results.store import Store
+
+TOYS = ("helpers.toys", "helpers.flat_costs_plugin")
+
+
+def run(**options: object) -> bench_core.api.RunResult:
+    return bench_core.run(executor="inline", **({"plugins": TOYS} | options))
+
+
+def suite(folder: Path, costs: str, extra: str = "") -> str:
+    path = folder / "mine.toml"
+    path.write_text(
+        f'datasets = ["toy-rank"]\nmetrics = ["ndcg@5"]\ncosts = {costs}\n'
+        f"[learners.toy-prefix]\ntradeoff = [0.0, 1.0]\n{extra}"
+    )
+    return str(path)
+
+
+def naive_costs(
+    splits: Splits, mask: np.ndarray, evaluation: np.ndarray, shared: np.ndarray
+) -> list[float]:
+    """The definition, query by query and copy by copy: one cost per physical document."""
+    queries, price = splits.test.queries, splits.prices.sensor
+    assert queries is not None
+    costs = []
+    for start, stop in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
+        copies = splits.test.weights[start:stop].astype(int)
+        once = {s for i in range(start, stop) for s in np.flatnonzero(mask[i] & shared)}
+        share = sum(price[s] for s in once) / copies.sum()
+        for i, count in zip(range(start, stop), copies, strict=True):
+            own = sum(price[s] for s in np.flatnonzero(mask[i] & ~shared))
+            costs += [own + share + evaluation[i]] * count
+    return costs
+
+
+@pytest.fixture
+def small_yahoo(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_datasets.yahoo.sim, "ROWS", {"quick": (3000, 800, 800)})
+    monkeypatch.setenv("BENCH_CACHE", str(home / "cache"))
+
+
+def test_a_third_of_yahoos_features_per_query_is_billed_as_the_definition_says(
+    home: Path, small_yahoo: None
+) -> None:
+    names = [f"f{j}" for j in range(1, 520, 3)]
+    (home / "per-query.json").write_text(json.dumps({"model": "per-query", "per_query": names}))
+    result = bench_core.run(
+        data="yahoo-sim",
+        learners="miser",
+        costs="per-query.json",
+        metrics="ndcg@5",
+        audit="full",
+        settings=["miser.trees=12", "miser.tradeoff=0.3", "yahoo-sim.copies=3"],
+        executor="inline",
+    )
+    frame = result.frame()
+    assert set(frame["audit"]) == {"verified"}
+    assert set(frame["cost_model"]) == {"per-query"}
+    assert frame["surrogate"].all()
+    (spec,) = Store(result.store).specs(result.run)
+    splits = open_prepared(spec["data"])
+    assert splits.test.multiplicity is not None
+    shared = np.arange(519) % 3 == 0
+    model = load_model(state_path(states_folder(result.store), spec["fit"]))
+    last = list(model.predict_path(splits.test.features))[-1]
+    bill, n = last.bills["path"], len(splits.test)
+    mask = np.broadcast_to(bill.acquired.unpack(), (n, 519))
+    evaluation = 0.25 * np.broadcast_to(np.asarray(bill.splits, float), (n,))
+    costs = sorted(naive_costs(splits, mask, evaluation, shared))
+    row = frame[frame["split"] == "test"].iloc[-1]
+    assert json.loads(row["point"]) == last.point
+    assert row["total_cost"] == pytest.approx(np.mean(costs), rel=1e-9)
+    assert row["cost_p95"] == pytest.approx(costs[-(-95 * len(costs) // 100) - 1], rel=1e-9)
+    assert row["cost_max"] == pytest.approx(costs[-1], rel=1e-9)
+    plain = bill.feature_cost(splits.prices, n)
+    assert row["feature_cost"] < np.average(plain, weights=splits.test.weights)
+
+
+def test_learners_train_on_the_surrogate_of_a_suites_cost_model_and_the_board_says_so(
+    home: Path,
+) -> None:
+    path = suite(home, '{model = "per-query", per_query = ["f5", "f6"]}')
+    result = run(suite=path)
+    assert "costs by model 'per-query'" in " ".join(result.notes)
+    frame = result.frame()
+    assert frame["surrogate"].all()
+    (use,) = Store(result.store).info(result.run).datasets
+    splits = open_prepared(Store(result.store).specs(result.run)[0]["data"])
+    assert splits.train.queries is not None
+    share = len(splits.train.queries) / len(splits.train)
+    assert use["price_of_everything"] == pytest.approx(1 + 1 + 2 + 5 + (10 + 20) * share)
+    plain = run(data="toy-rank", learners="toy-prefix").frame()
+    assert not plain["surrogate"].any()
+    assert set(plain["cost_model"]) == {"sensor"}
+
+
+def last_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """The last point of each setting on test."""
+    test = frame[frame["split"] == "test"]
+    return test.groupby("params").tail(1).sort_values("params").reset_index(drop=True)
+
+
+def test_a_third_partys_cost_model_bills_and_is_audited(home: Path) -> None:
+    (home / "fee.toml").write_text('model = "visit-fee"\nfee = 7\n')
+    asked = {"data": "toy-rank", "learners": "toy-prefix", "audit": "full"}
+    plain, billed = (run(**asked, **more).frame() for more in ({}, {"costs": "fee.toml"}))
+    assert set(billed["audit"]) == {"verified"}
+    one, two = last_rows(plain), last_rows(billed)
+    assert (two["feature_cost"] - one["feature_cost"]).tolist() == pytest.approx([7.0] * len(one))
+    assert set(two["evaluation_cost"]) == {0.0}
+    assert two["cost_max"].tolist() == [46.0] * len(two)  # 1 + 1 + 2 + 5 + 10 + 20 and the fee
+    assert set(billed["cost_model"]) == {"visit-fee"}
+
+
+def test_a_model_that_reads_what_it_did_not_buy_is_caught_under_any_cost_model(home: Path) -> None:
+    result = bench_core.run(
+        data="toy-binary",
+        learners="peeking",
+        costs="visit-fee",
+        plugins=(*TOYS, "helpers.toy_plugin"),
+        executor="inline",
+    )
+    assert len(result.audit_failures) == 1
+    assert set(result.frame()["audit"]) == {"failed"}
+
+
+def test_a_cost_model_is_kept_once_and_specifications_name_it(home: Path) -> None:
+    result = run(suite=suite(home, '{model = "visit-fee", fee = 2}'), seeds=[0, 1])
+    specs = Store(result.store).specs(result.run)
+    (kept,) = (states_folder(result.store) / "costs").iterdir()
+    assert {spec["costs"] for spec in specs} == {kept.stem}
+    assert load_model(kept).fee == 2.0
+    assert max(len(json.dumps(spec)) for spec in specs) < 1500
+
+
+def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home: Path) -> None:
+    (home / "mine.csv").write_text(
+        "a,b,label\n" + "".join(f"{i},{-i},{i % 2}\n" for i in range(60))
+    )
+    asked = {"data": "mine.csv", "label": "label", "task": "binary", "learners": "gbrt"}
+    (home / "costs.txt").write_text("1\n2\n")
+    quick = {"settings": "gbrt.trees=2"}
+    assert f"mine.csv: {ASSUMED_COSTS}" in run(**asked, **quick).notes
+    assert ASSUMED_COSTS not in " ".join(run(**asked, **quick, costs="costs.txt").notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{"model": "per-qery", "per_query": ["f1"]}',
+         r"c\.json, line 1: unknown cost model 'per-qery': did you mean per-query\?"),
+        ('{"model": "per-query",\n "per_query": ["f1", "f9"]}',
+         r"c\.json, line 2: feature 'f9' is none of the 6 features"),
+        ('{"model": "per-query",\n "per_query": "f1"}',
+         r"c\.json, line 2: per_query must be a list of features, in \[ \]"),
+        ('{"model": "per-query"}', r"c\.json, line 1: per_query must be a list"),
+        ('{"model": "parallel", "services": {"a": ["f1"]},\n "per_query": ["f1"]}',
+         r"c\.json, line 2: unknown key 'per_query'; known: model, services"),
+        ('{"model": "parallel", "costs": {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6": 6},\n'
+         ' "shared": [["1", "2"]], "services": {"a": ["f3"]}}',
+         r"c\.json, line \d: features '1' and '2' share one measurement but cost 1 and 2"),
+        ('{"model": "parallel", "services": {"a": ["f1"], "b": ["f1"]}}',
+         "feature 'f1' of service 'b' needs a sensor of another service"),
+        ('{"model": "visit-fee", "fee": "much"}', r"c\.json, line 1: fee is 'much'; give it"),
+    ],
+)  # fmt: skip
+def test_what_a_cost_file_gets_wrong_is_one_line_with_its_place(
+    home: Path, text: str, line: str
+) -> None:
+    (home / "c.json").write_text(text)
+    with pytest.raises(InputError, match=line) as caught:
+        run(data="toy-rank", learners="toy-prefix", costs="c.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_suite_names_the_line_of_what_its_costs_get_wrong(home: Path) -> None:
+    path = suite(home, '{model = "per-query", per_query = ["f9"]}')
+    with pytest.raises(InputError, match=r"mine\.toml, line 3: feature 'f9' is none"):
+        run(suite=path)
+    with pytest.raises(InputError, match="key 'costs': a file or a table of costs is wanted"):
+        read_suite(Path(suite(home, "7")))
+
+
+def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home: Path) -> None:
+    folder = home / "suites"
+    folder.mkdir()
+    (folder / "costs.txt").write_text("2\n2\n2\n2\n2\n2\n")
+    (home / "other.txt").write_text("3\n3\n3\n3\n3\n3\n")
+    path = suite(folder, '"costs.txt"')
+    prices = [
+        Store(result.store).info(result.run).datasets[0]["price_of_everything"]
+        for result in (run(suite=path), run(suite=path, costs="other.txt"))
+    ]
+    assert prices == [12, 18]
+
+
+def test_the_shipped_models_are_registered_like_a_third_partys() -> None:
+    registry = load_registry(TOYS)
+    assert {"sensor", "per-query", "parallel", "visit-fee"} == set(registry.cost_models)

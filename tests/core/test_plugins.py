@@ -1,0 +1,336 @@
+"""An invalid plugin is one row of ``bench list plugins`` and changes nothing else."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
+from helpers.commands import Ended, Run
+
+from bench_core import UsageError, protocols
+from bench_core.cli.app import plugin_commands
+from bench_core.plugins import Registry, load_registry
+from bench_core.protocols import CompleteDataset, CompleteLearner
+
+ROOT = Path(__file__).parents[2]
+
+HEAD = """
+import numpy as np
+from bench_core import Examples, MetricValues, Splits, Task, hookimpl
+class Learner:
+    name, tasks = "theirs", frozenset({Task.BINARY})
+    def fit(self, train, valid, prices, context): ...
+class Data:
+    name, task = "their-data", Task.BINARY
+    def prepare(self, source, size, fold, seed): ...
+class Metric:
+    name, tasks, higher_is_better = "their-metric", frozenset({Task.BINARY}), True
+    def values(self, scores, y, queries=None, multiplicity=None): ...
+def gives(hook, *values):
+    def implementation():
+        return values
+    implementation.__name__ = hook
+    globals()[hook] = hookimpl(implementation)
+"""
+
+INVALID = {
+    "import": ("import not_there_at_all", "ModuleNotFoundError: No module named 'not_there_at"),
+    "syntax": ("def", "SyntaxError"),
+    "exit": ("raise SystemExit(3)", "SystemExit: 3"),
+    "misspelt": ("gives('bench_learnres')", "unknown hook 'bench_learnres'"),
+    "argument": ("@hookimpl\ndef bench_learners(cat): ...", "PluginValidationError"),
+    "raises": ("@hookimpl\ndef bench_metrics(): raise KeyError('x')", "KeyError: 'x'"),
+    "exits": ("@hookimpl\ndef bench_suites(): raise SystemExit", "SystemExit"),
+    "not-a-list": ("@hookimpl\ndef bench_learners(): return Learner", "TypeError: 'type' object"),
+    "no-fit": ("del Learner.fit; gives('bench_learners', Learner)", "which has no fit"),
+    "no-name": ("Learner.name = ''; gives('bench_learners', Learner)", "whose name is empty"),
+    "instance": ("gives('bench_learners', Learner())", "where a class is wanted"),
+    "tasks": ("Learner.tasks = 'binary'; gives('bench_learners', Learner)", "not frozenset"),
+    "no-task": (
+        "Learner.tasks = frozenset({'cats'}); gives('bench_learners', Learner)",
+        "'cats' is not a valid Task",
+    ),
+    "no-prepare": ("del Data.prepare; gives('bench_datasets', Data)", "which has no prepare"),
+    "folds": ("Data.folds = '3'; gives('bench_datasets', Data)", "whose folds is '3', not int"),
+    "files": ("Data.files = 'a.csv'; gives('bench_datasets', Data)", "whose files is 'a.csv'"),
+    "argument-of-data": (
+        "Data.__init__ = lambda self, path: None; gives('bench_datasets', Data)",
+        "missing a required argument: 'path'",
+    ),
+    "metric-class": ("gives('bench_metrics', Metric)", "where an instance is wanted"),
+    "no-values": ("del Metric.values; gives('bench_metrics', Metric())", "which has no values"),
+    "no-prices": ("gives('bench_cost_models', Data)", "which has no evaluation_cost, everything, "),
+    "no-write": ("gives('bench_reports', Metric())", "which has no suffixes, write"),
+    "no-folder": ("gives('bench_suites', '/not/there')", "/not/there, which is no folder"),
+    "key": ("@hookimpl\ndef bench_suite_keys(): return {'x': 3}", "'x': 3 cannot be called"),
+    "same-learner": (
+        "Learner.name = 'gbrt'; gives('bench_learners', Learner)",
+        "learner 'gbrt' is registered by two plugins, 'gbrt' and 'zz-theirs'",
+    ),
+    "same-data": (
+        "Data.name = 'digits'; gives('bench_learners', Learner); gives('bench_datasets', Data)",
+        "data set 'digits' is registered by two plugins, 'bundled' and 'zz-theirs'",
+    ),
+    "twice": (
+        "gives('bench_metrics', Metric(), Metric())",
+        "metric 'their-metric' is registered by two plugins, 'zz-theirs' and 'zz-theirs'",
+    ),
+}
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Put a module and its entry point where an installed distribution's are found."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+
+    def write(name: str, source: str, group: str = "bench", value: str = "") -> None:
+        module = name.replace("-", "_")
+        (site / f"{module}.py").write_text(HEAD + source + "\n")
+        about = site / f"{module}-1.5.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n")
+        (about / "entry_points.txt").write_text(f"[{group}]\n{name} = {value or module}\n")
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        plugin_commands.cache_clear()
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def _commands_as_before() -> Iterator[None]:
+    yield
+    plugin_commands.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def before() -> Registry:
+    return load_registry()
+
+
+@pytest.mark.parametrize(("source", "error"), INVALID.values(), ids=INVALID)
+def test_an_invalid_plugin_is_a_row_and_everything_else_is_as_without_it(
+    source: str, error: str, install: Install, before: Registry
+) -> None:
+    install("zz-theirs", source)
+    after = load_registry()
+    (row,) = [p for p in after.plugins if p.name == "zz-theirs"]
+    assert error in row.error
+    assert "\n" not in row.error
+    assert (row.origin, row.version) == ("zz-theirs", "1.5")
+    others = [p for p in after.plugins if p is not row]
+    assert replace(after, plugins=others, warm_ups=before.warm_ups) == before
+
+
+def test_commands_do_the_same_with_all_invalid_plugins_installed(
+    install: Install,
+    bench: Run,  # noqa: F811
+) -> None:
+    commands = (
+        *(("list", kind) for kind in ("learners", "datasets", "metrics", "suites")),
+        ("show", "digits"),
+        ("show", "gbrt"),
+        ("data", "verify", "all"),
+        ("--help",),
+        ("run", "--data", "breast-cancer", "--learners", "constant", "--executor", "inline", "-q"),
+        ("best", "--budget", "9"),
+    )
+    without = [bench(*words) for words in commands]
+    for name, (source, _) in INVALID.items():
+        install(f"zz-{name}", source)
+    for words, ended in zip(commands, without, strict=True):
+        after = bench(*words)
+        assert (after.status, after.out) == (ended.status, ended.out), words
+    listed = bench("list", "plugins")
+    assert listed.status == 0
+    failed = {line.split()[0] for line in listed.out.splitlines() if "failed: " in line}
+    assert failed == {f"zz-{name}" for name in INVALID}
+
+
+@pytest.mark.parametrize("name", ["import", "exit", "raises", "no-fit", "same-learner"])
+def test_a_module_asked_for_by_p_must_be_valid(name: str, install: Install) -> None:
+    source, error = INVALID[name]
+    install("asked", source, group="nobody.reads")
+    with pytest.raises(UsageError) as refused:
+        load_registry(["asked"])
+    assert error.replace("zz-theirs", "asked") in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_of_two_plugins_of_one_name_that_of_the_benchmark_is_used_whatever_its_name(
+    install: Install, before: Registry
+) -> None:
+    install("aa-theirs", "Learner.name = 'gbrt'; gives('bench_learners', Learner)")
+    after = load_registry()
+    assert after.learners["gbrt"] is before.learners["gbrt"]
+    (row,) = [p for p in after.plugins if p.error]
+    assert row.name == "aa-theirs"
+
+
+def test_of_two_third_parties_the_first_by_name_is_used(install: Install) -> None:
+    install("one", "Learner.fit.__doc__ = 'one'; gives('bench_learners', Learner)")
+    install("two", "gives('bench_learners', Learner)")
+    after = load_registry()
+    assert after.learner("theirs").fit.__doc__ == "one"
+    assert [p.name for p in after.plugins if p.error] == ["two"]
+
+
+def test_a_suite_of_a_built_in_name_is_refused(install: Install, tmp_path: Path) -> None:
+    (tmp_path / "yahoo.toml").write_text("")
+    install("zz-theirs", f"gives('bench_suites', {str(tmp_path)!r})")
+    after = load_registry()
+    assert after.suites()["yahoo"].parent != tmp_path
+    (row,) = [p for p in after.plugins if p.error]
+    assert "suite 'yahoo' is registered by two plugins, 'suites' and 'zz-theirs'" in row.error
+
+
+def test_a_hook_may_take_fewer_arguments_than_its_specification(install: Install) -> None:
+    source = (
+        "calls = []\ngives('bench_learners', Learner)\n"
+        "@hookimpl\ndef bench_warm_up(): calls.append(1)"
+    )
+    install("theirs", source)
+    lines: list[str] = []
+    registry = load_registry()
+    registry.warm_up(["theirs", "theirs"], lines.append)
+    assert sys.modules["theirs"].calls == [1]  # type: ignore[attr-defined]
+    registry.warm_up(["constant"], lines.append)
+    assert sys.modules["theirs"].calls == [1]  # type: ignore[attr-defined]
+    assert lines == []
+
+
+def test_a_warm_up_that_fails_is_a_line_and_no_error(install: Install) -> None:
+    source = (
+        "gives('bench_learners', Learner)\n"
+        "@hookimpl\ndef bench_warm_up(say): say('compiling'); raise SystemExit('no gpu')"
+    )
+    install("theirs", source)
+    lines: list[str] = []
+    load_registry().warm_up(["theirs"], lines.append)
+    assert lines == ["compiling", "plugin theirs: its bench_warm_up fails: SystemExit: no gpu"]
+
+
+PREPARE = """
+class Mine:
+    name, task = "mine", Task.BINARY
+    def prepare(self, source, size, fold, seed):
+        X = np.random.default_rng(seed).normal(size=(90, 2)).astype(np.float32)
+        parts = [Examples(X[i::3], (X[i::3, 0] > 0).astype(float)) for i in range(3)]
+        prices = bench_core.price_list(np.array([1.0, 2.0]))
+        return Splits(*parts, prices=prices, task=Task.BINARY, classes=2)
+import bench_core
+gives("bench_datasets", Mine)
+"""
+
+
+def test_a_data_set_of_name_task_and_prepare_is_complete(
+    install: Install,
+    bench: Run,  # noqa: F811
+) -> None:
+    install("theirs", PREPARE)
+    assert re.search(r"^mine +binary +1 +none needed", bench("list", "datasets").out, re.M)
+    shown = bench("show", "mine")
+    assert shown.status == 0
+    assert "Needs no files" in shown.out
+    run = ("run", "--learners", "constant", "--executor", "inline")
+    ran = bench(*run, "--data", "mine")
+    assert (ran.status, "mine" in ran.out) == (0, True)
+    planned = bench("plan", "--suite", "yahoo", "--learners", "constant")
+    assert (planned.status, "yahoo" in planned.out) == (0, True), planned.err
+    assert bench("data", "verify", "mine").err.startswith("error: mine: needs no files")
+
+
+def test_a_learner_of_name_tasks_and_fit_is_complete(install: Install) -> None:
+    install("theirs", "gives('bench_learners', Learner)")
+    learner = load_registry().learner("theirs")
+    assert (learner.code, learner.role, learner.version) == ((), "", "")
+    assert (learner().needs(), learner().stamp()) == ((), "")
+
+
+VERB = """
+import click
+@click.command(short_help="Count the cats.")
+@click.argument("cats", type=int)
+def command(cats):
+    click.echo(f"{cats} cats")
+    return 1
+"""
+
+
+def test_a_verb_of_a_plugin_stands_in_the_help_and_runs(
+    install: Install,
+    bench: Run,  # noqa: F811
+) -> None:
+    install("cats", VERB, "bench.commands", "cats:command")
+    shown = bench("--help").out
+    assert re.search(r"^Of other plugins:\n +cats +Count the cats\.$", shown, re.M)
+    assert bench("cats", "3") == Ended(1, "3 cats\n", "")
+    assert "did you mean cats" in bench("cat").err
+
+
+def test_a_verb_that_does_not_load_or_is_taken_is_a_row(
+    install: Install,
+    bench: Run,  # noqa: F811
+) -> None:
+    before = bench("run", "--help").out
+    install("cats", "import no_gpu", "bench.commands", "cats:command")
+    install("dogs", "command = 3", "bench.commands", "dogs:command")
+    install("run", VERB, "bench.commands", "run:command")
+    install("claims", VERB, "bench.commands", "claims:command")
+    assert bench("run", "--help").out == before
+    shown = bench("--help")
+    assert shown.status == 0
+    assert "cats  does not load: see 'bench list plugins'" in shown.out
+    assert bench("cats").err.startswith("error: verb 'cats' of cats does not load: ModuleNotFound")
+    listed = bench("list", "plugins").out
+    for name, error in (
+        ("cats", "verb 'cats' of cats does not load: ModuleNotFoundError: No module named 'no_gpu"),
+        ("dogs", "verb 'dogs' of dogs does not load: TypeError: dogs:command is no click command"),
+        ("run", "verb 'run' is that of bench itself: uninstall or rename one"),
+        ("claims", "verb 'claims' is that of budget-bench: uninstall or rename one"),
+    ):
+        assert re.search(rf"^{name} .*failed: {re.escape(error)}", listed, re.M), name
+
+
+def test_no_verb_of_a_plugin_is_loaded_by_another(install: Install, bench: Run) -> None:  # noqa: F811
+    install("cats", "raise SystemExit(5)", "bench.commands", "cats:command")
+    assert bench("run", "--help").status == 0
+    assert "cats" not in sys.modules
+
+
+def test_contract_members_are_read_as_plain_attributes() -> None:
+    """Defaults are applied in ``contracts.py`` alone; ``_io`` hashes any class."""
+    members = {n for c in (CompleteDataset, CompleteLearner) for n in vars(c) if n[0] != "_"}
+    members |= {"name", "tasks", "task", "concurrent", "pictures"}
+    assert {"folds", "stamp", "needs", "role"} <= members
+    read = re.compile(r'getattr\([^"\n]*"(\w+)", ')
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for top in ("bench_core", "reports", "plugins/bench_claims", "plugins/bench_measure")
+        for path in (ROOT / top).rglob("*.py")
+        if path.name != "contracts.py" and "_io" not in path.parts
+        for name in read.findall(path.read_text())
+        if name in members
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("name", ["Dataset", "BudgetedLearner", "Metric", "Report"])
+def test_a_contract_may_be_checked_with_isinstance(name: str, before: Registry) -> None:
+    values = {
+        "Dataset": before.datasets["digits"](),
+        "BudgetedLearner": before.learners["gbrt"](),
+        "Metric": before.metrics["mse"],
+        "Report": type("R", (), {"name": "", "suffixes": (), "write": print})(),
+    }
+    contract = getattr(protocols, name)
+    assert isinstance(values[name], contract)
+    assert not isinstance(3, contract)
