@@ -55,7 +55,6 @@ def command(
     plugins: Sequence[str],
     quiet: bool,
     verbose: bool,
-    debug: bool,
 ) -> int:
     """Bill RUN anew under other costs and show the leaderboard."""
     from bench_core import api
@@ -66,8 +65,9 @@ def command(
     from bench_core.terminal.wording import notices
 
     needed = Store(store).info(run).request.get("plugins", ())
-    registry = options.registry([*needed, *plugins])
-    report_for(registry, output)
+    modules = tuple(dict.fromkeys([*needed, *plugins]))
+    registry = options.registry(modules)
+    report_for(registry, output)  # refused before any work
     try:
         with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
             result = api.reprice(
@@ -77,7 +77,7 @@ def command(
                 store=str(store),
                 workers=workers or 0,
                 executor=executor,
-                plugins=plugins,
+                plugins=modules,
                 on_event=show,
             )
     except api.Interrupted as stop:

@@ -42,7 +42,7 @@ CREATE TABLE run (
   updated_at TEXT NOT NULL, state TEXT NOT NULL, about TEXT NOT NULL);
 CREATE TABLE trial (
   key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL,
-  trace TEXT NOT NULL, audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
+  audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
   predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
   created_at TEXT NOT NULL);
 CREATE TABLE run_trial (
@@ -234,7 +234,6 @@ class Writer:
                 spec=json.dumps(asdict(spec)),
                 status=str(outcome.status),
                 error=outcome.error,
-                trace=outcome.trace,
                 audit=result.audit if result else "",
                 audit_error=result.audit_error if result else "",
                 fit_seconds=fit_seconds,
