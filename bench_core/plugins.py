@@ -219,11 +219,11 @@ def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
             if not folder.is_dir():
                 raise TypeError(f"bench_suites gives {folder}, which is no folder")
             yield from (("suite", p.stem, p) for p in sorted(folder.glob("*.toml")))
-    for kind, hook in (
-        ("suite key", hooks.bench_suite_keys),
-        ("report section", hooks.bench_report_sections),
+    for kind, answers in (
+        ("suite key", hooks.bench_suite_keys()),
+        ("report section", hooks.bench_report_sections()),
     ):
-        for answer in hook():
+        for answer in answers:
             for name, function in answer.items():
                 if not callable(function):
                     raise TypeError(f"{kind} {name!r} is {function!r}, which cannot be called")

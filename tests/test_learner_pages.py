@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
+from write_learner_pages import references, written
 
 from bench_core.parameters import parameters
 from bench_core.plugins import load_registry
 
 DOCS = Path(__file__).parent.parent / "docs"
+EQUATIONS = re.compile(r"<!-- equations: (\S+) -->")
 ROW = re.compile(r"^\| `([\w-]+)` \| .+ \| \[([\w-]+)\]\(learners/\2\.md\) \|$", re.M)
 
 
@@ -39,6 +43,26 @@ def test_the_page_of_its_family_names_a_learner_and_each_of_its_parameters(learn
     text = page(learner)
     names = [learner, *(p.name for p in parameters(load_registry().learners[learner]))]
     assert [name for name in names if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "learners").glob("*.md")), ids=lambda p: p.stem)
+def test_tables_equations_and_departures_of_a_page_are_those_of_the_code(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    assert page == written(page), "run: python tests/write_learner_pages.py"
+    assert "<!-- parameters: " in page
+
+
+PAGES = [path.read_text(encoding="utf-8") for path in (DOCS / "learners").glob("*.md")]
+MAPPED = sorted({name for page in PAGES for name in EQUATIONS.findall(page)})
+
+
+@pytest.mark.parametrize("module", MAPPED)
+def test_every_function_that_an_equation_is_mapped_to_is_there(module: str) -> None:
+    """Names are whole, or those of the module itself or of a module in it."""
+    names = references(import_module(module).__doc__ or "")
+    assert names
+    for name in names:
+        resolve_name(name if name.startswith("bench_") else f"{module}.{name}")
 
 
 CITED = sorted(set(index().values()) - {"baselines"})  # which are of no paper

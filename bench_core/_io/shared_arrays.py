@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 
+from bench_core._io.atomic import atomic_folder
 from bench_core._io.locks import locked
 from bench_core.arrays import Array
 
@@ -21,18 +21,8 @@ def shared_arrays(folder: Path, build: Callable[[], Mapping[str, Array]]) -> Map
         folder.parent.mkdir(parents=True, exist_ok=True)
         with locked(folder.with_name(f".{folder.name}.lock")):
             if not folder.is_dir():
-                _write(folder, build())
+                arrays = build()
+                with atomic_folder(folder) as new:
+                    for name, array in arrays.items():
+                        np.save(new / f"{name}.npy", np.asarray(array), allow_pickle=False)
     return {p.stem: np.load(p, mmap_mode="r") for p in sorted(folder.glob("*.npy"))}
-
-
-def _write(folder: Path, arrays: Mapping[str, Array]) -> None:
-    temporary = folder.with_name(f".building-{folder.name}")
-    shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
-    temporary.mkdir()
-    try:
-        for name, array in arrays.items():
-            np.save(temporary / f"{name}.npy", np.asarray(array), allow_pickle=False)
-        temporary.rename(folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise

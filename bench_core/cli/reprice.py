@@ -59,14 +59,16 @@ def command(
 ) -> int:
     """Bill RUN anew under other costs and show the leaderboard."""
     from bench_core import api
-    from bench_core.cli.boards import check_board, deliver_board
+    from bench_core.cli.boards import report_for, write_report
     from bench_core.cli.run import next_steps, summary
     from bench_core.results.store import Store
     from bench_core.terminal.progress import progress
+    from bench_core.terminal.wording import notices
 
-    check_board(output)
     needed = Store(store).info(run).request.get("plugins", ())
-    options.find_plugins_here([*needed, *plugins])
+    modules = tuple(dict.fromkeys([*needed, *plugins]))
+    registry = options.registry(modules)
+    report_for(registry, output)  # refused before any work
     try:
         with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
             result = api.reprice(
@@ -82,8 +84,8 @@ def command(
     except api.Interrupted as stop:
         options.note(f"interrupted: {summary(stop.result)}; the same command goes on from there")
         return stop.result.exit_status
-    notices = deliver_board(result.store, result.run, output, verbose=verbose)
+    info = write_report(registry, result.store, result.run, output, verbose=verbose)
     if not quiet:
-        for line in ("", *notices, summary(result), next_steps(result)):
+        for line in ("", *notices(info), summary(result), *next_steps(result)):
             options.note(line)
     return result.exit_status

@@ -16,8 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -26,8 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.hashing import code_key, digest, module_digest
+from bench_core._io.atomic import atomic_folder
+from bench_core._io.hashing import digest
 from bench_core._io.locks import locked
+from bench_core._io.source_code import code_key
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of
 from bench_core.data import Examples, Frames, Queries, Task
@@ -38,8 +38,19 @@ from bench_core.protocols import Dataset, Source
 from bench_core.splits import Splits
 
 FORMAT = 2
-READERS = "bench_core.datasets.readers"
-"""The package whose source decides what is read from files."""
+READING = tuple(
+    f"bench_core.{name}"
+    for name in (
+        "costs.cost_",
+        "datasets.file_parts",
+        "datasets.priced",
+        "datasets.readers",
+        "datasets.splitting",
+        "datasets.user_files",
+    )
+)
+"""What decides in bench_core which numbers are read; a data set that imports it is prepared anew
+when it changes. FORMAT rises when other parts would give other arrays."""
 
 SPLITS = ("train", "valid", "test")
 Say = Callable[[str], None]
@@ -118,7 +129,7 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "format": FORMAT,
         "name": dataset.name,
         "version": dataset.version,
-        "code": [code_key(type(dataset)), module_digest(READERS)],
+        "code": code_key(type(dataset), READING),
         "options": {f.name: repr(getattr(instance, f.name)) for f in own},
         "asked": {k: v for k, v in asked.items() if k in dataset.depends_on},
         "files": dataset.stamp(source) or list(_identities(dataset.files, source)),
@@ -226,17 +237,12 @@ def fingerprint(splits: Splits) -> str:
 
 
 def _write(path: Path, splits: Splits) -> None:
-    for left_over in path.parent.glob(f".building-{path.name}-*"):  # by a process that was killed
-        shutil.rmtree(left_over, ignore_errors=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
-    try:
+    with atomic_folder(path) as new:
         arrays = {}
         for name, array in _arrays(splits):
-            file = temporary / f"{name}.npy"
+            file = new / f"{name}.npy"
             with file.open("wb") as out:
                 np.lib.format.write_array(out, array, allow_pickle=False)
-                out.flush()
-                os.fsync(out.fileno())
             arrays[name] = {"shape": list(array.shape), "bytes": file.stat().st_size}
         meta = {
             "arrays": arrays,
@@ -250,24 +256,4 @@ def _write(path: Path, splits: Splits) -> None:
             "notes": list(splits.notes),
             "fingerprint": fingerprint(splits),
         }
-        with (temporary / "meta.json").open("w", encoding="utf-8") as out:
-            json.dump(meta, out, indent=1)
-            out.flush()
-            os.fsync(out.fileno())
-        _put_in_place(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def _put_in_place(temporary: Path, path: Path) -> None:
-    if path.exists() and _whole(path) is None:  # damaged: readers keep what they have mapped
-        aside = Path(tempfile.mkdtemp(prefix=f".building-{path.name}-", dir=path.parent))
-        path.rename(aside / "damaged")
-        shutil.rmtree(aside, ignore_errors=True)
-    try:
-        temporary.rename(path)
-    except OSError:
-        if _whole(path) is None:
-            raise
-        shutil.rmtree(temporary, ignore_errors=True)  # another process was first
+        (new / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")

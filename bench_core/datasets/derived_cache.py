@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bench_core._io.hashing import digest, module_digest
+from bench_core._io.atomic import atomic_file
+from bench_core._io.hashing import digest
 from bench_core._io.locks import locked
 from bench_core._io.shared_arrays import shared_arrays
+from bench_core._io.source_code import module_digest
 from bench_core.arrays import Array
 from bench_core.datasets.cache import cache_folder
 from bench_core.errors import InputError
@@ -45,9 +47,9 @@ def kept_text(name: str, depends: Any, modules: Sequence[str], build: Callable[[
             path.parent.mkdir(parents=True, exist_ok=True)
             with locked(path.with_name(f".{path.name}.lock")):
                 if not path.is_file():
-                    beside = path.with_name(f".{path.name}.new")
-                    beside.write_text(_built(name, build), encoding="utf-8")
-                    beside.replace(path)
+                    text = _built(name, build)
+                    with atomic_file(path) as new:
+                        new.write_text(text, encoding="utf-8")
     return path
 
 

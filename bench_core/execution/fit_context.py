@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.hashing import canonical, packages_digest
+from bench_core._io.hashing import canonical
 from bench_core._io.shared_arrays import shared_arrays
+from bench_core._io.source_code import import_key
 from bench_core.arrays import Array
-from bench_core.class_names import decode, encode
-from bench_core.contracts import learner_of
+from bench_core.class_names import encode
 from bench_core.data import Task
 from bench_core.protocols import Metric
 from bench_core.results.model_files import load_model, state_path
@@ -65,17 +65,16 @@ class Context:
         return load_model(state_path(self.spec.states, key))
 
     def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-        """Arrays of the training data, kept beside it until the learner's packages change.
+        """Arrays of the training data, kept beside it until the code around ``build`` changes.
 
         Where somebody else's prepared data may be read and not written they are not kept.
         """
-        learner = learner_of(decode(self.spec.learner))
-        code = packages_digest([type(learner).__module__, *learner.code])
+        code = import_key(getattr(build, "__module__", ""))
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
         folder = Path(self.spec.data) / "shared"
         path = folder / f"{safe}-{code[:16]}"
         place = folder if folder.is_dir() else folder.parent
-        if not path.is_dir() and not os.access(place, os.W_OK):
+        if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
             return build()
         return shared_arrays(path, build)
 

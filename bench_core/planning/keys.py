@@ -1,10 +1,10 @@
 """Content keys: what a result depends on, and nothing else.
 
-FitKey = learner (name, code, version), parameters, the fits it needs, training data (fingerprint,
-task, fold), prices to train on, primary metric (a learner may stop early by it), seed. ScoreKey =
-FitKey + metrics, cost model, accounting, audit, whether training rows are scored, and the name that
-the data set goes by in results. Of metrics and cost models that plugins bring the source enters
-too. Threads, workers and machine do not enter: they must not change a result.
+FitKey = learner (name, version, the source it runs), parameters, the fits it needs, training data
+(fingerprint, task, fold), prices to train on, primary metric (a learner may stop early by it),
+seed. ScoreKey = FitKey + metrics, cost model, accounting, audit, whether training rows are scored,
+and the name that the data set goes by in results. Of metrics and cost models that plugins bring the
+source enters too. Threads, workers and machine do not enter: they must not change a result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import code_key, digest
+from bench_core._io.hashing import digest
+from bench_core._io.source_code import code_key
 from bench_core.contracts import learner_of
 from bench_core.parameters import as_json, is_learner, parameters
 
@@ -25,7 +26,7 @@ SCORING = 4
 
 def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
     """Everything about a learner that decides what it computes, as JSON."""
-    cls = type(learner)
+    cls: Any = type(learner)
     key = {
         "name": cls.name,
         "version": version,
@@ -38,7 +39,7 @@ def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
 
 
 def stamp_of(learner: Any) -> str:
-    """What a learner's ``stamp`` says, "" where it has none. Raises what that raises."""
+    """The text of a learner's ``stamp()``. Raises what that raises."""
     return learner_of(learner).stamp()
 
 

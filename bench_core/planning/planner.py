@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import digest, module_digest
+from bench_core._io.hashing import digest
+from bench_core._io.source_code import look_again
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs
@@ -45,7 +46,7 @@ def make_plan(
     ``say`` hears what is being prepared. Raises InputError and UsageError; writes nothing to the
     store.
     """
-    module_digest.cache_clear()  # modules are rewritten between two runs of one session
+    look_again()  # modules are rewritten between two runs of one session
     return _Planner(without_repeats(request), registry, tell, say).plan()
 
 

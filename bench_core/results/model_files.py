@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench_core._io.atomic import atomic_file
 from bench_core.class_names import find_class, remember_class
 from bench_core.errors import InputError
 from bench_core.protocols import State
@@ -32,24 +32,16 @@ def costs_path(folder: str | Path, key: str) -> Path:
 
 
 def save_model(path: Path, model: Any) -> None:
-    """Write a model's state under a temporary name and rename it."""
+    """Write a model's state, whole or not at all. Raises StateError."""
     arrays, values = _sort(model.state())
     cls = type(model)
     if not callable(getattr(cls, "from_state", None)):
         raise StateError(f"{cls.__qualname__} has no from_state")
     header = {"model": remember_class(cls), "values": values}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    path.parent.mkdir(parents=True, exist_ok=True)
     members: dict[str, Any] = {_JSON: text, **{_ARRAY + k: v for k, v in arrays.items()}}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, **members)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as new, new.open("wb") as file:
+        np.savez(file, **members)
 
 
 def load_model(path: Path) -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sqlite3
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from bench_core._io.atomic import atomic_file
 from bench_core._io.hashing import canonical
 from bench_core._io.locks import locked
+from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
 from bench_core.results.attempts import TABLE, add_attempt
@@ -41,7 +42,7 @@ CREATE TABLE run (
   updated_at TEXT NOT NULL, state TEXT NOT NULL, about TEXT NOT NULL);
 CREATE TABLE trial (
   key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL,
-  trace TEXT NOT NULL, audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
+  audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
   predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
   created_at TEXT NOT NULL);
 CREATE TABLE run_trial (
@@ -133,36 +134,22 @@ def _unwritable(path: Path, error: OSError) -> str:
 
 
 def _create(path: Path) -> None:
-    """Make an empty store under a temporary name and rename it.
+    """Make an empty store.
 
     What a killed run left beside a store that was deleted since would be read into the new one.
     """
     for left_over in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + left_over).unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    try:
-        connection = sqlite3.connect(temporary, isolation_level=None)
-        try:
-            connection.executescript(_TABLES)
-        finally:
-            connection.close()
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        atomic_file(path) as new,
+        closing(sqlite3.connect(new, isolation_level=None)) as connection,
+    ):
+        connection.executescript(_TABLES)
 
 
 def now() -> str:
     """This moment in UTC, to the microsecond (runs are ordered by it)."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def machine() -> str:
-    """What timings depend on, without names of people or hosts."""
-    return (
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, numpy {np.__version__}"
-    )
 
 
 class Writer:
@@ -247,7 +234,6 @@ class Writer:
                 spec=json.dumps(asdict(spec)),
                 status=str(outcome.status),
                 error=outcome.error,
-                trace=outcome.trace,
                 audit=result.audit if result else "",
                 audit_error=result.audit_error if result else "",
                 fit_seconds=fit_seconds,

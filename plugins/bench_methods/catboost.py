@@ -34,9 +34,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import LossName, LossPrices, bench_warm_up, constant_loss, loss_of
+from bench_models.boosting import LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
-    CODE,
     TASKS,
     bought_alone,
     check_classes,
@@ -45,6 +44,7 @@ from bench_models.libraries.common import (
     with_physical_copies,
 )
 from bench_models.libraries.serving import Served, serve
+from bench_models.tradeoff import LossPrices, constant_loss
 from numpy.typing import NDArray
 
 from bench_core import (
@@ -79,7 +79,6 @@ class CatBoost:
 
     name: ClassVar[str] = "catboost"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     tradeoff: float = param(
         0.1, "price of all features in units of the constant's training loss", least=0
@@ -99,10 +98,6 @@ class CatBoost:
     )
     max_bins: int = param(254, "most borders per feature", least=2)
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def stamp(self) -> str:
         """The library's version."""
@@ -135,12 +130,12 @@ class CatBoost:
         return serve(model, prices, {"loss": name, "tau": row.tau})
 
     def _parameters(
-        self, loss: str, row: LossPrices, prices: Prices, everybody: int, context: FitContext
+        self, loss: str, row: LossPrices, prices: Prices, total_weight: int, context: FitContext
     ) -> dict[str, Any]:
         alone = bought_alone(row, prices)
         penalty = {
             "per-row": ("per_object_feature_penalties", alone),
-            "all-rows": ("first_feature_use_penalties", everybody * alone),
+            "all-rows": ("first_feature_use_penalties", total_weight * alone),
         }[self.acquisition]
         costs: dict[str, Any] = {}
         if self.tradeoff > 0:

@@ -13,6 +13,14 @@ uses m (``"all-rows"``). What was paid (C, D) is kept over the whole tree, all t
 effective at once. The leaves of a tree are limited, its depth is not: deep branches that few rows
 reach are cheap on average.
 
+Equations
+    eq. 12                bench_trees.kernels.splitting.best_cuts
+    eq. 13                bench_trees.penalties.Account.owed
+    gamma_m (1 - D_m)     bench_trees.penalties.Ledger.coupled_owed
+    beta_m (1 - C_im)     bench_trees.penalties.Ledger.lazy_owed
+    alpha, beta, gamma    CEGB._penalty
+    the next leaf         bench_trees.grower.Grower
+
 The paper's lambda is tau (``bench_models.boosting``): both its loss and its cost are sums over
 rows. In ``"all-rows"`` every row pays, so gamma_m is N c_m, copies included.
 
@@ -37,17 +45,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import (
-    CODE,
-    TASKS,
-    LossName,
-    LossPrices,
-    bench_warm_up,
-    constant_loss,
-    fit_boosted,
-    loss_of,
-)
+from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted, loss_of
 from bench_models.staged import StagedModel
+from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
@@ -63,7 +63,6 @@ class CEGB:
 
     name: ClassVar[str] = "cegb"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     tradeoff: float = param(
         0.3, "price of all features in units of the constant's training loss", least=0
@@ -81,10 +80,6 @@ class CEGB:
     loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -113,7 +108,7 @@ class CEGB:
             facts={"tau": row.tau, "lambda": row.tau},
         )
 
-    def _penalty(self, prices: Prices, row: LossPrices, everybody: float) -> Penalty:
+    def _penalty(self, prices: Prices, row: LossPrices, total_weight: float) -> Penalty:
         from bench_trees import Penalty
 
         sensor = row.sensor
@@ -124,9 +119,9 @@ class CEGB:
             prices.start,
             prices.needed,
             prices.sensors,
-            lazy=sensor if per_row else None,
-            coupled=None if per_row else everybody * sensor,
-            split=row.split,
+            lazy=sensor if per_row else None,  # beta
+            coupled=None if per_row else total_weight * sensor,  # gamma
+            split=row.split,  # alpha eps_m
         )
 
 

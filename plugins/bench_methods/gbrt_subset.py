@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import CODE, TASKS, LossName, bench_warm_up, chain
+from bench_models.boosting import TASKS, LossName, bench_warm_up, chain
 from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 from numpy.typing import NDArray
@@ -42,7 +42,6 @@ class SubsetGBRT:
 
     name: ClassVar[str] = "gbrt-subset"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = (*CODE, "bench_models.path_of_models")
     adds_up: ClassVar[bool] = False
 
     costs: tuple[float, ...] | None = param(
@@ -67,10 +66,6 @@ class SubsetGBRT:
             raise ValueError(f"costs must be 1 to {MOST_POINTS - 1} limits, got {len(limits)}")
         if limits is not None and not all(a < b for a, b in pairwise(limits)):
             raise ValueError(f"costs must rise, got {list(limits)}")
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bench_models.boosting import bench_warm_up
-from bench_models.libraries.common import CODE, TASKS
+from bench_models.libraries.common import TASKS
 from bench_models.libraries.serving import Served, check_fits, onto_columns, serve
 
 from bench_core import (
@@ -53,13 +53,8 @@ class ImportedModel:
 
     name: ClassVar[str] = "imported"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     file: str = param("", "the model: LightGBM text, XGBoost JSON or UBJ, CatBoost JSON")
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def stamp(self) -> str:
         """A digest of the file. Raises UsageError or InputError where there is none."""

@@ -26,9 +26,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from bench_models.boosting import LossName, LossPrices, bench_warm_up, constant_loss, loss_of
+from bench_models.boosting import LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
-    CODE,
     TASKS,
     bought_alone,
     check_classes,
@@ -38,6 +37,7 @@ from bench_models.libraries.common import (
     with_physical_copies,
 )
 from bench_models.libraries.serving import Served, serve
+from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
@@ -57,7 +57,6 @@ class LightGBM:
 
     name: ClassVar[str] = "lightgbm"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
     learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
@@ -67,10 +66,6 @@ class LightGBM:
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     max_bins: int = param(255, "most bins per feature", least=2)
     l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)", least=0)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def stamp(self) -> str:
         """The library's version."""
@@ -110,7 +105,7 @@ class LightGBMCEGB(LightGBM):
         name, loss = loss_of(context.task, self.loss, context.classes)
         row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
         alone = bought_alone(row, prices)
-        everybody = float(train.weights.sum())
+        total_weight = float(train.weights.sum())
         costs: dict[str, Any] = {
             "cegb_tradeoff": 2.0,
             "cegb_penalty_split": float(row.split.mean()),
@@ -118,7 +113,7 @@ class LightGBMCEGB(LightGBM):
         if self.acquisition == "per-row":
             costs["cegb_penalty_feature_lazy"] = alone.tolist()
         else:
-            costs["cegb_penalty_feature_coupled"] = (everybody * alone).tolist()
+            costs["cegb_penalty_feature_coupled"] = (total_weight * alone).tolist()
         return costs, {"tau": row.tau}
 
 

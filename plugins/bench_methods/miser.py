@@ -10,6 +10,12 @@ eta = 0.1. A feature once bought is free in all later trees, for every row. lamb
 stage-wise regression. With K classes one tree per class is grown in each iteration, and all
 share what was bought.
 
+Equations
+    r_i             bench_trees.losses.Squared.gradients, less the sign; one class for each loss
+    algorithm 1     bench_trees.boosting.boost
+    eq. 5, 1/2 sum  bench_trees.kernels.splitting.best_cuts, with hessians 1
+    eq. 5, rho c F  bench_trees.penalties.Ledger.coupled_owed
+
 The paper's lambda is N tau, with tau as in ``bench_models.boosting``: 1/2 is in its loss, which
 sums over the N rows (copies included), while the cost is paid once per model and stands for all
 of them.
@@ -35,17 +41,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models.boosting import (
-    CODE,
-    TASKS,
-    LossName,
-    LossPrices,
-    bench_warm_up,
-    constant_loss,
-    fit_boosted,
-    loss_of,
-)
+from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted, loss_of
 from bench_models.staged import StagedModel
+from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
@@ -58,7 +56,6 @@ class GreedyMiser:
 
     name: ClassVar[str] = "miser"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     tradeoff: float = param(
         0.1, "price of all features in units of the constant's training loss", least=0
@@ -73,10 +70,6 @@ class GreedyMiser:
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
-
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
@@ -85,7 +78,7 @@ class GreedyMiser:
 
         name, loss = loss_of(context.task, self.loss, context.classes)
         row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
-        everybody = float(train.weights.sum())
+        total_weight = float(train.weights.sum())
         return fit_boosted(
             train,
             prices,
@@ -103,9 +96,9 @@ class GreedyMiser:
             ),
             max_bins=self.max_bins,
             penalty=Penalty.over(
-                prices.start, prices.needed, prices.sensors, coupled=everybody * row.sensor
-            ),
-            facts={"tau": row.tau, "lambda": everybody * row.tau},
+                prices.start, prices.needed, prices.sensors, coupled=total_weight * row.sensor
+            ),  # eq. 5: lambda c_a
+            facts={"tau": row.tau, "lambda": total_weight * row.tau},
         )
 
 

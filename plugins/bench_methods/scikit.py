@@ -30,7 +30,6 @@ from typing import Any, ClassVar
 import numpy as np
 from bench_models.boosting import bench_warm_up
 from bench_models.libraries.common import (
-    CODE,
     TASKS,
     check_classes,
     peer_errors,
@@ -63,7 +62,6 @@ class RandomForest:
 
     name: ClassVar[str] = "random-forest"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     trees: int = param(300, "number of trees", least=1)
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
@@ -74,10 +72,6 @@ class RandomForest:
         above=0,
         most=1,
     )
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def stamp(self) -> str:
         """The library's version."""
@@ -122,7 +116,6 @@ class ScikitLearn:
 
     name: ClassVar[str] = "sklearn"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     estimator: str = param(
         "auto", "import path, such as sklearn.svm.SVC; auto: logistic or ridge regression"
@@ -139,10 +132,6 @@ class ScikitLearn:
 
     def __hash__(self) -> int:
         return hash((self.estimator, json.dumps(self.arguments, sort_keys=True), self.prepare))
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def stamp(self) -> str:
         """The library's version."""

@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 from bench_models.boosting import LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
-    CODE,
     TASKS,
     check_classes,
     group_sizes,
@@ -48,7 +47,6 @@ class XGBoost:
 
     name: ClassVar[str] = "xgboost"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
     learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
@@ -59,10 +57,6 @@ class XGBoost:
     )
     max_bins: int = param(256, "most bins per feature", least=2)
     l2: float = param(1.0, "l2 penalty on leaf values (lambda)", least=0)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def stamp(self) -> str:
         """The library's version."""

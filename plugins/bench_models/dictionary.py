@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Prices
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -83,9 +82,7 @@ def mean_splits(
     return found
 
 
-def _laid_out(
-    ensemble: Ensemble, multiplier: FloatArray, chosen: NDArray[np.int64] | None = None
-) -> Layout:
+def _laid_out(ensemble: Ensemble, multiplier: FloatArray, chosen: IntArray | None = None) -> Layout:
     """Each tree with an output of its own."""
     from bench_trees.inference import Needs, lay_out
 

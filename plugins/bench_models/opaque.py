@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Acquired, Bill, Features, InputError, Prediction, Prices, Task
+from bench_core.arrays import FloatArray, IntArray
 
 _LEAST = 1e-12  # probabilities are clipped there
 
@@ -86,7 +87,7 @@ class EstimatorModel:
         bill = Bill(Acquired.pack(everything))
         yield Prediction({"model": 1}, self._scores(features.X), {"path": bill, "model": bill})
 
-    def _scores(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def _scores(self, X: NDArray[Any]) -> FloatArray:
         from threadpoolctl import threadpool_limits
 
         if len(X) == 0:
@@ -103,7 +104,7 @@ class EstimatorModel:
         logs = np.log(np.clip(shares, _LEAST, 1.0))
         return logs if self.task == Task.MULTICLASS else logs[:, 1] - logs[:, 0]
 
-    def _margins(self, X: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _margins(self, X: NDArray[Any], columns: IntArray) -> FloatArray:
         """Decision functions; one of two classes of K says the opposite of the other."""
         raw = np.asarray(self.estimator.decision_function(X), dtype=np.float64)
         if self.task == Task.BINARY:

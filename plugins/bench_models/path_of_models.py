@@ -14,15 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Examples, Features, FitContext, Prediction, Prices
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_models.boosting import LossName, binned, loss_of
 from bench_models.staged import Point, Stage, StagedModel
+from bench_models.states import nest, unnest
 
 if TYPE_CHECKING:
     from bench_trees import Bins, Ensemble, Loss, Settings
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,21 +39,15 @@ class PathOfModels:
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
-        parts = {
-            f"{k}.{name}": value
-            for k, model in enumerate(self.models)
-            for name, value in model.state().items()
-        }
+        parts: dict[str, Any] = {}
+        for k, model in enumerate(self.models):
+            parts |= nest(str(k), model.state())
         return {"models": len(self.models), **parts}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild a path from ``state``."""
-        parts: list[dict[str, Any]] = [{} for _ in range(int(state["models"]))]
-        for key, value in state.items():
-            number, dot, name = key.partition(".")
-            if dot:
-                parts[int(number)][name] = value
+        parts = (unnest(str(k), state) for k in range(int(state["models"])))
         return cls([StagedModel.from_state(part) for part in parts])
 
 
@@ -63,8 +55,8 @@ class PathOfModels:
 class Shop:
     """Which features can be read with the sensors bought, and what the next one adds."""
 
-    needs: NDArray[np.float64]  # (d, s) sparse in spirit: 1 where a feature needs a sensor
-    sensor: Floats  # (s,)
+    needs: FloatArray  # (d, s) sparse in spirit: 1 where a feature needs a sensor
+    sensor: FloatArray  # (s,)
 
     @classmethod
     def of(cls, prices: Prices) -> Shop:
@@ -73,17 +65,17 @@ class Shop:
         needs[np.repeat(np.arange(prices.features), np.diff(prices.start)), prices.needed] = 1
         return cls(needs, prices.sensor)
 
-    def unpaid(self, features: Bools) -> Floats:
+    def unpaid(self, features: BoolArray) -> FloatArray:
         """What each feature costs (d,) once the ``features`` (d,) are bought."""
         return self.needs @ np.where(self._bought(features), 0.0, self.sensor)
 
-    def readable(self, features: Bools) -> Bools:
+    def readable(self, features: BoolArray) -> BoolArray:
         """The features (d,) that cost nothing more once these are bought."""
         # counted, not summed: a rounded sum of prices need not be zero
         missing = ~self._bought(features) & (self.sensor > 0)
         return np.asarray(features | (self.needs @ missing == 0))
 
-    def _bought(self, features: Bools) -> Bools:
+    def _bought(self, features: BoolArray) -> BoolArray:
         return np.asarray(self.needs[features].any(axis=0))
 
 
@@ -116,7 +108,7 @@ class Subsets:
         bins, codes = binned(train, max_bins, context)
         return cls(train, prices, context, settings, name, objective, bins, codes)
 
-    def boost(self, features: Bools, progress: Callable[[int, int], None]) -> Ensemble:
+    def boost(self, features: BoolArray, progress: Callable[[int, int], None]) -> Ensemble:
         """Boosted trees that test these features (d,) only, numbered as in the data."""
         from bench_trees import boost
 
@@ -145,7 +137,7 @@ class Subsets:
         return StagedModel([stage], [Point(0, point)], self.prices, ensemble, facts=facts)
 
 
-def _only(bins: Bins, chosen: Ints) -> Bins:
+def _only(bins: Bins, chosen: IntArray) -> Bins:
     """The bins of some features."""
     from bench_trees import Bins
 
@@ -155,5 +147,5 @@ def _only(bins: Bins, chosen: Ints) -> Bins:
 
 
 def share_of(progress: Callable[[int, int], None], part: int, parts: int) -> Callable[..., None]:
-    """Progress of one fit of several, told as progress of all."""
+    """Progress of one fit of several as progress of all."""
     return lambda done, total: progress(part * total + done, parts * total)

@@ -35,6 +35,12 @@ class Problem:
         """Number of columns T."""
         return len(self.columns)
 
+    @property
+    def constant_loss(self) -> float:
+        """Half the weighted squared error of the best constant."""
+        mean = float(self.weight @ self.y) / float(self.weight.sum())
+        return 0.5 * float(self.weight @ (self.y - mean) ** 2)
+
     def score(self, weights: FloatArray, bias: float) -> FloatArray:
         """``f = h.b + bias`` of every row, shape (n,); only trees with a weight are touched."""
         return bias + weighted_sum(self.columns, weights)

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Examples
-
-Floats = NDArray[np.float64]
+from bench_core.arrays import Float32Array, FloatArray
 
 _BLOCK = 8192  # rows: bounds the memory of what is made block by block
 
@@ -23,8 +21,8 @@ class Standard:
     over all rows, missing cells counting 0; it is 0 for a column that does not vary, whose z is 0.
     """
 
-    mean: Floats
-    scale: Floats
+    mean: FloatArray
+    scale: FloatArray
 
     @classmethod
     def of(cls, train: Examples) -> Standard:
@@ -46,7 +44,7 @@ class Standard:
                 scale[j] = 0.0
         return cls(mean, scale)
 
-    def columns(self, X: NDArray[np.float32]) -> Floats:
+    def columns(self, X: Float32Array) -> FloatArray:
         """Rows X (n, d) as z (n, d); a cell depends on nothing but itself."""
         factor = np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
         z = X.astype(np.float64)
@@ -57,7 +55,7 @@ class Standard:
         z[missing] = 0.0
         return z
 
-    def blocks(self, X: NDArray[np.float32]) -> Iterator[tuple[slice, Floats]]:
+    def blocks(self, X: Float32Array) -> Iterator[tuple[slice, FloatArray]]:
         """The same block by block of rows."""
         for start in range(0, len(X), _BLOCK):
             rows = slice(start, start + _BLOCK)

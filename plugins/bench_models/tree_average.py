@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Features, Prediction, Prices
+from bench_core.arrays import FloatArray
 from bench_models.boosting import prefixes
 from bench_models.staged import END, Point, Stage, StagedModel
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-
-Floats = NDArray[np.float64]
 
 LEAST_SHARE = 1e-6
 """Probabilities are clipped to [1e-6, 1 - 1e-6] before their logarithm is taken."""
@@ -25,21 +23,23 @@ _LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, eq=False)
-class LinkedTrees:
+class TreeAverage:
     """Scores are link(base + sum over trees of a row of ``vectors``), the sum averaged if asked.
 
     ``numbers`` has one stage per tree whose score is the row of ``vectors`` (m, K) that the tree's
     leaf stands for; its bills are this model's. Every ``per_round`` trees end a round; rounds are
     what is averaged over and what points count. A row pays for its paths through all trees so far.
+    ``counts`` (nodes, K): training rows of each class in every node, where a learner keeps them.
     """
 
     numbers: StagedModel
-    vectors: Floats
-    base: Floats
+    vectors: FloatArray
+    base: FloatArray
     average: bool
     link: str
     per_round: int
     facts: Mapping[str, Any]
+    counts: FloatArray | None = None
 
     @classmethod
     def of(
@@ -47,10 +47,11 @@ class LinkedTrees:
         trees: Ensemble,
         prices: Prices,
         *,
-        vectors: Floats | None,
+        vectors: FloatArray | None,
         average: bool,
         link: str,
         facts: Mapping[str, Any],
+        counts: FloatArray | None = None,
     ) -> Self:
         """From trees whose leaves number rows of ``vectors``, or (None) hold values themselves."""
         per_round, base = (1, trees.base) if vectors is not None else (len(trees.base), trees.base)
@@ -62,9 +63,9 @@ class LinkedTrees:
             for t in range(trees.trees)
         ]
         numbers = StagedModel(stages, [Point(last, {})], prices, _of_one_output(trees))
-        return cls(numbers, vectors, base, average, link, per_round, facts)
+        return cls(numbers, vectors, base, average, link, per_round, facts, counts)
 
-    def of_leaves(self, trees: Ensemble, leaves: Floats, facts: Mapping[str, Any]) -> Self:
+    def of_leaves(self, trees: Ensemble, leaves: FloatArray, facts: Mapping[str, Any]) -> Self:
         """The same with other trees, as many, whose leaves number the rows of ``leaves`` (m, K)."""
         return replace(
             self, numbers=replace(self.numbers, ensemble=trees), vectors=leaves, facts=facts
@@ -83,9 +84,9 @@ class LinkedTrees:
                 bills = self.numbers.bills(last, bits.copy(), splits.copy())
                 yield Prediction({"trees": t + 1}, self._scores(total, t + 1), bills)
 
-    def _scores(self, total: Floats, trees: int) -> Floats:
+    def _scores(self, total: FloatArray, trees: int) -> FloatArray:
         rounds = trees // self.per_round if self.average else 1
-        scores: Floats = _LINKS[self.link](self.base + total / rounds)
+        scores: FloatArray = _LINKS[self.link](self.base + total / rounds)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     @property
@@ -107,16 +108,18 @@ class LinkedTrees:
             "vectors": self.vectors,
             "base": self.base,
             "linked": {**about, "facts": dict(self.facts)},
+            **({} if self.counts is None else {"counts": self.counts}),
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild a model from ``state``."""
         numbers = StagedModel.from_state(state)
-        return cls(numbers, state["vectors"], state["base"], **state["linked"])
+        own = {"counts": state.get("counts"), **state["linked"]}
+        return cls(numbers, state["vectors"], state["base"], **own)
 
 
-def _probability(shares: Floats) -> Floats:
+def _probability(shares: FloatArray) -> FloatArray:
     clipped = np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
     return np.log(clipped) - (np.log1p(-clipped) if shares.shape[1] == 1 else 0.0)
 
@@ -128,7 +131,7 @@ _LINKS = {
 }
 
 
-def _with_vectors(trees: Ensemble) -> tuple[Ensemble, Floats]:
+def _with_vectors(trees: Ensemble) -> tuple[Ensemble, FloatArray]:
     """Leaf values as rows of a table, in the column of the tree's output."""
     column = np.repeat(trees.output, np.diff(trees.start))
     rows = np.zeros((trees.nodes, len(trees.base)))

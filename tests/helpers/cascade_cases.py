@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bench_models.staged.early_exits import ExitPath
+from bench_models.staged.early_exits import ExitModel
 
 from bench_core import Examples, Prices, Queries, Task, price_list
 from helpers.cronus_cases import Context, Fixed, forest, walk
@@ -29,15 +29,15 @@ def data(task: Task, n: int = 240, seed: int = 0) -> Examples:
     return Examples(X, y, Queries.from_sizes(np.full(n // 12, 12)))
 
 
-def fit(kind: Any, train: Examples, task: Task, at: Prices | None = None, **how: Any) -> ExitPath:
+def fit(kind: Any, train: Examples, task: Task, at: Prices | None = None, **how: Any) -> ExitModel:
     trees = forest(1, train.X, train.y, trees=12)
     context = Context(task)
     learner = kind(base=Fixed(trees), **{"stages": 3, **how})
-    model: ExitPath = learner.fit(train, train, at or prices(), context)
+    model: ExitModel = learner.fit(train, train, at or prices(), context)
     return model
 
 
-def stage_scores(model: ExitPath, x: Any) -> list[float]:
+def stage_scores(model: ExitModel, x: Any) -> list[float]:
     """What each stage scores one row, tree by tree."""
     ensemble = model.chain.ensemble
     return [
@@ -51,7 +51,7 @@ def probability(z: float) -> float:
     return 1.0 / (1.0 + float(np.exp(-z)))
 
 
-def bits_of(model: ExitPath, x: Any, stages: int) -> set[int]:
+def bits_of(model: ExitModel, x: Any, stages: int) -> set[int]:
     """The sensors on a row's paths through the trees of the first stages."""
     found: set[int] = set()
     for stage in model.chain.stages[:stages]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from bench_models.staged.early_exits import ExitPath
-from bench_models.staged.exit_rules import Rule
+from bench_models.staged.early_exits import ExitModel
+from bench_models.staged.exit_rules import ExitRule
 from bench_models.staged.prefix_chain import prefix_chain
 
 from bench_core import Features, Prices
@@ -27,7 +27,7 @@ class Document:
     trees: int = 0
 
 
-def random_exits(rng: np.random.Generator, kind: str, outputs: int = 1) -> ExitPath:
+def random_exits(rng: np.random.Generator, kind: str, outputs: int = 1) -> ExitModel:
     """One to four exits, up to three settings, values among the scores that occur."""
     trees = int(rng.integers(1, 9))
     ensemble = random_ensemble(rng, trees=trees, features=D, leaves=4, outputs=outputs)
@@ -41,15 +41,15 @@ def random_exits(rng: np.random.Generator, kind: str, outputs: int = 1) -> ExitP
         "proximity": rng.choice([0.0, 0.2, 1.0, 3.0], size=shape),
         "class": rng.uniform(0.3, 1.0, size=shape),
     }[kind]
-    return ExitPath(
+    return ExitModel(
         chain=prefix_chain(ensemble, [*inner, trees], random_prices(rng), {}),
-        rule=Rule(kind, values.astype(float), int(rng.integers(1, 4))),
+        rule=ExitRule(kind, values.astype(float), int(rng.integers(1, 4))),
         points=[{"threshold": p} for p in range(settings)],
         full={"trees": trees},
     )
 
 
-def walk_documents(model: ExitPath, features: Features, setting: int | None) -> list[Document]:
+def walk_documents(model: ExitModel, features: Features, setting: int | None) -> list[Document]:
     """Every document's way under one setting (None: nobody leaves)."""
     ensemble, prices, rule = model.ensemble, model.chain.prices, model.rule
     assert ensemble is not None
@@ -83,7 +83,7 @@ def climb(one: Document, ensemble: Any, prices: Prices, tree: int, x: Any) -> No
     one.trees += bool(len(ensemble.used_features(tree)))
 
 
-def goes_on(rule: Rule, value: float, i: int, rivals: list[int], found: list[Document]) -> bool:
+def goes_on(rule: ExitRule, value: float, i: int, rivals: list[int], found: list[Document]) -> bool:
     """``rivals`` are the documents of the query that reached the exit, i among them."""
     own = found[i].scores[0]
     if rule.kind == "score":
@@ -102,7 +102,7 @@ def goes_on(rule: Rule, value: float, i: int, rivals: list[int], found: list[Doc
     return bool(odds.max() / odds.sum() <= value)
 
 
-def check_scores(model: ExitPath, features: Features, scores: Any, expected: list[Any]) -> None:
+def check_scores(model: ExitModel, features: Features, scores: Any, expected: list[Any]) -> None:
     last = len(model.chain.stages) - 1
     plain = scores.reshape(len(expected), model.chain.outputs)
     if features.queries is None or plain.shape[1] > 1:

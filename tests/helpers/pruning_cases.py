@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from bench_methods.budget_forest.forest import CountedForest
 
 from bench_core import Examples, Prices
 
@@ -24,10 +25,15 @@ def way(forest: Any, tree: int, row: Any) -> list[int]:
     return nodes
 
 
-def misclassified(forest: Any) -> np.ndarray:
+def forest_of(model: Any) -> CountedForest:
+    """The trees and class counts of a fitted forest."""
+    return CountedForest(model.numbers.ensemble, model.counts)
+
+
+def misclassified(forest: CountedForest) -> np.ndarray:
     """The share of the rows of all bags that each node of a forest misclassifies."""
     wrong = forest.counts.sum(axis=1) - forest.counts.max(axis=1)
-    return np.asarray(wrong / forest.counts[forest.start[:-1]].sum())
+    return np.asarray(wrong / forest.counts[forest.trees.start[:-1]].sum())
 
 
 def moved(trees: Any, leaves: Any, train: Examples) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import pytest
 from bench_methods.cronus import Cronus
 from bench_methods.imported import ImportedModel
 from bench_models.staged import StagedModel
-from bench_models.tree_average import LinkedTrees
+from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import CLASSES, COST, examples, fit, path, prices
 from helpers.fakes import FakeContext
 
@@ -115,7 +115,7 @@ def test_averaged_and_logarithmic_models_predict_in_label_units(
     how = bags if boosting == "rf" else {}
     booster = boosted(train, "poisson" if boosting == "gbdt" else "regression", **how)
     model = fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION)
-    assert isinstance(model, LinkedTrees)
+    assert isinstance(model, TreeAverage)
     found = path(model, train)
     assert np.allclose(found[-1].scores, booster.predict(train.X), rtol=1e-9)
     half = booster.predict(train.X, num_iteration=6)

@@ -14,7 +14,7 @@ from bench_methods.scikit import RandomForest
 from bench_methods.xgboost import XGBoost
 from bench_models.libraries import common
 from bench_models.staged import StagedModel
-from bench_models.tree_average import LinkedTrees
+from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 
 from bench_core import DiscountGroup, Examples, InputError, Queries, Task, UsageError, price_list
@@ -231,7 +231,7 @@ def test_a_tree_of_several_classes_is_billed_once() -> None:
     train = examples(Task.MULTICLASS)
     at = prices(split=1.0, tree=10.0)
     model = fit(RandomForest(trees=3, depth=2), train, Task.MULTICLASS, at)
-    assert isinstance(model, LinkedTrees)
+    assert isinstance(model, TreeAverage)
     bill = path(model, train)[-1].bills["path"]
     assert np.max(bill.splits) <= 3 * 2
     assert np.asarray(bill.trees).tolist() == [3.0] * 300

@@ -11,7 +11,7 @@ import pytest
 from bench_methods.scikit import ScikitLearn
 from bench_models.opaque import EstimatorModel
 from bench_models.staged import StagedModel
-from bench_models.tree_average import LinkedTrees
+from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 
 from bench_core import InputError, Task, UsageError
@@ -60,7 +60,7 @@ def test_only_trees_pay_by_path(path_to: str, pays_by_path: bool) -> None:
     train = examples(Task.BINARY)
     arguments = {"max_depth": 1} if "Tree" in path_to or "Hist" in path_to else {}
     model = fit(learner(path_to, **arguments), train, Task.BINARY)
-    assert isinstance(model, StagedModel | LinkedTrees) == pays_by_path
+    assert isinstance(model, StagedModel | TreeAverage) == pays_by_path
     first = path(model, train)[0]
     assert (mean_cost(first, prices()) < COST.sum()) == pays_by_path
 

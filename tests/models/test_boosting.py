@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_models.boosting import LossPrices, binned, constant_loss, loss_of, prefixes
+from bench_models.boosting import binned, loss_of, prefixes
+from bench_models.tradeoff import LossPrices, constant_loss
 from helpers.boosted_cases import examples
 from helpers.fakes import FakeContext
 from hypothesis import given

@@ -29,12 +29,13 @@ import pytest
 from bench_datasets.letters import Letters
 from bench_datasets.thyroid import Thyroid
 from bench_datasets.yahoo.sim import YahooSim
-from bench_methods.cronus.learner import one_blas_thread, price_of_cost
 from bench_methods.cstc import ASTC, CSTC
 from bench_methods.cstc.greedy import greedy_tree
 from bench_methods.cstc.inputs import inputs, problem_of
 from bench_methods.cstc.tree import Shape
 from bench_methods.gbrt import GBRT
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import price_of_cost
 from helpers.cstc_cases import synthetic, tradeoff
 from helpers.fakes import FakeContext
 from paired import alternate, report
@@ -71,7 +72,7 @@ def training(learner: Any, splits: Splits, context: Any) -> float:
             learner.name, learner.base, splits.train, splits.prices, context, standardise=False
         )
         problem = problem_of(found, splits.train, splits.prices, context.task)
-        price = price_of_cost(problem, learner.tradeoff, splits.prices.everything)
+        price = price_of_cost(learner.tradeoff, problem.constant_loss, splits.prices.everything)
         if isinstance(learner, ASTC):
             shape, rule = Shape.balanced(learner.depth), learner._rule(price, splits.prices)
             return seconds(lambda: greedy_tree(problem, shape, rule, constant=True))[0]

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF, bench_warm_up
-from bench_methods.budget_forest.forest import ForestModel
 from paired import alternate, report, setting
 
 from bench_core import Examples, Prices, Task
@@ -56,7 +55,7 @@ class Context:
     feature_names: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        self.forest: ForestModel | None = None
+        self.forest: Any = None
 
     def fitted(self, learner: Any) -> Any:
         return self.forest
@@ -103,7 +102,7 @@ def test_pruning_at_the_size_of_hepmass(benchmark: Any) -> None:
             **{f"gap, {side}": facts["gap"] for side, facts in found.items()},
             "peak GiB of the process": peak_gib(),
         },
-        nodes=len(context.forest.forest.feature),
+        nodes=len(context.forest.numbers.ensemble.feature),
         threads=THREADS,
         prunings=found,
     )

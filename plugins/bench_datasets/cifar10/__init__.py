@@ -49,7 +49,6 @@ class Cifar10:
     files: ClassVar[tuple[str, ...]] = (*BATCHES, TEST)
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets.cifar10._coates_patches",)
     downloads: ClassVar[tuple[Download, ...]] = (
         Download(
             "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",

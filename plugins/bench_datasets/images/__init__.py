@@ -101,7 +101,6 @@ class ImageFolder:
     files: ClassVar[tuple[str, ...]] = (DEFAULT,)
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
-    code: ClassVar[tuple[str, ...]] = MODULES
     counts: ClassVar[Mapping[str, int]] = {}
 
     path: str = param(DEFAULT, "a folder of class folders (absolute, here or in the data "

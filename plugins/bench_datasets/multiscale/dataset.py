@@ -31,9 +31,6 @@ class Multiscale:
     files: ClassVar[tuple[str, ...]] = ()
     stand_in_for: ClassVar[str] = "fly frames (CEGB, section 5.2)"
     version: ClassVar[int] = 1
-    code: ClassVar[tuple[str, ...]] = tuple(
-        f"bench_datasets.multiscale.{name}" for name in ("_drawn", "_folder", "_pyramid")
-    )
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
 
     folder: str = param(

@@ -72,7 +72,6 @@ class Yahoo(Judgement):
     )
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets.yahoo._labels",)
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
     homepage: ClassVar[str] = "Yahoo's Webscope, set C14B (a licence)"
     sums: ClassVar[Mapping[str, str]] = {COST_FILE: COST.sha256}

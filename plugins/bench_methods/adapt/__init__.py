@@ -8,18 +8,20 @@ and over (g, f1):
     min  mean[ (1 - q) l(f1) + q l(f0) + D(q, g) ] + gamma sum_a c_a [a used by g or f1]
     s.t. mean q <= P_full
 
-    (OPT)        q_step.F0Limit.objective, with the price of features in linear_step.GroupPenalty
-    (OPT1)       q_step.KullbackLeibler.q, with the bias of q_step.smallest_bias
-    (OPT2)       linear_step.PairObjective; boosted: boosted_step.JointLoss, whose gradients
-                 are the residuals (1) and (2)
-    Algorithm 1  linear_step.fit_linear_pair    ``adapt-lin``
-    Algorithm 2  boosted_step.fit_boosted_pair  ``adapt-gbrt``
-    sending      model.AdaptModel: rows with g > 0 go to f0
+Equations
+    (OPT)           q_step.F0Limit.objective, the price of features in linear_step.GroupPenalty
+    (OPT1)          q_step.KullbackLeibler.q, the bias that keeps P_full in q_step.smallest_bias
+    (OPT2)          linear_step.PairObjective; boosted: boosted_step.JointLoss
+    (1), (2)        boosted_step.JointLoss.gradients
+    Algorithm 1     linear_step.fit_linear_pair
+    Algorithm 2     boosted_step.fit_boosted_pair
+    sending g > 0   model.AdaptModel.predict_path
 
-``adapt-lstsq`` is their third algorithm, with D the squared difference of log-odds, ``adapt-l1``
-the baseline of their section 5. An ADAPT model may itself be f0 (their remark 2). The gamma of
-adapt-lin is tau of ``bench_models.boosting``; that of adapt-gbrt, whose residuals carry no 1/N
-here, is N tau (the paper's printed one tau / N, the released code's 2 N tau).
+``adapt-lin`` is algorithm 1, ``adapt-gbrt`` algorithm 2, ``adapt-lstsq`` their third with D the
+squared difference of log-odds, ``adapt-l1`` the baseline of their section 5. An ADAPT model may
+itself be f0 (their remark 2). The gamma of adapt-lin is tau of ``bench_models.boosting``; that of
+adapt-gbrt, whose residuals carry no 1/N here, is N tau (the paper's printed one tau / N, the
+released code's 2 N tau).
 
 [M] The supplement is not at hand. Of adapt-lstsq only one line is known ("fitting g directly to the
 log odds ratio of q"); the half square, the step over q and the treatment of P_full are ours.
@@ -47,7 +49,7 @@ Departures
   that need k). Columns are standardised, intercepts are free, a missing cell counts as 0, and
   a ridge of 1e-6 keeps weights finite.
 - adapt-gbrt starts each step from the best constants, not from 0, splits only where that gains
-  (see ``greedy_miser``), and keeps the step of lowest objective, which may rise where
+  (see ``miser``), and keeps the step of lowest objective, which may rise where
   trees are grown afresh. With ``p_full = 0`` no gate is grown: it is Greedy Miser.
 - adapt-l1 sweeps its gate's threshold, where the released code sweeps its class weight.
 """

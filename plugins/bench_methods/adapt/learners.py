@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import LossPrices, binned, constant_loss
+from bench_models.boosting import binned
 from bench_models.calibration import platt
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import (
     Acquired,
@@ -45,7 +46,6 @@ from bench_methods.adapt.q_step import (
     f0_outputs,
 )
 
-CODE = ("bench_methods.adapt", "bench_models", "bench_trees")
 TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
@@ -58,7 +58,6 @@ class _Adapt:
     """What the four share: tasks and f0."""
 
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
     f0: BudgetedLearner = param("random-forest", "the large model that hard rows are sent to")
@@ -331,13 +330,3 @@ class _Progress:
         self.context.progress(min(self.before + done, self.total), self.total)
         if done == total:
             self.before += self.each
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """The result must not depend on how many there are."""
-    import scipy.optimize  # noqa: F401 - its BLAS must be loaded to be limited
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
-        yield

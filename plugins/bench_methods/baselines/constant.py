@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import CODE, TASKS, LossName, loss_of
+from bench_models.boosting import TASKS, LossName, loss_of
 from bench_models.staged import Point, Stage, StagedModel
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core import Examples, FitContext, Prices, Task, param
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,12 @@ class Constant:
 
     name: ClassVar[str] = "constant"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 
     loss: LossName = param(
         "auto", "loss it is the best constant for; auto: squared, for classes logistic or softmax"
     )
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import CODE, TASKS, LossName
+from bench_models.boosting import TASKS, LossName
 from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, StagedModel
 from numpy.typing import NDArray
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core import Examples, FitContext, Prices, Task, param
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -48,11 +48,6 @@ class _Ordered:
 
     name: ClassVar[str] = ""
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = (
-        *CODE,
-        "bench_models.path_of_models",
-        "bench_methods.baselines",
-    )
     role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 
@@ -74,10 +69,6 @@ class _Ordered:
     loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

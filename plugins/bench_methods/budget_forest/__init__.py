@@ -24,7 +24,17 @@ buys sensor k, e_h the share of training rows misclassified if h is a leaf:
 e_h is that of the bag's rows, w that of validation rows. lambda = tau = ``tradeoff`` x (error of
 the constant) / (price of all features). The matrix of the constraints is a network's, so the
 problem is one minimum cut (``cut``), solved exactly; ``streamed`` reaches a certified gap where the
-cut does not fit in memory; ``subgradient`` is the authors' scheme, for reference.
+cut does not fit in memory; ``subgradient`` is the authors' relaxation, for reference.
+
+Equations
+    F                             grow_kernels.pairs
+    c_f / (F - m_f)               grow_kernels.grow
+    e_h                           problem.errors; where leaves add up: additive.with_means
+    u, the first node             routing.first_needs
+    the objective                 problem.PruningProblem.objective
+    its optimum                   cut.cut, on the graph of flow
+    its optimum within a gap      smoothed_dual.smoothed_dual
+    w of all trees <= w, relaxed  subgradient.subgradient
 
 Departures
 - Features are binned to at most ``max_bins`` quantiles; missing values go where the larger impurity
@@ -39,6 +49,9 @@ Departures
 - Of several best prunings the smallest is taken, also at ``tradeoff`` 0: splits that remove no
   training error by majority are then pruned, as the printed objective has it.
 - The constant's error is that of the bags.
+- ``subgradient`` relaxes the same constraints as the authors, but starts where each tree pays an
+  equal part and falls like 1 / sqrt(k); the released code starts at 0 and steps by the gap between
+  its best pruning and its bound, over the squared length of the subgradient.
 - The paper prunes forests of classifiers. Trees whose values v are added or averaged (boosted ones,
   forests of numbers) are pruned too. Node h as a leaf adds v_h, the mean of v over its training
   rows, and e_h = (1/N) sum_i |v_i - v_h|^2 / 2, as a share of what all roots lose: for trees

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from bench_models.boosting import chain
 from bench_models.staged import StagedModel
-from bench_models.tree_average import LinkedTrees
+from bench_models.tree_average import TreeAverage
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, UsageError
+from bench_core.arrays import BoolArray
 from bench_methods.budget_forest.additive import with_means
-from bench_methods.budget_forest.forest import Forest, ForestModel, summed
-from bench_methods.budget_forest.problem import Bools, NodeLoss, errors, leaf_mass, pruned_shape
+from bench_methods.budget_forest.forest import CountedForest, summed
+from bench_methods.budget_forest.problem import NodeLoss, errors, leaf_mass, pruned_shape
 
 if TYPE_CHECKING:
+    from bench_trees import Ensemble
     from bench_trees.threads import Workers
 
-    from bench_methods.budget_forest.forest import Trees
-
-Model = ForestModel | LinkedTrees | StagedModel
-Serve = Callable[[Bools, Prices, Mapping[str, Any]], Model]
+Model = TreeAverage | StagedModel
+Serve = Callable[[BoolArray, Prices, Mapping[str, Any]], Model]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Prunable:
     ``additive``: leaves hold what is added, not classes.
     """
 
-    trees: Trees
+    trees: Ensemble
     loss: NodeLoss
     serve: Serve
     additive: bool
@@ -46,9 +46,7 @@ def prunable(
     Raises UsageError where it has no such trees.
     """
     model = context.fitted(base)
-    if isinstance(model, ForestModel):
-        return _forest(model.forest)
-    if isinstance(model, LinkedTrees):
+    if isinstance(model, TreeAverage):
         if model.link == "probability":
             return _forest(_of_shares(model, train, crew))
         return _linked(model, train, crew)
@@ -60,36 +58,30 @@ def prunable(
     )
 
 
-def _forest(forest: Forest) -> Prunable:
-    def serve(kept: Bools, prices: Prices, facts: Mapping[str, Any]) -> ForestModel:
-        return ForestModel(pruned(forest, kept), prices, facts)
+def _forest(forest: CountedForest) -> Prunable:
+    def serve(kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
+        return pruned(forest, kept).served(prices, facts)
 
-    return Prunable(forest, errors(forest), serve, additive=False)
+    return Prunable(forest.trees, errors(forest), serve, additive=False)
 
 
-def pruned(forest: Forest, kept: Bools) -> Forest:
+def pruned(forest: CountedForest, kept: BoolArray) -> CountedForest:
     """The forest whose splits are the ``kept`` (D,) of its inner nodes only."""
-    stays, shape = pruned_shape(forest, kept)
-    return replace(forest, counts=forest.counts[stays], **shape)
+    stays, shape = pruned_shape(forest.trees, kept)
+    trees = replace(forest.trees, value=np.zeros(int(stays.sum())), **shape)
+    return CountedForest(trees, forest.counts[stays])
 
 
-def _of_shares(model: LinkedTrees, train: Examples, crew: Workers) -> Forest:
-    """Leaves keep their shares; all of ``train`` says how much each weighs in the nodes above."""
+def _of_shares(model: TreeAverage, train: Examples, crew: Workers) -> CountedForest:
+    """Its own counts, or leaves keep their shares and all of ``train`` weighs the nodes above."""
     trees, shares = model.numbers.ensemble, np.asarray(model.vectors, dtype=np.float64)
     assert trees is not None
+    if model.counts is not None:
+        return CountedForest(trees, model.counts)
     if shares.shape[1] == 1:
         shares = np.hstack([1.0 - shares, shares])
     own = shares[trees.value[trees.feature < 0].astype(np.int64)]
-    return Forest(
-        start=trees.start,
-        feature=trees.feature,
-        threshold=trees.threshold,
-        left=trees.left,
-        right=trees.right,
-        missing_left=trees.missing_left,
-        counts=summed(trees, leaf_mass(trees, train, crew)[:, None] * own),
-        features=trees.features,
-    )
+    return CountedForest(trees, summed(trees, leaf_mass(trees, train, crew)[:, None] * own))
 
 
 def _chain(model: StagedModel, train: Examples, crew: Workers) -> Prunable:
@@ -97,7 +89,7 @@ def _chain(model: StagedModel, train: Examples, crew: Workers) -> Prunable:
     assert trees is not None
     value, loss = with_means(trees, trees.value[trees.feature < 0, None], train, crew)
 
-    def serve(kept: Bools, prices: Prices, facts: Mapping[str, Any]) -> StagedModel:
+    def serve(kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> StagedModel:
         stays, shape = pruned_shape(trees, kept)
         leaves = np.where(shape["feature"] < 0, value[stays, 0], 0.0)
         return chain(replace(trees, value=leaves, **shape), prices, {**model.facts, **facts})
@@ -105,13 +97,13 @@ def _chain(model: StagedModel, train: Examples, crew: Workers) -> Prunable:
     return Prunable(trees, loss, serve, additive=True)
 
 
-def _linked(model: LinkedTrees, train: Examples, crew: Workers) -> Prunable:
+def _linked(model: TreeAverage, train: Examples, crew: Workers) -> Prunable:
     trees = model.numbers.ensemble
     assert trees is not None
     own = model.vectors[trees.value[trees.feature < 0].astype(np.int64)]
     value, loss = with_means(trees, own, train, crew)
 
-    def serve(kept: Bools, prices: Prices, facts: Mapping[str, Any]) -> LinkedTrees:
+    def serve(kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
         stays, shape = pruned_shape(trees, kept)
         leaf = shape["feature"] < 0
         numbers = replace(trees, value=np.where(leaf, np.cumsum(leaf) - 1.0, 0.0), **shape)

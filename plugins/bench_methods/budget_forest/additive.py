@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench_core import Examples
+from bench_core.arrays import FloatArray
 from bench_methods.budget_forest.forest import upwards
-from bench_methods.budget_forest.problem import Floats, NodeLoss, leaf_mass
+from bench_methods.budget_forest.problem import NodeLoss, leaf_mass
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def with_means(
-    trees: Ensemble, leaves: Floats, rows: Examples, crew: Workers
-) -> tuple[Floats, NodeLoss]:
+    trees: Ensemble, leaves: FloatArray, rows: Examples, crew: Workers
+) -> tuple[FloatArray, NodeLoss]:
     """What every node adds as a leaf (nodes, K) and what it loses, from ``leaves`` (L, K)."""
     leaf = trees.feature < 0
     mass, loss = np.zeros(trees.nodes), np.zeros(trees.nodes)

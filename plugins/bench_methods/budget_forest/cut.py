@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench_methods.budget_forest.problem import Bools, Floats, Ints, Longs, Problem
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from bench_methods.budget_forest.problem import PruningProblem
 
 _BITS = 51  # of the sum of all gains: the unit depends on them alone, not on the penalty
 
@@ -25,13 +25,13 @@ class Cells:
     ``own`` (D,) is what keeping a node costs besides.
     """
 
-    start: Longs
-    pin: Ints
-    cost: Floats
-    own: Floats
+    start: IntArray
+    pin: Int32Array
+    cost: FloatArray
+    own: FloatArray
 
     @classmethod
-    def of(cls, problem: Problem) -> Cells:
+    def of(cls, problem: PruningProblem) -> Cells:
         """Collect them; memory grows with rows x trees x sensors."""
         from bench_methods.budget_forest.flow import cells
 
@@ -44,7 +44,7 @@ class Cells:
         return cls(start[: found + 1].copy(), pin[: start[found]].copy(), cost[:found].copy(), own)
 
 
-def cut(problem: Problem) -> Bools:
+def cut(problem: PruningProblem) -> BoolArray:
     """Which inner nodes the best pruning keeps (D,); the smallest such set."""
     from bench_methods.budget_forest.flow import block, levels
 
@@ -64,21 +64,21 @@ def cut(problem: Problem) -> Bools:
     return level[:nodes] >= 0
 
 
-def _capacities(problem: Problem, cell: Cells) -> tuple[Longs, Longs]:
+def _capacities(problem: PruningProblem, cell: Cells) -> tuple[IntArray, IntArray]:
     """What the source supplies per node, and what each node and cell can drain, as integers.
 
     Gains and costs are rounded apart, so that each falls or rises with the penalty.
     """
     most = float(np.abs(problem.gain).sum()) + 1.0
     unit = 2.0 ** (_BITS - np.ceil(np.log2(most)))
-    worth = np.rint(problem.gain * unit) - np.rint((problem.toll + cell.own) * unit)
+    worth = np.rint(problem.gain * unit) - np.rint((problem.evaluation + cell.own) * unit)
     supply = np.maximum(worth, 0)
     drain = np.concatenate([np.maximum(-worth, 0), np.rint(cell.cost * unit)])
     ceiling = supply.sum() + 1.0
     return supply.astype(np.int64), np.minimum(drain, ceiling).astype(np.int64)
 
 
-def _children(parent: Ints) -> tuple[Ints, Ints]:
+def _children(parent: Int32Array) -> tuple[Int32Array, Int32Array]:
     """The inner children of each node, -1 where there are fewer than two."""
     sides = np.full((2, len(parent)), -1, np.int32)
     order = np.flatnonzero(parent >= 0)
@@ -88,11 +88,9 @@ def _children(parent: Ints) -> tuple[Ints, Ints]:
     return sides[0], sides[1]
 
 
-def _by_node(cell: Cells, nodes: int) -> tuple[Longs, Ints, Ints]:
+def _by_node(cell: Cells, nodes: int) -> tuple[IntArray, Int32Array, Int32Array]:
     """Pins in the order of their nodes: where each node's begin, the pins, and their cells."""
     order = np.argsort(cell.pin, kind="stable").astype(np.int32)
     start = np.concatenate([[0], np.cumsum(np.bincount(cell.pin, minlength=nodes))])
-    owner: NDArray[np.int32] = np.repeat(
-        np.arange(len(cell.cost), dtype=np.int32), np.diff(cell.start)
-    )
+    owner: Int32Array = np.repeat(np.arange(len(cell.cost), dtype=np.int32), np.diff(cell.start))
     return start.astype(np.int64), order, owner[order]

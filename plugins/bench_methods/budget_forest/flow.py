@@ -15,23 +15,20 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from bench_core.arrays import FloatArray, Int32Array, IntArray
 
 
 @njit(cache=True, nogil=True)
 def cells(
-    leaf: Ints,
-    weight: Floats,
-    price: Floats,
-    entries: tuple[Longs, Ints, Ints],
-    own: Floats,
-    start: Longs,
-    pin: Ints,
-    cost: Floats,
+    leaf: Int32Array,
+    weight: FloatArray,
+    price: FloatArray,
+    entries: tuple[IntArray, Int32Array, Int32Array],
+    own: FloatArray,
+    start: IntArray,
+    pin: Int32Array,
+    cost: FloatArray,
 ) -> int:
     """Collect, per row and sensor, the nodes that need it first; returns the number of cells.
 
@@ -65,14 +62,14 @@ def cells(
 
 @njit(cache=True, nogil=True)
 def levels(
-    tree: tuple[Ints, Ints, Ints],
-    cell: tuple[Longs, Ints],
-    by_node: tuple[Longs, Ints, Ints],
-    flows: tuple[Longs, Longs],
-    supply: Longs,
-    drain: Longs,
-    level: Ints,
-    queue: Ints,
+    tree: tuple[Int32Array, Int32Array, Int32Array],
+    cell: tuple[IntArray, Int32Array],
+    by_node: tuple[IntArray, Int32Array, Int32Array],
+    flows: tuple[IntArray, IntArray],
+    supply: IntArray,
+    drain: IntArray,
+    level: Int32Array,
+    queue: Int32Array,
 ) -> bool:
     """Distance of nodes and cells from the source, -1 if out of reach; whether it reaches the sink.
 
@@ -124,12 +121,12 @@ def levels(
 @njit(cache=True, nogil=True)
 def _onward(
     v: int,
-    tree: tuple[Ints, Ints, Ints],
-    cell: tuple[Longs, Ints],
-    by_node: tuple[Longs, Ints, Ints],
-    flows: tuple[Longs, Longs],
-    level: Ints,
-    turn: Longs,
+    tree: tuple[Int32Array, Int32Array, Int32Array],
+    cell: tuple[IntArray, Int32Array],
+    by_node: tuple[IntArray, Int32Array, Int32Array],
+    flows: tuple[IntArray, IntArray],
+    level: Int32Array,
+    turn: IntArray,
 ) -> int:
     """The next vertex along a usable arc, one level on; -1 if none. ``turn[v]`` is that arc."""
     parent, left, right = tree
@@ -163,15 +160,15 @@ def _onward(
 
 @njit(cache=True, nogil=True)
 def block(
-    tree: tuple[Ints, Ints, Ints],
-    cell: tuple[Longs, Ints],
-    by_node: tuple[Longs, Ints, Ints],
-    flows: tuple[Longs, Longs],
-    supply: Longs,
-    drain: Longs,
-    level: Ints,
-    turn: Longs,
-    path: Ints,
+    tree: tuple[Int32Array, Int32Array, Int32Array],
+    cell: tuple[IntArray, Int32Array],
+    by_node: tuple[IntArray, Int32Array, Int32Array],
+    flows: tuple[IntArray, IntArray],
+    supply: IntArray,
+    drain: IntArray,
+    level: Int32Array,
+    turn: IntArray,
+    path: Int32Array,
 ) -> None:
     """Send flow along arcs that go one level on, until no such path is left."""
     nodes = len(supply)

@@ -10,15 +10,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 _TIE = 1e-9  # prices are shares of a rounded sum: closer ratios are equal
 
 
 @njit(cache=True, nogil=True)
-def pairs(counts: Longs, alpha: float) -> float:
+def pairs(counts: IntArray, alpha: float) -> float:
     """Threshold-pairs impurity of class counts (K,): see ``bench_methods.budget_forest``."""
     total = 0.0
     if alpha == 0.0:
@@ -36,7 +34,7 @@ def pairs(counts: Longs, alpha: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _best_cut(
-    table: Longs, low: int, high: int, whole: Longs, alpha: float, min_rows: int
+    table: IntArray, low: int, high: int, whole: IntArray, alpha: float, min_rows: int
 ) -> tuple[float, float, int, bool]:
     """The cut of one feature with the least larger impurity; ties: the least sum, the first.
 
@@ -78,10 +76,10 @@ def _best_cut(
 def _count(
     codes: NDArray[np.uint8],
     missing: int,
-    rows: Ints,
-    label: Ints,
-    copies: Ints,
-    table: Longs,
+    rows: Int32Array,
+    label: Int32Array,
+    copies: Int32Array,
+    table: IntArray,
 ) -> tuple[int, int]:
     """Fill ``table`` for one feature; returns the lowest and highest bin of numbers."""
     low, high = 256, -1
@@ -101,8 +99,8 @@ def _partition(
     missing: int,
     cut: int,
     missing_left: bool,
-    bag: tuple[Ints, Ints, Ints],
-    room: tuple[Ints, Ints, Ints],
+    bag: tuple[Int32Array, Int32Array, Int32Array],
+    room: tuple[Int32Array, Int32Array, Int32Array],
     begin: int,
     end: int,
 ) -> int:
@@ -125,14 +123,14 @@ def _partition(
 @njit(cache=True, nogil=True)
 def grow(
     codes: NDArray[np.uint8],
-    bins: Longs,
-    bag: tuple[Ints, Ints, Ints],
-    price: Floats,
+    bins: IntArray,
+    bag: tuple[Int32Array, Int32Array, Int32Array],
+    price: FloatArray,
     alpha: float,
     depth: int,
     min_rows: int,
-    nodes: tuple[Ints, Ints, NDArray[np.bool_], Ints, Ints],
-    counts: Longs,
+    nodes: tuple[Int32Array, Int32Array, BoolArray, Int32Array, Int32Array],
+    counts: IntArray,
 ) -> int:
     """Grow one tree and return its number of nodes.
 

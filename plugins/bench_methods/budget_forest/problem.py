@@ -4,7 +4,8 @@ A forest's inner nodes are numbered 0..D-1, parents first. A pruning keeps a set
 holds the parent of each member. Everything is counted in training rows lost, summed over trees;
 for a forest of classifiers these are misclassified rows, and gains are whole numbers::
 
-    objective(kept) = base - sum_{u kept} (gain_u - toll_u) + sum_{(i, s) bought} weight_i price_s
+    objective(kept) = base - sum_{u kept} (gain_u - evaluation_u)
+                      + sum_{(i, s) bought} weight_i price_s
 
 (i, s) is bought iff row i meets, in some tree, a kept node that needs sensor s; that is so iff
 the FIRST node on its path in that tree that needs s is kept, for a kept node has kept ancestors.
@@ -16,21 +17,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bench_models.boosting import LossPrices
-from numpy.typing import NDArray
+from bench_models.tradeoff import LossPrices
 
 from bench_core import Examples, Prices
-from bench_methods.budget_forest.forest import Forest, summed
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
+from bench_methods.budget_forest.forest import CountedForest, summed
 
 if TYPE_CHECKING:
+    from bench_trees import Ensemble
     from bench_trees.threads import Workers
 
-    from bench_methods.budget_forest.forest import Trees
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 PIECES = 16
 """Rows are streamed in this many pieces whatever the number of threads: sums keep their bits."""
@@ -40,38 +36,38 @@ _BLOCK = 65536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class PruningProblem:
     """::
 
-    parent  int32   (D,)    inner node that holds this one, -1 at roots
-    gain    float64 (D,)    rows lost that the split saves
-    toll    float64 (D,)    what evaluating it costs: splits and, at roots, trees
-    base    float           rows lost at all roots
-    unit    float           mean loss and cost of one row are objective / unit
-    leaf    int32   (n, T)  the leaf that each row reaches
-    first   int64   (L+1,)  leaf l has the entries first[l]:first[l + 1],
-    sensor  int32   (E,)        a sensor needed on the way to it, and
-    node    int32   (E,)        the topmost inner node that needs it
-    weight  float64 (n,)    copies of the row
-    price   float64 (s,)    of a sensor for one copy
+    parent      int32   (D,)    inner node that holds this one, -1 at roots
+    gain        float64 (D,)    rows lost that the split saves
+    evaluation  float64 (D,)    what evaluating it costs: splits and, at roots, trees
+    base        float           rows lost at all roots
+    unit        float           mean loss and cost of one row are objective / unit
+    leaf        int32   (n, T)  the leaf that each row reaches
+    first       int64   (L+1,)  leaf l has the entries first[l]:first[l + 1],
+    sensor      int32   (E,)        a sensor needed on the way to it, and
+    node        int32   (E,)        the topmost inner node that needs it
+    weight      float64 (n,)    copies of the row
+    price       float64 (s,)    of a sensor for one copy
     """
 
-    parent: Ints
-    gain: Floats
-    toll: Floats
+    parent: Int32Array
+    gain: FloatArray
+    evaluation: FloatArray
     base: float
     unit: float
-    leaf: Ints
-    first: Longs
-    sensor: Ints
-    node: Ints
-    weight: Floats
-    price: Floats
+    leaf: Int32Array
+    first: IntArray
+    sensor: Int32Array
+    node: Int32Array
+    weight: FloatArray
+    price: FloatArray
 
     @property
-    def worth(self) -> Floats:
+    def worth(self) -> FloatArray:
         """What keeping each node is worth before any sensor is paid (D,)."""
-        return self.gain - self.toll
+        return self.gain - self.evaluation
 
     @property
     def nodes(self) -> int:
@@ -84,11 +80,11 @@ class Problem:
         return int(np.bincount(self.leaf.ravel(), minlength=len(self.first) - 1) @ self.sizes)
 
     @property
-    def sizes(self) -> Longs:
+    def sizes(self) -> IntArray:
         """Entries per leaf (L,)."""
         return np.diff(self.first)
 
-    def objective(self, kept: Bools, crew: Workers) -> float:
+    def objective(self, kept: BoolArray, crew: Workers) -> float:
         """Of a pruning; streams the rows once."""
         from bench_methods.budget_forest.smoothed_dual_kernels import spent
 
@@ -118,21 +114,21 @@ class Problem:
 class NodeLoss:
     """Training rows that each node would lose as a leaf, ``node`` (nodes,), of ``rows`` in all."""
 
-    node: Floats
+    node: FloatArray
     rows: float
 
-    def constant(self, trees: Trees) -> float:
+    def constant(self, trees: Ensemble) -> float:
         """The share that is lost where all trees are pruned to their roots."""
         return float(self.node[trees.start[:-1]].sum() / self.rows)
 
 
-def errors(forest: Forest) -> NodeLoss:
+def errors(forest: CountedForest) -> NodeLoss:
     """Rows that each node of a forest would misclassify; rows are those of all bags."""
     wrong = forest.counts.sum(axis=1) - forest.counts.max(axis=1)
-    return NodeLoss(wrong, float(forest.counts[forest.start[:-1]].sum()))
+    return NodeLoss(wrong, float(forest.counts[forest.trees.start[:-1]].sum()))
 
 
-def inner_nodes(trees: Trees) -> tuple[Longs, Ints]:
+def inner_nodes(trees: Ensemble) -> tuple[IntArray, Int32Array]:
     """The inner nodes of trees, and each one's parent among them (-1 at roots)."""
     inner = np.flatnonzero(trees.feature >= 0)
     place = np.full(len(trees.feature), -1, np.int32)
@@ -144,25 +140,25 @@ def inner_nodes(trees: Trees) -> tuple[Longs, Ints]:
 
 
 def build(
-    trees: Trees,
+    trees: Ensemble,
     loss: NodeLoss,
     valid: Examples,
     prices: Prices,
-    money: LossPrices,
+    loss_prices: LossPrices,
     crew: Workers,
-) -> Problem:
-    """Gains from what nodes lose, costs of ``valid`` rows in prices ``money``."""
+) -> PruningProblem:
+    """Gains from what nodes lose, costs of ``valid`` rows in ``loss_prices``."""
     inner, parent = inner_nodes(trees)
     leaf = leaves_reached(trees, valid.X, crew)
-    first, sensor, node = _needs(trees, prices, money.sensor > 0)
+    first, sensor, node = _needs(trees, prices, loss_prices.sensor > 0)
     lost, weight = loss.node, valid.weights
     per_copy = loss.rows / float(weight.sum())
-    price = money.split[trees.feature[inner]]
-    price = per_copy * np.where(parent < 0, price + money.tau * prices.tree, price)
-    return Problem(
+    price = loss_prices.split[trees.feature[inner]]
+    price = per_copy * np.where(parent < 0, price + loss_prices.tau * prices.tree, price)
+    return PruningProblem(
         parent=parent,
         gain=lost[inner] - lost[trees.left[inner]] - lost[trees.right[inner]],
-        toll=price * _visitors(trees, leaf, weight)[inner] if price.any() else price,
+        evaluation=price * _visitors(trees, leaf, weight)[inner] if price.any() else price,
         base=float(lost[trees.start[:-1]].sum()),
         unit=loss.rows,
         leaf=leaf,
@@ -170,11 +166,11 @@ def build(
         sensor=sensor,
         node=np.searchsorted(inner, node).astype(np.int32),
         weight=weight,
-        price=per_copy * money.sensor,
+        price=per_copy * loss_prices.sensor,
     )
 
 
-def pruned_shape(trees: Trees, kept: Bools) -> tuple[Bools, dict[str, Any]]:
+def pruned_shape(trees: Ensemble, kept: BoolArray) -> tuple[BoolArray, dict[str, Any]]:
     """Which nodes stay (nodes,) where only the ``kept`` (D,) inner nodes split, and their shape."""
     inner, _ = inner_nodes(trees)
     stays = np.zeros(len(trees.feature), dtype=bool)
@@ -198,7 +194,7 @@ def pruned_shape(trees: Trees, kept: Bools) -> tuple[Bools, dict[str, Any]]:
     }
 
 
-def leaves_reached(trees: Trees, rows: NDArray[np.float32], crew: Workers) -> Ints:
+def leaves_reached(trees: Ensemble, rows: Float32Array, crew: Workers) -> Int32Array:
     """The leaf that each row reaches in each tree (n, T), leaves numbered in node order."""
     from bench_methods.budget_forest.routing import route
 
@@ -213,7 +209,7 @@ def leaves_reached(trees: Trees, rows: NDArray[np.float32], crew: Workers) -> In
     return out
 
 
-def copies_reached(leaf: Ints, weight: Floats, leaves: int) -> Floats:
+def copies_reached(leaf: Int32Array, weight: FloatArray, leaves: int) -> FloatArray:
     """Copies of rows in each leaf (L,), from the leaves (n, T) that rows of ``weight`` reach."""
     count = np.zeros(leaves)
     for tree in leaf.T:
@@ -221,7 +217,7 @@ def copies_reached(leaf: Ints, weight: Floats, leaves: int) -> Floats:
     return count
 
 
-def leaf_mass(trees: Trees, rows: Examples, crew: Workers) -> Floats:
+def leaf_mass(trees: Ensemble, rows: Examples, crew: Workers) -> FloatArray:
     """Copies of rows in each leaf (L,); one where there are none, so that no leaf is forgotten."""
     weight, leaves = rows.weights, int((trees.feature < 0).sum())
     count = np.zeros(leaves)
@@ -231,7 +227,9 @@ def leaf_mass(trees: Trees, rows: Examples, crew: Workers) -> Floats:
     return np.maximum(count, 1.0)
 
 
-def _needs(trees: Trees, prices: Prices, wanted: Bools) -> tuple[Longs, Ints, Ints]:
+def _needs(
+    trees: Ensemble, prices: Prices, wanted: BoolArray
+) -> tuple[IntArray, Int32Array, Int32Array]:
     """Per leaf the ``wanted`` sensors (s,) on its path and the first node that needs each."""
     from bench_methods.budget_forest.routing import first_needs
 
@@ -244,7 +242,7 @@ def _needs(trees: Trees, prices: Prices, wanted: Bools) -> tuple[Longs, Ints, In
     return found[0], found[1], found[2]
 
 
-def _visitors(trees: Trees, leaf: Ints, weight: Floats) -> Floats:
+def _visitors(trees: Ensemble, leaf: Int32Array, weight: FloatArray) -> FloatArray:
     """Copies of rows that come through each node (nodes,)."""
     return summed(trees, copies_reached(leaf, weight, int((trees.feature < 0).sum())))
 

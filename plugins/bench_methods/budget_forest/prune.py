@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import LossPrices, check_base
+from bench_models.boosting import check_base
+from bench_models.tradeoff import LossPrices
 
 from bench_core import (
     BudgetedLearner,
@@ -17,8 +18,9 @@ from bench_core import (
     Task,
     param,
 )
+from bench_core.arrays import BoolArray
 from bench_methods.budget_forest.adapters import Model, prunable
-from bench_methods.budget_forest.problem import Bools, Problem, build
+from bench_methods.budget_forest.problem import PruningProblem, build
 from bench_methods.budget_forest.rf import BudgetRF
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ class BudgetPrune:
 
     name: ClassVar[str] = "budget-prune"
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
-    code: ClassVar[tuple[str, ...]] = BudgetRF.code
 
     base: BudgetedLearner = param(
         BudgetRF(), "learner whose trees are pruned: a forest, boosted trees, an imported model"
@@ -71,19 +72,19 @@ class BudgetPrune:
             raise InputError(f"{self.name}: it needs validation rows to count their cost")
         with workers(context.threads) as crew:
             whole = prunable(self.base, context, train, crew)
-            money = LossPrices.of(prices, self.tradeoff, whole.loss.constant(whole.trees))
-            problem = build(whole.trees, whole.loss, valid, prices, money, crew)
+            loss_prices = LossPrices.of(prices, self.tradeoff, whole.loss.constant(whole.trees))
+            problem = build(whole.trees, whole.loss, valid, prices, loss_prices, crew)
             if whole.additive and self.tradeoff == 0:  # the base itself, to the last bit
                 kept, facts = np.ones(problem.nodes, dtype=bool), {"solver": "none", "gap": 0.0}
             else:
                 kept, facts = self._solved(problem, crew, context)
             objective = problem.objective(kept, crew) / problem.unit
-        facts |= {"lambda": money.tau, "objective": objective, "pruned": int((~kept).sum())}
+        facts |= {"lambda": loss_prices.tau, "objective": objective, "pruned": int((~kept).sum())}
         return whole.serve(kept, prices, facts)
 
     def _solved(
-        self, problem: Problem, crew: Workers, context: FitContext
-    ) -> tuple[Bools, dict[str, Any]]:
+        self, problem: PruningProblem, crew: Workers, context: FitContext
+    ) -> tuple[BoolArray, dict[str, Any]]:
         solver = self.solver
         if solver == "auto":
             solver = "cut" if problem.pins <= CUT_PINS else "streamed"
@@ -97,7 +98,7 @@ class BudgetPrune:
         return search.kept, {"solver": solver, "gap": search.gap, "passes": search.passes}
 
     def _searched(
-        self, solver: str, problem: Problem, crew: Workers, context: FitContext
+        self, solver: str, problem: PruningProblem, crew: Workers, context: FitContext
     ) -> Search:
         def progress(done: int) -> None:
             context.progress(done, self.iterations)
@@ -106,8 +107,8 @@ class BudgetPrune:
             from bench_methods.budget_forest.subgradient import subgradient
 
             return subgradient(problem, crew, iterations=self.iterations, progress=progress)
-        from bench_methods.budget_forest.smoothed_dual import stream
+        from bench_methods.budget_forest.smoothed_dual import smoothed_dual
 
-        return stream(
+        return smoothed_dual(
             problem, crew, tolerance=self.tolerance, passes=self.iterations, progress=progress
         )

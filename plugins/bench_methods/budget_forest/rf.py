@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import binned
+from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
 from bench_core import (
-    BudgetedLearner,
     Examples,
     FitContext,
     InputError,
@@ -20,12 +20,11 @@ from bench_core import (
     Task,
     param,
 )
-from bench_methods.budget_forest.forest import Forest, ForestModel
+from bench_core.arrays import Array, Float32Array, FloatArray, Int32Array, IntArray
+from bench_methods.budget_forest.forest import CountedForest
 
 if TYPE_CHECKING:
     from bench_trees import Bins
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,6 @@ class BudgetRF:
 
     name: ClassVar[str] = "budget-rf"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.RANKING})
-    code: ClassVar[tuple[str, ...]] = (
-        "bench_trees",
-        "bench_models.staged",
-        "bench_models.boosting",
-        "bench_models.tree_average",
-        "bench_methods.budget_forest",
-    )
 
     trees: int = param(40, "most trees; their number is an operating point", least=1)
     alpha: float = param(
@@ -56,13 +48,9 @@ class BudgetRF:
     relevant_grade: int = param(1, "ranking: a document is relevant iff its grade is at least this")
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
-
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> ForestModel:
+    ) -> TreeAverage:
         """Grow trees on bootstrap samples of ``train``; ``valid`` is read for ``budget`` only."""
         if len(train) == 0:
             raise InputError(f"{self.name}: there are no training rows")
@@ -73,17 +61,17 @@ class BudgetRF:
         bins, codes = binned(train, self.max_bins, context)
         grower = _Grower(self, bins, codes, label, classes, prices)
         spending = _Spending(valid, prices, self.budget, context.threads)
-        kept: list[Forest] = []
+        kept: list[CountedForest] = []
         for tree in _grown(grower, train, self.trees, context):
             if not spending.allows(tree):
                 break
             kept.append(tree)
             context.progress(len(kept), self.trees)
-        forest = Forest.of(kept or [grower.constant()])
-        return ForestModel(forest, prices, {"trees": len(kept), "nodes": len(forest.feature)})
+        forest = CountedForest.joined(kept or [grower.constant()])
+        return forest.served(prices, {"trees": len(kept), "nodes": forest.trees.nodes})
 
 
-def class_labels(y: Floats, task: Task, relevant_grade: int) -> NDArray[np.int32]:
+def class_labels(y: FloatArray, task: Task, relevant_grade: int) -> Int32Array:
     """Class numbers (n,): of ranking tasks 1 iff the grade is relevant."""
     wanted = y >= relevant_grade if task == Task.RANKING else y
     return np.asarray(wanted, dtype=np.int32)
@@ -96,11 +84,11 @@ class _Grower:
     learner: BudgetRF
     bins: Bins
     codes: NDArray[np.uint8]
-    label: NDArray[np.int32]
+    label: Int32Array
     classes: int
     prices: Prices
 
-    def tree(self, copies: NDArray[np.int64]) -> Forest:
+    def tree(self, copies: IntArray) -> CountedForest:
         """The tree of one bag: how often each row is in it (n,)."""
         from bench_methods.budget_forest.grow_kernels import grow
 
@@ -127,34 +115,41 @@ class _Grower:
             (feature, cut, missing_left, left, right),
             counts,
         )
-        return Forest(
-            start=np.array([0, used], dtype=np.int32),
+        return self._counted(
+            counts[:used],
             feature=feature[:used].copy(),
             threshold=self._thresholds(feature[:used], cut[:used]),
             left=left[:used].copy(),
             right=right[:used].copy(),
             missing_left=missing_left[:used].copy(),
-            counts=counts[:used].astype(np.float64),
-            features=self.bins.features,
         )
 
-    def constant(self) -> Forest:
+    def constant(self) -> CountedForest:
         """A tree without a split, for a budget that allows none."""
-        counts = np.bincount(self.label, minlength=self.classes).astype(np.float64)
-        one = {"left": np.full(1, -1, np.int32), "right": np.full(1, -1, np.int32)}
-        return Forest(
-            start=np.array([0, 1], dtype=np.int32),
-            feature=np.full(1, -1, np.int32),
+        none = np.full(1, -1, np.int32)
+        return self._counted(
+            np.bincount(self.label, minlength=self.classes)[None, :],
+            feature=none,
             threshold=np.zeros(1, np.float32),
+            left=none,
+            right=none,
             missing_left=np.zeros(1, np.bool_),
-            counts=counts[None, :],
-            features=self.bins.features,
-            **one,
         )
 
-    def _thresholds(
-        self, feature: NDArray[np.int32], cut: NDArray[np.int32]
-    ) -> NDArray[np.float32]:
+    def _counted(self, counts: Array, **nodes: Array) -> CountedForest:
+        from bench_trees import Ensemble
+
+        trees = Ensemble(
+            start=np.array([0, len(counts)], dtype=np.int32),
+            value=np.zeros(len(counts)),
+            output=np.zeros(1, np.int32),
+            base=np.zeros(1),
+            features=self.bins.features,
+            **nodes,
+        )
+        return CountedForest(trees, counts.astype(np.float64))
+
+    def _thresholds(self, feature: Int32Array, cut: Int32Array) -> Float32Array:
         """The edge of each node's bin: infinite at the last bin, 0 at leaves."""
         edges = np.append(self.bins.edges, np.float32(np.inf))
         f = np.maximum(feature, 0)
@@ -162,10 +157,12 @@ class _Grower:
         return np.where(feature >= 0, edges[place], np.float32(0)).astype(np.float32)
 
 
-def _grown(grower: _Grower, train: Examples, trees: int, context: FitContext) -> Iterator[Forest]:
+def _grown(
+    grower: _Grower, train: Examples, trees: int, context: FitContext
+) -> Iterator[CountedForest]:
     """The trees in order, ``threads`` at a time; each has its own random numbers."""
 
-    def tree(number: int) -> Forest:
+    def tree(number: int) -> CountedForest:
         return grower.tree(bag(np.random.default_rng([context.seed, number]), train))
 
     with ThreadPoolExecutor(context.threads) as pool:
@@ -173,7 +170,7 @@ def _grown(grower: _Grower, train: Examples, trees: int, context: FitContext) ->
             yield from pool.map(tree, range(first, min(trees, first + context.threads)))
 
 
-def bag(rng: np.random.Generator, train: Examples) -> NDArray[np.int64]:
+def bag(rng: np.random.Generator, train: Examples) -> IntArray:
     """How often a bootstrap sample of all copies holds each row (n,)."""
     n, m = len(train), train.multiplicity
     if m is None:
@@ -191,7 +188,7 @@ class _Spending:
         self._limit = None if budget is None or prices.everything == 0 else budget
         self._state: Any = None
 
-    def allows(self, tree: Forest) -> bool:
+    def allows(self, tree: CountedForest) -> bool:
         """Whether the forest stays within the budget with this tree."""
         if self._limit is None or len(self._valid) == 0:
             return True
@@ -200,7 +197,7 @@ class _Spending:
         from bench_core import Acquired
 
         p = self._prices
-        ensemble = tree.ensemble()
+        ensemble = tree.trees
         layout = lay_out(ensemble, Needs(p.start, p.needed, p.multiplier, p.sensors))
         n, outputs = len(self._valid), len(ensemble.base)
         before = self._state or Walked.begin(n, outputs, layout.words)

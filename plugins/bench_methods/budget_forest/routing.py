@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
+from bench_core.arrays import BoolArray, Float32Array, Int32Array, IntArray
 
 
 @njit(cache=True, nogil=True)
 def route(
-    X: NDArray[np.float32],
-    shape: tuple[Ints, Ints, NDArray[np.float32], NDArray[np.bool_], Ints, Ints],
-    number: Ints,
+    X: Float32Array,
+    shape: tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32Array],
+    number: Int32Array,
     start: int,
     stop: int,
-    out: Ints,
+    out: Int32Array,
 ) -> None:
     """Write ``number`` of the leaf that rows start:stop reach in every tree: out (n, T).
 
@@ -38,12 +37,12 @@ def route(
 
 @njit(cache=True, nogil=True)
 def first_needs(
-    leaves: Ints,
-    parent: Ints,
-    feature: Ints,
-    needs: tuple[Ints, Ints],
-    wanted: NDArray[np.bool_],
-) -> tuple[NDArray[np.int64], Ints, Ints]:
+    leaves: Int32Array,
+    parent: Int32Array,
+    feature: Int32Array,
+    needs: tuple[Int32Array, Int32Array],
+    wanted: BoolArray,
+) -> tuple[IntArray, Int32Array, Int32Array]:
     """For each leaf the sensors on its path and the topmost node that needs each.
 
     ``parent`` (nodes,) is -1 at roots; feature f needs ``needs[1][needs[0][f]:needs[0][f + 1]]``;

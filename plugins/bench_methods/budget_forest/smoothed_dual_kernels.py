@@ -1,4 +1,4 @@
-"""Kernels of the streamed dual method; ``streamed`` says what they are for."""
+"""Kernels of ``smoothed_dual``, whose docstring has the formulas."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+
 Words = NDArray[np.uint64]
 
 
 @njit(cache=True, nogil=True)
-def share_out(
-    leaf: Ints,
-    weight: Floats,
-    price: Floats,
-    entries: tuple[Longs, Ints, Ints],
-    pull: Floats,
+def split_cost(
+    leaf: Int32Array,
+    weight: FloatArray,
+    price: FloatArray,
+    entries: tuple[IntArray, Int32Array, Int32Array],
+    part: FloatArray,
     start: int,
     stop: int,
-    out: Floats,
+    out: FloatArray,
 ) -> None:
-    """Share the price of each (row, sensor) among the nodes that need it, in proportion to pull.
+    """Split the price of each (row, sensor) among the nodes that need it, in proportion to part.
 
     Rows start:stop of ``leaf`` (n, T); leaf a has the entries ``entries[0][a]:entries[0][a + 1]``
-    with sensors ``entries[1]``, nodes ``entries[2]`` and ``pull`` > 0. Adds what each node is to
+    with sensors ``entries[1]``, nodes ``entries[2]`` and ``part`` > 0. Adds what each node is to
     pay to ``out`` (D,).
     """
     first, sensor, node = entries
@@ -35,17 +34,19 @@ def share_out(
         rate[:] = 0.0
         for at in leaf[i]:
             for e in range(first[at], first[at + 1]):
-                rate[sensor[e]] += pull[e]
+                rate[sensor[e]] += part[e]
         for s in range(len(price)):
             if rate[s] > 0.0:
                 rate[s] = price[s] * weight[i] / rate[s]
         for at in leaf[i]:
             for e in range(first[at], first[at + 1]):
-                out[node[e]] += pull[e] * rate[sensor[e]]
+                out[node[e]] += part[e] * rate[sensor[e]]
 
 
 @njit(cache=True, nogil=True)
-def spent(leaf: Ints, weight: Floats, price: Floats, mask: Words, start: int, stop: int) -> float:
+def spent(
+    leaf: Int32Array, weight: FloatArray, price: FloatArray, mask: Words, start: int, stop: int
+) -> float:
     """What rows start:stop pay in all where each leaf needs the sensors in ``mask`` (leaves, w)."""
     total = 0.0
     have = np.empty(mask.shape[1], np.uint64)
@@ -63,7 +64,7 @@ def spent(leaf: Ints, weight: Floats, price: Floats, mask: Words, start: int, st
 
 
 @njit(cache=True, nogil=True)
-def best_closures(parent: Ints, worth: Floats, keep: NDArray[np.bool_]) -> float:
+def best_closures(parent: Int32Array, worth: FloatArray, keep: BoolArray) -> float:
     """The sum over trees of the best kept top parts, each node with its ``worth`` (D,).
 
     Parents come before children. ``keep`` becomes the smallest best set.
@@ -82,7 +83,9 @@ def best_closures(parent: Ints, worth: Floats, keep: NDArray[np.bool_]) -> float
 
 
 @njit(cache=True, nogil=True)
-def falling(parent: Ints, target: Floats, weight: Floats, out: Floats) -> None:
+def tree_isotonic(
+    parent: Int32Array, target: FloatArray, weight: FloatArray, out: FloatArray
+) -> None:
     """The weighted least-squares fit to ``target`` (D,) that never rises from parent to child.
 
     Blocks are merged from the leaves up, the highest child block first; children of a block form

@@ -1,9 +1,9 @@
-"""The authors' solver: multipliers on "a tree's purchase needs a purchase", by subgradient steps.
+"""The authors' relaxation: a multiplier for every purchase of a tree, by subgradient steps.
 
 With beta_tc >= 0 on w^t_c <= w_c for cell c and tree t, every tree is pruned by itself, its node u
 charged the beta of the cells it needs first, and cell c is bought iff its betas exceed its price.
-Steps fall like 1 / sqrt(k) in units of the cell's price; the authors take 50 to 100. The prunings
-on the way are the answers, the best one is kept.
+The step is not the released one (see the package): it falls like 1 / sqrt(k) in units of the cell's
+price; the authors take 50 to 100. The best pruning on the way is the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench_methods.budget_forest.cut import Cells
-from bench_methods.budget_forest.problem import Problem
+from bench_methods.budget_forest.problem import PruningProblem
 from bench_methods.budget_forest.smoothed_dual import Search
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def subgradient(
-    problem: Problem,
+    problem: PruningProblem,
     crew: Workers,
     *,
     iterations: int,

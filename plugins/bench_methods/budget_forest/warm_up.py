@@ -32,8 +32,8 @@ def kernels() -> list[Any]:
         routing.first_needs,
         routing.route,
         smoothed_dual_kernels.best_closures,
-        smoothed_dual_kernels.falling,
-        smoothed_dual_kernels.share_out,
+        smoothed_dual_kernels.tree_isotonic,
+        smoothed_dual_kernels.split_cost,
         smoothed_dual_kernels.spent,
     ]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.staged.stages import Floats, Ints
+from bench_models.descent import cyclic_descent, minimise_whitened
 
-from bench_core.arrays import Float32Array
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_methods.cascades.losses import Loss, OneStage
 
 
@@ -18,14 +18,19 @@ class Design:
     makes their mean variance one, and ``root`` (c, c), the Cholesky factor of curvature x
     covariance + ridge."""
 
-    trees: Ints
-    mean: Floats
+    trees: IntArray
+    mean: FloatArray
     scale: float
-    root: Floats
+    root: FloatArray
 
     @classmethod
     def of(
-        cls, columns: Float32Array, trees: Ints, share: Floats, curvature: float, ridge: float
+        cls,
+        columns: Float32Array,
+        trees: IntArray,
+        share: FloatArray,
+        curvature: float,
+        ridge: float,
     ) -> Design:
         """``columns`` float32 (T, n); ``share`` (n,) sums to 1."""
         from scipy.linalg import cholesky
@@ -43,7 +48,7 @@ class Design:
         np.fill_diagonal(gram, gram.diagonal() + ridge)
         return cls(trees[varies], mean[varies], scale, cholesky(gram, lower=True))
 
-    def columns(self, columns: Float32Array) -> Floats:
+    def columns(self, columns: Float32Array) -> FloatArray:
         """Centred and scaled, (c, n)."""
         own = columns[self.trees].astype(np.float64)
         return np.asarray((own - self.mean[:, None]) / self.scale)
@@ -53,26 +58,26 @@ class Design:
 class Linear:
     """One stage's weights (c,) on its scaled columns, and its constant."""
 
-    weights: Floats
+    weights: FloatArray
     bias: float
 
-    def on_trees(self, design: Design) -> tuple[Floats, float]:
+    def on_trees(self, design: Design) -> tuple[FloatArray, float]:
         """Weights (c,) and constant for the trees' plain outputs."""
         plain = self.weights / design.scale
         return plain, self.bias - float(plain @ design.mean)
 
-    def scores(self, Z: Floats) -> Floats:
+    def scores(self, Z: FloatArray) -> FloatArray:
         """Of the rows whose scaled columns are ``Z`` (c, n)."""
         return np.asarray(self.weights @ Z + self.bias)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """All stages, their scores (K, n) on the training rows, and the objective with its ridge."""
+    """All stages, their scores (K, n) on the training rows, and the loss with its ridge."""
 
     stages: tuple[Linear, ...]
-    scores: Floats
-    objective: float
+    scores: FloatArray
+    loss: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,16 +100,16 @@ class Descent:
         Z = design.columns(self.columns)
         return minimise(self.loss.alone(), design, Z, start, self.ridge, self.steps)
 
-    def judged(self, stages: Sequence[Linear]) -> Fitted:
+    def evaluated(self, stages: Sequence[Linear]) -> Fitted:
         """The objective of these stages."""
         pairs = zip(stages, self.designs, strict=True)
         scores = np.stack([s.scores(d.columns(self.columns)) for s, d in pairs])
-        return Fitted(tuple(stages), scores, self._objective(stages, scores))
+        return Fitted(tuple(stages), scores, self._loss(stages, scores))
 
     def improved(self, at: Fitted, k: int, alone: Linear) -> Fitted:
         """``at`` with a better stage k, or ``at``.
 
-        Descends from the stage as it is and from it ``alone``: once a stage passes everybody,
+        Descends from the stage as it is and from it ``alone``: once a stage passes all rows,
         nothing pulls it back.
         """
         design, best = self.designs[k], at
@@ -115,11 +120,11 @@ class Descent:
             stages = (*at.stages[:k], found, *at.stages[k + 1 :])
             scores = at.scores.copy()
             scores[k] = found.scores(Z)
-            new = Fitted(stages, scores, self._objective(stages, scores))
-            best = new if new.objective < best.objective else best
+            new = Fitted(stages, scores, self._loss(stages, scores))
+            best = new if new.loss < best.loss else best
         return best
 
-    def _objective(self, stages: Sequence[Linear], scores: Floats) -> float:
+    def _loss(self, stages: Sequence[Linear], scores: FloatArray) -> float:
         squares = sum(float(s.weights @ s.weights) for s in stages)
         return self.loss.value(scores) + 0.5 * self.ridge * squares
 
@@ -136,45 +141,29 @@ def descend(
     """
     count = len(task.designs)
     alone = [task.alone(k) for k in range(count)]
-    at = task.judged(alone)
+    at = task.evaluated(alone)
     progress(count)
-    for cycle in range(cycles if count > 1 else 0):
-        before = at.objective
-        for k in range(count):
-            at = task.improved(at, k, alone[k])
-            progress((cycle + 1) * count + k + 1)
-        if before - at.objective <= tolerance * abs(before):
-            break
-    return at
+    return cyclic_descent(
+        at,
+        count,
+        lambda at, k: task.improved(at, k, alone[k]),
+        cycles=cycles if count > 1 else 0,
+        tolerance=tolerance,
+        progress=lambda done: progress(count + done),
+    )
 
 
 def minimise(
-    loss: OneStage, design: Design, Z: Floats, start: Linear, ridge: float, steps: int
+    loss: OneStage, design: Design, Z: FloatArray, start: Linear, ridge: float, steps: int
 ) -> Linear:
     """L-BFGS on weights and constant from ``start``; ``Z`` (c, n) are the design's columns."""
-    from scipy.linalg import solve_triangular
-    from scipy.optimize import minimize
 
-    def weights_of(x: Floats) -> Floats:
-        if len(x) == 1:
-            return x[:0]
-        return np.asarray(solve_triangular(design.root, x[:-1], lower=True, trans="T"))
-
-    def value_and_gradient(x: Floats) -> tuple[float, Floats]:
-        weights = weights_of(x)
-        value, by_score = loss(weights @ Z + x[-1])
-        by_weights = Z @ by_score + ridge * weights
-        if len(x) > 1:
-            by_weights = solve_triangular(design.root, by_weights, lower=True)
+    def with_ridge(weights: FloatArray, bias: float) -> tuple[float, FloatArray, float]:
+        value, by_score = loss(weights @ Z + bias)
         total = value + 0.5 * ridge * float(weights @ weights)
-        return total, np.append(by_weights, by_score.sum())
+        return total, Z @ by_score + ridge * weights, float(by_score.sum())
 
-    result = minimize(
-        value_and_gradient,
-        np.append(design.root.T @ start.weights, start.bias),
-        jac=True,
-        method="L-BFGS-B",
-        # run to a flat gradient: a stop by small gains would let rounding decide where
-        options={"maxiter": steps, "ftol": 0.0, "gtol": 1e-10},
+    # run to a flat gradient: a stop by small gains would let rounding decide where
+    return Linear(
+        *minimise_whitened(with_ridge, design.root, start.weights, start.bias, steps, ftol=0.0)
     )
-    return Linear(weights_of(result.x), float(result.x[-1]))

@@ -10,28 +10,22 @@ import numpy as np
 from bench_models.boosting import check_base
 from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary
+from bench_models.labels import positives
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
-from bench_models.staged.early_exits import ExitPath
-from bench_models.staged.exit_rules import Rule
+from bench_models.staged.early_exits import ExitModel
+from bench_models.staged.exit_rules import ExitRule
 from bench_models.staged.prefix_chain import ensemble_of
-from bench_models.staged.stage_costs import Bools
-from bench_models.staged.stages import Floats
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import entropy, price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core.arrays import BoolArray, FloatArray
 from bench_methods.cascades.descent import Descent, Design, Fitted, descend
 from bench_methods.cascades.losses import Hinges, Loss, Soft
 from bench_methods.cascades.stages import stage_costs, stage_trees
-from bench_methods.cronus.learner import one_blas_thread, positives
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-
-_CODE = (
-    "bench_methods.cascades",
-    "bench_methods.cronus",
-    "bench_models.staged",
-    "bench_trees",
-)
 
 
 @dataclass(frozen=True)
@@ -39,32 +33,28 @@ class _Cascade:
     """What both learners do; ``loss`` and how scores are served are theirs."""
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
-    code: ClassVar[tuple[str, ...]] = _CODE
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")
     limits: tuple[float, ...] | None = param(
-        None, "price of the dearest feature in each stage; none: equal shares of the trees"
+        None, "price of the dearest feature in each stage; none: equal shares of the trees", least=0
     )
-    stages: int = param(5, "number of stages where there are no limits")
-    ridge: float = param(0.03, "weight of the squared tree weights (unit: columns of variance 1)")
-    relevant_grade: int = param(3, "ranking: a document is positive iff its grade is at least this")
-    cycles: int = param(10, "passes over all stages, at most")
-    steps: int = param(200, "descent steps per stage and pass, at most")
-    tolerance: float = param(1e-3, "a pass that gains less than this share is the last")
+    stages: int = param(5, "number of stages where there are no limits", least=1)
+    ridge: float = param(
+        0.03, "weight of the squared tree weights (unit: columns of variance 1)", above=0
+    )
+    relevant_grade: int = param(
+        3, "ranking: a document is positive iff its grade is at least this", least=1
+    )
+    cycles: int = param(10, "passes over all stages, at most", least=0)
+    steps: int = param(200, "descent steps per stage and pass, at most", least=1)
+    tolerance: float = param(1e-3, "a pass that gains less than this share is the last", least=0)
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        least = {"stages": 1, "relevant_grade": 1, "cycles": 0, "steps": 1, "tolerance": 0}
-        for name, low in least.items():
-            if not low <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be at least {low} and finite")
-        if not 0 < self.ridge < np.inf:
-            raise ValueError("ridge must be above 0 and finite")
         limits = self.limits
-        rising = limits is None or list(limits) == sorted(set(limits))
-        if not rising or (limits is not None and not (limits and limits[0] >= 0)):
-            raise ValueError("limits must rise from at least 0")
+        if limits is not None and not (limits and list(limits) == sorted(set(limits))):
+            raise ValueError("limits must rise")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The boosted trees."""
@@ -72,14 +62,14 @@ class _Cascade:
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> ExitPath:
+    ) -> ExitModel:
         """Weight the trees of each stage, all stages together; ``valid`` is not used.
 
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
         name: str = self.name  # type: ignore[attr-defined]
         ensemble = ensemble_of(name, self.base, context)
-        positive = positives(self, train, context.task)
+        positive = positives(name, train, context.task, self.relevant_grade)
         chosen = stage_trees(ensemble, prices, self.limits, self.stages)
         total = len(chosen) * (1 + self.cycles)
         with one_blas_thread():
@@ -99,7 +89,7 @@ class _Cascade:
             line = self._line(fitted.scores, positive, train.weights, context.task)
         context.progress(total, total)
         facts = {
-            "objective": fitted.objective,
+            "objective": fitted.loss,
             "trees_per_stage": [len(own) for own in chosen],
             "cost_per_stage": cost.tolist(),
         }
@@ -115,7 +105,7 @@ class _Cascade:
         line: Line,
         combine: str,
         facts: dict[str, Any],
-    ) -> ExitPath:
+    ) -> ExitModel:
         """The stages as a chain, left below each threshold. Scores are those of ``line``."""
         count = len(designs)
         stages = []
@@ -132,24 +122,26 @@ class _Cascade:
         chain = StagedModel(stages, [Point(count - 1, {})], prices, ensemble, facts=facts)
         thresholds = self.thresholds if count > 1 else ()  # type: ignore[attr-defined]
         bars = line(self._bars(np.array(thresholds, dtype=np.float64)))
-        return ExitPath(
+        return ExitModel(
             chain=chain,
-            rule=Rule("score", np.repeat(bars[:, None], count - 1, axis=1)),
+            rule=ExitRule("score", np.repeat(bars[:, None], count - 1, axis=1)),
             points=[{"threshold": float(t)} for t in thresholds],
             full={"stages": count},
             combine=combine,
         )
 
-    def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
+    def _loss(
+        self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
+    ) -> Loss:
         raise NotImplementedError
 
-    def _bars(self, thresholds: Floats) -> Floats:
+    def _bars(self, thresholds: FloatArray) -> FloatArray:
         return thresholds
 
     def _combine(self, task: Task) -> str:
         raise NotImplementedError
 
-    def _line(self, scores: Floats, positive: Bools, mass: Floats, task: Task) -> Line:
+    def _line(self, scores: FloatArray, positive: BoolArray, mass: FloatArray, task: Task) -> Line:
         return Line(1.0, 0.0)
 
 
@@ -159,30 +151,32 @@ class SoftCascade(_Cascade):
 
     name: ClassVar[str] = "soft-cascade"
 
-    tradeoff: float = param(0.5, "price of all features in units of the constant's training loss")
+    tradeoff: float = param(
+        0.5, "price of all features in units of the constant's training loss", least=0
+    )
     thresholds: tuple[float, ...] = param(
         (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01),
         "operating points: a row is rejected once it is less likely than this to be positive",
+        above=0,
+        below=1,
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_thresholds(self.thresholds)
-        if not all(0 < t < 1 for t in self.thresholds):
-            raise ValueError("thresholds must be above 0 and below 1")
-        if not 0 <= self.tradeoff < np.inf:
-            raise ValueError("tradeoff must be at least 0 and finite")
 
-    def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
+    def _loss(
+        self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
+    ) -> Loss:
         part = float(share @ positive)
-        constant = -(part * np.log(part) + (1 - part) * np.log(1 - part))
-        unit = prices.everything
-        return Soft(positive, share, cost, self.tradeoff * constant / unit if unit > 0 else 0.0)
+        constant = entropy(np.array([1 - part, part]))
+        tau = price_of_cost(self.tradeoff, constant, prices.everything)
+        return Soft(positive, share, cost, tau)
 
     def _combine(self, task: Task) -> str:
         return "and"
 
-    def _bars(self, thresholds: Floats) -> Floats:
+    def _bars(self, thresholds: FloatArray) -> FloatArray:
         return np.asarray(np.log(thresholds) - np.log1p(-thresholds))
 
 
@@ -193,7 +187,9 @@ class AndOr(_Cascade):
     name: ClassVar[str] = "and-or"
 
     positive_weight: float | None = param(
-        None, "weight of a positive's loss (nu), a negative's is 1; none: classes weigh alike"
+        None,
+        "weight of a positive's loss (nu), a negative's is 1; none: classes weigh alike",
+        above=0,
     )
     thresholds: tuple[float, ...] = param(
         (1.0, 0.75, 0.5, 0.25, 0.0, -0.25, -0.5, -0.75, -1.0, -1.5, -2.0),
@@ -203,10 +199,10 @@ class AndOr(_Cascade):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_thresholds(self.thresholds)
-        if self.positive_weight is not None and not 0 < self.positive_weight < np.inf:
-            raise ValueError("positive_weight must be above 0 and finite")
 
-    def _loss(self, positive: Bools, share: Floats, cost: Floats, prices: Prices) -> Loss:
+    def _loss(
+        self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
+    ) -> Loss:
         part = float(share @ positive)
         alike = (1 - part) / part
         return Hinges(
@@ -217,7 +213,7 @@ class AndOr(_Cascade):
         # who passed all gates is ranked by the last stage: a weak one would tie most of them
         return "min" if task is Task.BINARY else "last"
 
-    def _line(self, scores: Floats, positive: Bools, mass: Floats, task: Task) -> Line:
+    def _line(self, scores: FloatArray, positive: BoolArray, mass: FloatArray, task: Task) -> Line:
         if task is not Task.BINARY:
             return Line(1.0, 0.0)
         return platt(scores.min(axis=0), positive, mass)

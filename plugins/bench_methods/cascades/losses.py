@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from bench_models.staged.stage_costs import Bools
-from bench_models.staged.stages import Floats
 
-OneStage = Callable[[Floats], tuple[float, Floats]]
+from bench_core.arrays import BoolArray, FloatArray
+
+OneStage = Callable[[FloatArray], tuple[float, FloatArray]]
 """A loss and its derivative (n,) by one stage's scores (n,)."""
 
 _CERTAIN = -1e-12  # log-probabilities above it count as this: the loss stays finite
@@ -26,17 +26,17 @@ class Loss(Protocol):
     def curvature(self) -> float:
         """About that of a row's loss in a stage's score."""
 
-    def value(self, scores: Floats) -> float:
+    def value(self, scores: FloatArray) -> float:
         """The objective itself."""
 
-    def stage(self, scores: Floats, k: int) -> OneStage:
+    def stage(self, scores: FloatArray, k: int) -> OneStage:
         """As a function of stage k alone, up to a constant."""
 
     def alone(self) -> OneStage:
         """The loss of a cascade of one stage, to start from."""
 
 
-def log_sigmoid(z: Floats) -> Floats:
+def log_sigmoid(z: FloatArray) -> FloatArray:
     """``log sigma(z)``."""
     return -np.logaddexp(0.0, -z)
 
@@ -48,24 +48,24 @@ class Soft:
     ``cost`` (K,) is what each stage adds.
     """
 
-    positive: Bools
-    share: Floats
-    cost: Floats
+    positive: BoolArray
+    share: FloatArray
+    cost: FloatArray
     tau: float
     curvature: float = 0.25
 
-    def value(self, scores: Floats) -> float:
+    def value(self, scores: FloatArray) -> float:
         """Mean loss and expected cost."""
         passed = np.cumsum(log_sigmoid(scores), axis=0)
         loss = self._loss(passed[-1])
         spent = self.cost[0] + self.cost[1:] @ np.exp(passed[:-1])
         return float(self.share @ (loss + self.tau * spent))
 
-    def _loss(self, logp: Floats) -> Floats:
+    def _loss(self, logp: FloatArray) -> FloatArray:
         logp = np.minimum(logp, _CERTAIN)
         return np.where(self.positive, -logp, -np.log(-np.expm1(logp)))
 
-    def stage(self, scores: Floats, k: int) -> OneStage:
+    def stage(self, scores: FloatArray, k: int) -> OneStage:
         """The other stages are constants: their log-probability, and the cost behind the gate."""
         logs = log_sigmoid(scores)
         logs[k] = 0.0
@@ -73,7 +73,7 @@ class Soft:
         reach_if_open = np.exp(np.cumsum(logs, axis=0)[k:-1])
         behind = self.tau * (self.cost[k + 1 :] @ reach_if_open)
 
-        def evaluate(f: Floats) -> tuple[float, Floats]:
+        def evaluate(f: FloatArray) -> tuple[float, FloatArray]:
             own = log_sigmoid(f)
             passes, stops = np.exp(own), np.exp(own - f)
             logp = np.minimum(own + others, _CERTAIN)
@@ -89,7 +89,7 @@ class Soft:
         return Soft(self.positive, self.share, self.cost[:1], 0.0).stage(zeros, 0)
 
 
-def hinge(z: Floats, width: float) -> tuple[Floats, Floats]:
+def hinge(z: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
     """``max(0, z)`` rounded off on [0, width], and its derivative. ``width`` 0: itself."""
     if width == 0:
         return np.maximum(z, 0.0), (z > 0).astype(np.float64)
@@ -104,19 +104,19 @@ class Hinges:
     ``stage`` and ``alone`` round the hinge off over ``width``.
     """
 
-    positive: Bools
-    share: Floats
+    positive: BoolArray
+    share: FloatArray
     nu: float
     width: float = 0.1
     curvature: float = 1.0
 
-    def value(self, scores: Floats) -> float:
+    def value(self, scores: FloatArray) -> float:
         """The objective as printed."""
         errors = np.maximum(0.0, 1.0 - np.where(self.positive, scores, -scores))
         loss = np.where(self.positive, self.nu * errors.max(axis=0), errors.prod(axis=0))
         return float(self.share @ loss)
 
-    def stage(self, scores: Floats, k: int) -> OneStage:
+    def stage(self, scores: FloatArray, k: int) -> OneStage:
         """A weighted hinge for negatives, one that begins at the others' largest for positives."""
         errors = np.maximum(0.0, 1.0 - np.where(self.positive, scores, -scores))
         errors = np.delete(errors, k, axis=0)
@@ -124,7 +124,7 @@ class Hinges:
         floor = np.where(self.positive, errors.max(axis=0, initial=0.0), 0.0)
         side = np.where(self.positive, 1.0, -1.0)
 
-        def evaluate(f: Floats) -> tuple[float, Floats]:
+        def evaluate(f: FloatArray) -> tuple[float, FloatArray]:
             value, slope = hinge(1.0 - side * f - floor, self.width)
             return float(weight @ value), -side * weight * slope
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bench_models.staged.stages import Floats, Ints
 
 from bench_core import Prices, UsageError
+from bench_core.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def stage_trees(
     ensemble: Ensemble, prices: Prices, limits: Sequence[float] | None, stages: int
-) -> list[Ints]:
+) -> list[IntArray]:
     """The trees of each stage, rising, every stage with more than the one before.
 
     With ``limits``: those whose features all cost at most the stage's limit. Without: the first
@@ -38,14 +38,16 @@ def stage_trees(
     return [t for t, keep in zip(found, more, strict=True) if keep] or [found[-1]]
 
 
-def _dearest(ensemble: Ensemble, prices: Prices) -> Floats:
+def _dearest(ensemble: Ensemble, prices: Prices) -> FloatArray:
     """The price of each tree's dearest feature, bought alone, (T,); 0 without features."""
     price = prices.feature_price()
     used = (price[ensemble.used_features(t)] for t in range(ensemble.trees))
     return np.array([p.max(initial=0.0) for p in used])
 
 
-def stage_costs(stages: Sequence[Ints], tree_cost: Floats, needs: Floats, sensor: Floats) -> Floats:
+def stage_costs(
+    stages: Sequence[IntArray], tree_cost: FloatArray, needs: FloatArray, sensor: FloatArray
+) -> FloatArray:
     """What each stage adds to the cost of a row, (K,): new sensors and new trees.
 
     ``tree_cost`` (T,), ``needs`` (s, T) 1.0 where a tree needs a sensor, prices ``sensor`` (s,).

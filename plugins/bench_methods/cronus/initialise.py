@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from bench_models.least_squares import Growing, Normal, solve_positive
+from bench_models.mixed_norms import auxiliaries, quadratic_price, relaxed_cost, ridge
 from bench_models.problem import Problem, sigmoid
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_methods.cronus.objective import Cascade, Penalty, relaxed_cost
+from bench_methods.cronus.objective import Cascade, Penalty
 from bench_methods.cronus.screening import entering, gradient
 
-_FORGET = 1e-3
-"""A weight below this part of the cut-off leaves the iteration for good."""
 _SLACK = 1e-3
 """A tree enters only if its gradient outweighs its price by this share."""
 _ROUGH, _FINE = 1e-4, 1e-9
@@ -112,9 +111,10 @@ def _reweight(
         trees = normal.trees[active]
         if len(trees) == 0:
             break
-        ridge = stage_ridge(problem, cost, current)[trees]
+        penalty = stage_ridge(problem, cost, current)[trees]
         system = normal.gram[np.ix_(active, active)]
-        solved = solve_positive(system, ridge, normal.moment[active])
+        # eq. 14
+        solved = solve_positive(system, penalty, normal.moment[active])
         kept = np.abs(solved) >= cut_off
         current[trees] = np.where(kept, solved, 0.0)
         after = stage_loss(problem, normal, cost, current)
@@ -128,42 +128,19 @@ def stage_loss(problem: Problem, normal: Normal, cost: StageCost, weights: Float
     """What a stage treated as the last minimises: eq. (7), or eq. (8) beyond earlier stages."""
     squares = cost.before + (weights * cost.arriving) ** 2
     l1 = cost.rho * float(np.abs(weights).sum())
+    # eq. 7
     return normal.loss(weights[normal.trees]) + l1 + cost.lam * relaxed_cost(problem, squares)
 
 
 def stage_ridge(problem: Problem, cost: StageCost, weights: FloatArray) -> FloatArray:
-    """The diagonal Lambda of eq. (13) at the auxiliary variables' optimum, shape (T,).
+    """The diagonal Lambda (T,) of eq. 13 at the auxiliary variables' optimum.
 
     Only entries of trees with a weight mean anything; the others are zero.
     """
-    return ridge_from(
-        problem,
-        rho=cost.rho,
-        lam=cost.lam,
-        arriving=cost.arriving,
-        size=np.abs(weights),
-        squares=cost.before + (weights * cost.arriving) ** 2,
-    )
-
-
-def ridge_from(
-    problem: Problem,
-    *,
-    rho: float,
-    lam: float,
-    arriving: float,
-    size: FloatArray,
-    squares: FloatArray,
-) -> FloatArray:
-    """Lambda (T,) of eq. (13): ``size`` is |b^k_t|, ``squares`` the sum over stages (T,)."""
-    by_tree = _divided(problem.tree_cost, np.sqrt(squares))
-    by_sensor = _divided(problem.sensor_cost, np.sqrt(problem.needs @ squares))
-    price = by_tree + by_sensor @ problem.needs
-    return _divided(np.full(len(size), rho), size) + lam * arriving**2 * price
-
-
-def _divided(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+    squares = cost.before + (weights * cost.arriving) ** 2  # eq. 12
+    price = quadratic_price(problem, *auxiliaries(problem, squares))
+    sigma = np.abs(weights)
+    return ridge(sigma, cost.rho, cost.lam * cost.arriving**2, price)
 
 
 def initialise(

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import check_base
 from bench_models.dictionary import dictionary
+from bench_models.labels import positives
 from bench_models.problem import Problem
 from bench_models.staged.prefix_chain import ensemble_of
-from numpy.typing import NDArray
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import price_of_cost
 
 from bench_core import (
     BudgetedLearner,
     Examples,
     FitContext,
-    InputError,
     Prices,
     Task,
     param,
@@ -39,29 +37,30 @@ class CronusSingle:
 
     name: ClassVar[str] = "cronus-single"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
-    code: ClassVar[tuple[str, ...]] = (
-        "bench_methods.cronus",
-        "bench_models.staged",
-        "bench_trees",
-    )
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are the dictionary")
-    tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
-    rho_last: float = param(1e-4, "l1 weight of the last (here: only) stage; set it on validation")
-    positive_weight: float | None = param(
-        None, "loss weight of positive rows (w+), negatives 1; none: 3.5 for ranking, 1 for binary"
+    tradeoff: float = param(
+        0.2, "price of all features in units of the constant's training loss", least=0
     )
-    relevant_grade: int = param(3, "ranking: a document is positive iff its grade is at least this")
-    cut_off: float = param(1e-4, "smaller tree weights become exact zeros (1 is the base's own)")
-    iterations: int = param(200, "re-weighted least-squares solutions per stage, at most")
+    rho_last: float = param(
+        1e-4, "l1 weight of the last (here: only) stage; set it on validation", least=0
+    )
+    positive_weight: float | None = param(
+        None,
+        "loss weight of positive rows (w+), negatives 1; none: 3.5 for ranking, 1 for binary",
+        above=0,
+    )
+    relevant_grade: int = param(
+        3, "ranking: a document is positive iff its grade is at least this", least=1
+    )
+    cut_off: float = param(
+        1e-4, "smaller tree weights become exact zeros (1 is the base's own)", above=0
+    )
+    iterations: int = param(200, "re-weighted least-squares solutions per stage, at most", least=1)
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        _at_least(self, 0.0, "tradeoff", "rho_last", "cut_off")
-        _at_least(self, 1, "iterations", "relevant_grade")
-        if not (0 < self._weight(Task.RANKING) < np.inf and self.cut_off > 0):
-            raise ValueError("positive_weight and cut_off must be > 0 and finite")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The boosted trees."""
@@ -75,7 +74,7 @@ class CronusSingle:
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
         ensemble = ensemble_of(self.name, self.base, context)
-        positive = positives(self, train, context.task)
+        positive = positives(self.name, train, context.task, self.relevant_grade)
         with one_blas_thread():
             share = train.weights / train.weights.sum()
             trees = dictionary(ensemble, train.X, share, prices, context.threads)
@@ -89,7 +88,7 @@ class CronusSingle:
                 needs=trees.needs,
                 slope=self._slope,
             )
-            lam = price_of_cost(problem, self.tradeoff, prices.everything)
+            lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
             cascade, penalty = self._fitted(problem, lam, context)
             end = position(problem, penalty, cascade)
         facts = {
@@ -144,24 +143,23 @@ class CronusInit(CronusSingle):
 
     name: ClassVar[str] = "cronus-init"
 
-    rho_first: float = param(1e-4, "l1 weight of all stages but the last; set it on validation")
-    stages: int = param(10, "number of stages K; needless ones vanish")
-    drop: float = param(0.15, "share of the arriving rows that each initial gate rejects")
-    delta: float = param(1.3, "cost counts delta^(K-k) times more in stage k of the initialisation")
-    gate_slope: float = param(50.0, "steepness of the soft gates during training")
-    keep: float = param(1.25, "initial gates leave this many times the share of positives, or all")
+    rho_first: float = param(
+        1e-4, "l1 weight of all stages but the last; set it on validation", least=0
+    )
+    stages: int = param(10, "number of stages K; needless ones vanish", least=1)
+    drop: float = param(
+        0.15, "share of the arriving rows that each initial gate rejects", least=0, below=1
+    )
+    delta: float = param(
+        1.3, "cost counts delta^(K-k) times more in stage k of the initialisation", least=1
+    )
+    gate_slope: float = param(50.0, "steepness of the soft gates during training", above=0)
+    keep: float = param(
+        1.25, "initial gates leave this many times the share of positives, or all", least=0
+    )
     rejected: Literal["out", "score"] = param(
         "out", "rejected rows: out (below survivors; binary: predicted -1) or score (their stage's)"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _at_least(self, 0.0, "rho_first", "keep")
-        _at_least(self, 1, "stages")
-        if not 0 <= self.drop < 1:
-            raise ValueError("drop must be at least 0 and below 1")
-        if not (1 <= self.delta < np.inf and 0 < self.gate_slope < np.inf):
-            raise ValueError("delta must be >= 1 and gate_slope > 0, both finite")
 
     @property
     def _slope(self) -> float:
@@ -199,15 +197,14 @@ class Cronus(CronusInit):
 
     name: ClassVar[str] = "cronus"
 
-    cycles: int = param(10, "passes over all stages, at most")
-    reweightings: int = param(5, "rounds of auxiliary variables per stage and pass, at most")
-    steps: int = param(20, "descent steps per round, at most")
-    tolerance: float = param(1e-4, "a pass or round that gains less than this share is the last")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _at_least(self, 0, "cycles", "tolerance")
-        _at_least(self, 1, "reweightings", "steps")
+    cycles: int = param(10, "passes over all stages, at most", least=0)
+    reweightings: int = param(
+        5, "rounds of auxiliary variables per stage and pass, at most", least=1
+    )
+    steps: int = param(20, "descent steps per round, at most", least=1)
+    tolerance: float = param(
+        1e-4, "a pass or round that gains less than this share is the last", least=0
+    )
 
     @property
     def _updates(self) -> int:
@@ -228,39 +225,10 @@ class Cronus(CronusInit):
                 tolerance=self.tolerance,
                 threads=context.threads,
             ),
-            progress=lambda done, loss: context.progress(self.stages + done, total),
+            progress=lambda done: context.progress(self.stages + done, total),
         )
         context.progress(total, total)
         return end.cascade, penalty
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """The result must not depend on how many there are, and idle ones spin."""
-    with _blas().limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _blas() -> Any:
-    # finding the libraries reads all maps of the process: as long as a small fit
-    import scipy.linalg
-    import scipy.optimize  # noqa: F401
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-def price_of_cost(problem: Problem, tradeoff: float, everything: float) -> float:
-    """lambda of eq. (8): ``tradeoff`` times the constant's mean loss, per price of all features.
-
-    0 where the features are free: cost then has no unit to trade in.
-    """
-    if everything == 0.0:
-        return 0.0
-    mean = float(problem.weight @ problem.y) / float(problem.weight.sum())
-    constant = 0.5 * float(problem.weight @ (problem.y - mean) ** 2)
-    return tradeoff * constant / everything
 
 
 def gentle_drop(drop: float, stages: int, survivors: float) -> float:
@@ -268,32 +236,3 @@ def gentle_drop(drop: float, stages: int, survivors: float) -> float:
     if stages < 2:
         return drop
     return min(drop, 1.0 - float(min(1.0, survivors) ** (1.0 / (stages - 1))))
-
-
-def _at_least(learner: Any, least: float, *names: str) -> None:
-    for name in names:
-        if not least <= getattr(learner, name) < np.inf:
-            raise ValueError(f"{name} must be at least {least:g} and finite")
-
-
-def positives(learner: Any, train: Examples, task: Task) -> NDArray[np.bool_]:
-    """Which rows are labelled +1, shape (n,)."""
-    if task == Task.RANKING:
-        positive = train.y >= learner.relevant_grade
-        if not positive.any():
-            raise InputError(
-                f"{learner.name}: no training document reaches grade {learner.relevant_grade} "
-                f"(the highest is {train.y.max():g}); lower relevant_grade"
-            )
-        if positive.all():
-            raise InputError(
-                f"{learner.name}: every training document reaches grade "
-                f"{learner.relevant_grade}; raise relevant_grade"
-            )
-    else:
-        positive = train.y > 0.5
-        if positive.all() or not positive.any():
-            raise InputError(
-                f"{learner.name}: all training labels are {train.y[0]:g}; it needs both classes"
-            )
-    return np.asarray(positive)

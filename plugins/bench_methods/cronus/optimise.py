@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from bench_models.least_squares import BLOCK, NEGLIGIBLE, add_gram
+from bench_models.descent import cyclic_descent, minimise_gated
+from bench_models.least_squares import NEGLIGIBLE
+from bench_models.mixed_norms import auxiliaries, quadratic_price, ridge
 from bench_models.problem import Problem
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_methods.cronus.initialise import ridge_from
 from bench_methods.cronus.objective import (
     Cascade,
     Flow,
@@ -22,8 +21,6 @@ from bench_methods.cronus.objective import (
     squared_use,
     true_loss,
 )
-
-_JITTER = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +60,21 @@ def optimise(
     penalty: Penalty,
     start: Cascade,
     settings: Settings,
-    progress: Callable[[int, float], None] = lambda done, loss: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Position:
     """Cycle over the stages until the true loss stops improving.
 
     Every accepted update lowers eq. (8) as it stands, with small weights already at exact zero.
-    ``progress`` hears the number of stage updates done and the loss after each.
+    ``progress`` is called with the number of stage updates done.
     """
-    at = position(problem, penalty, start)
-    done = 0
-    for _ in range(settings.cycles):
-        before = at.loss
-        for k in range(start.stages):
-            at = improve_stage(problem, penalty, at, k, settings)
-            done += 1
-            progress(done, at.loss)
-        if before - at.loss <= settings.tolerance * abs(before):
-            break
-    return at
+    return cyclic_descent(
+        position(problem, penalty, start),
+        start.stages,
+        lambda at, k: improve_stage(problem, penalty, at, k, settings),
+        cycles=settings.cycles,
+        tolerance=settings.tolerance,
+        progress=progress,
+    )
 
 
 def improve_stage(
@@ -135,7 +129,7 @@ def _descend(
     objective = stage_objective(
         problem, penalty, at, k, rows.astype(np.int64), trees, settings.cut_off
     )
-    found, bias, threshold = minimise(
+    found, bias, threshold = minimise_gated(
         objective,
         at.cascade.weights[k][trees],
         float(at.cascade.bias[k]),
@@ -163,17 +157,10 @@ def stage_objective(
     can come in if the loss falls faster than its l1 price.
     """
     cascade, state = at.cascade, at.rows
-    squares = squared_use(cascade.weights, state.arriving)
-    size = np.maximum(np.abs(cascade.weights[k]), floor)
-    ridge = ridge_from(
-        problem,
-        rho=float(penalty.rho[k]),
-        lam=penalty.lam,
-        arriving=float(state.arriving[k]),
-        size=size,
-        squares=squares,
-    )
-    price = ridge_from(problem, rho=0.0, lam=1.0, arriving=1.0, size=size, squares=squares)
+    kappa, eta = auxiliaries(problem, squared_use(cascade.weights, state.arriving))  # eq. 11
+    price = quadratic_price(problem, kappa, eta)  # eq. 11: what (b^k_t d_k)^2 / 2 costs
+    sigma = np.maximum(np.abs(cascade.weights[k]), floor)
+    lam = penalty.lam * float(state.arriving[k]) ** 2
     gated = k < cascade.stages - 1
     later = np.zeros(len(rows))
     onward = np.zeros((0, len(rows)))
@@ -192,7 +179,7 @@ def stage_objective(
         later=later,
         onward=onward,
         cost_later=(cascade.weights[k + 1 :] ** 2) @ price,
-        ridge=ridge[trees],
+        ridge=ridge(sigma, float(penalty.rho[k]), lam, price)[trees],
         lam=penalty.lam,
         slope=problem.slope,
         gated=gated,
@@ -206,92 +193,3 @@ def _reach_if_open(state: Flow, k: int, rows: IntArray) -> FloatArray:
     for j in range(1, len(reach)):
         reach[j] = reach[j - 1] * state.gate[k + j, rows]
     return reach
-
-
-class GatedObjective(Protocol):
-    """A smooth function of one classifier's weights (c,), constant and threshold.
-
-    Its convex part is a squared loss over ``columns`` (c, m) with row weights ``weight * reach``
-    and a ``ridge``.
-    """
-
-    @property
-    def columns(self) -> FloatArray:
-        """Outputs of the columns (c, m)."""
-
-    @property
-    def weight(self) -> FloatArray:
-        """Weights of the rows (m,)."""
-
-    @property
-    def reach(self) -> FloatArray:
-        """How surely each row is there (m,)."""
-
-    @property
-    def ridge(self) -> FloatArray:
-        """The diagonal of the quadratic form (c,)."""
-
-    @property
-    def gated(self) -> bool:
-        """Whether the threshold matters."""
-
-    def evaluate(
-        self, weights: FloatArray, bias: float, threshold: float
-    ) -> tuple[float, FloatArray, float, float]:
-        """Value, and its derivatives by weights (c,), constant and threshold."""
-
-
-def minimise(
-    objective: GatedObjective,
-    weights: FloatArray,
-    bias: float,
-    threshold: float,
-    steps: int,
-    threads: int = 1,
-) -> tuple[FloatArray, float, float]:
-    """A few L-BFGS steps on (weights, bias, threshold), in coordinates in which the quadratic part
-    is round: without them the boosted columns, all alike, take hundreds of steps."""
-    from scipy.linalg import cholesky, solve_triangular
-    from scipy.optimize import minimize
-
-    count = len(weights)
-    root = cholesky(_curvature(objective, threads), lower=True, check_finite=False)
-
-    def unpack(x: FloatArray) -> tuple[FloatArray, float, float]:
-        beta = solve_triangular(root, x[:-1], lower=True, trans="T", check_finite=False)
-        theta = float(x[-1]) if objective.gated else threshold
-        return beta[:count], float(beta[count]), theta
-
-    def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
-        value, by_weights, by_bias, by_threshold = objective.evaluate(*unpack(x))
-        by_beta = np.append(by_weights, by_bias)
-        whitened = solve_triangular(root, by_beta, lower=True, check_finite=False)
-        return value, np.append(whitened, by_threshold)
-
-    first = np.append(root.T @ np.append(weights, bias), threshold if objective.gated else 0.0)
-    result = minimize(
-        value_and_gradient,
-        first,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": steps, "ftol": 1e-12, "gtol": 1e-10},
-    )
-    return unpack(result.x)
-
-
-def _curvature(objective: GatedObjective, threads: int) -> FloatArray:
-    """The Hessian (lower triangle) of the squared loss and the ridge, the gate left out, kept
-    positive; the last row is the bias."""
-    columns, root = objective.columns, np.sqrt(objective.weight * objective.reach)
-    count, rows = columns.shape
-    hessian = np.zeros((count + 1, count + 1))
-    with ThreadPoolExecutor(threads) as pool:
-        for i in range(0, rows, BLOCK):
-            piece = np.empty((count + 1, len(root[i : i + BLOCK])))
-            np.multiply(columns[:, i : i + BLOCK], root[i : i + BLOCK], out=piece[:-1])
-            piece[-1] = root[i : i + BLOCK]
-            add_gram(hessian, piece, pool)
-    diagonal = hessian.diagonal() + np.append(objective.ridge, 0.0)
-    tiny = 1e-12 * float(diagonal.max()) + 1e-300
-    np.fill_diagonal(hessian, diagonal * (1.0 + _JITTER) + tiny)
-    return hessian

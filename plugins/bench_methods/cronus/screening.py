@@ -13,9 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from bench_models.least_squares import BLOCK, Growing
 from bench_models.problem import Problem
-from numpy.typing import NDArray
 
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray
 
 _CHUNK = 128
 """Trees whose products a thread computes at a time."""
@@ -49,7 +48,7 @@ def products(columns: Float32Array, vector: Float32Array, threads: int) -> Float
     return total
 
 
-def entering(excess: FloatArray, needs: FloatArray, capacity: FloatArray) -> NDArray[np.bool_]:
+def entering(excess: FloatArray, needs: FloatArray, capacity: FloatArray) -> BoolArray:
     """Which of c trees at weight zero may lower the loss by a weight, shape (c,).
 
     ``excess`` (c,) is by how much a tree's gradient outweighs its own l1 price (at least 0);
@@ -68,5 +67,5 @@ def entering(excess: FloatArray, needs: FloatArray, capacity: FloatArray) -> NDA
             break
         share *= np.sqrt(np.divide(capacity, load, out=np.ones_like(load), where=load > 0))[:, None]
     free = ~needs.any(axis=0)
-    overflows: NDArray[np.bool_] = needs[load > capacity].any(axis=0)
+    overflows: BoolArray = needs[load > capacity].any(axis=0)
     return (excess > 0) & (free | overflows)

@@ -27,13 +27,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import check_base
+from bench_models.threads import one_blas_thread
+from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
-from bench_methods.cronus.learner import one_blas_thread, price_of_cost
 from bench_methods.cstc.finish import finished, pruned
 from bench_methods.cstc.greedy import Rule, greedy_tree, moments
 from bench_methods.cstc.inputs import inputs, label_variance, problem_of, shared
-from bench_methods.cstc.learner import CODE, TASKS, at_least, check_depth
+from bench_methods.cstc.learner import TASKS
 from bench_methods.cstc.serving import staged
 from bench_methods.cstc.tree import Shape, stump
 
@@ -51,28 +52,29 @@ class ASTC:
 
     name: ClassVar[str] = "astc"
     tasks: ClassVar[frozenset[Task]] = TASKS
-    code: ClassVar[tuple[str, ...]] = CODE
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(
         "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
     )
-    tradeoff: float = param(0.1, "price of all features in units of the constant's training loss")
-    budget: float | None = param(
-        None, "most that a classifier spends itself, as a share of all features' price; none: all"
+    tradeoff: float = param(
+        0.1, "price of all features in units of the constant's training loss", least=0
     )
-    depth: int = param(3, "classifiers on the way from the root to a leaf")
-    tolerance: float = param(1e-4, "least gain of a column as a share of its classifier's loss")
+    budget: float | None = param(
+        None,
+        "most that a classifier spends itself, as a share of all features' price; none: all",
+        least=0,
+    )
+    depth: int = param(3, "classifiers on the way from the root to a leaf", least=1, most=8)
+    tolerance: float = param(
+        1e-4, "least gain of a column as a share of its classifier's loss", least=0
+    )
     constant: bool = param(True, "every classifier has a free constant")
     standardise: bool = param(False, "divide raw features by their standard deviation")
     prune: bool = param(True, "remove classifiers that do not help on validation")
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        at_least(self, 0.0, "tradeoff", "tolerance")
-        if self.budget is not None:
-            at_least(self, 0.0, "budget")
-        check_depth(self.depth)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The boosted trees."""
@@ -91,7 +93,7 @@ class ASTC:
                 self.name, self.base, train, prices, context, standardise=self.standardise
             )
             problem = problem_of(found, train, prices, context.task)
-            tau = price_of_cost(problem, self.tradeoff, prices.everything)
+            tau = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
             if label_variance(problem) == 0.0:
                 tree = stump(problem, float(problem.y[0]))
             else:

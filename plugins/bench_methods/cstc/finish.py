@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from bench_models.least_squares import normal_equations, solve_positive
 from bench_models.problem import Problem
-from numpy.typing import NDArray
 
 from bench_core import Examples, FitContext
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray
 from bench_methods.cstc.inputs import Inputs, per_label
 from bench_methods.cstc.tree import NONE, Shape, Tree, scores_of, terminals
 
-Bools = NDArray[np.bool_]
 _RIDGE = 1e-7
 
 Side = tuple[int, bool]
@@ -61,13 +59,13 @@ class Routes:
     """By hard gates: ``reach`` (K, n), which rows reach each node, and ``up`` (K, n), which score
     above its threshold there."""
 
-    reach: Bools
-    up: Bools
+    reach: BoolArray
+    up: BoolArray
 
-    def side(self, side: Side) -> Bools:
+    def side(self, side: Side) -> BoolArray:
         """Which rows node k sends to one side, (n,)."""
         k, up = side
-        sent: Bools = self.reach[k] & (self.up[k] if up else ~self.up[k])
+        sent: BoolArray = self.reach[k] & (self.up[k] if up else ~self.up[k])
         return sent
 
 
@@ -96,7 +94,7 @@ def finished(
         return Finished(tree, own, {side: own[side[0]] for side in _sides(tree.shape)})
     way = routes(tree, scores_of(problem.columns, tree.weights, tree.bias))
 
-    def fitted(k: int, rows: Bools) -> Predictor:
+    def fitted(k: int, rows: BoolArray) -> Predictor:
         if not rows.any():
             return Predictor(tree.weights[k], float(tree.bias[k]))
         return least_squares(problem, tree.weights[k], rows, constant=constant, threads=threads)
@@ -106,7 +104,7 @@ def finished(
 
 
 def least_squares(
-    problem: Problem, weights: FloatArray, rows: Bools, *, constant: bool, threads: int
+    problem: Problem, weights: FloatArray, rows: BoolArray, *, constant: bool, threads: int
 ) -> Predictor:
     """Fit the non-zero ``weights`` (T,) anew on ``rows`` (n,) without any penalty."""
     support = np.flatnonzero(weights)

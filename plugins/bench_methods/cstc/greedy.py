@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from bench_models.least_squares import BLOCK
 from bench_models.problem import Problem
-from numpy.typing import NDArray
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cstc.initialise import splitting_threshold
 from bench_methods.cstc.tree import Shape, Tree
 
 if TYPE_CHECKING:
     from bench_trees.threads import Workers
 
-Bools = NDArray[np.bool_]
 
 _PANEL = 128
 _DEPENDENT = 1e-10
@@ -46,8 +44,8 @@ class Rule:
 class Paid:
     """What the path to a node has bought: ``columns`` (T,) evaluated and ``sensors`` (s,)."""
 
-    columns: Bools
-    sensors: Bools
+    columns: BoolArray
+    sensors: BoolArray
 
     def price(self, problem: Problem) -> FloatArray:
         """What each column costs now, (T,)."""
@@ -188,7 +186,7 @@ class _Offer:
 
     price: FloatArray
     gain: FloatArray
-    free: Bools | None
+    free: BoolArray | None
     divisor: FloatArray
 
     @classmethod

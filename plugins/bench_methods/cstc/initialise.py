@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 from bench_models.least_squares import NEGLIGIBLE, Normal, normal_equations, solve_positive
+from bench_models.mixed_norms import auxiliaries, quadratic_price, ridge
 from bench_models.problem import Problem, sigmoid
 
 from bench_core.arrays import FloatArray
-from bench_methods.cronus.initialise import ridge_from
 from bench_methods.cstc.tree import Penalty, Shape, Tree
 
 _FORGET = 1e-3
@@ -104,16 +104,10 @@ def _reweighted(
             break
         columns = normal.trees[active]
         old, size = current[columns], np.abs(current)
-        ridge = ridge_from(
-            problem,
-            rho=penalty.rho,
-            lam=penalty.lam,
-            arriving=1.0,
-            size=size,
-            squares=before + size**2,
-        )[columns]
+        price = quadratic_price(problem, *auxiliaries(problem, before + size**2))
+        charge = ridge(size, penalty.rho, penalty.lam, price)[columns]
         system = normal.gram[np.ix_(active, active)]
-        new = solve_positive(system, ridge, normal.moment[active])
+        new = solve_positive(system, charge, normal.moment[active])
         current[columns] = np.where(np.abs(new) < _FORGET * cut_off, 0.0, new)
         if bool(np.all(np.abs(new - old) <= _CLOSE * (np.abs(new) + cut_off))):
             break

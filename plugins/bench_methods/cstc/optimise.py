@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from bench_models.descent import cyclic_descent, minimise_gated
 from bench_models.least_squares import NEGLIGIBLE
 from bench_models.problem import Problem
 
-from bench_methods.cronus.optimise import minimise
 from bench_methods.cstc.node import node_objective
 from bench_methods.cstc.tree import Flow, Penalty, Tree, flow, scores_of, true_loss
 
@@ -51,25 +51,21 @@ def optimise(
     penalty: Penalty,
     start: Tree,
     settings: Settings,
-    progress: Callable[[int, float], None] = lambda done, loss: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Position:
     """Cycle over the nodes until the true loss stops improving.
 
     Every accepted update lowers eq. 5 as it stands, with small weights already at exact zero.
-    Weights that are zero stay zero. ``progress`` hears the number of node updates done and the
-    loss after each.
+    Weights that are zero stay zero. ``progress`` is called with the number of node updates done.
     """
-    at = position(problem, penalty, start)
-    done = 0
-    for _ in range(settings.cycles):
-        before = at.loss
-        for k in range(start.shape.nodes):
-            at = improve_node(problem, penalty, at, k, settings)
-            done += 1
-            progress(done, at.loss)
-        if before - at.loss <= settings.tolerance * abs(before):
-            break
-    return at
+    return cyclic_descent(
+        position(problem, penalty, start),
+        start.shape.nodes,
+        lambda at, k: improve_node(problem, penalty, at, k, settings),
+        cycles=settings.cycles,
+        tolerance=settings.tolerance,
+        progress=progress,
+    )
 
 
 def improve_node(
@@ -98,7 +94,7 @@ def _descend(
     objective = node_objective(
         problem, penalty, tree, at.rows, k, rows, columns, constant=settings.constant
     )
-    found, bias, threshold = minimise(
+    found, bias, threshold = minimise_gated(
         objective,
         tree.weights[k][columns],
         float(tree.bias[k]),

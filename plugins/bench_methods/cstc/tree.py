@@ -8,7 +8,7 @@ Classifiers are numbered so that children follow their parents::
           / \\   / \\
          3   4 5   6             terminals: one below each leaf, one at each missing side
 
-``p^k``, the product of the gates along the way, is how surely a row reaches node k.
+``p^k``, the product of the gates along the way, is the probability of reaching node k.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from bench_models.mixed_norms import relaxed_cost
 from bench_models.problem import Problem, sigmoid
 
 from bench_core.arrays import Float32Array, FloatArray
-from bench_methods.cronus.objective import relaxed_cost
 
 _CHUNK = 4_000_000
 """Columns are converted to float64 about this many values at a time (32 MB)."""
@@ -123,11 +123,15 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
-    """How rows pass: scores f, gates g and reach p, all (K, n). A leaf's gate means nothing."""
+    """How rows pass: scores f, gates g and reach p, all (K, n). A leaf's gate is 1.
+
+    ``risk_count`` (K, n): how often a row's risk at a node counts, 1 where all ways are as long.
+    """
 
     scores: FloatArray
     gate: FloatArray
     reach: FloatArray
+    risk_count: FloatArray
 
 
 def flow(problem: Problem, shape: Shape, threshold: FloatArray, scores: FloatArray) -> Flow:
@@ -135,11 +139,14 @@ def flow(problem: Problem, shape: Shape, threshold: FloatArray, scores: FloatArr
     gate = sigmoid(problem.slope * (scores - threshold[:, None]))
     reach = np.ones_like(gate)
     for k in range(shape.nodes):
+        if shape.is_leaf(k):
+            gate[k] = 1.0
         if shape.upper[k] != NONE:
             reach[shape.upper[k]] = reach[k] * gate[k]
         if shape.lower[k] != NONE:
             reach[shape.lower[k]] = reach[k] * (1.0 - gate[k])
-    return Flow(scores, gate, reach)
+    upper, lower = copies(shape).T[:, :, None]
+    return Flow(scores, gate, reach, 1.0 + upper * gate + lower * (1.0 - gate))
 
 
 def scores_of(columns: Float32Array, weights: FloatArray, bias: FloatArray) -> FloatArray:
@@ -174,7 +181,7 @@ def terminals(shape: Shape) -> list[Terminal]:
 
 
 def arrival(rows: Flow, terminal: Terminal) -> FloatArray:
-    """How surely each row ends at a terminal, (n,)."""
+    """Each row's probability of ending at a terminal, (n,)."""
     reach: FloatArray = rows.reach[terminal.node]
     gate = rows.gate[terminal.node]
     if terminal.side is None:
@@ -197,33 +204,24 @@ class Penalty:
     rho: float
 
 
-def remaining(shape: Shape) -> list[int]:
-    """For each node how many classifiers the longest way has beyond it."""
-    levels = shape.levels()
-    return [max(levels) - level for level in levels]
+def copies(shape: Shape) -> FloatArray:
+    """How many copies of each classifier stand behind its upper and its lower side, (K, 2).
 
-
-def counted(shape: Shape, rows: Flow) -> FloatArray:
-    """How often the risk of each node counts for each row, (K, n).
-
-    Once where a row is, and for a row that ends there once more for every classifier that others
-    still see: the risk is that of the tree cut at each of its levels, all summed.
+    Where ways differ in length, a terminal stands for a chain of copies of its parent, as long as
+    others still see classifiers: see the departures of ``bench_methods.cstc``.
     """
-    often = rows.reach.copy()
-    more = remaining(shape)
-    for end in terminals(shape):
-        if more[end.node]:
-            often[end.node] += more[end.node] * arrival(rows, end)
-    return often
+    levels = np.array(shape.levels())
+    missing = np.array([shape.upper, shape.lower]).T == NONE
+    return np.where(missing, (levels.max() - levels)[:, None], 0).astype(np.float64)
 
 
 def true_loss(problem: Problem, penalty: Penalty, tree: Tree, rows: Flow) -> float:
     """Eq. 5: the expected risk of every node, l1, and the mixed norms of the expected cost."""
     error = (problem.y - rows.scores) ** 2
-    often = counted(tree.shape, rows)
-    risk = 0.5 * float(np.einsum("i,ki,ki->", problem.weight, often, error))
+    count = rows.reach * rows.risk_count
+    risk = 0.5 * float(np.einsum("i,ki,ki->", problem.weight, count, error))
     l1 = penalty.rho * float(np.abs(tree.weights).sum())
-    return risk + l1 + penalty.lam * expected_cost(problem, tree, rows)
+    return risk + l1 + penalty.lam * expected_cost(problem, tree, rows)  # eq. 5
 
 
 def expected_cost(problem: Problem, tree: Tree, rows: Flow) -> float:

@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from bench_models.boosting import check_base
 from bench_models.staged import MOST_POINTS, StagedModel
-from bench_models.staged.early_exits import ExitPath
-from bench_models.staged.exit_rules import Rule
+from bench_models.staged.early_exits import ExitModel
+from bench_models.staged.exit_rules import ExitRule
 from bench_models.staged.prefix_chain import ensemble_of, partial_scores, prefix_chain
-from bench_models.staged.stages import Floats
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
+from bench_core.arrays import FloatArray
 
 RuleName = Literal["auto", "proximity", "score", "rank", "capacity", "class"]
 
@@ -43,31 +43,26 @@ class EarlyExit:
 
     name: ClassVar[str] = "early-exit"
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
-    code: ClassVar[tuple[str, ...]] = (
-        "bench_methods.early_exit",
-        "bench_models.staged",
-        "bench_trees",
-    )
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
     rule: RuleName = param(
         "auto", "who leaves; auto: proximity for ranking, class for classification"
     )
     thresholds: tuple[float, ...] | None = param(
-        None, "operating points of the rule; none: its usual ones"
+        None, "operating points of the rule; none: its usual ones", least=0
     )
-    every: int = param(10, "an exit after every so many trees (for K classes K times as many)")
-    k: int = param(5, "proximity: the document that others must stay close to; rank: the last rank")
+    every: int = param(
+        10, "an exit after every so many trees (for K classes K times as many)", least=1
+    )
+    k: int = param(
+        5, "proximity: the document that others must stay close to; rank: the last rank", least=1
+    )
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        if self.every < 1 or self.k < 1:
-            raise ValueError("every and k must be at least 1")
         some = self.thresholds
         if some is not None and not (0 < len(set(some)) == len(some) < MOST_POINTS):
             raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different numbers")
-        if some is not None and not all(0 <= t < np.inf for t in some):
-            raise ValueError("thresholds must be at least 0 and finite")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The trees."""
@@ -75,7 +70,7 @@ class EarlyExit:
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> ExitPath:
+    ) -> ExitModel:
         """Place the exits; the training scores set the thresholds' unit. ``valid`` is not used."""
         kind = self._rule(context.task)
         ensemble = ensemble_of(self.name, self.base, context, single=False)
@@ -86,9 +81,9 @@ class EarlyExit:
         values, spread = self._values(kind, np.array(thresholds), chain, train)
         facts = {"rule": kind, "spread": spread, "exits": ends}
         context.progress(1, 1)
-        return ExitPath(
+        return ExitModel(
             chain=replace(chain, facts=facts),
-            rule=Rule(kind, values, self.k),
+            rule=ExitRule(kind, values, self.k),
             points=[{"threshold": float(t)} for t in thresholds],
             full={"trees": ensemble.trees},
         )
@@ -106,8 +101,8 @@ class EarlyExit:
         return tuple(t for t in _USUAL[kind] if kind != "class" or t > 1 / classes)
 
     def _values(
-        self, kind: str, thresholds: Floats, chain: StagedModel, train: Examples
-    ) -> tuple[Floats, float]:
+        self, kind: str, thresholds: FloatArray, chain: StagedModel, train: Examples
+    ) -> tuple[FloatArray, float]:
         """What the rule compares with, per threshold and exit, and the unit of proximity."""
         count = len(chain.stages)
         left = np.arange(count - 1, 0, -1) / max(1, count - 1)  # (E - i) / (E - 1)
@@ -134,7 +129,7 @@ def _spread(chain: StagedModel, train: Examples) -> float:
     return float(np.sqrt(np.average((final - mean) ** 2, weights=train.weights))) or 1.0
 
 
-def _quantiles(chain: StagedModel, train: Examples, shares: Floats) -> Floats:
+def _quantiles(chain: StagedModel, train: Examples, shares: FloatArray) -> FloatArray:
     """The partial score below which each share of the training rows is, (P, E - 1)."""
     partial = np.empty((len(chain.stages) - 1, len(train)))
     for rows, scores in partial_scores(chain, train):
@@ -144,10 +139,10 @@ def _quantiles(chain: StagedModel, train: Examples, shares: Floats) -> Floats:
     return np.stack(columns, axis=1) if columns else np.zeros((len(shares), 0))
 
 
-def _quantile(values: Floats, mass: Floats, shares: Floats) -> Floats:
+def _quantile(values: FloatArray, mass: FloatArray, shares: FloatArray) -> FloatArray:
     """The smallest value with more than a share of the mass at or below it; the last at 1."""
     order = np.argsort(values, kind="stable")
     below = np.cumsum(mass[order])
     place = np.searchsorted(below, shares * below[-1], side="right")
-    found: Floats = values[order][np.minimum(place, len(values) - 1)]
+    found: FloatArray = values[order][np.minimum(place, len(values) - 1)]
     return found

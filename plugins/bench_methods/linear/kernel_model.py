@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from bench_models.scaling import Floats, Standard
+from bench_models.scaling import Standard
 from bench_models.staged.state import prices_from, prices_state
-from numpy.typing import NDArray
 
 from bench_core import Features, Prediction, Prices
+from bench_core.arrays import FloatArray, IntArray
 from bench_methods.linear.model import flat_bill
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,12 +22,12 @@ class Kernels:
     Kernel g looks at ``columns[start[g]:start[g + 1]]``.
     """
 
-    columns: Ints
-    start: Ints
-    gamma: Floats
+    columns: IntArray
+    start: IntArray
+    gamma: FloatArray
 
     @classmethod
-    def of(cls, groups: Sequence[Ints], gamma: float | None) -> Kernels:
+    def of(cls, groups: Sequence[IntArray], gamma: float | None) -> Kernels:
         """A kernel for each group of columns; ``gamma`` None: one over their number."""
         sizes = np.array([len(g) for g in groups], dtype=np.int64)
         widths = 1.0 / np.maximum(1, sizes) if gamma is None else np.full(len(groups), gamma)
@@ -37,11 +35,11 @@ class Kernels:
         return cls(columns, np.concatenate([[0], np.cumsum(sizes)]), widths.astype(np.float64))
 
     @property
-    def weight(self) -> Floats:
+    def weight(self) -> FloatArray:
         """That of each kernel in the average, (G,)."""
         return np.full(len(self.gamma), 1.0 / max(1, len(self.gamma)))
 
-    def sums(self, z: Floats, vectors: Floats, coefficients: Floats) -> Floats:
+    def sums(self, z: FloatArray, vectors: FloatArray, coefficients: FloatArray) -> FloatArray:
         """Sums over S vectors (S, d) of coefficients (K, S) times the G kernels' sum, (n, K)."""
         from bench_methods.linear.kernels import kernel_sums
 
@@ -57,7 +55,7 @@ class Kernels:
         )
         return out
 
-    def matrix(self, z: Floats) -> Floats:
+    def matrix(self, z: FloatArray) -> FloatArray:
         """The averages between all rows (n, n)."""
         from scipy.spatial.distance import cdist
 
@@ -75,9 +73,9 @@ class KernelMachine:
     Every row reads, and pays for, every feature that varied in training.
     """
 
-    vectors: Floats
-    coefficients: Floats  # (K, S)
-    bias: Floats
+    vectors: FloatArray
+    coefficients: FloatArray  # (K, S)
+    bias: FloatArray
     kernels: Kernels
     standard: Standard
     prices: Prices
@@ -85,8 +83,8 @@ class KernelMachine:
     @classmethod
     def of(
         cls,
-        machines: Sequence[tuple[Floats, float]],
-        z: Floats,
+        machines: Sequence[tuple[FloatArray, float]],
+        z: FloatArray,
         kernels: Kernels,
         standard: Standard,
         prices: Prices,

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from bench_core.arrays import FloatArray, IntArray
 
 _TILE = 256  # support vectors at a time: their distances stay in the nearest cache
 
@@ -29,7 +27,12 @@ def warm_up(say: Callable[[str], None]) -> None:
 
 @njit(cache=True, nogil=True)
 def descend(
-    gram: Floats, slope: Floats, penalty: Floats, b: Floats, sweeps: int, tolerance: float
+    gram: FloatArray,
+    slope: FloatArray,
+    penalty: FloatArray,
+    b: FloatArray,
+    sweeps: int,
+    tolerance: float,
 ) -> None:
     """Minimise b'Gb / 2 - slope'b + sum_j penalty_j |b_j| over b (d,), starting from b, in place.
 
@@ -64,7 +67,12 @@ def descend(
 
 @njit(cache=True, nogil=True)
 def kernel_sums(
-    z: Floats, vectors: Floats, coefficients: Floats, groups: Ints, gamma: Floats, out: Floats
+    z: FloatArray,
+    vectors: FloatArray,
+    coefficients: FloatArray,
+    groups: IntArray,
+    gamma: FloatArray,
+    out: FloatArray,
 ) -> None:
     """Add sum_s coefficients[k, s] sum_g exp(-gamma_g |z_g - v_gs|^2) to out (n, K).
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.scaling import Floats
-from numpy.typing import NDArray
 
 from bench_core import Prices
+from bench_core.arrays import FloatArray, Int32Array, IntArray
 
 NOBODY = -1
 
@@ -18,10 +17,10 @@ class Tab:
     """Pairs of a feature and a priced sensor that it needs; the payer (s,) of each sensor, which
     is the feature that bought it first. The price of everything is 1."""
 
-    alone: Floats  # (d,) the price of each feature bought alone
-    feature: NDArray[np.int64]  # (pairs,)
-    sensor: NDArray[np.int32]  # (pairs,)
-    payer: NDArray[np.int64]
+    alone: FloatArray  # (d,) the price of each feature bought alone
+    feature: IntArray  # (pairs,)
+    sensor: Int32Array  # (pairs,)
+    payer: IntArray
 
     @classmethod
     def of(cls, prices: Prices) -> Tab:
@@ -34,7 +33,7 @@ class Tab:
         nobody = np.full(prices.sensors, NOBODY)
         return cls(alone, feature[priced], prices.needed[priced], nobody)
 
-    def charges(self) -> Floats:
+    def charges(self) -> FloatArray:
         """What a weight of 1 on each feature is charged (d,): nothing if others pay for all of
         its sensors, else what it costs alone."""
         payer = self.payer[self.sensor]
@@ -42,7 +41,7 @@ class Tab:
         some = np.bincount(self.feature, owes, len(self.alone)) > 0
         return np.where(some, self.alone, 0.0)
 
-    def buy(self, weights: Floats) -> bool:
+    def buy(self, weights: FloatArray) -> bool:
         """Note what features with weights (K, d) buy, the largest weight first; whether that
         makes any feature free."""
         before = self.charges()

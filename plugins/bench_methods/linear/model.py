@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from bench_models.scaling import Floats, Standard
+from bench_models.scaling import Standard
 from bench_models.staged.state import prices_from, prices_state
-from numpy.typing import NDArray
 
 from bench_core import Acquired, Bill, Features, Prediction, Prices
-
-Bools = NDArray[np.bool_]
+from bench_core.arrays import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +22,8 @@ class LinearPath:
     have the same bits in any block. ``facts`` are JSON values that the learner wants kept.
     """
 
-    weights: Floats
-    bias: Floats
+    weights: FloatArray
+    bias: FloatArray
     points: Sequence[Mapping[str, int | float]]
     standard: Standard
     prices: Prices
@@ -68,7 +66,7 @@ class LinearPath:
         )
 
 
-def flat_bill(features: Bools, prices: Prices) -> Bill:
+def flat_bill(features: BoolArray, prices: Prices) -> Bill:
     """The bill of rows that all read the same features (d,)."""
     bought = np.zeros((1, prices.sensors), dtype=bool)
     for j in np.flatnonzero(features):
@@ -76,6 +74,6 @@ def flat_bill(features: Bools, prices: Prices) -> Bill:
     return Bill(Acquired.pack(bought))
 
 
-def _shaped(scores: Floats) -> Floats:
+def _shaped(scores: FloatArray) -> FloatArray:
     """Scores (K, n) as a prediction has them."""
     return scores[0] if len(scores) == 1 else np.ascontiguousarray(scores.T)

@@ -8,7 +8,8 @@ C. Cortes and V. Vapnik, "Support-vector networks", Machine Learning 20 (1995), 
 ``rbf-svm`` is the expensive classifier f0 of F. Nan and V. Saligrama, "Adaptive classification for
 prediction under a budget", NIPS 2017. ``svm-average-kernel`` is a baseline of Z. Xu et al., "The
 greedy miser", ICML 2012: one kernel for each descriptor, and one machine on their average. There
-is no trade-off: a row pays for all features.
+is no trade-off: a row pays for all features. Sums of kernels are ``kernel_model.Kernels``, one
+machine ``RBFSVM._solved``, Platt's line ``calibration.platt``.
 
 Departures
 - What bandwidths, C and probabilities the papers used is not in them [M]: ``gamma`` is by default
@@ -29,13 +30,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.calibration import platt
-from bench_models.scaling import Floats, Standard
-from numpy.typing import NDArray
+from bench_models.scaling import Standard
 
-from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
+from bench_core import Examples, FitContext, InputError, Prices, Task, param
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.linear.kernel_model import KernelMachine, Kernels
-
-Ints = NDArray[np.int64]
 
 HELD_OUT = 5  # one row in so many calibrates the margins
 
@@ -46,29 +45,16 @@ class RBFSVM:
 
     name: ClassVar[str] = "rbf-svm"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
-    code: ClassVar[tuple[str, ...]] = ("bench_methods.linear", "bench_models.staged")
     adds_up: ClassVar[bool] = False
 
-    C: float = param(10.0, "price of a training row on the wrong side of its margin")
+    C: float = param(10.0, "price of a training row on the wrong side of its margin", above=0)
     gamma: float | None = param(
-        None, "inverse squared width of a kernel; none: one over its number of columns"
+        None, "inverse squared width of a kernel; none: one over its number of columns", above=0
     )
     probability: Literal["margin", "platt"] = param(
         "margin", "scores: margins, or log-odds fitted to held-out margins"
     )
-    max_rows: int = param(20000, "most training rows; more are sampled by the seed")
-
-    def __post_init__(self) -> None:
-        for name in ("C", "gamma"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < np.inf:
-                raise ValueError(f"{name} must be above 0 and finite, got {value}")
-        if self.max_rows < 2:
-            raise ValueError(f"max_rows must be at least 2, got {self.max_rows}")
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
+    max_rows: int = param(20000, "most training rows; more are sampled by the seed", least=2)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -95,18 +81,18 @@ class RBFSVM:
             context.progress(k + 1, len(labels))
         return KernelMachine.of(machines, z, kernels, standard, prices)
 
-    def _groups(self, standard: Standard, prices: Prices) -> list[Ints]:
+    def _groups(self, standard: Standard, prices: Prices) -> list[IntArray]:
         """The columns of each kernel."""
         return [np.flatnonzero(standard.scale > 0)]
 
     def _machine(
         self,
         kernels: Kernels,
-        z: Floats,
-        positive: NDArray[np.bool_],
-        mass: Floats,
+        z: FloatArray,
+        positive: BoolArray,
+        mass: FloatArray,
         rng: np.random.Generator,
-    ) -> tuple[Floats, float]:
+    ) -> tuple[FloatArray, float]:
         """Coefficients of the training rows (n,) and the intercept of one machine."""
         if positive.all() or not positive.any():  # a class that no row here has
             return np.zeros(len(z)), 1.0 if positive.all() else -1.0
@@ -127,11 +113,11 @@ class RBFSVM:
     def _solved(
         self,
         kernels: Kernels,
-        z: Floats,
-        positive: NDArray[np.bool_],
-        mass: Floats,
-        rows: Ints,
-    ) -> tuple[Floats, float]:
+        z: FloatArray,
+        positive: BoolArray,
+        mass: FloatArray,
+        rows: IntArray,
+    ) -> tuple[FloatArray, float]:
         from sklearn.svm import SVC
 
         chosen = z[rows]
@@ -155,15 +141,15 @@ class AverageKernelSVM(RBFSVM):
 
     name: ClassVar[str] = "svm-average-kernel"
 
-    max_rows: int = param(2000, "most training rows; more are sampled by the seed")
+    max_rows: int = param(2000, "most training rows; more are sampled by the seed", least=2)
 
-    def _groups(self, standard: Standard, prices: Prices) -> list[Ints]:
+    def _groups(self, standard: Standard, prices: Prices) -> list[IntArray]:
         usable = standard.scale > 0
         inside = (group[usable[group]] for group in descriptors(prices))
         return [group for group in inside if len(group)]
 
 
-def descriptors(prices: Prices) -> list[Ints]:
+def descriptors(prices: Prices) -> list[IntArray]:
     """Features that are joined by sensors in common, the sets in order of their first feature."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components

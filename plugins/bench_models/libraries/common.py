@@ -9,18 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Examples, InputError, Prices, Queries, Task, UsageError
-from bench_models.boosting import LossPrices
-
-CODE = (
-    "bench_trees",
-    "bench_models.staged",
-    "bench_models.boosting",
-    "bench_models.libraries",
-)
-"""What decides, beyond the peer itself, what is computed."""
+from bench_core.arrays import FloatArray
+from bench_models.tradeoff import LossPrices
 
 TASKS = frozenset(Task)
 
@@ -75,7 +67,7 @@ def check_classes(learner: str, train: Examples, task: Task) -> None:
         )
 
 
-def bought_alone(row: LossPrices, prices: Prices) -> NDArray[np.float64]:
+def bought_alone(row: LossPrices, prices: Prices) -> FloatArray:
     """What each feature costs one row in loss units if nothing else is bought, (d,)."""
     return np.array([row.sensor[prices.of(j)].sum() for j in range(prices.features)])
 

@@ -11,12 +11,12 @@ import numpy as np
 from bench_core import InputError, Prices, Task
 from bench_models.boosting import chain
 from bench_models.staged import StagedModel
-from bench_models.tree_average import LinkedTrees
+from bench_models.tree_average import TreeAverage
 
 if TYPE_CHECKING:
     from bench_trees.importers import Imported
 
-Served = StagedModel | LinkedTrees
+Served = StagedModel | TreeAverage
 
 _KINDS = {
     Task.RANKING: ("ranking", "regression", "binary", ""),
@@ -33,7 +33,7 @@ def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> Served:
     plain = model.vectors is None and not model.average and model.link == "identity"
     if plain:
         return chain(model.ensemble, prices, facts)
-    return LinkedTrees.of(
+    return TreeAverage.of(
         model.ensemble,
         prices,
         vectors=model.vectors,

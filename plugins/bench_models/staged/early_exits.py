@@ -8,70 +8,26 @@ at which each row left: twenty settings cost little more than one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from bench_core import Bill, Features, Prediction, Queries
-from bench_models.staged.exit_rules import Groups, Rule
+from bench_core.arrays import FloatArray, IntArray
+from bench_models.ranks import QueryGroups
+from bench_models.staged.exit_rules import ExitRule, ExitState
+from bench_models.staged.learned_exits import Sentinels
 from bench_models.staged.model import StagedModel
 from bench_models.staged.routing import below
-from bench_models.staged.stage_costs import Bools, Words
-from bench_models.staged.stages import MOST_POINTS, Floats, Ints
+from bench_models.staged.stages import MOST_POINTS
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ended:
-    """How n rows ended under each of P settings, filled while they leave.
-
-    ``on`` (P, n): still on their way. ``stage`` (P, n): the last one evaluated; ``scores``
-    (P, n, K), ``bits`` (P, n, w) and ``splits`` (P, n) of that stage.
-    """
-
-    on: Bools
-    stage: Ints
-    scores: Floats
-    bits: Words
-    splits: Floats
-
-    @classmethod
-    def begin(cls, settings: int, rows: int, outputs: int, words: int) -> Ended:
-        """Nobody has left."""
-        shape = (settings, rows)
-        return cls(
-            on=np.ones(shape, dtype=bool),
-            stage=np.zeros(shape, dtype=np.int64),
-            scores=np.zeros((*shape, outputs)),
-            bits=np.zeros((*shape, words), dtype=np.uint64),
-            splits=np.zeros(shape),
-        )
-
-    def leave(self, who: Bools, stage: int, scores: Floats, bits: Words, splits: Floats) -> None:
-        """The rows ``who`` (P, n) leave after ``stage`` with what they have there."""
-        setting, row = np.nonzero(who)
-        self.stage[setting, row] = stage
-        self.scores[setting, row] = scores[row]
-        self.bits[setting, row] = bits[row]
-        self.splits[setting, row] += splits[row]
-        self.on[setting, row] = False
-
-
-class Judge(Protocol):
-    """What decides who goes on: ``Rule``, or a learned one."""
-
-    def stays(self, exit: int, scores: Floats, on: Bools, groups: Groups) -> Bools:
-        """Which rows go on, (P, n)."""
-
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON, every name beginning with ``rule``."""
-
-
 @dataclass(frozen=True, eq=False)
-class ExitPath:
+class ExitModel:
     """A chain of always-pass stages, a rule for its exits, and one operating point per setting.
 
     The exits are all stages but the last. ``points`` name the settings of the rule; at the end
@@ -81,17 +37,15 @@ class ExitPath:
     score below all that did not, by exit and then by score.
     """
 
-    rule_type: ClassVar[type] = Rule
-
     chain: StagedModel
-    rule: Any
+    rule: ExitRule | Sentinels
     points: Sequence[Mapping[str, int | float]]
     full: Mapping[str, int | float]
     combine: str = "last"
 
     def __post_init__(self) -> None:
         if any(s.gate.kind != "always" for s in self.chain.stages):
-            raise ValueError("the stages of a chain with exits must let everybody pass")
+            raise ValueError("the stages of a chain with exits must let all rows pass")
         if len(self.points) >= MOST_POINTS or self.combine not in _COMBINE:
             raise ValueError(f"at most {MOST_POINTS - 1} settings; combine: {list(_COMBINE)}")
 
@@ -108,17 +62,19 @@ class ExitPath:
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per setting, and the full model's."""
         n, last = len(features), len(self.chain.stages) - 1
-        groups = Groups.over(n, features.queries)
+        groups = QueryGroups.over(n, features.queries)
         combine = _COMBINE[self.combine]
-        ended: Ended | None = None
-        score: Floats | None = None
+        ended: ExitState | None = None
+        score: FloatArray | None = None
         for stage, (found, bits, splits) in enumerate(self.chain.stage_by_stage(features)):
             score = combine(score, found)
             if ended is None:
-                ended = Ended.begin(len(self.points), n, score.shape[1], bits.shape[1])
+                ended = ExitState.begin(len(self.points), n, score.shape[1], bits.shape[1])
             stays = ended.on & (stage < last)
             if stage < last:
-                stays &= self._judged(stage, score, ended, groups)
+                passes, own = self.rule.decide(stage, score, ended, groups)
+                stays &= passes
+                ended.splits[...] += own
             ended.leave(ended.on & ~stays, stage, score, bits, splits)
         assert ended is not None
         assert score is not None
@@ -130,12 +86,11 @@ class ExitPath:
         bills = self.chain.bills(everywhere, bits.copy(), splits.copy())
         yield Prediction(dict(self.full), scores, bills)
 
-    def _judged(self, exit: int, scores: Floats, ended: Ended, groups: Groups) -> Bools:
-        stays: Bools = self.rule.stays(exit, scores, ended.on, groups)
-        return stays
-
-    def _bills(self, ended: Ended, p: int) -> dict[str, Bill]:
-        return self.chain.bills(ended.stage[p], ended.bits[p], ended.splits[p])
+    def _bills(self, ended: ExitState, p: int) -> dict[str, Bill]:
+        stage = ended.stage[p]
+        bills = self.chain.bills(stage, ended.bits[p], ended.splits[p])
+        own = self.rule.trees[np.minimum(stage + 1, len(self.chain.stages) - 1)]
+        return {name: replace(bill, trees=bill.trees + own) for name, bill in bills.items()}
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
@@ -149,11 +104,11 @@ class ExitPath:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild a model from ``state``."""
-        chain = StagedModel.from_state(state)
-        return cls(chain=chain, rule=cls.rule_type.from_state(state), **state["exits"])  # type: ignore[attr-defined]
+        rule = Sentinels if "sentinels" in state["rule"] else ExitRule
+        return cls(StagedModel.from_state(state), rule.from_state(state), **state["exits"])
 
 
-def _shown(scores: Floats, stage: Ints, last: int, queries: Queries | None) -> Floats:
+def _shown(scores: FloatArray, stage: IntArray, last: int, queries: Queries | None) -> FloatArray:
     if scores.shape[1] > 1:
         return scores
     left = stage < last
@@ -162,19 +117,19 @@ def _shown(scores: Floats, stage: Ints, last: int, queries: Queries | None) -> F
     return below(scores[:, 0], left, stage, queries)
 
 
-def _last(before: Floats | None, found: Floats) -> Floats:
+def _last(before: FloatArray | None, found: FloatArray) -> FloatArray:
     return found
 
 
-def _min(before: Floats | None, found: Floats) -> Floats:
+def _min(before: FloatArray | None, found: FloatArray) -> FloatArray:
     return found if before is None else np.minimum(before, found)
 
 
-def _and(before: Floats | None, found: Floats) -> Floats:
+def _and(before: FloatArray | None, found: FloatArray) -> FloatArray:
     """The log-odds of p q from those of p and q: 1 / (pq) - 1 = e^-a + e^-b + e^-(a+b)."""
     if before is None:
         return found
-    odds: Floats = -np.logaddexp(np.logaddexp(-before, -found), -before - found)
+    odds: FloatArray = -np.logaddexp(np.logaddexp(-before, -found), -before - found)
     return odds
 
 

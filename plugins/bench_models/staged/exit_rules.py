@@ -1,6 +1,6 @@
 """Rules that say at every exit of a chain which rows go on, for many settings side by side.
 
-A row is judged by its partial score among the rows of its query that are still on their way.
+What counts is a row's partial score among the rows of its query that are still on their way.
 Rows without queries are alone: nothing is known of others.
 """
 
@@ -8,39 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from bench_core import Queries
-from bench_models.staged.stage_costs import Bools
-from bench_models.staged.stages import Floats, Ints
+from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
+from bench_models.ranks import QueryGroups, kth_best, ranks
 
 RULES = ("score", "rank", "capacity", "proximity", "class")
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """The queries of n rows: ``starts`` and ``sizes`` (q,), and each row's query ``of`` (n,)."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ExitState:
+    """How n rows ended under each of P settings, filled while they leave.
 
-    starts: Ints
-    sizes: Ints
+    ``on`` (P, n): still on their way. ``stage`` (P, n): the last one evaluated; ``scores``
+    (P, n, K), ``bits`` (P, n, w) and ``splits`` (P, n) of that stage.
+    """
+
+    on: BoolArray
+    stage: IntArray
+    scores: FloatArray
+    bits: BitArray
+    splits: FloatArray
 
     @classmethod
-    def over(cls, rows: int, queries: Queries | None) -> Groups:
-        """Every row is a query of its own where there are none."""
-        ends = np.arange(rows + 1) if queries is None else queries.boundaries
-        return cls(ends[:-1], np.diff(ends))
+    def begin(cls, settings: int, rows: int, outputs: int, words: int) -> ExitState:
+        """Nobody has left."""
+        shape = (settings, rows)
+        return cls(
+            on=np.ones(shape, dtype=bool),
+            stage=np.zeros(shape, dtype=np.int64),
+            scores=np.zeros((*shape, outputs)),
+            bits=np.zeros((*shape, words), dtype=np.uint64),
+            splits=np.zeros(shape),
+        )
 
-    @cached_property
-    def of(self) -> Ints:
-        """Each row's query."""
-        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+    def leave(
+        self, who: BoolArray, stage: int, scores: FloatArray, bits: BitArray, splits: FloatArray
+    ) -> None:
+        """The rows ``who`` (P, n) leave after ``stage`` with what they have there."""
+        setting, row = np.nonzero(who)
+        self.stage[setting, row] = stage
+        self.scores[setting, row] = scores[row]
+        self.bits[setting, row] = bits[row]
+        self.splits[setting, row] += splits[row]
+        self.on[setting, row] = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class ExitRule:
     """Who goes on at exit e under setting p, with v = ``values[p, e]``; values are (P, E).
 
     ``score``: score >= v. ``proximity``: score >= that of the ``k``-th best survivor of the query
@@ -50,14 +67,14 @@ class Rule:
     """
 
     kind: str
-    values: Floats
+    values: FloatArray
     k: int = 1
 
     def __post_init__(self) -> None:
         if self.kind not in RULES or self.values.ndim != 2 or self.k < 1:
             raise ValueError(f"a rule is one of {RULES} with values (P, E) and k >= 1")
 
-    def stays(self, exit: int, scores: Floats, on: Bools, groups: Groups) -> Bools:
+    def stays(self, exit: int, scores: FloatArray, on: BoolArray, groups: QueryGroups) -> BoolArray:
         """Which rows go on, (P, n), by their ``scores`` (n, K); ``on`` (P, n) are on their way."""
         value = self.values[:, exit, None]
         if self.kind == "class":
@@ -71,6 +88,17 @@ class Rule:
             return ranks(own, on, groups) <= value
         return own >= kth_best(own, on, groups, self.k)[:, groups.of] - value
 
+    def decide(
+        self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
+    ) -> tuple[BoolArray, float]:
+        """Which rows go on, (P, n), and the splits evaluated to decide: none."""
+        return self.stays(exit, scores, rows.on, groups), 0.0
+
+    @property
+    def trees(self) -> FloatArray:
+        """Trees evaluated to decide at the first 0, 1, ... exits: none."""
+        return np.zeros(self.values.shape[1] + 1)
+
     def state(self) -> dict[str, Any]:
         """Arrays and JSON."""
         return {"rule.values": self.values, "rule": {"kind": self.kind, "k": self.k}}
@@ -81,55 +109,20 @@ class Rule:
         return cls(values=state["rule.values"], **state["rule"])
 
 
-def largest_probability(scores: Floats) -> Floats:
+def largest_probability(scores: FloatArray) -> FloatArray:
     """Of the likeliest class, (n,), from log-odds (n, 1) or one score per class (n, K)."""
     if scores.shape[1] == 1:
-        low: Floats = -np.abs(scores)
+        low: FloatArray = -np.abs(scores)
         others = np.exp(low[:, 0])
     else:
         others = np.exp(scores - scores.max(axis=1, keepdims=True)).sum(axis=1) - 1.0
-    likeliest: Floats = 1.0 / (1.0 + others)
+    likeliest: FloatArray = 1.0 / (1.0 + others)
     return likeliest
 
 
-def kth_best(scores: Floats, on: Bools, groups: Groups, k: int) -> Floats:
-    """The k-th best score among the rows of each query that are ``on``, (P, q), or -inf."""
-    order = np.lexsort((-scores, groups.of))
-    here = on[:, order]
-    setting, place = np.nonzero(here & (_counted(here, groups) == k))
-    best = np.full((len(on), len(groups.sizes)), -np.inf)
-    best[setting, groups.of[place]] = scores[order[place]]
-    return best
-
-
-def ranks(scores: Floats, on: Bools, groups: Groups, weights: Ints | None = None) -> Ints:
-    """1 + the number of rows of the query that are ``on`` and score higher, (P, n).
-
-    ``weights`` (n,): how many rows each stands for.
-    """
-    order = np.lexsort((-scores, groups.of))
-    here = on[:, order].astype(np.int64)
-    if weights is not None:
-        here *= weights[order]
-    sorted_scores, query = scores[order], groups.of
-    fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (sorted_scores[1:] != sorted_scores[:-1]) | (query[1:] != query[:-1])
-    first_equal = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
-    higher = (_counted(here, groups) - here)[:, first_equal]
-    rank = np.empty(on.shape, dtype=np.int64)
-    rank[:, order] = higher + 1
-    return rank
-
-
-def _counted(here: Any, groups: Groups) -> Ints:
-    """Sums along the sorted rows, begun anew with each query: (P, n)."""
-    total = np.cumsum(here, axis=1, dtype=np.int64)
-    before = total[:, groups.starts] - here[:, groups.starts]
-    inside: Ints = total - before[:, groups.of]
-    return inside
-
-
-def _among_seen(scores: Floats, on: Bools, groups: Groups, most: Floats) -> Bools:
+def _among_seen(
+    scores: FloatArray, on: BoolArray, groups: QueryGroups, most: FloatArray
+) -> BoolArray:
     """Rows among the best ``most`` (P,) of those of their query seen up to and with them, (P, n).
 
     All queries advance together, row by row, each with the best scores it has seen.

@@ -8,14 +8,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Acquired, Bill, Features, Prediction, Prices
-from bench_models.staged.routing import Rows, final_scores
-from bench_models.staged.segments import Leg, legs, no_trees
-from bench_models.staged.stage_costs import Tolls, Use, Words
-from bench_models.staged.stages import Floats, Ints, Point, Rejected, Stage, check
+from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
+from bench_models.staged.routing import RowState, final_scores
+from bench_models.staged.segments import Segment, no_trees, segments
+from bench_models.staged.stage_costs import StageCosts, StageTerms
+from bench_models.staged.stages import Point, Rejected, Stage, check
 from bench_models.staged.state import prices_from, prices_state, stages_from, stages_state
+from bench_models.states import nest, unnest
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -79,22 +80,24 @@ class StagedModel:
         """One prediction per point; ``features.X`` is (n, d), n may be 0."""
         X, queries = self._checked(features), features.queries
         points = {p.stage: p for p in self.points}
-        rows = Rows.begin(len(X), self.outputs, self._tolls.bits.shape[1])
-        for leg in self._legs:
-            who = rows.waiting(leg.first)
-            done = leg.run(X, who, rows.walked(who), self.threads)
-            for step, stage in enumerate(range(leg.first, leg.stop)):
-                if stage in points or stage + 1 == leg.stop:
+        rows = RowState.begin(len(X), self.outputs, self._costs.bits.shape[1])
+        for segment in self._segments:
+            who = rows.at(segment.first)
+            done = segment.run(X, who, rows.walked(who), self.threads)
+            for step, stage in enumerate(range(segment.first, segment.stop)):
+                if stage in points or stage + 1 == segment.stop:
                     now = (done.scores[step], done.bits[step], done.splits[step])
-                    rows = rows.evaluated(who, stage, *now)
+                    rows = rows.updated(who, stage, *now)
                 if stage in points:
                     # what is handed out must not be what the walk goes on from
-                    shown = rows if who is None and stage + 1 < leg.stop else rows.copied()
+                    shown = rows if who is None and stage + 1 < segment.stop else rows.copied()
                     scores = final_scores(shown, self.rejected, queries)
                     yield Prediction(dict(points[stage].values), scores, self._charge(stage, shown))
-            rows = rows.turned(who, self.stages[leg.stop - 1], queries)
+            rows = rows.routed(who, self.stages[segment.stop - 1], queries)
 
-    def stage_by_stage(self, features: Features) -> Iterator[tuple[Floats, Words, Floats]]:
+    def stage_by_stage(
+        self, features: Features
+    ) -> Iterator[tuple[FloatArray, BitArray, FloatArray]]:
         """Scores (n, K), sensors (n, w) and splits (n,) of all rows after every stage.
 
         For chains that always pass; what is handed out belongs to the walk.
@@ -102,26 +105,26 @@ class StagedModel:
         from bench_trees.inference import Walked
 
         X = self._checked(features)
-        done = Walked.begin(len(X), self.outputs, self._tolls.bits.shape[1])
-        for leg in self._legs:
-            done = leg.run(X, None, done, self.threads)
+        done = Walked.begin(len(X), self.outputs, self._costs.bits.shape[1])
+        for segment in self._segments:
+            done = segment.run(X, None, done, self.threads)
             yield from zip(done.scores, done.bits, done.splits, strict=True)
 
-    def bills(self, last: Ints, bits: Words, splits: Floats) -> dict[str, Bill]:
+    def bills(self, last: IntArray, bits: BitArray, splits: FloatArray) -> dict[str, Bill]:
         """The bills of n rows that ended at the stages ``last`` (n,), with what they paid."""
-        tolls, sensors = self._tolls, self.prices.sensors
-        trees = tolls.trees[last]
-        whole = Acquired(tolls.bits[last], sensors)
+        costs, sensors = self._costs, self.prices.sensors
+        trees = costs.trees[last]
+        whole = Acquired(costs.bits[last], sensors)
         return {
             "path": Bill(Acquired(bits, sensors), splits, trees),
-            "model": Bill(whole, tolls.splits[last], trees),
+            "model": Bill(whole, costs.splits[last], trees),
         }
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
         trees = {} if self.ensemble is None else self.ensemble.to_state()
         return {
-            **{f"trees.{name}": value for name, value in trees.items()},
+            **nest("trees", trees),
             **stages_state(self.stages),
             **prices_state(self.prices),
             "points": [{"stage": p.stage, "values": dict(p.values)} for p in self.points],
@@ -136,9 +139,7 @@ class StagedModel:
         if "trees.start" in state:
             from bench_trees import Ensemble
 
-            mark = "trees."
-            trees = {k[len(mark) :]: v for k, v in state.items() if k.startswith(mark)}
-            ensemble = Ensemble.from_state(trees)
+            ensemble = Ensemble.from_state(unnest("trees", state))
         return cls(
             stages=stages_from(state),
             points=[Point(int(p["stage"]), p["values"]) for p in state["points"]],
@@ -153,33 +154,33 @@ class StagedModel:
         return self.ensemble or no_trees(self.outputs, self.prices.features)
 
     @cached_property
-    def _uses(self) -> list[Use]:
-        return [Use.of(stage, self._dictionary.trees) for stage in self.stages]
+    def _uses(self) -> list[StageTerms]:
+        return [StageTerms.of(stage, self._dictionary.trees) for stage in self.stages]
 
     @cached_property
-    def _tolls(self) -> Tolls:
-        return Tolls.of(self.stages, self._uses, self._dictionary, self.prices)
+    def _costs(self) -> StageCosts:
+        return StageCosts.of(self.stages, self._uses, self._dictionary, self.prices)
 
     @cached_property
-    def _legs(self) -> list[Leg]:
-        return legs(self.stages, self._uses, self._tolls, self._dictionary, self.prices)
+    def _segments(self) -> list[Segment]:
+        return segments(self.stages, self._uses, self._costs, self._dictionary, self.prices)
 
     @cached_property
     def _alike(self) -> bool:
         """Whether every row goes the same way."""
         return all(stage.gate.kind == "always" for stage in self.stages)
 
-    def _checked(self, features: Features) -> NDArray[np.float32]:
+    def _checked(self, features: Features) -> Float32Array:
         X = features.X
         if X.ndim != 2 or X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
         return X
 
-    def _charge(self, stage: int, rows: Rows) -> dict[str, Bill]:
+    def _charge(self, stage: int, rows: RowState) -> dict[str, Bill]:
         if not self._alike:
             return self.bills(rows.last, rows.bits, rows.splits)
-        tolls, sensors = self._tolls, self.prices.sensors
-        trees, splits = float(tolls.trees[stage]), float(tolls.splits[stage])
-        whole = tolls.bits[stage : stage + 1].copy()
+        costs, sensors = self._costs, self.prices.sensors
+        trees, splits = float(costs.trees[stage]), float(costs.splits[stage])
+        whole = costs.bits[stage : stage + 1].copy()
         path = Bill(Acquired(rows.bits, sensors), rows.splits, trees)
         return {"path": path, "model": Bill(Acquired(whole, sensors), splits, trees)}

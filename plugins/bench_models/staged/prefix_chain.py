@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core import BudgetedLearner, Examples, Features, FitContext, Prices, UsageError
+from bench_core.arrays import FloatArray
 from bench_models.staged.model import StagedModel
-from bench_models.staged.stages import END, Floats, Point, Stage
+from bench_models.staged.stages import END, Point, Stage
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -38,9 +39,17 @@ def ensemble_of(
 
 
 def prefix_chain(
-    ensemble: Ensemble, ends: Sequence[int], prices: Prices, facts: Mapping[str, Any]
+    ensemble: Ensemble,
+    ends: Sequence[int],
+    prices: Prices,
+    facts: Mapping[str, Any],
+    *,
+    all_points: bool = False,
 ) -> StagedModel:
-    """The ensemble as stages that carry, one per prefix of ``ends`` trees; the last is all."""
+    """The ensemble as stages that carry, one per prefix of ``ends`` trees; the last is all.
+
+    Operating points are the last stage or, with ``all_points``, every stage.
+    """
     starts = [0, *ends[:-1]]
     outputs = ensemble.outputs_count
     stages = [
@@ -53,11 +62,12 @@ def prefix_chain(
         )
         for k, (start, end) in enumerate(zip(starts, ends, strict=True))
     ]
-    points = [Point(len(stages) - 1, {"trees": int(ends[-1])})]
-    return StagedModel(stages, points, prices, ensemble, facts=facts)
+    points = [Point(k, {"trees": int(end)}) for k, end in enumerate(ends)]
+    reported = points if all_points else points[-1:]
+    return StagedModel(stages, reported, prices, ensemble, facts=facts)
 
 
-def partial_scores(chain: StagedModel, rows: Examples) -> Iterator[tuple[slice, Floats]]:
+def partial_scores(chain: StagedModel, rows: Examples) -> Iterator[tuple[slice, FloatArray]]:
     """Scores (E, m, K) after every stage, block of m rows by block."""
     for start in range(0, len(rows), _BLOCK):
         here = slice(start, min(start + _BLOCK, len(rows)))

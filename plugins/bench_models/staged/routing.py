@@ -9,26 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Queries
-from bench_models.staged.stage_costs import Bools, Words
-from bench_models.staged.stages import END, Floats, Gate, Ints, Rejected, Stage
+from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
+from bench_models.ranks import QueryGroups, ranks
+from bench_models.staged.stages import END, Gate, Rejected, Stage
 
 if TYPE_CHECKING:
     from bench_trees.inference import Walked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class RowState:
     """The state of n rows. Arrays are replaced, never written."""
 
-    scores: Floats  # (n, K)
-    bits: Words  # (n, w) sensors bought
-    splits: Floats  # (n,) multipliers of the splits evaluated
-    last: Ints  # (n,) the stage last evaluated
-    next: Ints  # (n,) the stage to come, or END
-    rejected: Bools  # (n,) ended at a gate that did not let them pass
+    scores: FloatArray  # (n, K)
+    bits: BitArray  # (n, w) sensors bought
+    splits: FloatArray  # (n,) multipliers of the splits evaluated
+    last: IntArray  # (n,) the stage last evaluated
+    next: IntArray  # (n,) the stage to come, or END
+    rejected: BoolArray  # (n,) ended at a gate that did not let them pass
 
     @classmethod
-    def begin(cls, rows: int, outputs: int, words: int) -> Rows:
+    def begin(cls, rows: int, outputs: int, words: int) -> RowState:
         """All rows before stage 0."""
         stage = np.zeros(rows, dtype=np.int64)
         return cls(
@@ -40,26 +41,31 @@ class Rows:
             rejected=np.zeros(rows, dtype=bool),
         )
 
-    def waiting(self, stage: int) -> Ints | None:
+    def at(self, stage: int) -> IntArray | None:
         """The rows whose next stage it is; None when all are."""
         rows = np.flatnonzero(self.next == stage)
         return None if len(rows) == len(self.next) else rows
 
-    def copied(self) -> Rows:
+    def copied(self) -> RowState:
         """With own scores, bits and splits."""
         own = (self.scores.copy(), self.bits.copy(), self.splits.copy())
-        return Rows(*own, self.last, self.next, self.rejected)
+        return RowState(*own, self.last, self.next, self.rejected)
 
-    def walked(self, rows: Ints | None) -> Walked:
+    def walked(self, rows: IntArray | None) -> Walked:
         """The state of ``rows`` as the start of a walk."""
         from bench_trees.inference import Walked
 
         who = slice(None) if rows is None else rows
         return Walked(self.scores[None, who], self.bits[None, who], self.splits[None, who])
 
-    def evaluated(
-        self, rows: Ints | None, stage: int, scores: Floats, bits: Words, splits: Floats
-    ) -> Rows:
+    def updated(
+        self,
+        rows: IntArray | None,
+        stage: int,
+        scores: FloatArray,
+        bits: BitArray,
+        splits: FloatArray,
+    ) -> RowState:
         """``rows`` have been through ``stage``."""
         return replace(
             self,
@@ -69,7 +75,7 @@ class Rows:
             last=_put(self.last, rows, np.full(len(scores), stage, dtype=np.int64)),
         )
 
-    def turned(self, rows: Ints | None, stage: Stage, queries: Queries | None) -> Rows:
+    def routed(self, rows: IntArray | None, stage: Stage, queries: Queries | None) -> RowState:
         """``rows`` go where the gate of ``stage`` sends them."""
         who = np.arange(len(self.next)) if rows is None else rows
         passed = passes(stage.gate, self.scores[who, 0], who, queries)
@@ -82,7 +88,7 @@ class Rows:
         )
 
 
-def _put(array: NDArray[Any], rows: Ints | None, values: NDArray[Any]) -> NDArray[Any]:
+def _put(array: NDArray[Any], rows: IntArray | None, values: NDArray[Any]) -> NDArray[Any]:
     """The array with ``values`` at ``rows``; the old one stays as it was."""
     if rows is None:
         return values
@@ -93,29 +99,18 @@ def _put(array: NDArray[Any], rows: Ints | None, values: NDArray[Any]) -> NDArra
     return new
 
 
-def passes(gate: Gate, scores: Floats, rows: Ints, queries: Queries | None) -> Bools:
+def passes(gate: Gate, scores: FloatArray, rows: IntArray, queries: Queries | None) -> BoolArray:
     """Which of ``rows`` with these scores pass."""
     if gate.kind == "score":
         return scores >= gate.value
     if gate.kind == "rank" and queries is not None:
-        return ranks(scores, queries.index()[rows]) <= gate.value
+        groups = QueryGroups.by(queries.index()[rows])
+        rank = ranks(scores, np.ones((1, len(rows)), dtype=bool), groups)[0]
+        return np.asarray(rank <= gate.value)
     return np.ones(len(scores), dtype=bool)
 
 
-def ranks(scores: Floats, query: Ints) -> Ints:
-    """1 + the number of rows of the same query that score higher, per row."""
-    order = np.lexsort((-scores, query))
-    place = np.arange(len(order))
-    new_query = np.r_[True, np.diff(query[order]) != 0][: len(order)]
-    new_score = new_query | np.r_[True, np.diff(scores[order]) != 0][: len(order)]
-    start = np.maximum.accumulate(np.where(new_query, place, 0))
-    better = np.maximum.accumulate(np.where(new_score, place, 0))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = better - start + 1
-    return rank
-
-
-def final_scores(rows: Rows, rule: Rejected, queries: Queries | None) -> Floats:
+def final_scores(rows: RowState, rule: Rejected, queries: Queries | None) -> FloatArray:
     """The scores to report, (n,) or (n, K), rejected rows by ``rule``."""
     if rows.scores.shape[1] > 1:
         return rows.scores
@@ -127,7 +122,7 @@ def final_scores(rows: Rows, rule: Rejected, queries: Queries | None) -> Floats:
     return scores if queries is None else below(scores, rows.rejected, rows.last, queries)
 
 
-def below(scores: Floats, rejected: Bools, last: Ints, queries: Queries) -> Floats:
+def below(scores: FloatArray, rejected: BoolArray, last: IntArray, queries: Queries) -> FloatArray:
     """Rejected rows below their query's worst survivor, by exit stage, then by stage score.
 
     All (n,). Survivors keep their scores; rejected ones follow in steps of one, equal ones

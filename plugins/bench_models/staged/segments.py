@@ -1,4 +1,4 @@
-"""Legs: stages that the same rows go through one after the other, compiled for one walk."""
+"""Segments: stages that the same rows go through one after the other, compiled for one walk."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Prices
-from bench_models.staged.stage_costs import Tolls, Use, Words, column_bits
-from bench_models.staged.stages import Floats, Ints, Stage
+from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
+from bench_models.staged.stage_costs import StageCosts, StageTerms, column_bits
+from bench_models.staged.stages import Stage
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -22,19 +22,17 @@ _LONGEST = 16  # stages; bounds the buffers of a walk: 16 points of 8000 rows ar
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leg:
+class Segment:
     """Stages ``first..stop - 1``; no gate before the last. One that reads columns is alone."""
 
     first: int
     stop: int
     layout: Layout
     steps: Steps
-    use: Use  # of the last stage: its columns
-    column_bits: Words  # (w,)
+    use: StageTerms  # of the last stage: its columns
+    column_bits: BitArray  # (w,)
 
-    def run(
-        self, X: NDArray[np.float32], rows: Ints | None, before: Walked, threads: int
-    ) -> Walked:
+    def run(self, X: Float32Array, rows: IntArray | None, before: Walked, threads: int) -> Walked:
         """Walk ``rows`` of X (None: all), whose state is ``before``."""
         from bench_trees.inference import add_columns, walk
 
@@ -49,10 +47,14 @@ class Leg:
         return done
 
 
-def legs(
-    stages: Sequence[Stage], uses: Sequence[Use], tolls: Tolls, ensemble: Ensemble, prices: Prices
-) -> list[Leg]:
-    """Cut the stages into legs."""
+def segments(
+    stages: Sequence[Stage],
+    uses: Sequence[StageTerms],
+    costs: StageCosts,
+    ensemble: Ensemble,
+    prices: Prices,
+) -> list[Segment]:
+    """Cut the stages into segments."""
     from bench_trees.inference import Needs, Steps, lay_out
 
     needs = Needs(prices.start, prices.needed, prices.multiplier, prices.sensors)
@@ -69,14 +71,14 @@ def legs(
             needs,
             np.concatenate([u.trees for u in these]),
             np.concatenate([u.tree_weights for u in these]),
-            np.concatenate(tolls.fresh[first:stop]),
+            np.concatenate(costs.fresh[first:stop]),
         )
         bits = column_bits(these[-1].columns, prices)
-        found.append(Leg(first, stop, layout, steps, these[-1], bits))
+        found.append(Segment(first, stop, layout, steps, these[-1], bits))
     return found
 
 
-def _cuts(stages: Sequence[Stage], uses: Sequence[Use]) -> list[tuple[int, int]]:
+def _cuts(stages: Sequence[Stage], uses: Sequence[StageTerms]) -> list[tuple[int, int]]:
     cuts, first = [], 0
     for k, stage in enumerate(stages):
         straight = stage.gate.kind == "always" and stage.then == k + 1
@@ -92,7 +94,7 @@ def no_trees(outputs: int, features: int) -> Ensemble:
     from bench_trees import Ensemble
 
     ints, bools = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.bool_)
-    none: Floats = np.zeros(0)
+    none: FloatArray = np.zeros(0)
     return Ensemble(
         start=np.zeros(1, dtype=np.int32),
         feature=ints,

@@ -7,30 +7,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Acquired, Prices
-from bench_models.staged.stages import Floats, Ints, Stage, parents
+from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
+from bench_models.staged.stages import Stage, parents
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-Bools = NDArray[np.bool_]
-Words = NDArray[np.uint64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Use:
+class StageTerms:
     """What one stage evaluates: its dictionary entries of non-zero weight."""
 
-    trees: Ints
-    tree_weights: Floats
-    columns: Ints
-    column_weights: Floats
-    column_outputs: Ints
+    trees: IntArray
+    tree_weights: FloatArray
+    columns: IntArray
+    column_weights: FloatArray
+    column_outputs: IntArray
 
     @classmethod
-    def of(cls, stage: Stage, trees: int) -> Use:
+    def of(cls, stage: Stage, trees: int) -> StageTerms:
         """Split a stage's entries over a dictionary of ``trees`` trees."""
         entries = np.asarray(stage.entries, dtype=np.int64)
         weights = np.asarray(stage.weights, dtype=np.float64)
@@ -43,7 +40,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tolls:
+class StageCosts:
     """Costs of the way to each of S stages; all count the stages before it too.
 
     ``bits`` (S, w): the sensors of every tree and column on the way. ``trees`` (S,): the trees
@@ -51,15 +48,15 @@ class Tolls:
     stage and tree of it whether the tree was not evaluated before on the way.
     """
 
-    bits: Words
-    trees: Floats
-    splits: Floats
-    fresh: list[Bools]
+    bits: BitArray
+    trees: FloatArray
+    splits: FloatArray
+    fresh: list[BoolArray]
 
     @classmethod
     def of(
-        cls, stages: Sequence[Stage], uses: Sequence[Use], ensemble: Ensemble, prices: Prices
-    ) -> Tolls:
+        cls, stages: Sequence[Stage], uses: Sequence[StageTerms], ensemble: Ensemble, prices: Prices
+    ) -> StageCosts:
         """Add up along every way."""
         tree_bits = Acquired.pack(_tree_sensors(ensemble, prices)).bits
         seen = np.zeros((len(stages), ensemble.trees), dtype=bool)
@@ -82,16 +79,16 @@ class Tolls:
         )
 
 
-def column_bits(columns: Ints, prices: Prices) -> Words:
+def column_bits(columns: IntArray, prices: Prices) -> BitArray:
     """The sensors that these features need, packed (w,)."""
     mask = np.zeros((1, prices.sensors), dtype=bool)
     for column in columns:
         mask[0, prices.of(int(column))] = True
-    bits: Words = Acquired.pack(mask).bits[0]
+    bits: BitArray = Acquired.pack(mask).bits[0]
     return bits
 
 
-def _tree_sensors(ensemble: Ensemble, prices: Prices) -> Bools:
+def _tree_sensors(ensemble: Ensemble, prices: Prices) -> BoolArray:
     """Which sensors each tree needs in all, (T, s)."""
     mask = np.zeros((ensemble.trees, prices.sensors), dtype=bool)
     for tree in range(ensemble.trees):
@@ -100,7 +97,7 @@ def _tree_sensors(ensemble: Ensemble, prices: Prices) -> Bools:
     return mask
 
 
-def _dearest_paths(ensemble: Ensemble, multiplier: Floats) -> Floats:
+def _dearest_paths(ensemble: Ensemble, multiplier: FloatArray) -> FloatArray:
     """The largest sum of multipliers on a path of each tree, (T,)."""
     if ensemble.trees == 0:
         return np.zeros(0)
@@ -108,5 +105,5 @@ def _dearest_paths(ensemble: Ensemble, multiplier: Floats) -> Floats:
 
     plain = Needs.plain(ensemble.features)
     layout = lay_out(ensemble, Needs(plain.start, plain.needed, multiplier, plain.sensors))
-    dearest: Floats = np.maximum.reduceat(layout.splits, layout.table[:-1])
+    dearest: FloatArray = np.maximum.reduceat(layout.splits, layout.table[:-1])
     return dearest

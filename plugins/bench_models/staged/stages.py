@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from bench_core.arrays import FloatArray, IntArray
 
 END = -1
 """As ``then`` or ``otherwise``: the row's way ends here."""
@@ -49,17 +47,17 @@ class Stage:
     says which output a column adds to (default 0).
     """
 
-    entries: Ints
-    weights: Floats
-    bias: Floats
+    entries: IntArray
+    weights: FloatArray
+    bias: FloatArray
     carry: bool = False
     gate: Gate = Gate()
     then: int = END
     otherwise: int = END
-    outputs: Ints | None = None
+    outputs: IntArray | None = None
 
     @property
-    def into(self) -> Ints:
+    def into(self) -> IntArray:
         """The output each entry adds to, were it a column."""
         return np.zeros(len(self.entries), dtype=np.int64) if self.outputs is None else self.outputs
 
@@ -80,7 +78,7 @@ class Point:
     values: Mapping[str, int | float]
 
 
-def parents(stages: Sequence[Stage]) -> Ints:
+def parents(stages: Sequence[Stage]) -> IntArray:
     """The stage that each stage is entered from, -1 for the first.
 
     Raises ValueError where one is entered from two stages, from none, or from a later one.

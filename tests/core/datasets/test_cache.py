@@ -17,10 +17,8 @@ import pytest
 
 from bench_core.costs.model import DiscountGroup, Prices, price_list
 from bench_core.data import Examples, Frames, Queries, Task
-from bench_core.datasets import cache
 from bench_core.datasets.cache import (
     cache_folder,
-    entry_name,
     fingerprint,
     open_prepared,
     prepare,
@@ -186,14 +184,6 @@ def test_what_a_data_set_does_not_depend_on_does_not_change_the_entry(folder: Pa
     assert entry(folder, Fixed(), fold=1)[0] != first
 
 
-def test_other_readers_make_another_entry(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = DataFolder(folder)
-    before = entry_name(Toy(), "quick", 0, 0, source)
-    assert entry_name(Toy(), "quick", 0, 0, source) == before
-    monkeypatch.setattr(cache, "READERS", "json")
-    assert entry_name(Toy(), "quick", 0, 0, source) != before
-
-
 def test_a_changed_file_is_prepared_anew(folder: Path) -> None:
     first, _ = entry(folder)
     (folder / "data" / "toy.data").write_text("22")
@@ -246,7 +236,7 @@ def test_damage_is_noticed_and_mended(damage: str, folder: Path) -> None:
 
 
 def left_over(folder: Path) -> list[str]:
-    return [p.name for p in (folder / "cache" / "prepared").glob(".building-*")]
+    return [p.name for p in (folder / "cache" / "prepared").glob(".*.new")]
 
 
 def test_a_failure_while_preparing_leaves_nothing(folder: Path) -> None:

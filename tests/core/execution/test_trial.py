@@ -505,7 +505,7 @@ def test_what_a_killed_process_left_of_shared_arrays_goes_with_the_next_build(
         check=False,
     )
     assert process.returncode == 9
-    assert list(tmp_path.glob(".building-*"))
+    assert list(tmp_path.glob(".*.new"))
     shared_arrays(tmp_path / "codes", lambda: {"x": np.arange(3)})
     assert {p.name for p in tmp_path.iterdir()} == {"codes", ".codes.lock"}
 

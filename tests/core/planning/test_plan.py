@@ -319,14 +319,14 @@ def test_a_learner_that_was_rewritten_within_a_session_is_fitted_anew(
     monkeypatch.syspath_prepend(home)
     monkeypatch.delitem(sys.modules, "rewritten", raising=False)
     found = []
-    for note in ("first", "second"):
+    for value in ("first", "second"):
         (home / "rewritten.py").write_text(
-            f"# {note}\n"
             "import dataclasses\n"
             "from helpers import toys\n"
             "@dataclasses.dataclass(frozen=True)\n"
             "class Mine(toys.Prefix):\n"
             "    name = 'mine'\n"
+            f"VALUE = {value!r}\n"
         )
         module = importlib.import_module("rewritten")
         found.append(made(data="toy-rank", learners=[module.Mine()]).fits[0].key)

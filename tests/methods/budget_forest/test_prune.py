@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
+from bench_methods.budget_forest.adapters import pruned
 from bench_methods.budget_forest.cut import cut
-from bench_methods.budget_forest.problem import Problem, build, errors, inner_nodes
-from bench_methods.budget_forest.smoothed_dual import stream
-from bench_methods.budget_forest.smoothed_dual_kernels import best_closures, falling
+from bench_methods.budget_forest.forest import CountedForest
+from bench_methods.budget_forest.problem import PruningProblem, build, errors, inner_nodes
+from bench_methods.budget_forest.smoothed_dual import smoothed_dual
+from bench_methods.budget_forest.smoothed_dual_kernels import best_closures, tree_isotonic
 from bench_methods.budget_forest.subgradient import subgradient
 from bench_methods.scikit import RandomForest
-from bench_models.boosting import LossPrices
+from bench_models.tradeoff import LossPrices
 from bench_trees.threads import workers
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
-from helpers.pruning_cases import all_prunings, misclassified, program_value, value_of
+from helpers.pruning_cases import all_prunings, forest_of, misclassified, program_value, value_of
 from helpers.real_cases import letters
 
 from bench_core import DiscountGroup, Examples, InputError, Prices, Task, price_list
@@ -30,7 +32,7 @@ from bench_core.conformance.tasks import with_learners
 TRADEOFFS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 50.0)
 
 
-def small(seed: int, rows: int = 40, **learner: Any) -> tuple[Any, Examples]:
+def small(seed: int, rows: int = 40, **learner: Any) -> tuple[CountedForest, Examples]:
     """A small forest on noisy labels, and rows that pay, some of them many times."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 5, (rows, 5)).astype(np.float32)
@@ -39,7 +41,7 @@ def small(seed: int, rows: int = 40, **learner: Any) -> tuple[Any, Examples]:
     train = Examples(X, y)
     forest_learner = BudgetRF(**{"trees": 3, "depth": 3, **learner})
     context = FakeContext(Task.BINARY, 2, seed=seed)
-    forest = forest_learner.fit(train, train, price_list(np.ones(5)), context).forest
+    forest = forest_of(forest_learner.fit(train, train, price_list(np.ones(5)), context))
     valid = rng.integers(0, 5, (12, 5)).astype(np.float32)
     copies = rng.integers(1, 4, 12) if seed % 2 else None
     return forest, Examples(valid, np.zeros(12), None, copies)
@@ -57,14 +59,16 @@ def charged(seed: int) -> Prices:
     return price_list(cost, **more)
 
 
-def problem_of(forest: Any, valid: Examples, at: Prices, tradeoff: float) -> tuple[Problem, float]:
-    loss = errors(forest)
-    money = LossPrices.of(at, tradeoff, loss.constant(forest))
+def problem_of(
+    forest: CountedForest, valid: Examples, at: Prices, tradeoff: float
+) -> tuple[PruningProblem, float]:
+    loss, trees = errors(forest), forest.trees
+    loss_prices = LossPrices.of(at, tradeoff, loss.constant(trees))
     with workers(1) as crew:
-        return build(forest, loss, valid, at, money, crew), money.tau
+        return build(trees, loss, valid, at, loss_prices, crew), loss_prices.tau
 
 
-def objective(problem: Problem, kept: Any) -> float:
+def objective(problem: PruningProblem, kept: Any) -> float:
     with workers(1) as crew:
         return problem.objective(kept, crew) / problem.unit
 
@@ -75,18 +79,18 @@ def test_the_cut_is_the_optimum_of_the_linear_program(seed: int) -> None:
     at = charged(seed)
     for tradeoff in (0.1, 0.7):
         problem, tau = problem_of(forest, valid, at, tradeoff)
-        expected = program_value(forest, misclassified(forest), valid, at, tau)
+        expected = program_value(forest.trees, misclassified(forest), valid, at, tau)
         assert objective(problem, cut(problem)) == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_of_all_prunings_the_cut_finds_the_best_and_of_these_the_smallest(seed: int) -> None:
     forest, valid = small(seed, trees=2, depth=2)
-    at, inner = charged(seed), inner_nodes(forest)[0]
+    at, inner = charged(seed), inner_nodes(forest.trees)[0]
     for tradeoff in (0.0, 0.1, 0.5):
         problem, tau = problem_of(forest, valid, at, tradeoff)
-        lost, prunings = misclassified(forest), all_prunings(forest)
-        known = {frozenset(k): value_of(forest, lost, k, valid, at, tau) for k in prunings}
+        lost, prunings = misclassified(forest), all_prunings(forest.trees)
+        known = {frozenset(k): value_of(forest.trees, lost, k, valid, at, tau) for k in prunings}
         best = min(known.values())
         ties = [k for k, value in known.items() if value <= best + 1e-9]
         kept = frozenset(inner[cut(problem)].tolist())
@@ -111,7 +115,7 @@ def test_bounds_and_prunings_of_the_other_solvers_enclose_the_optimum(seed: int)
         problem, _ = problem_of(forest, valid, charged(seed), tradeoff)
         optimum = objective(problem, cut(problem))
         with workers(2) as crew:
-            streamed = stream(problem, crew, tolerance=1e-3, passes=300)
+            streamed = smoothed_dual(problem, crew, tolerance=1e-3, passes=300)
             authors = subgradient(problem, crew, iterations=100)
         for search in (streamed, authors):
             assert search.bound / problem.unit <= optimum * (1 + 1e-9)
@@ -124,12 +128,12 @@ def test_bounds_and_prunings_of_the_other_solvers_enclose_the_optimum(seed: int)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_closure_is_the_best_top_part_of_its_tree(seed: int) -> None:
     forest, _ = small(seed, trees=1, depth=3)
-    inner, parent = inner_nodes(forest)
+    inner, parent = inner_nodes(forest.trees)
     worth = np.random.default_rng(seed).normal(size=len(inner))
     kept = np.zeros(len(inner), dtype=bool)
     value = best_closures(parent, worth, kept)
     place = {int(u): k for k, u in enumerate(inner)}
-    sums = [sum(worth[place[u]] for u in some) for some in all_prunings(forest)]
+    sums = [sum(worth[place[u]] for u in some) for some in all_prunings(forest.trees)]
     assert value == pytest.approx(max(sums))
     assert worth[kept].sum() == pytest.approx(value)
 
@@ -143,7 +147,7 @@ def test_the_projection_is_the_nearest_point_that_falls_from_parent_to_child(see
     parent = np.array([-1, *(rng.integers(0, k) for k in range(1, nodes))], dtype=np.int32)
     target, weight = rng.normal(size=nodes), rng.uniform(0.2, 3, nodes)
     got = np.empty(nodes)
-    falling(parent, target, weight, got)
+    tree_isotonic(parent, target, weight, got)
     rules = {
         "type": "ineq",
         "fun": lambda x: x[parent[1:]] - x[1:],
@@ -185,9 +189,9 @@ def test_the_objective_is_what_the_served_trees_err_and_their_bills_cost(
         tree=0.3,
     )
     base, model, rows = fitted(task, at, tradeoff=0.2, solver=solver)
-    f = model.forest
-    assert 6 < len(f.feature) < len(base.forest.feature)
-    leaf = f.counts[f.feature < 0]
+    f = forest_of(model)
+    assert 6 < f.trees.nodes < forest_of(base).trees.nodes
+    leaf = f.counts[f.trees.feature < 0]
     error = (leaf.sum(axis=1) - leaf.max(axis=1)).sum() / leaf.sum()
     last = path(model, rows)[-1]
     expected = error + model.facts["lambda"] * mean_cost(last, at)
@@ -201,12 +205,11 @@ def test_of_a_forest_that_is_not_pruned_nothing_changes() -> None:
     assert model.facts["lambda"] == 0
     if model.facts["pruned"] == 0:
         assert path(model, train)[-1].scores.tolist() == path(base, train)[-1].scores.tolist()
-    kept = np.ones(len(inner_nodes(base.forest)[0]), dtype=bool)
-    from bench_methods.budget_forest.adapters import pruned
-
-    same = pruned(base.forest, kept)
-    for name, array in base.forest.to_state().items():
-        assert np.array_equal(getattr(same, name), array), name
+    forest = forest_of(base)
+    same = pruned(forest, np.ones(len(inner_nodes(forest.trees)[0]), dtype=bool))
+    assert np.array_equal(same.counts, forest.counts)
+    for name in ("start", "feature", "threshold", "left", "right", "missing_left"):
+        assert np.array_equal(getattr(same.trees, name), getattr(forest.trees, name)), name
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
@@ -243,7 +246,7 @@ def test_streaming_gives_the_same_bits_for_any_number_of_threads() -> None:
     found = []
     for threads in (1, 3):
         with workers(threads) as crew:
-            search = stream(problem, crew, tolerance=0.0, passes=30)
+            search = smoothed_dual(problem, crew, tolerance=0.0, passes=30)
         found.append((search.bound, search.objective, search.kept.tobytes()))
     assert found[0] == found[1]
 

@@ -13,15 +13,15 @@ from bench_methods.budget_forest import BudgetPrune
 from bench_methods.budget_forest.adapters import prunable
 from bench_methods.budget_forest.additive import with_means
 from bench_methods.budget_forest.cut import cut
-from bench_methods.budget_forest.problem import Problem, build, inner_nodes
+from bench_methods.budget_forest.problem import PruningProblem, build, inner_nodes
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.early_exit import EarlyExit
 from bench_methods.gbrt import GBRT
 from bench_methods.lightgbm import LightGBM
 from bench_methods.scikit import RandomForest, ScikitLearn
-from bench_models.boosting import LossPrices
-from bench_models.tree_average import LinkedTrees
+from bench_models.tradeoff import LossPrices
+from bench_models.tree_average import TreeAverage
 from bench_trees import Ensemble
 from bench_trees.threads import workers
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
@@ -73,19 +73,21 @@ def case(kind: str, seed: int) -> tuple[Any, Any, Examples, Examples, Prices]:
 
 def outputs_of(model: Any) -> np.ndarray:
     """What the leaves add (L, K)."""
-    if isinstance(model, LinkedTrees):
+    if isinstance(model, TreeAverage):
         trees: Any = model.numbers.ensemble
         return np.array([model.vectors[int(v)] for v in trees.value[trees.feature < 0]])
     return np.array(model.ensemble.value[model.ensemble.feature < 0][:, None])
 
 
-def problem_of(whole: Any, valid: Examples, at: Prices, tradeoff: float) -> tuple[Problem, float]:
-    money = LossPrices.of(at, tradeoff, whole.loss.constant(whole.trees))
+def problem_of(
+    whole: Any, valid: Examples, at: Prices, tradeoff: float
+) -> tuple[PruningProblem, float]:
+    loss_prices = LossPrices.of(at, tradeoff, whole.loss.constant(whole.trees))
     with workers(1) as crew:
-        return build(whole.trees, whole.loss, valid, at, money, crew), money.tau
+        return build(whole.trees, whole.loss, valid, at, loss_prices, crew), loss_prices.tau
 
 
-def objective(problem: Problem, kept: Any) -> float:
+def objective(problem: PruningProblem, kept: Any) -> float:
     with workers(1) as crew:
         return problem.objective(kept, crew) / problem.unit
 

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetRF, bench_learners
-from bench_methods.budget_forest.forest import Forest, ForestModel
+from bench_methods.budget_forest.forest import CountedForest
 from bench_methods.budget_forest.grow_kernels import pairs
 from bench_methods.budget_forest.rf import bag
+from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
+from helpers.pruning_cases import forest_of
 from helpers.real_cases import letters, thyroid
 
 from bench_core import Examples, InputError, Prices, Task, price_list
@@ -78,12 +80,13 @@ def naive_tree(X: Any, y: Any, copies: Any, cost: Any, alpha: float, classes: in
     return grown(copies > 0)
 
 
-def as_tuples(forest: Forest, node: int) -> Any:
+def as_tuples(forest: CountedForest, node: int) -> Any:
     counts = tuple(int(c) for c in forest.counts[node])
-    if forest.feature[node] < 0:
+    trees = forest.trees
+    if trees.feature[node] < 0:
         return (-1, counts)
-    left, right = (as_tuples(forest, int(side[node])) for side in (forest.left, forest.right))
-    return (int(forest.feature[node]), counts, left, right)
+    left, right = (as_tuples(forest, int(side[node])) for side in (trees.left, trees.right))
+    return (int(trees.feature[node]), counts, left, right)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
@@ -102,7 +105,8 @@ def test_trees_grow_by_the_printed_rule(seed: int, classes: int, alpha: float) -
     for tree in (0, 1):
         copies = bag(np.random.default_rng([seed, tree]), train)
         expected = naive_tree(X, y, copies, cost, alpha, classes)
-        assert as_tuples(model.forest, int(model.forest.start[tree])) == expected
+        forest = forest_of(model)
+        assert as_tuples(forest, int(forest.trees.start[tree])) == expected
 
 
 def test_a_cheap_fair_feature_is_split_before_a_dear_good_one() -> None:
@@ -112,7 +116,8 @@ def test_a_cheap_fair_feature_is_split_before_a_dear_good_one() -> None:
 
     def first(cost: list[float]) -> int:
         learner = BudgetRF(trees=1, depth=1)
-        return int(fit(learner, train, Task.BINARY, price_list(np.array(cost))).forest.feature[0])
+        model = fit(learner, train, Task.BINARY, price_list(np.array(cost)))
+        return int(forest_of(model).trees.feature[0])
 
     assert first([1.0, 1.0]) == 0
     assert first([10.0, 1.0]) == 1
@@ -121,7 +126,8 @@ def test_a_cheap_fair_feature_is_split_before_a_dear_good_one() -> None:
 
 def test_free_features_are_used_and_ruinous_ones_only_where_nothing_else_gains() -> None:
     train = examples(Task.BINARY)
-    forest = fit(BudgetRF(trees=3), train, Task.BINARY, price_list(np.array([0, 1, 1, 1e9]))).forest
+    model = fit(BudgetRF(trees=3), train, Task.BINARY, price_list(np.array([0, 1, 1, 1e9])))
+    forest = forest_of(model).trees
     usage = np.bincount(forest.feature[forest.feature >= 0], minlength=4)
     assert usage[0] > usage[1:3].max()
     assert usage[3] == 0
@@ -135,10 +141,10 @@ def test_bags_draw_every_copy_with_the_same_chance() -> None:
     assert np.all(np.abs(np.mean(bags, axis=0) - [1, 2, 7]) < 5 * spread)
 
 
-def walked(model: ForestModel, X: Any) -> tuple[Any, Any, Any]:
+def walked(model: TreeAverage, X: Any) -> tuple[Any, Any, Any]:
     """Mean shares (n, K), features read (n, d) and splits (n,), row by row and tree by tree."""
-    f = model.forest
-    share = np.zeros((len(X), f.classes))
+    f, counts = forest_of(model).trees, model.counts
+    share = np.zeros((len(X), counts.shape[1]))
     read, splits = np.zeros(X.shape, dtype=bool), np.zeros(len(X))
     for i, row in enumerate(X):
         for node in f.start[:-1]:
@@ -148,7 +154,7 @@ def walked(model: ForestModel, X: Any) -> tuple[Any, Any, Any]:
                 splits[i] += 1
                 left = f.missing_left[node] if np.isnan(x) else x <= f.threshold[node]
                 node = (f.left if left else f.right)[node]
-            share[i] += f.counts[node] / f.counts[node].sum() / f.trees
+            share[i] += counts[node] / counts[node].sum() / f.trees
     return share, read, splits
 
 
@@ -226,18 +232,19 @@ def test_constant_and_missing_columns_are_never_split() -> None:
     train = examples(Task.BINARY)
     X = train.X.copy()
     X[:, 0], X[:, 1] = 7, np.nan
-    forest = fit(BudgetRF(trees=3), replace(train, X=X), Task.BINARY).forest
+    forest = forest_of(fit(BudgetRF(trees=3), replace(train, X=X), Task.BINARY)).trees
     assert set(forest.feature.tolist()) == {-1, 2, 3}
 
 
 def test_depth_rows_and_alpha_stop_trees_early() -> None:
     train = examples(Task.BINARY)
-    whole = fit(BudgetRF(trees=2), train, Task.BINARY).forest
-    assert np.all(np.min(whole.counts[whole.feature < 0], axis=1) == 0)  # pure
+    forest = forest_of(fit(BudgetRF(trees=2), train, Task.BINARY))
+    whole = forest.trees
+    assert np.all(np.min(forest.counts[whole.feature < 0], axis=1) == 0)  # pure
     for stop in ({"depth": 2}, {"min_rows": 20}, {"alpha": 10.0}):
-        small = fit(replace(BudgetRF(trees=2), **stop), train, Task.BINARY).forest
+        small = forest_of(fit(replace(BudgetRF(trees=2), **stop), train, Task.BINARY)).trees
         assert len(small.feature) < len(whole.feature)
-    rows = fit(BudgetRF(trees=2, min_rows=20), train, Task.BINARY).forest
+    rows = fit(BudgetRF(trees=2, min_rows=20), train, Task.BINARY)
     assert rows.counts.sum(axis=1).min() >= 20
 
 

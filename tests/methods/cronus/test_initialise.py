@@ -15,11 +15,11 @@ from bench_methods.cronus.initialise import (
     solve_screened,
     stage_loss,
 )
-from bench_methods.cronus.learner import one_blas_thread
 from bench_methods.cronus.objective import Cascade, Penalty
 from bench_methods.cronus.optimise import position
 from bench_models.least_squares import Growing, normal_equations
 from bench_models.problem import Problem
+from bench_models.threads import one_blas_thread
 from helpers.cronus_cases import problem
 
 from bench_core.arrays import FloatArray

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle, bench_learners
-from bench_methods.cronus.learner import gentle_drop, price_of_cost
+from bench_methods.cronus.learner import gentle_drop
 from bench_methods.cronus.objective import Cascade
 from bench_methods.cronus.serving import staged
 from bench_methods.gbrt import GBRT
 from bench_models.staged import StagedModel
+from bench_models.tradeoff import price_of_cost
 from helpers.cronus_cases import Context, Fixed, forest, stumps, walk
 from helpers.fakes import FakeContext
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 
 from bench_core import Examples, Features, InputError, Prices, Queries, Task, UsageError, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 N, D = 400, 6
 COST = np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
@@ -231,7 +233,7 @@ def test_a_base_without_trees_is_refused() -> None:
 )
 def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
-        Cronus(**changed)
+        with_learners(Cronus(**changed))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -292,7 +294,9 @@ def test_tradeoff_is_in_units_of_the_loss_of_the_constant() -> None:
 
     p = problem(seed=1)
     constant = min(0.5 * float(p.weight @ (p.y - c) ** 2) for c in np.linspace(-1, 1, 20001))
-    assert price_of_cost(p, 3.0, 60.0) == pytest.approx(3.0 * constant / 60.0, rel=1e-7)
+    assert price_of_cost(3.0, p.constant_loss, 60.0) == pytest.approx(
+        3.0 * constant / 60.0, rel=1e-7
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cronus.learner import one_blas_thread
 from bench_methods.cstc.initialise import initialise, solve_leaf, splitting_threshold
 from bench_methods.cstc.node import NodeObjective, node_objective
 from bench_methods.cstc.optimise import Settings, improve_node, optimise, position
 from bench_methods.cstc.tree import NONE, Penalty, Shape, Tree, terminals
 from bench_models.least_squares import normal_equations
 from bench_models.problem import Problem
+from bench_models.threads import one_blas_thread
 from helpers.cstc_cases import SHAPES, naive_loss, problem, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -149,11 +149,15 @@ def test_no_update_raises_the_loss_and_zeros_stay_exact(
 ) -> None:
     p, penalty = problem(seed, n=40), Penalty(lam, 1e-3)
     start = tree(p, shape, seed)
-    heard: list[float] = []
-    how = Settings(cycles=3, cut_off=0.05)
-    end = optimise(p, penalty, start, how, lambda done, loss: heard.append(loss))
-    losses = [naive_loss(p, penalty, start), *heard]
+    how = Settings(cycles=3, cut_off=0.05, tolerance=0.0)
+    at = position(p, penalty, start)
+    losses = [naive_loss(p, penalty, start)]
+    for k in 3 * [*range(shape.nodes)]:
+        at = improve_node(p, penalty, at, k, how)
+        losses.append(at.loss)
     assert all(b <= a * (1 + 1e-12) for a, b in pairwise(losses))
+    end = optimise(p, penalty, start, how)
+    assert end.loss == losses[-1]
     assert end.loss == pytest.approx(naive_loss(p, penalty, end.tree), rel=1e-9)
     assert not end.tree.weights[start.weights == 0].any()
     kept = end.tree.weights[end.tree.weights != start.weights]

@@ -13,8 +13,8 @@ from bench_methods.early_exit.learner import exits
 from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
 from bench_models.staged import Gate, Point, Stage, StagedModel
-from bench_models.staged.early_exits import ExitPath
-from bench_models.staged.exit_rules import Rule
+from bench_models.staged.early_exits import ExitModel
+from bench_models.staged.exit_rules import ExitRule
 from bench_models.staged.prefix_chain import prefix_chain
 from helpers.boosted_cases import examples, mean_cost, path, prices
 from helpers.cronus_cases import Context, Fixed
@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 
 from bench_core import Examples, Features, Prices, Queries, Task, UsageError, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 SEEDS = st.integers(0, 2**32)
 NONE = np.zeros(0, dtype=np.int64)
@@ -80,7 +81,7 @@ def test_a_model_rebuilt_from_its_state_predicts_the_same(seed: int, kind: str) 
     rng = np.random.default_rng(seed)
     model = random_exits(rng, kind)
     features = random_features(rng)
-    again = ExitPath.from_state(model.state())
+    again = ExitModel.from_state(model.state())
     for one, other in zip(model.predict_path(features), again.predict_path(features), strict=True):
         assert dict(one.point) == dict(other.point)
         assert one.scores.tobytes() == other.scores.tobytes()
@@ -93,11 +94,11 @@ def stumps() -> Any:
     return made([0, 1, 2], [0.0] * 3, [0.0] * 3, [1.0, 2.0, 3.0])
 
 
-def exits_after_each(values: list[list[float]], kind: str = "score", k: int = 1) -> ExitPath:
+def exits_after_each(values: list[list[float]], kind: str = "score", k: int = 1) -> ExitModel:
     at = price_list(np.array([1.0, 10.0, 100.0]), split=0.25, tree=0.5)
-    return ExitPath(
+    return ExitModel(
         chain=prefix_chain(stumps(), [1, 2, 3], at, {}),
-        rule=Rule(kind, np.array(values), k),
+        rule=ExitRule(kind, np.array(values), k),
         points=[{"threshold": float(p)} for p in range(len(values))],
         full={"trees": 3},
     )
@@ -156,7 +157,7 @@ def test_the_model_bill_charges_every_tree_of_the_stages_reached() -> None:
 def test_what_a_row_scores_after_two_stages(combine: str, expected: float | None) -> None:
     stages = [Stage(NONE, np.zeros(0), np.array([b]), then=t) for b, t in ((-2.0, 1), (1.0, -1))]
     chain = StagedModel(stages, [Point(1, {})], price_list(np.ones(1)))
-    model = ExitPath(chain, Rule("score", np.array([[-9.0]])), [{"t": 0}], {"t": 1}, combine)
+    model = ExitModel(chain, ExitRule("score", np.array([[-9.0]])), [{"t": 0}], {"t": 1}, combine)
     both = [p.scores[0] for p in model.predict_path(Features(np.zeros((1, 1), np.float32)))]
     if expected is None:  # the log-odds of the product of both probabilities
         p = 1 / (1 + np.exp(2.0)) / (1 + np.exp(-1.0))
@@ -170,8 +171,8 @@ def test_chains_with_gates_are_refused() -> None:
         Stage(NONE, np.zeros(0), np.zeros(1)),
     ]
     chain = StagedModel(stages, [Point(1, {})], price_list(np.ones(1)))
-    with pytest.raises(ValueError, match="let everybody pass"):
-        ExitPath(chain, Rule("score", np.zeros((1, 1))), [{"t": 0}], {"t": 1})
+    with pytest.raises(ValueError, match="let all rows pass"):
+        ExitModel(chain, ExitRule("score", np.zeros((1, 1))), [{"t": 0}], {"t": 1})
 
 
 def test_exits_come_every_so_many_trees_and_the_last_is_the_end() -> None:
@@ -303,7 +304,7 @@ def test_a_base_without_trees_is_refused() -> None:
 )
 def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
-        EarlyExit(**changed)
+        with_learners(EarlyExit(**changed))
 
 
 def test_odd_rows_change_nothing_for_others() -> None:

@@ -39,7 +39,6 @@ class YahooSim(Judgement):
     files: ClassVar[tuple[str, ...]] = ()
     stand_in_for: ClassVar[str] = "yahoo"
     version: ClassVar[int] = 1
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets.yahoo._labels",)
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
 
     pattern: Literal["a", "b"] = param("a", "where the informative features lie")

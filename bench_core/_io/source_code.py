@@ -1,0 +1,267 @@
+"""Digests of source code: they change with what can change a number, and with nothing else.
+
+A file's digest is one of its syntax tree. Left out are comments, docstrings, ``if TYPE_CHECKING:``
+blocks and messages. Messages are the strings in ``raise`` and ``assert`` statements, in calls of
+``print``, ``warn``, ``say`` and names that end in ``Error``, and the descriptions of ``param``.
+
+The digest of a class covers the modules of the class and of its bases, all modules that these
+import, at the top or in a function, and all that those import. It stops at Python's own modules,
+at installed libraries and at ``bench_core``. Modules are found without being executed. A module
+that is imported by a computed name is not found: the class names it in ``code``.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import sys
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from itertools import accumulate
+from pathlib import Path
+
+from bench_core._io.hashing import digest
+
+_CORE = "bench_core"
+_MESSAGES = ("print", "warn", "say")
+_ASIDE = ("ctx", "kind", "type_comment", "msg")  # fields; the last is an assertion's
+_Import = tuple[int, str, tuple[str, ...]]  # dots before it, module, names (none: import module)
+
+
+@cache
+def code_key(cls: type, core: tuple[str, ...] = ()) -> str:
+    """A digest of the code that a class runs; modules of bench_core count if ``core`` begins so.
+
+    Raises ImportError for a name in ``code`` that is no module.
+    """
+    homes = {c.__module__ for c in cls.__mro__ if _top(c.__module__) != _CORE} | {cls.__module__}
+    typed = [c for c in cls.__mro__ if c is not object and _file_of(c.__module__) is None]
+    extra = [name for module in getattr(cls, "code", ()) for name in _modules_in(module)]
+    if "__main__" in homes and (script := getattr(sys.modules["__main__"], "__file__", "")):
+        extra += _imports("__main__", Path(script), core)
+    return digest([[_text(c) for c in typed], _closure([*homes, *extra], core)])
+
+
+@cache
+def import_key(module: str) -> str:
+    """A digest of a module and of the plugin code that it imports, "" where it has no file."""
+    return digest(_closure([module], ())) if _file_of(module) else ""
+
+
+@cache
+def module_digest(name: str) -> str:
+    """A digest of one module, or of all modules of a package; what they import does not enter."""
+    files = {module: _file_of(module) for module in _modules_in(name)}
+    return digest({module: _read(file).digest for module, file in files.items() if file})
+
+
+def look_again() -> None:
+    """Let the digests above follow files that were edited since they were first asked for."""
+    for function in (code_key, import_key, module_digest, _file_of):
+        function.cache_clear()
+
+
+def _text(cls: type) -> str:
+    try:
+        return inspect.getsource(cls)
+    except (OSError, TypeError):
+        return uuid.uuid4().hex  # typed at a prompt: never taken for something computed before
+
+
+def _closure(names: Iterable[str], core: tuple[str, ...]) -> dict[str, str]:
+    """Digests, by module name, of these modules and of all that they import."""
+    waiting = list(names)
+    digests: dict[str, str] = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in digests and (file := _file_of(name)) is not None:
+            digests[name] = _read(file).digest
+            waiting += _imports(name, file, core)
+    return digests
+
+
+def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
+    """The modules that count among those that a module imports."""
+    for module, names in _absolute(_read(file).wanted, name, file):
+        top = _top(module)
+        if top != _CORE and (top == _top(name) or _is_plugin_code(top)):
+            yield from _behind(module, names)
+        elif top == _CORE:
+            yield from (m for m in _behind(module, names) if m.startswith(core))
+
+
+def _behind(module: str, names: tuple[str, ...]) -> Iterator[str]:
+    """The modules behind ``from module import names`` or, without names, ``import module``."""
+    if not names:
+        yield from accumulate(module.split("."), lambda whole, part: f"{whole}.{part}")
+    rest = [name for name in names if _file_of(f"{module}.{name}") is None]
+    yield from (f"{module}.{name}" for name in names if name not in rest)
+    file = _file_of(module)
+    if file is None or (names and not rest):
+        return
+    yield module
+    source = _read(file)
+    if source.dynamic:  # a package that finds names when they are wanted
+        homes = {n: home for home, shown in _absolute(source.typed, module, file) for n in shown}
+        known = rest and all(name in homes for name in rest)
+        yield from (homes[name] for name in rest) if known else _modules_in(module)
+
+
+def _absolute(
+    imports: Iterable[_Import], name: str, file: Path
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Module and names of the imports in the module ``name``."""
+    package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
+    for dots, module, names in imports:
+        around = package[: len(package) + 1 - dots] if dots else []
+        yield ".".join([*around, *filter(None, [module])]), names
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
+
+
+@cache
+def _is_plugin_code(top: str) -> bool:
+    """Whether a package is a plugin's, or lies where no libraries are installed."""
+    file = None if top in sys.stdlib_module_names else _file_of(top)
+    if file is None:
+        return False
+    folder = file.parents[1] if file.name == "__init__.py" else file.parent
+    installed = folder.name in ("site-packages", "dist-packages") or any(folder.glob("*.dist-info"))
+    return not installed or top in _plugin_packages()
+
+
+@cache
+def _plugin_packages() -> frozenset[str]:
+    """The top-level packages of every distribution that brings a plugin."""
+    distributions = {p.dist.name: p.dist for p in entry_points(group="bench") if p.dist}
+    files = (file for d in distributions.values() for file in d.files or ())
+    return frozenset(file.parts[0].removesuffix(".py") for file in files)
+
+
+@cache
+def _file_of(name: str) -> Path | None:
+    """The file of a module, None where there is none (and for a script or a prompt)."""
+    if name == "__main__":
+        return None
+    if (file := getattr(sys.modules.get(name), "__file__", None)) is not None:
+        return Path(file)
+    parent, _, last = name.rpartition(".")
+    if not parent:
+        spec = _spec(name)
+        return Path(spec.origin) if spec and spec.has_location and spec.origin else None
+    places = ((f / last / "__init__.py", f / f"{last}.py") for f in _folders(parent))
+    return next((file for pair in places for file in pair if file.is_file()), None)
+
+
+def _folders(package: str) -> list[Path]:
+    parent, _, last = package.rpartition(".")
+    if package in sys.modules:
+        return [Path(p) for p in getattr(sys.modules[package], "__path__", ())]
+    if parent:
+        return [folder / last for folder in _folders(parent)]
+    spec = _spec(package)
+    return [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
+
+
+def _spec(top: str) -> ModuleSpec | None:
+    try:
+        return find_spec(top)
+    except (ImportError, ValueError):  # made by a program, without a file
+        return None
+
+
+def _modules_in(name: str) -> list[str]:
+    """A module, or all of a package."""
+    file = _file_of(name)
+    if file is None:
+        raise ImportError(f"no module {name!r} (named by a learner's ``code``)")
+    if file.name != "__init__.py":
+        return [name]
+    within = [p.relative_to(file.parent).with_suffix("").parts for p in file.parent.rglob("*.py")]
+    return sorted(".".join([name, *(s for s in parts if s != "__init__")]) for parts in within)
+
+
+@dataclass(slots=True)
+class _Source:
+    """What counts of a file: its digest and its imports, those for type checkers alone apart."""
+
+    digest: str = ""
+    wanted: list[_Import] = field(default_factory=list)
+    typed: list[_Import] = field(default_factory=list)
+    dynamic: bool = False
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> _Source:
+        source, text = cls(), list[str]()
+        source.dynamic = any(getattr(node, "name", "") == "__getattr__" for node in tree.body)
+        source.add(tree, text, source.wanted)
+        source.digest = hashlib.sha256("\0".join(text).encode()).hexdigest()
+        return source
+
+    def add(self, node: object, to: list[str], found: list[_Import], mute: bool = False) -> None:
+        """Append a syntax tree, spelt so that Python's version does not matter, and its imports."""
+        if isinstance(node, list):
+            to.append("[")
+            for item in node:
+                self.add(item, to, found, mute)
+            to.append("]")
+        elif not isinstance(node, ast.AST):
+            to.append(repr(node))
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            self.add(node.body, [], self.typed)
+            self.add(node.orelse, to, found)
+        elif not (_is_text(node) if mute else isinstance(node, ast.Expr) and _is_text(node.value)):
+            found.extend(_import(node))
+            if isinstance(node, ast.Call) and _name(node.func) == "param":
+                node.args = node.args[:1]  # the rest describes the parameter
+            to.append(type(node).__name__)
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if value not in (None, []) and name not in _ASIDE:
+                    to.append(name)
+                    self.add(value, to, found, mute or _is_message(node))
+            to.append(")")
+
+
+def _is_text(node: ast.AST) -> bool:
+    constant = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return constant or isinstance(node, ast.JoinedStr)
+
+
+def _is_message(node: ast.AST) -> bool:
+    called = _name(node.func) if isinstance(node, ast.Call) else ""
+    return isinstance(node, ast.Raise) or called in _MESSAGES or called.endswith("Error")
+
+
+def _name(function: ast.expr) -> str:
+    return str(getattr(function, "id", getattr(function, "attr", "")))
+
+
+def _import(node: ast.AST) -> Iterator[_Import]:
+    if isinstance(node, ast.Import):
+        yield from ((0, alias.name, ()) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        names = tuple(alias.name for alias in node.names)
+        yield node.level, node.module or "", names
+
+
+def _read(file: Path) -> _Source:
+    facts = file.stat()
+    return _parsed(file, facts.st_mtime_ns, facts.st_size)
+
+
+@cache
+def _parsed(file: Path, changed: int, size: int) -> _Source:
+    raw = file.read_bytes()
+    try:
+        return _Source.of(ast.parse(raw))
+    except (SyntaxError, ValueError, RecursionError):  # compiled, or not for this Python
+        return _Source(hashlib.sha256(raw).hexdigest())

@@ -1,0 +1,308 @@
+"""Keys of source code: what can change a number changes them, and nothing else does."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_core._io import source_code
+from bench_core._io.source_code import code_key, import_key, look_again, module_digest
+from bench_core.datasets.cache import entry_name
+from bench_core.datasets.search import DataFolder
+from bench_core.datasets.user_files import FileData
+from bench_core.planning.keys import learner_key
+from bench_core.plugins import load_registry
+
+PLUGIN = '''"""A plugin."""
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from bench_core import param
+from plug_base import Base
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RATE = 0.5
+
+
+@dataclass(frozen=True)
+class Mine(Base):
+    """Mine."""
+
+    name: ClassVar[str] = "mine"
+    code: ClassVar[tuple[str, ...]] = ()
+    mode: str = param("fast", "how it goes")
+
+    def fit(self, rows):
+        """Fit."""
+        assert rows > 0, "no rows"
+        if rows == 1:
+            raise ValueError(f"{rows} is too few")
+        from plug_lazy import double
+
+        return double(rows) * RATE
+'''
+
+FILES = {
+    "plug_mine": PLUGIN,
+    "plug_base": "from plug_helper import SHIFT\n\nclass Base:\n    shift = SHIFT\n",
+    "plug_helper": "SHIFT = 1\n",
+    "plug_lazy": "def double(x):\n    return 2 * x\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of plugin modules, from which they can be imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("plug_")]:
+        del sys.modules[name]
+    look_again()
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    later = path.stat().st_mtime_ns + 10**9
+    os.utime(path, ns=(later, later))
+    look_again()
+
+
+def mine() -> Any:
+    return importlib.import_module("plug_mine").Mine
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("RATE = 0.5", "# a comment\nRATE = 0.5  # and one more"),
+        ('"""Fit."""', '"""Fit it well."""'),
+        ('"""A plugin."""', ""),
+        ("{rows} is too few", "only {rows} of them"),
+        ('"no rows"', '"there are no rows"'),
+        ("how it goes", "how it works"),
+        ("from pathlib import Path", "from pathlib import PurePath"),
+        ("RATE = 0.5\n", "RATE = (\n    0.5\n)\n"),
+    ],
+)
+def test_a_comment_a_docstring_or_a_message_changes_no_key(
+    folder: Path, old: str, new: str
+) -> None:
+    before = learner_key(mine()())
+    edit(folder / "plug_mine.py", old, new)
+    assert learner_key(mine()()) == before
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("plug_mine", "RATE = 0.5", "RATE = 0.25"),
+        ("plug_mine", "rows > 0", "rows > 1"),
+        ("plug_mine", "rows == 1", "rows == 2"),
+        ("plug_mine", "ValueError", "TypeError"),
+        ("plug_mine", 'param("fast"', 'param("slow"'),
+        ("plug_base", "shift = SHIFT", "shift = -SHIFT"),
+        ("plug_helper", "SHIFT = 1", "SHIFT = 3"),
+        ("plug_lazy", "2 * x", "-2 * x"),
+    ],
+)
+def test_what_can_change_a_number_changes_the_key(
+    folder: Path, module: str, old: str, new: str
+) -> None:
+    before = learner_key(mine()())
+    edit(folder / f"{module}.py", old, new)
+    assert learner_key(mine()()) != before
+
+
+def package(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / "plug_package" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / "plug_package" / "__init__.py").touch()
+
+
+def uses(folder: Path, line: str) -> None:
+    (folder / "plug_mine.py").write_text(f"class Mine:\n    def f(self):\n        {line}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import plug_package.near",
+        "import plug_package.inner.deep",
+        "from plug_package import near",
+        "from plug_package.near import A",
+        "from plug_package.inner import deep as other",
+    ],
+)
+def test_every_way_to_import_is_followed(folder: Path, line: str) -> None:
+    package(
+        folder,
+        {
+            "near.py": "from . import far\nA = 1\n",
+            "far.py": "FAR = 1\n",
+            "inner/__init__.py": "",
+            "inner/deep.py": "from ..near import A\n",
+        },
+    )
+    uses(folder, line)
+    before = code_key(mine())
+    edit(folder / "plug_package" / "far.py", "1", "2")
+    assert code_key(mine()) != before
+
+
+LAZY = """from typing import TYPE_CHECKING
+from importlib import import_module
+
+if TYPE_CHECKING:
+    from plug_package.near import A
+    from plug_package.far import FAR
+
+def __getattr__(name):
+    return getattr(import_module("plug_package." + {"A": "near", "FAR": "far"}[name]), name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "edited", "changes"),
+    [
+        ("from plug_package import A", "near", True),
+        ("from plug_package import A", "far", False),
+        ("from plug_package import FAR", "far", True),
+        ("import plug_package", "far", True),
+    ],
+)
+def test_names_that_a_package_finds_when_wanted(
+    folder: Path, line: str, edited: str, changes: bool
+) -> None:
+    package(folder, {"__init__.py": LAZY, "near.py": "A = 1\n", "far.py": "FAR = 1\n"})
+    uses(folder, line)
+    before = code_key(mine())
+    edit(folder / "plug_package" / f"{edited}.py", "1", "2")
+    assert (code_key(mine()) != before) == changes
+
+
+def test_installed_libraries_do_not_count(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path_factory.mktemp("libraries")
+    (installed / "plug_library-1.0.dist-info").mkdir()
+    (installed / "plug_library.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(installed)
+    uses(folder, "import plug_library")
+    before = code_key(mine())
+    edit(installed / "plug_library.py", "1", "2")
+    assert code_key(mine()) == before
+
+
+def test_modules_of_computed_names_are_named_in_code(folder: Path) -> None:
+    package(folder, {"near.py": "A = 1\n"})
+    (folder / "plug_mine.py").write_text("class Mine:\n    code = ('plug_package',)\n")
+    before = code_key(mine())
+    edit(folder / "plug_package" / "near.py", "1", "2")
+    assert code_key(mine()) != before
+    edit(folder / "plug_mine.py", "plug_package", "plug_nowhere")
+    sys.modules.pop("plug_mine")
+    with pytest.raises(ImportError, match="no module 'plug_nowhere'"):
+        code_key(mine())
+
+
+def test_a_class_typed_at_a_prompt_is_never_taken_for_an_earlier_one() -> None:
+    def typed() -> type:
+        return type("Typed", (), {"__module__": "__main__"})
+
+    assert code_key(typed()) != code_key(typed())
+
+
+def test_a_file_that_is_no_python_counts_by_its_bytes(folder: Path) -> None:
+    (folder / "plug_lazy.py").write_text("def double(x:\n")
+    before = code_key(mine())
+    edit(folder / "plug_lazy.py", "x", "y")
+    assert code_key(mine()) != before
+
+
+def test_a_module_alone_and_with_what_it_imports(folder: Path) -> None:
+    alone, whole = module_digest("plug_base"), import_key("plug_base")
+    edit(folder / "plug_helper.py", "1", "2")
+    assert module_digest("plug_base") == alone
+    assert import_key("plug_base") != whole
+
+
+@pytest.fixture
+def edited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Makes the digest of the source file with that ending another one."""
+    read = source_code._read
+
+    def change(ending: str) -> None:
+        known = list(Path(source_code.__file__).parents[2].rglob(f"*{Path(ending).name}"))
+        assert any(p.as_posix().endswith(ending) for p in known)
+
+        def other(file: Path) -> source_code._Source:
+            source = read(file)
+            if not file.as_posix().endswith(ending):
+                return source
+            return source_code._Source("other", source.wanted, source.typed, source.dynamic)
+
+        monkeypatch.setattr(source_code, "_read", other)
+        look_again()
+
+    yield change
+    look_again()
+
+
+def test_an_importer_of_catboost_models_decides_catboost_and_not_miser(
+    edited: Callable[[str], None],
+) -> None:
+    learners = load_registry().learners
+    miser, catboost = code_key(learners["miser"]), code_key(learners["catboost"])
+    edited("bench_trees/importers/catboost.py")
+    assert code_key(learners["miser"]) == miser
+    assert code_key(learners["catboost"]) != catboost
+
+
+@pytest.mark.parametrize("ending", ["bench_trees/grower.py", "bench_models/staged/routing.py"])
+def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: str) -> None:
+    miser = load_registry().learners["miser"]
+    before = code_key(miser)
+    edited(ending)
+    assert code_key(miser) != before
+
+
+@pytest.mark.parametrize(
+    ("ending", "changes"),
+    [
+        ("bench_core/datasets/publishers/download.py", set()),
+        ("bench_core/datasets/search.py", set()),
+        ("bench_core/errors.py", set()),
+        ("bench_core/datasets/readers/svmlight_kernel.py", {"yahoo", "mine.csv"}),
+        ("bench_core/datasets/readers/tables.py", {"letters", "mine.csv"}),
+        ("bench_core/datasets/splitting.py", {"mine.csv"}),
+        ("bench_core/costs/cost_file.py", {"yahoo", "mine.csv"}),
+        ("bench_datasets/yahoo/labels.py", {"yahoo"}),
+    ],
+)
+def test_prepared_data_depend_on_what_reads_them(
+    tmp_path: Path, edited: Callable[[str], None], ending: str, changes: set[str]
+) -> None:
+    classes = load_registry().datasets
+    datasets: list[Any] = [classes["yahoo"](), classes["letters"](), FileData("mine.csv")]
+
+    def names() -> dict[str, str]:
+        source = DataFolder(tmp_path)
+        return {d.name: entry_name(d, "quick", 0, 0, source) for d in datasets}
+
+    before = names()
+    edited(ending)
+    assert {name for name, entry in names().items() if entry != before[name]} == changes
