@@ -87,18 +87,10 @@ class Ensemble:
         if not 0 <= trees <= self.trees:
             raise ValueError(f"prefix of {trees} trees, but the ensemble has {self.trees}")
         end = int(self.start[trees])
-        return Ensemble(
-            start=self.start[: trees + 1],
-            feature=self.feature[:end],
-            threshold=self.threshold[:end],
-            left=self.left[:end],
-            right=self.right[:end],
-            missing_left=self.missing_left[:end],
-            value=self.value[:end],
-            output=self.output[:trees],
-            base=self.base,
-            features=self.features,
-        )
+        nodes: dict[str, Any] = {
+            name: getattr(self, name)[:end] for name in (*_PER_NODE, "left", "right")
+        }
+        return replace(self, start=self.start[: trees + 1], output=self.output[:trees], **nodes)
 
     def select(self, trees: NDArray[np.integer[Any]]) -> Ensemble:
         """The trees of these numbers (m,), in that order."""
