@@ -59,7 +59,7 @@ def naive_costs(
 
 @pytest.fixture
 def small_yahoo(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_datasets.yahoo.sim, "ROWS", {"quick": (3000, 800, 800)})
+    monkeypatch.setattr(bench_datasets.yahoo.sim, "ROWS", {"quick": (3000, 800, 1500)})
     monkeypatch.setenv("BENCH_CACHE", str(home / "cache"))
 
 
