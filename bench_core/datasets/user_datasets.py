@@ -108,8 +108,6 @@ class _Table:
             "task": Task(own.task),
             "folds": own.folds,
             "files": own.files,
-            "stand_in_for": "",
-            "version": 1,
             "place": f"{self.path}, [{self.name}]",
             "__module__": __name__,
             "__doc__": f"From {self.path}.",

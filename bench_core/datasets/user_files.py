@@ -59,9 +59,6 @@ class FileData:
     shares: tuple[float, ...] = ()
     folds: int = 1
 
-    stand_in_for = ""
-    version = 1
-
     @property
     def depends_on(self) -> tuple[str, ...]:
         """What changes the arrays."""

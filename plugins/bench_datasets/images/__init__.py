@@ -99,8 +99,6 @@ class ImageFolder:
     title: ClassVar[str] = "Pictures in class folders, priced by CPU time measured on this machine"
     folds: ClassVar[int] = 10
     files: ClassVar[tuple[str, ...]] = (DEFAULT,)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     counts: ClassVar[Mapping[str, int]] = {}
 
     path: str = param(DEFAULT, "a folder of class folders (absolute, here or in the data "

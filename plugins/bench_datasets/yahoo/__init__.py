@@ -63,15 +63,12 @@ class Yahoo(Judgement):
     name: ClassVar[str] = "yahoo"
     task: ClassVar[Task] = Task.RANKING
     title: ClassVar[str] = "Yahoo learning-to-rank set 1 (519 priced features)"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (
         "set1.train.txt",
         "set1.valid.txt",
         "set1.test.txt",
         COST_FILE,
     )
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
     homepage: ClassVar[str] = "Yahoo's Webscope, set C14B (a licence)"
     sums: ClassVar[Mapping[str, str]] = {COST_FILE: COST.sha256}

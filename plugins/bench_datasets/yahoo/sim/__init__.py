@@ -35,10 +35,7 @@ class YahooSim(Judgement):
     name: ClassVar[str] = "yahoo-sim"
     task: ClassVar[Task] = Task.RANKING
     title: ClassVar[str] = "Generated stand-in for Yahoo LTR set 1 (519 priced features)"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
     stand_in_for: ClassVar[str] = "yahoo"
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
 
     pattern: Literal["a", "b"] = param("a", "where the informative features lie")
