@@ -67,7 +67,7 @@ INVALID = {
     "no-prices": ("gives('bench_cost_models', Data)", "which has no evaluation_cost, everything, "),
     "no-write": ("gives('bench_reports', Metric())", "which has no suffixes, write"),
     "no-folder": ("gives('bench_suites', '/not/there')", "/not/there, which is no folder"),
-    "key": ("@hookimpl\ndef bench_suite_keys(): return {'x': 3}", "X"),
+    "key": ("@hookimpl\ndef bench_suite_keys(): return {'x': 3}", "key 'x' is 3, which cannot be"),
     "same-learner": (
         "Learner.name = 'gbrt'; gives('bench_learners', Learner)",
         "learner 'gbrt' is registered by two plugins, 'gbrt' and 'zz-theirs'",
