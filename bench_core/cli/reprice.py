@@ -55,6 +55,7 @@ def command(
     plugins: Sequence[str],
     quiet: bool,
     verbose: bool,
+    debug: bool,
 ) -> int:
     """Bill RUN anew under other costs and show the leaderboard."""
     from bench_core import api
@@ -77,7 +78,7 @@ def command(
                 store=str(store),
                 workers=workers or 0,
                 executor=executor,
-                plugins=modules,
+                plugins=plugins,
                 on_event=show,
             )
     except api.Interrupted as stop:
