@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import LossName, bench_warm_up, loss_of
+from bench_models.boosting import LossName, loss_of, warm_up_trees
 from bench_models.libraries.common import (
     TASKS,
     bought_alone,
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from bench_trees.importers import Imported
 
 __all__ = ["CatBoost", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(warm_up_trees)
 
 _FAR = 30.0  # in log-odds
 

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS, LossName, bench_warm_up, chain
+from bench_models.boosting import TASKS, LossName, chain, warm_up_trees
 from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
 __all__ = ["SubsetGBRT", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(warm_up_trees)
 
 PAPER = (1.0, 20.0, 100.0, 200.0)
 

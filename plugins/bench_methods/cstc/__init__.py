@@ -52,13 +52,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench_models.boosting import bench_warm_up
+from bench_models.boosting import warm_up_trees
 
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.cstc.astc import ASTC
 from bench_methods.cstc.learner import CSCC, CSTC, CSTCSingle
 
 __all__ = ["ASTC", "CSCC", "CSTC", "CSTCSingle", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(warm_up_trees)
 
 
 @hookimpl

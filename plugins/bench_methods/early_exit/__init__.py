@@ -49,13 +49,15 @@ Departures
 
 from __future__ import annotations
 
-from bench_models.boosting import bench_warm_up
+from bench_models.boosting import warm_up_trees
 
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.early_exit.lear import Lear
 from bench_methods.early_exit.learner import EarlyExit
 
 __all__ = ["EarlyExit", "Lear", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(warm_up_trees)
 
 
 @hookimpl
