@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import LossName, loss_of, warm_up_trees
+from bench_models.boosting import LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
     TASKS,
     bought_alone,
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CatBoost", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 _FAR = 30.0  # in log-odds
 

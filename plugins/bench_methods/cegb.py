@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import TASKS, LossName, fit_boosted, loss_of, warm_up_trees
+from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted, loss_of
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CEGB", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @dataclass(frozen=True)

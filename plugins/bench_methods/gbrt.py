@@ -21,14 +21,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench_models.boosting import TASKS, LossName, fit_boosted, warm_up_trees
+from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted
 from bench_models.staged import StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
 __all__ = ["GBRT", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS, LossName, chain, warm_up_trees
+from bench_models.boosting import TASKS, LossName, bench_warm_up, chain
 from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hook
 
 __all__ = ["SubsetGBRT", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 PAPER = (1.0, 20.0, 100.0, 200.0)
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from bench_models.boosting import warm_up_trees
+from bench_models.boosting import bench_warm_up
 from bench_models.libraries.common import TASKS
 from bench_models.libraries.serving import Served, check_fits, onto_columns, serve
 
@@ -44,7 +44,7 @@ from bench_core import (
 
 __all__ = ["ImportedModel", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 MOST_BYTES = 2**31
 

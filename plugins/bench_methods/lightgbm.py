@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from bench_models.boosting import LossName, loss_of, warm_up_trees
+from bench_models.boosting import LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
     TASKS,
     bought_alone,
@@ -43,7 +43,7 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hook
 
 __all__ = ["LightGBM", "LightGBMCEGB", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 _OBJECTIVES = {
     "squared": "regression",

@@ -41,7 +41,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models.boosting import TASKS, LossName, fit_boosted, loss_of, warm_up_trees
+from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted, loss_of
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
 
@@ -49,7 +49,7 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hook
 
 __all__ = ["GreedyMiser", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @dataclass(frozen=True)

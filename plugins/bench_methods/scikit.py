@@ -28,7 +28,7 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import warm_up_trees
+from bench_models.boosting import bench_warm_up
 from bench_models.libraries.common import (
     TASKS,
     check_classes,
@@ -53,7 +53,7 @@ from bench_core import (
 
 __all__ = ["RandomForest", "ScikitLearn", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 _CLASSES = (Task.BINARY, Task.MULTICLASS)
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bench_models.boosting import LossName, loss_of, warm_up_trees
+from bench_models.boosting import LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
     TASKS,
     check_classes,
@@ -33,7 +33,7 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hook
 
 __all__ = ["XGBoost", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 _OBJECTIVES = {
     "squared": "reg:squarederror",

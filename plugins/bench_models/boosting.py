@@ -35,7 +35,7 @@ _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
 }
 
 
-def warm_up_trees(say: Callable[[str], None]) -> None:
+def bench_warm_up(say: Callable[[str], None]) -> None:
     """Compile the engine's kernels where no earlier run has."""
     from bench_trees import warm_up
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench_models.boosting import warm_up_trees
+from bench_models.boosting import bench_warm_up
 
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.baselines.constant import Constant
@@ -25,7 +25,7 @@ __all__ = [
     "bench_warm_up",
 ]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @hookimpl

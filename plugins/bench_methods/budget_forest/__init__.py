@@ -82,7 +82,7 @@ def bench_learners() -> Sequence[type[BudgetedLearner]]:
 @hookimpl
 def bench_warm_up(say: Callable[[str], None]) -> None:
     """Compile the kernels of trees and forests where no earlier run has."""
-    boosting.warm_up_trees(say)
+    boosting.bench_warm_up(say)
     from bench_methods.budget_forest.warm_up import warm_up
 
     warm_up(say)

@@ -53,14 +53,14 @@ Departures
 
 from __future__ import annotations
 
-from bench_models.boosting import warm_up_trees
+from bench_models.boosting import bench_warm_up
 
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.cascades.learner import AndOr, SoftCascade
 
 __all__ = ["AndOr", "SoftCascade", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @hookimpl

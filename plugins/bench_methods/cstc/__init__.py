@@ -52,7 +52,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench_models.boosting import warm_up_trees
+from bench_models.boosting import bench_warm_up
 
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.cstc.astc import ASTC
@@ -60,7 +60,7 @@ from bench_methods.cstc.learner import CSCC, CSTC, CSTCSingle
 
 __all__ = ["ASTC", "CSCC", "CSTC", "CSTCSingle", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @hookimpl

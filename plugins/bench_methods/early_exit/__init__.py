@@ -49,7 +49,7 @@ Departures
 
 from __future__ import annotations
 
-from bench_models.boosting import warm_up_trees
+from bench_models.boosting import bench_warm_up
 
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.early_exit.lear import Lear
@@ -57,7 +57,7 @@ from bench_methods.early_exit.learner import EarlyExit
 
 __all__ = ["EarlyExit", "Lear", "bench_learners", "bench_warm_up"]
 
-bench_warm_up = hookimpl(warm_up_trees)
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @hookimpl
