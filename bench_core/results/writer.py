@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sqlite3
 import time
 import zlib
@@ -20,6 +19,7 @@ import numpy as np
 from bench_core._io.atomic import atomic_file
 from bench_core._io.hashing import canonical
 from bench_core._io.locks import locked
+from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
 from bench_core.results.attempts import TABLE, add_attempt
@@ -150,14 +150,6 @@ def _create(path: Path) -> None:
 def now() -> str:
     """This moment in UTC, to the microsecond (runs are ordered by it)."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def machine() -> str:
-    """What timings depend on, without names of people or hosts."""
-    return (
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, numpy {np.__version__}"
-    )
 
 
 class Writer:
