@@ -25,13 +25,15 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import TASKS, LossName, bench_warm_up, chain
-from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
+from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 from numpy.typing import NDArray
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
 __all__ = ["SubsetGBRT", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 PAPER = (1.0, 20.0, 100.0, 200.0)
 
@@ -104,11 +106,11 @@ def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, 
     wanted = PAPER if costs is None else costs
     if costs is None and not any(_divides(price, limit) for limit in wanted):
         wanted = np.quantile(price, (0.25, 0.5, 0.75), method="lower").tolist()
-    shop, found = Shop.of(prices), []
+    found = []
     for limit in wanted:
         within = price <= limit
         if within.any():
-            found.append((float(limit), shop.readable(within)))
+            found.append((float(limit), readable(prices, within)))
     found.append((highest, np.ones(len(price), dtype=bool)))
     sizes = [int(features.sum()) for _, features in found]
     # of limits that admit the same features the first stands for all
