@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import TASKS, LossName, bench_warm_up, chain
-from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
+from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
@@ -104,11 +104,11 @@ def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, 
     wanted = PAPER if costs is None else costs
     if costs is None and not any(_divides(price, limit) for limit in wanted):
         wanted = np.quantile(price, (0.25, 0.5, 0.75), method="lower").tolist()
-    shop, subsets = Shop.of(prices), []
+    subsets = []
     for limit in wanted:
         within = price <= limit
         if within.any():
-            subsets.append((float(limit), shop.readable(within)))
+            subsets.append((float(limit), readable(prices, within)))
     subsets.append((highest, np.ones(len(price), dtype=bool)))
     sizes = [int(features.sum()) for _, features in subsets]
     # of limits that admit the same features the first stands for all

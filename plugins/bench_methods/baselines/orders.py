@@ -27,7 +27,7 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import TASKS, LossName
-from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
+from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
 from bench_models.staged import MOST_POINTS, StagedModel
 from numpy.typing import NDArray
 
@@ -90,15 +90,14 @@ class _Ordered:
             ),
             max_bins=self.max_bins,
         )
-        shop = Shop.of(prices)
-        bought = shop.readable(np.zeros(prices.features, dtype=bool))
+        bought = readable(prices, np.zeros(prices.features, dtype=bool))
         sizes = [0, *growing(prices.features, self.steps)]
         models: list[StagedModel] = []
         for k, size in enumerate(sizes):
             if k > 0:
                 if int(bought.sum()) >= size:
                     continue  # more was free than this step asks for
-                bought = extended(bought, size, shop, self._keys(subsets, models[-1]))
+                bought = extended(bought, size, prices, self._keys(subsets, models[-1]))
             ensemble = subsets.boost(bought, share_of(context.progress, k, len(sizes)))
             models.append(subsets.whole(ensemble, {"features": int(bought.sum())}))
         context.progress(1, 1)
@@ -152,13 +151,13 @@ def growing(features: int, steps: int) -> list[int]:
     return [int(k) for k in np.unique(np.round(np.geomspace(1, features, steps)))]
 
 
-def extended(bought: BoolArray, size: int, shop: Shop, keys: Keys) -> BoolArray:
+def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolArray:
     """Buy features of the lowest key until ``size`` can be read."""
     while int(bought.sum()) < size:
-        key = np.where(bought, np.inf, keys(shop.unpaid(bought)))
+        key = np.where(bought, np.inf, keys(prices.marginal(prices.bought_for(bought))))
         more = bought.copy()
         more[int(np.argmin(key))] = True
-        bought = shop.readable(more)
+        bought = readable(prices, more)
     return bought
 
 
