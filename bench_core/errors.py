@@ -28,10 +28,13 @@ def blaming(place: str) -> Iterator[None]:
 
 
 def one_line(text: str, most: int = 0) -> str:
-    """Text without line breaks and control characters, which could act on a terminal; cut to
-    ``most`` characters where that is not 0."""
-    flat = text[: 8 * most] if most else text  # a message may have any length
-    flat = " ".join("".join(c if c.isprintable() else " " for c in flat).split())
+    """Text without line breaks; control characters, which could act on a terminal, are escaped.
+
+    It is cut to ``most`` characters where that is not 0.
+    """
+    flat = " ".join((text[: 8 * most] if most else text).split())  # a message may have any length
+    if not flat.isprintable():
+        flat = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in flat)
     return flat if not most or len(flat) <= most else f"{flat[: most - 1]}…"
 
 

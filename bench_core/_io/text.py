@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import gzip
+import tomllib
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from bench_core.errors import InputError
+
+RATIO, FLOOR = 200, 1 << 20
+"""Text packs 3 to 20 times; more than RATIO bytes per packed byte, and FLOOR, is an attack."""
 
 
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file, unpacked if it ends in ``.gz``.
 
-    Raises InputError for a file that is missing, unreadable, truncated or empty.
+    Raises InputError for a file that is missing, unreadable, truncated, empty or a bomb.
     """
     path = Path(path)
     with _readable(path):
         raw = path.read_bytes()
-        content = gzip.decompress(raw) if path.suffix == ".gz" else raw
+        content = _unpacked(path, raw) if path.suffix == ".gz" else raw
     if not content.strip():
         raise InputError(f"{path}: the file is empty; get it again or name another")
     return content
+
+
+def _unpacked(path: Path, raw: bytes) -> bytes:
+    left, members = RATIO * len(raw) + FLOOR, []
+    while raw:
+        member = zlib.decompressobj(wbits=31)
+        members.append(member.decompress(raw, left + 1))
+        left -= len(members[-1])
+        if left < 0:
+            raise InputError(f"{path}: unpacks to a decompression bomb; get the file again")
+        if not member.eof:
+            raise EOFError("it ends too early")
+        raw = member.unused_data.lstrip(b"\0")
+    return b"".join(members) if len(members) > 1 else members[0]
 
 
 def read_beginning(path: str | Path, size: int) -> bytes:
@@ -65,6 +84,22 @@ def read_text(path: str | Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise not_utf8(path, content, error) from error
+
+
+def parse_toml(path: Path, text: str) -> dict[str, Any]:
+    """The tables of a TOML file with this text. Raises InputError."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not a TOML file: {toml_fault(error)}; correct it") from error
+
+
+def toml_fault(error: ValueError | RecursionError) -> str:
+    """Why tomllib refuses a text."""
+    if isinstance(error, tomllib.TOMLDecodeError):
+        return str(error)
+    deep = isinstance(error, RecursionError)
+    return "too many brackets in brackets" if deep else "a number of too many digits"
 
 
 def not_utf8(path: str | Path, content: bytes, error: UnicodeDecodeError) -> InputError:

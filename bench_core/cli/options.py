@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bench_core.errors import one_line
+
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
@@ -207,4 +209,4 @@ def find_plugins_here(plugins: Sequence[str]) -> None:
 def note(message: str) -> None:
     """A line on stderr, above a progress bar if there is one; stdout holds the result alone."""
     if sys.stderr is not None:  # closed: print would take stdout
-        print(message, file=sys.stderr, flush=True)
+        print(one_line(message), file=sys.stderr, flush=True)

@@ -43,6 +43,7 @@ READING = tuple(
     for name in (
         "costs.cost_",
         "datasets.file_parts",
+        "datasets.priced",
         "datasets.readers",
         "datasets.splitting",
         "datasets.user_files",

@@ -137,7 +137,9 @@ def _table_part(path: Path, label: str, query: str, split: str, format: str) -> 
     query = query or _named(table, QUERIES)
     split = split or _named(table, (SPLIT,))
     if not label:
-        label = _named(table, LABELS) or [n for n in table.names if n not in (query, split)][-1]
+        label = _named(table, LABELS) or next(
+            (n for n in reversed(table.names) if n not in (query, split)), ""
+        )
         notes.append(f"label: column {label!r} of {path.name}")
     names = tuple(n for n in table.names if n not in (label, query, split))
     if not names:

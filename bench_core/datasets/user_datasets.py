@@ -22,13 +22,12 @@ Each table is then a data set like those of plugins.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench_core._io.text import read_text
+from bench_core._io.text import parse_toml, read_text
 from bench_core.data import Task
 from bench_core.datasets.file_parts import FORMATS
 from bench_core.datasets.user_files import FileData
@@ -80,10 +79,7 @@ def _as_keys(message: str) -> str:
 
 def read_entries(path: Path) -> list[type[Any]]:
     """One class per table of the file. Raises InputError naming file, table and key."""
-    try:
-        tables = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not a TOML file: {error}; correct it") from error
+    tables = parse_toml(path, read_text(path))
     return [_Table(path, name, table).entry() for name, table in tables.items()]
 
 

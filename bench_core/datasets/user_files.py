@@ -28,7 +28,7 @@ from bench_core.data import Examples, Task
 from bench_core.datasets.file_parts import Part, read_part
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.readers.svmlight import find_side_car
-from bench_core.errors import InputError
+from bench_core.errors import InputError, one_line
 from bench_core.protocols import Source
 from bench_core.splits import Splits
 
@@ -70,12 +70,12 @@ class FileData:
     @property
     def name(self) -> str:
         """The name of the first file."""
-        return Path(self.train).name
+        return one_line(Path(self.train).name)
 
     @property
     def title(self) -> str:
         """What a report calls it."""
-        return ", ".join(Path(p).name for p in (self.train, self.valid, self.test) if p)
+        return ", ".join(one_line(Path(p).name) for p in (self.train, self.valid, self.test) if p)
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
 
 
 def stamp_of(learner: Any) -> str:
-    """What a learner's ``stamp`` says, "" where it has none. Raises what that raises."""
+    """The text of a learner's ``stamp()``. Raises what that raises."""
     return learner_of(learner).stamp()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bench_core._io.text import toml_fault
 from bench_core.contracts import name_of
 from bench_core.errors import UsageError
 
@@ -39,6 +40,8 @@ def _literal(text: str) -> Any:
         read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--set {text[:20]}...: {toml_fault(error)}; correct it") from error
     return read["value"] if set(read) == {"value"} else text
 
 

@@ -20,14 +20,13 @@ A suite of several data sets runs on those that are there, and on the folds that
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.text import read_text
+from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_entries import CostFile
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.request import MOST_SEED
@@ -94,12 +93,8 @@ def read_suite(path: Path, suite_keys: Mapping[str, SuiteKey]) -> Suite:
     ``suite_keys`` are the keys of plugins. Tables ``[[KEY]]`` of a key that is unlike all known
     ones are left out: they belong to a plugin that is not installed.
     """
-    try:
-        text = read_text(path)
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not a TOML file: {error}; correct it") from error
-    return _Reader(path, text, suite_keys).suite(table)
+    text = read_text(path)
+    return _Reader(path, text, suite_keys).suite(parse_toml(path, text))
 
 
 def find_suite(name: str, registry: Registry) -> Suite:

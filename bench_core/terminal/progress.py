@@ -235,7 +235,7 @@ def _count_line(done: int, total: int, noun: str) -> str:
 
 def note_line(event: Event) -> str:
     """A note, marked if it is a warning."""
-    return f"warning: {event.message}" if event.warning else event.message
+    return one_line(f"warning: {event.message}" if event.warning else event.message)
 
 
 def plan_line(event: Event) -> str:

@@ -80,14 +80,14 @@ def plain_lines(table: Table) -> list[str]:
     cells = [[one_line(c) for c in row] for row in table.rows]
     head = [c.title for c in table.columns]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-    lines = [table.title] if table.title else []
+    lines = [one_line(table.title)] if table.title else []
     for row in [head, *cells]:
         parts = [
             cell.rjust(width) if column.right else cell.ljust(width)
             for cell, width, column in zip(row, widths, table.columns, strict=True)
         ]
         lines.append((" " * GAP).join(parts).rstrip())
-    return [*lines, *table.footer]
+    return [*lines, *map(one_line, table.footer)]
 
 
 def _least_widths(table: Table) -> list[int]:
@@ -121,7 +121,7 @@ def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> Non
     from rich.text import Text
 
     framed = Framed(
-        title=Text(table.title) if table.title else None,
+        title=Text(one_line(table.title)) if table.title else None,
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
@@ -143,14 +143,14 @@ def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> Non
         framed.add_row(*(Text(one_line(cell)) for cell in row), style=style or None)
     to.print(framed)
     for line in table.footer:
-        to.print(Text(line, style="dim"))
+        to.print(Text(one_line(line), style="dim"))
 
 
 def _show_records(table: Table, to: Console) -> None:
     from rich.text import Text
 
     if table.title:
-        to.print(Text(table.title, style="bold"))
+        to.print(Text(one_line(table.title), style="bold"))
     styles = table.row_styles or [""] * len(table.rows)
     for row, style in zip(table.rows, styles, strict=True):
         first, *rest = zip(table.columns, row, strict=True)
@@ -162,7 +162,7 @@ def _show_records(table: Table, to: Console) -> None:
                     part.rstrip()
                     to.print(Text(" " * GAP) + part)
     for line in table.footer:
-        to.print(Text(line, style="dim"))
+        to.print(Text(one_line(line), style="dim"))
 
 
 NO_TABLES = (".html", ".htm", ".json", ".parquet", ".tsv", ".xlsx")

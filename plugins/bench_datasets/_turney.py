@@ -18,18 +18,20 @@ DRAWING_BLOOD = 2.10
 
 
 def turney_prices(
-    cost: Mapping[str, float], blood: Sequence[str], derived: Mapping[int, tuple[int, ...]] = {}
+    cost: Mapping[str, float],
+    blood: Sequence[str],
+    derived: Mapping[int, Sequence[int]] | None = None,
 ) -> Prices:
     """Full prices, and the discount where ``blood`` names tests of one sample.
 
     ``derived``: columns that are free once the columns they are computed from are bought.
     """
     names = list(cost)
+    members = tuple(names.index(test) for test in blood)
     later = tuple(cost[test] - DRAWING_BLOOD for test in blood)
-    group = DiscountGroup(tuple(names.index(test) for test in blood), later)
     return price_list(
         np.array(list(cost.values())),
-        discounted=[group] if blood else [],
+        discounted=[DiscountGroup(members, later)] if blood else [],
         derived=derived,
         unit="dollars",
     )

@@ -31,6 +31,7 @@ from sklearn.svm import SVC
 from bench_core.api import plan
 from bench_core.cli import main
 from bench_core.data import Task
+from bench_core.datasets import cache as prepared
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.priced import to_json
 from bench_core.datasets.search import DataFolder
@@ -435,7 +436,7 @@ def test_the_cache_notices_pictures_and_pins_that_change(photos: Path, tmp_path:
     source = DataFolder(tmp_path)
 
     def key(**options: Any) -> str:
-        return cache.entry_name(few(root, **options), "paper", 0, 0, source)
+        return prepared.entry_name(few(root, **options), "paper", 0, 0, source)
 
     keys = [key(), key(), key(costs=str(pin))]
     pin.write_text("{ }")
@@ -452,7 +453,7 @@ def test_another_version_of_what_reads_and_computes_is_another_entry(
     photos: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     def key() -> str:
-        return cache.entry_name(few(photos), "paper", 0, 0, DataFolder(photos))
+        return prepared.entry_name(few(photos), "paper", 0, 0, DataFolder(photos))
 
     before, known = key(), metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "0" if name == package else known(name))
@@ -460,10 +461,10 @@ def test_another_version_of_what_reads_and_computes_is_another_entry(
 
 
 def test_what_is_prepared_holds_on_to_its_prices(photos: Path, cache: Path) -> None:
-    first = cache.prepare(few(photos), "paper", source=DataFolder(photos)).splits
+    first = prepared.prepare(few(photos), "paper", source=DataFolder(photos)).splits
     for kept in (cache / "kept").glob("*.json"):
         kept.unlink()
-    again = cache.prepare(few(photos), "paper", source=DataFolder(photos)).splits
+    again = prepared.prepare(few(photos), "paper", source=DataFolder(photos)).splits
     assert to_json(first.prices) == to_json(again.prices)
 
 

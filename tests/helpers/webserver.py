@@ -19,7 +19,7 @@ class Offer:
     tag: str = '"v1"'
     status: int = 200
     statuses: list[int] = field(default_factory=list)  # of the first answers
-    length: int | None = None  # a Content-Length that is a lie; 0: none is told
+    length: int | str | None = None  # a Content-Length that is a lie; 0: none is told
     asked: list[str] = field(default_factory=list)  # the Range header of each request
 
 

@@ -16,10 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from bench_core._io.text import FLOOR, RATIO
 from bench_core.errors import InputError
-
-RATIO = 200
-"""Text packs 3 to 20 times; more than this many bytes per packed byte is an attack."""
 
 BLOCK = 1 << 20
 
@@ -30,7 +28,7 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> list[Path
     Raises InputError for what is no archive, damaged, encrypted, lacks a member or holds it twice,
     or holds a link in its place.
     """
-    limit = RATIO * archive.stat().st_size + BLOCK
+    limit = RATIO * archive.stat().st_size + FLOOR
     written = []
     with _readable(archive):
         for path, source in _members(archive, tuple(members)):

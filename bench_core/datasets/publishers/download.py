@@ -151,7 +151,10 @@ def _continue(download: Download, part: Path, progress: Progress) -> None:
 
 
 def _write(download: Download, answer: Any, part: Path, start: int, progress: Progress) -> None:
-    length = int(answer.headers.get("Content-Length") or 0)
+    stated = answer.headers.get("Content-Length") or "0"
+    if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
+        raise _RefusedError(f"the publisher states a length of {stated[:40]!r} bytes")
+    length = int(stated)
     total = start + length if length else download.bytes
     _refuse_size(download, part, start, total)
     mark = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""

@@ -126,7 +126,12 @@ def read_table(path: str | Path, format: str = "") -> Table:
     raw = read_bytes(path)
     first = next(line for line in raw.split(b"\n") if line.strip()).decode("utf-8-sig", "replace")
     separator = max(",;\t", key=first.count)
-    names = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
+    try:
+        names = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
+    except csv.Error as error:
+        old = b"\n" not in raw and b"\r" in raw
+        what = "its lines end in bare carriage returns" if old else f"not a header ({error})"
+        raise InputError(f"{path}, line 1: {what}; save it as CSV again") from error
     _refuse_header(path, names)
     frame = _parse(path, raw, sep=separator, header=0)
     if not len(frame):

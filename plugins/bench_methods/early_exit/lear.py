@@ -77,11 +77,11 @@ class Lear:
         partial = np.empty((len(chain.stages), len(train)))
         for rows, scores in partial_scores(chain, train):
             partial[:, rows] = scores[:, :, 0]
-        groups, everybody = (
+        groups, all_rows = (
             QueryGroups.over(len(train), train.queries),
             np.ones((1, len(train)), bool),
         )
-        final = ranks(partial[-1], everybody, groups, train.multiplicity)[0]
+        final = ranks(partial[-1], all_rows, groups, train.multiplicity)[0]
         keep = (final <= self.k) & (train.y >= self.relevant_grade)
         found = []
         for own in partial[:-1]:

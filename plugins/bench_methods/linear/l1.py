@@ -15,6 +15,8 @@ points, the last the least penalised. (With columns scaled by 1/c this is a lass
 or a logistic regression of C = 1/(N tau).) Targets and grades are in units of their standard
 deviation, so that a weight is a number without dimension, as the price of having one is.
 
+The path is ``L1._path``, a point of it ``lasso.minimise``, c_j ``marginal_prices``.
+
 Departures
 - ``refit``: at each point the weights of the chosen features are fitted anew without penalty, so
   that they are not shrunk. Points that chose the same features are then one.

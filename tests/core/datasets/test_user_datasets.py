@@ -125,7 +125,18 @@ def test_a_wrong_table_is_refused_in_one_line(folder: Path, text: str, said: str
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["mine = 3", '["my data"]\nfile = "a"', "[mine", '["a.b"]'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mine = 3",
+        '["my data"]\nfile = "a"',
+        "[mine",
+        '["a.b"]',
+        "a = " + "[" * 9000,
+        "a=1" + "0" * 5000,
+    ],
+    ids=range(6),
+)
 def test_a_file_of_another_form_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "datasets.toml").write_text(text)
     with pytest.raises(InputError, match=r"datasets\.toml"):

@@ -91,6 +91,8 @@ def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
         (('learners = ["gbrt"]', 'learners = ["gbtr"]'), "unknown learner of this suite"),
         (('published = "1"', ""), "key 'claims': claim one: key 'published' is missing"),
         (("seeds = [0, 1]\n", "seeds = \n"), "not a TOML file"),
+        (("seeds = [0, 1]", "seeds = " + "[" * 9000), "not a TOML file: too many brackets"),
+        (("seeds = [0, 1]", "seeds = " + "9" * 5000), "not a TOML file: a number of too many"),
     ],
 )
 def test_a_fault_in_a_suite_is_one_line_with_file_and_key(

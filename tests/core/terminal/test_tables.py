@@ -50,7 +50,7 @@ def test_without_a_terminal_a_row_is_one_line_however_long() -> None:
 
 
 def test_a_line_break_in_a_cell_does_not_break_the_row() -> None:
-    assert plain_lines(table("two\nlines\x1b[2J"))[1] == "one           1.5  two lines [2J"
+    assert plain_lines(table("two\nlines\x1b[2J"))[1] == r"one           1.5  two lines\x1b[2J"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])

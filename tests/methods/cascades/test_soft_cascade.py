@@ -141,7 +141,7 @@ def test_no_cycle_raises_the_objective(seed: int) -> None:
     designs = [Design.of(columns, np.arange(c), share, 0.25, 0.1) for c in (2, 4, 6)]
     task = Descent(columns, designs, Soft(positive, share, np.array([1.0, 3.0, 9.0]), 0.1), 0.1, 30)
     alone = [task.alone(k) for k in range(3)]
-    at = task.judged(alone)
+    at = task.evaluated(alone)
     for k in (0, 1, 2, 0, 1, 2):
         new = task.improved(at, k, alone[k])
         assert new.loss <= at.loss

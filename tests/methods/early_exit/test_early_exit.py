@@ -171,7 +171,7 @@ def test_chains_with_gates_are_refused() -> None:
         Stage(NONE, np.zeros(0), np.zeros(1)),
     ]
     chain = StagedModel(stages, [Point(1, {})], price_list(np.ones(1)))
-    with pytest.raises(ValueError, match="let everybody pass"):
+    with pytest.raises(ValueError, match="let all rows pass"):
         ExitModel(chain, ExitRule("score", np.zeros((1, 1))), [{"t": 0}], {"t": 1})
 
 

@@ -86,6 +86,8 @@ def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
         (Offer(CONTENT), {"bytes": 10}, "offers 1024000 bytes instead of 10"),
         (Offer(CONTENT, length=0), {"bytes": 10}, "longer than 10 bytes"),
         (Offer(CONTENT, length=2**60), {}, "bytes of disk"),
+        (Offer(CONTENT, length="abc"), {}, "states a length of 'abc' bytes"),
+        (Offer(CONTENT, length="9" * 5000), {}, "states a length of '9999"),
         (Offer(CONTENT, status=404), {}, "answers 404"),
         (Offer(CONTENT, status=503), {}, "answers 503"),
     ],
