@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CatBoost", "bench_learners", "bench_warm_up"]
 
+bench_warm_up = hookimpl(bench_warm_up)
+
 _FAR = 30.0  # in log-odds
 
 _LOSSES = {

@@ -33,6 +33,8 @@ from bench_core.arrays import BoolArray, FloatArray
 
 __all__ = ["SubsetGBRT", "bench_learners", "bench_warm_up"]
 
+bench_warm_up = hookimpl(bench_warm_up)
+
 PAPER = (1.0, 20.0, 100.0, 200.0)
 
 

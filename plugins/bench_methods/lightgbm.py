@@ -43,6 +43,8 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hook
 
 __all__ = ["LightGBM", "LightGBMCEGB", "bench_learners", "bench_warm_up"]
 
+bench_warm_up = hookimpl(bench_warm_up)
+
 _OBJECTIVES = {
     "squared": "regression",
     "logistic": "binary",

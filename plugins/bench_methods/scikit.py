@@ -53,6 +53,8 @@ from bench_core import (
 
 __all__ = ["RandomForest", "ScikitLearn", "bench_learners", "bench_warm_up"]
 
+bench_warm_up = hookimpl(bench_warm_up)
+
 _CLASSES = (Task.BINARY, Task.MULTICLASS)
 
 

@@ -33,6 +33,8 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hook
 
 __all__ = ["XGBoost", "bench_learners", "bench_warm_up"]
 
+bench_warm_up = hookimpl(bench_warm_up)
+
 _OBJECTIVES = {
     "squared": "reg:squarederror",
     "logistic": "binary:logistic",
