@@ -18,13 +18,17 @@ from functools import cache
 from itertools import product
 from math import inf, isfinite
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from bench_core.contracts import name_of
 from bench_core.errors import UsageError
 
-if TYPE_CHECKING:
-    from bench_core.plugins import Registry
+
+class Registry(typing.Protocol):
+    """Finds learner classes by name (``plugins.Registry``)."""
+
+    def learner(self, name: str) -> type:
+        """The learner class of that name. Raises UsageError."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

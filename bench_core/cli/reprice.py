@@ -66,8 +66,9 @@ def command(
     from bench_core.terminal.wording import notices
 
     needed = Store(store).info(run).request.get("plugins", ())
-    registry = options.registry([*needed, *plugins])
-    report_for(registry, output)
+    modules = tuple(dict.fromkeys([*needed, *plugins]))
+    registry = options.registry(modules)
+    report_for(registry, output)  # refused before any work
     try:
         with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
             result = api.reprice(

@@ -1,4 +1,4 @@
-"""Checks that third parties run on their own learner.
+"""Checks that third parties run on their own learners, data sets, metrics and cost models.
 
 In a test of yours::
 
@@ -14,20 +14,37 @@ or one test for each promise::
         check(MyLearner(), splits)
 
 Use parameters that make a fit quick: each promise fits once or a few times on a few hundred rows.
+``check_dataset``, ``check_metric`` and ``check_cost_model`` are alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
-from bench_core.conformance.checks import CHECKS, ConformanceError
+from bench_core.conformance.checks import CHECKS
+from bench_core.conformance.cost_models import COST_MODEL_CHECKS, purchases
+from bench_core.conformance.datasets import DATASET_CHECKS
+from bench_core.conformance.errors import ConformanceError, run_all
+from bench_core.conformance.metrics import METRIC_CHECKS
 from bench_core.conformance.tasks import task_splits, with_learners
 from bench_core.contracts import learner_of
 from bench_core.data import Task
+from bench_core.datasets.search import DataFolder
+from bench_core.protocols import Source
 from bench_core.splits import Splits
 
-__all__ = ["CHECKS", "ConformanceError", "cases", "check_learner", "task_splits"]
+__all__ = [
+    "CHECKS",
+    "ConformanceError",
+    "cases",
+    "check_cost_model",
+    "check_dataset",
+    "check_learner",
+    "check_metric",
+    "task_splits",
+]
 
 Check = Callable[[Any, Splits], None]
 
@@ -46,12 +63,28 @@ def _done(learner: Any) -> frozenset[Task]:
 
 def check_learner(learner: Any, tasks: Iterable[Task] | None = None) -> None:
     """Run every check; ConformanceError with a line for each promise that is broken."""
-    broken = []
-    for check, splits in cases(learner, tasks):
-        try:
-            check(learner, splits)
-        except Exception as error:
-            what = "" if isinstance(error, ConformanceError) else f"{type(error).__name__}: "
-            broken.append(f"{check.__name__} ({splits.task}): {what}{error}")
-    if broken:
-        raise ConformanceError("\n".join(broken))
+    run_all(
+        (f"{check.__name__} ({splits.task})", partial(check, learner, splits))
+        for check, splits in cases(learner, tasks)
+    )
+
+
+def check_dataset(dataset: Any, source: Source | None = None) -> None:
+    """Run every check on a data set of profile quick; its files are looked for in ``source``."""
+    found = source or DataFolder()
+    run_all((check.__name__, partial(check, dataset, found)) for check in DATASET_CHECKS)
+
+
+def check_metric(metric: Any) -> None:
+    """Run every check on small tasks of the kinds that the metric judges."""
+    run_all(
+        (f"{check.__name__} ({task})", partial(check, metric, task, task_splits(task).test))
+        for task in sorted(metric.tasks)
+        for check in METRIC_CHECKS
+    )
+
+
+def check_cost_model(costs: Any) -> None:
+    """Run every check on a cost model, such as a cost file describes."""
+    bought, queries = purchases(costs)
+    run_all((check.__name__, partial(check, costs, bought, queries)) for check in COST_MODEL_CHECKS)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import IntArray
+from bench_core.conformance.errors import ConformanceError
 from bench_core.conformance.tasks import fit, with_copies, with_learners
 from bench_core.costs.bill import Prediction
 from bench_core.costs.model import Prices
@@ -27,10 +28,6 @@ from bench_core.splits import Splits
 TOLERANCE = 1e-9
 COPIES_TOLERANCE = 1e-6
 SCALE = 1024.0  # a power of two: rescaling is exact in binary
-
-
-class ConformanceError(AssertionError):
-    """A learner breaks a promise; the message says which and how."""
 
 
 def check_parameters(learner: Any, splits: Splits) -> None:

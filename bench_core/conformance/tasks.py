@@ -8,7 +8,7 @@ the harness hands them out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ import numpy as np
 from bench_core.arrays import Array, FloatArray
 from bench_core.costs.model import DiscountGroup, Prices, price_list
 from bench_core.data import Examples, Queries, Task
+from bench_core.execution.fit_context import Context
 from bench_core.metrics import default_metric
 from bench_core.parameters import resolved
 from bench_core.plugins import load_registry
-from bench_core.protocols import Metric
+from bench_core.results.records import FitSpec
 from bench_core.splits import Splits
 
 FEATURES = 10
@@ -99,33 +100,8 @@ def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
     return weighted, physical
 
 
-@dataclass(slots=True)
-class Context:
-    """A ``FitContext`` without a harness: what is needed is fitted on the spot."""
-
-    splits: Splits
-    seed: int = 0
-    threads: int = 1
-
-    @property
-    def task(self) -> Task:
-        """What is predicted."""
-        return self.splits.task
-
-    @property
-    def classes(self) -> int:
-        """Number of classes, 0 where there are none."""
-        return self.splits.classes
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The features' names."""
-        return self.splits.feature_names
-
-    @property
-    def metric(self) -> Metric:
-        """The usual metric of the task."""
-        return default_metric(self.splits.task)
+class InMemory(Context):
+    """The harness's context with nothing on disk: what is needed is fitted on the spot."""
 
     def fitted(self, learner: Any) -> Any:
         """Fit a learner that another stands on."""
@@ -135,14 +111,12 @@ class Context:
         """Build, and seal as the harness's memory maps are."""
         return {key: _sealed(np.array(array)) for key, array in build().items()}
 
-    def progress(self, done: int, total: int) -> None:
-        """Accept whatever progress a learner tells."""
-
 
 def fit(learner: Any, splits: Splits, seed: int = 0, threads: int = 1) -> Any:
     """Fit a learner on a task."""
-    learner = with_learners(learner)
-    context = Context(splits, seed, threads)
+    learner, metric = with_learners(learner), default_metric(splits.task)
+    spec = FitSpec("", "", {}, learner.name, "", "", metric.name, seed, "", threads)
+    context = InMemory(spec, splits, metric, lambda done, total: None)
     return learner.fit(splits.train, splits.valid, splits.prices, context)
 
 

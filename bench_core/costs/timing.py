@@ -1,9 +1,11 @@
-"""What extractors cost: their CPU time on this machine, as prices.
+"""Measure what extractors cost: their CPU time on this machine, as prices.
 
 Every extractor is called on every item several times. Its price is the median of all timings, its
 spread their quartiles. The order of the extractors is drawn anew for every item and repetition, so
-that a machine that slows down or warms up favours none. Short calls are repeated until the clock
-can tell (``LEAST``). Native libraries are held to one thread: CPU time adds up over threads.
+that a machine that slows down or warms up favours none. Short calls are repeated until a timing
+lasts ``LEAST`` seconds and ``STEPS`` steps of the clock. (``timeit.Timer.autorange`` repeats up to
+0.2 s and drops what a call returned, which is needed here.) Native libraries are held to one
+thread: CPU time adds up over threads.
 """
 
 from __future__ import annotations
@@ -17,17 +19,21 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bench_core._io.machine import machine
 from bench_core.errors import InputError
 
 Clock = Literal["cpu", "wall"]
 Progress = Callable[[int, int], None]
+Call = Callable[[Any], Any]
+Key = tuple[str, str]
+"""An extractor and one of its outputs, or an empty string for the extractor itself."""
 UNITS = {"cpu": "CPU ms", "wall": "ms"}
 LEAST = 2e-4
 """Seconds that one timing lasts at least."""
 STEPS = 20
 """Steps of the clock that one timing lasts at least: it is wrong by at most one of them."""
 WATCH = 0.25
-"""Seconds that a clock is watched for its steps, at most."""
+"""Seconds for which a clock is watched for its steps, at most."""
 MOST_CALLS = 1 << 20
 
 
@@ -69,7 +75,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What ``measure`` found.
+    """The result of ``measure``.
 
     ``extract`` has a timing per extractor, ``features`` its features, ``outputs`` a timing for each
     feature that is computed from what its extractor returned. ``step`` is by how many seconds the
@@ -89,43 +95,91 @@ def measure(
     extractors: Sequence[Extractor],
     items: Sequence[Any],
     *,
-    load: Callable[[Any], Any] = lambda item: item,
+    load: Call = lambda item: item,
     repeats: int = 5,
     clock: Clock = "cpu",
     progress: Progress = lambda done, total: None,
 ) -> Measured:
     """Time all extractors on all items.
 
-    ``load`` turns an item into what extractors take and is not timed. ``progress`` hears how many
-    of all calls are done, between timings. Raises InputError, naming extractor and item, where one
-    raises, returns nothing or no numbers, or not the same features for every item.
+    ``load`` turns an item into what extractors take and is not timed. ``progress`` is called with
+    the number of timings done and of all, between timings. Raises InputError, naming extractor and
+    item, where one raises, returns nothing or no numbers, or not the same features for every item.
     """
     if not extractors or not items or repeats < 1:
         raise ValueError("measuring needs extractors, items and at least one repetition")
-    stopwatch = _Stopwatch(clock)
-    first = _Item(items[0], load)
-    probes = [_Probe.ready(extractor, first, stopwatch) for extractor in extractors]
-    _refuse_doubles(probes)
-    total = repeats * len(items) * len(probes)
+    timer = time.process_time if clock == "cpu" else time.perf_counter
+    step = _step(timer)
+    least = max(LEAST, STEPS * step)
+    features: dict[str, tuple[str, ...]] = {}
+    calls: dict[Key, int] = {}
+    first = _loaded(items[0], load)
+    for extractor in extractors:
+        with _blamed(extractor, items[0]):
+            given = extractor.extract(first)
+            features[extractor.name] = _features(extractor, given)
+            calls[extractor.name, ""] = _calls(timer, extractor.extract, first, least)
+            for name, output in extractor.outputs.items():
+                calls[extractor.name, name] = _calls(timer, output, given, least)
+    _refuse_doubles(features)
+    spent: dict[Key, list[float]] = {key: [] for key in calls}
+    total, done = repeats * len(items) * len(extractors), 0
     orders = np.random.default_rng(0)
-    done = 0
     with _undisturbed():
-        for _ in range(repeats):
-            for item in items:
-                loaded = _Item(item, load)
-                for k in orders.permutation(len(probes)):
-                    probes[k].time(loaded, stopwatch)
-                    done += 1
-                    progress(done, total)
+        for item in [item for _ in range(repeats) for item in items]:
+            value = _loaded(item, load)
+            for k in orders.permutation(len(extractors)):
+                extractor = extractors[k]
+                with _blamed(extractor, item):
+                    found = _time(extractor, value, timer, calls, spent)
+                _refuse_change(extractor, item, features[extractor.name], found)
+                done += 1
+                progress(done, total)
     return Measured(
-        {p.extractor.name: p.features for p in probes},
-        {p.extractor.name: Timing.of(p.spent) for p in probes},
-        {name: Timing.of(spent) for p in probes for name, spent in p.spent_on.items()},
+        features,
+        {e.name: Timing.of(spent[e.name, ""]) for e in extractors},
+        {name: Timing.of(spent[e.name, name]) for e in extractors for name in e.outputs},
         len(items),
         repeats,
         clock,
-        stopwatch.step,
+        step,
     )
+
+
+def _time(
+    extractor: Extractor,
+    value: Any,
+    timer: Callable[[], float],
+    calls: Mapping[Key, int],
+    spent: Mapping[Key, list[float]],
+) -> tuple[str, ...]:
+    """Add one timing of an extractor and of each of its outputs; the features it gave."""
+    name = extractor.name
+    seconds, given = _timed(timer, extractor.extract, value, calls[name, ""])
+    spent[name, ""].append(seconds)
+    for output, call in extractor.outputs.items():
+        seconds, number = _timed(timer, call, given, calls[name, output])
+        spent[name, output].append(seconds)
+        _refuse_many(name, output, number)
+    return tuple(extractor.outputs) or _features(extractor, given)
+
+
+def _timed(timer: Callable[[], float], call: Call, value: Any, calls: int) -> tuple[float, Any]:
+    """Seconds per call, and what the last call returned."""
+    times, given = range(calls), None
+    begun = timer()
+    for _ in times:
+        given = call(value)
+    return (timer() - begun) / calls, given
+
+
+def _calls(timer: Callable[[], float], call: Call, value: Any, least: float) -> int:
+    """The number of calls that last ``least`` seconds; they warm the function up."""
+    calls = 1
+    call(value)
+    while calls < MOST_CALLS and _timed(timer, call, value, calls)[0] * calls < least:
+        calls *= 2
+    return calls
 
 
 @contextmanager
@@ -144,49 +198,21 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-class _Item:
-    """An item as extractors take it; its name is for messages."""
-
-    def __init__(self, item: Any, load: Callable[[Any], Any]) -> None:
-        self.name = str(item) if isinstance(item, str) or hasattr(item, "__fspath__") else "an item"
-        try:
-            self.value = load(item)
-        except InputError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise InputError(
-                f"{self.name}: loading it failed ({_what(error)}); remove it from the input, "
-                "or mend the function that loads"
-            ) from error
+def _loaded(item: Any, load: Call) -> Any:
+    """An item as extractors take it."""
+    try:
+        return load(item)
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"{_name(item)}: loading it failed ({type(error).__name__}: {error}); remove it from "
+            "the input, or correct the function that loads"
+        ) from error
 
 
-def _what(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-class _Stopwatch:
-    """Seconds of one call."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = time.process_time if clock == "cpu" else time.perf_counter
-        self.step = _step(self._clock)
-        self._least = max(LEAST, STEPS * self.step)
-
-    def calls(self, call: Callable[[Any], Any], value: Any) -> int:
-        """How many calls one timing takes; they warm the function up."""
-        calls = 1
-        call(value)
-        while calls < MOST_CALLS and self.timed(call, value, calls)[0] * calls < self._least:
-            calls *= 2
-        return calls
-
-    def timed(self, call: Callable[[Any], Any], value: Any, calls: int) -> tuple[float, Any]:
-        """Seconds per call, and what the last one returned."""
-        clock, times, given = self._clock, range(calls), None
-        begun = clock()
-        for _ in times:
-            given = call(value)
-        return (clock() - begun) / calls, given
+def _name(item: Any) -> str:
+    return str(item) if isinstance(item, str) or hasattr(item, "__fspath__") else "an item"
 
 
 def _step(clock: Callable[[], float]) -> float:
@@ -201,52 +227,16 @@ def _step(clock: Callable[[], float]) -> float:
     return min(steps, default=0.0)
 
 
-@dataclass(slots=True, eq=False)
-class _Probe:
-    """An extractor with its timings so far."""
-
-    extractor: Extractor
-    features: tuple[str, ...]
-    calls: int
-    calls_of: Mapping[str, int]
-    spent: list[float] = field(default_factory=list)
-    spent_on: dict[str, list[float]] = field(default_factory=dict)
-
-    @classmethod
-    def ready(cls, extractor: Extractor, item: _Item, stopwatch: _Stopwatch) -> _Probe:
-        """Warmed up, its features known."""
-        with _blamed(extractor.name, item):
-            given = extractor.extract(item.value)
-            features = _features(extractor, given)
-            calls = stopwatch.calls(extractor.extract, item.value)
-            calls_of = {n: stopwatch.calls(f, given) for n, f in extractor.outputs.items()}
-        return cls(extractor, features, calls, calls_of, [], {n: [] for n in calls_of})
-
-    def time(self, item: _Item, stopwatch: _Stopwatch) -> None:
-        with _blamed(self.extractor.name, item):
-            seconds, given = stopwatch.timed(self.extractor.extract, item.value, self.calls)
-            self.spent.append(seconds)
-            found = self.features if self.calls_of else _features(self.extractor, given)
-            for name, call in self.extractor.outputs.items():
-                seconds, value = stopwatch.timed(call, given, self.calls_of[name])
-                self.spent_on[name].append(seconds)
-                _refuse_many(self.extractor.name, name, value)
-        if found != self.features:
-            raise InputError(
-                f"extractor {self.extractor.name!r} returned {len(self.features)} features for the "
-                f"first item and {len(found)} (or others) for {item.name}; return the same for all"
-            )
-
-
 @contextmanager
-def _blamed(name: str, item: _Item) -> Iterator[None]:
+def _blamed(extractor: Extractor, item: Any) -> Iterator[None]:
     try:
         yield
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # a script that ends itself
         raise InputError(
-            f"extractor {name!r} failed on {item.name} ({_what(error)}); mend it"
+            f"extractor {extractor.name!r} failed on {_name(item)} "
+            f"({type(error).__name__}: {error}); correct it"
         ) from error
 
 
@@ -286,16 +276,26 @@ def _numbers(name: str, given: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     return vector
 
 
-def _refuse_doubles(probes: Sequence[_Probe]) -> None:
+def _refuse_change(
+    extractor: Extractor, item: Any, first: Sequence[str], found: Sequence[str]
+) -> None:
+    if first != found:
+        raise InputError(
+            f"extractor {extractor.name!r} returned {len(first)} features for the first item "
+            f"and {len(found)} (or others) for {_name(item)}; return the same for all"
+        )
+
+
+def _refuse_doubles(features: Mapping[str, Sequence[str]]) -> None:
     owner: dict[str, str] = {}
-    for probe in probes:
-        for name in probe.features:
+    for extractor, names in features.items():
+        for name in names:
             if name in owner:
                 raise InputError(
                     f"feature {name!r} comes from the extractors {owner[name]!r} and "
-                    f"{probe.extractor.name!r}; give it two names"
+                    f"{extractor!r}; give it two names"
                 )
-            owner[name] = probe.extractor.name
+            owner[name] = extractor
 
 
 def cost_document(measured: Measured, *, numbered: bool = False) -> dict[str, Any]:
@@ -360,28 +360,3 @@ def _how(measured: Measured) -> dict[str, Any]:
         "extractors": rows(measured.extract),
         "outputs": rows(measured.outputs),
     }
-
-
-def machine() -> str:
-    """What timings depend on, without names of people or hosts."""
-    import os
-    import platform
-
-    return (
-        f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}, numpy {np.__version__}"
-    )
-
-
-def _processor() -> str:
-    """The processor's name where the system tells."""
-    import platform
-    from pathlib import Path
-
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown processor"

@@ -59,7 +59,7 @@ def plan_reprice(
     uses = tuple(billed.use(use) for use in old if use.name in chosen)
     lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
     record = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
-    record |= {"datasets": uses, "notes": (note, *lines), "claims": ()}
+    record |= {"datasets": uses, "notes": (note, *lines), "extra": {}}
     plan = Plan(
         **record,
         run=name,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sqlite3
 import time
 import zlib
@@ -20,6 +19,7 @@ import numpy as np
 from bench_core._io.atomic import atomic_file
 from bench_core._io.hashing import canonical
 from bench_core._io.locks import locked
+from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
 from bench_core.results.attempts import TABLE, add_attempt
@@ -42,7 +42,7 @@ CREATE TABLE run (
   updated_at TEXT NOT NULL, state TEXT NOT NULL, about TEXT NOT NULL);
 CREATE TABLE trial (
   key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL,
-  trace TEXT NOT NULL, audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
+  audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
   predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
   created_at TEXT NOT NULL);
 CREATE TABLE run_trial (
@@ -152,14 +152,6 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def machine() -> str:
-    """What timings depend on, without names of people or hosts."""
-    return (
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, numpy {np.__version__}"
-    )
-
-
 class Writer:
     """Writes runs, fits and trials; each call is one transaction."""
 
@@ -242,7 +234,6 @@ class Writer:
                 spec=json.dumps(asdict(spec)),
                 status=str(outcome.status),
                 error=outcome.error,
-                trace=outcome.trace,
                 audit=result.audit if result else "",
                 audit_error=result.audit_error if result else "",
                 fit_seconds=fit_seconds,

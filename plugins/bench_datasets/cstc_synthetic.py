@@ -1,7 +1,7 @@
 """``cstc-synthetic``: four quadrants, each with its own expensive expert (CSTC, section 5.1).
 
 Points lie in the four quadrants of [-1, 1]^2, equally many in each. The signs of x and z cost 1
-each and tell the quadrant. Four features cost 10 each: that of the row's own quadrant IS the
+each and give the quadrant. Four features cost 10 each: that of the row's own quadrant IS the
 label, the other three are independent N(0, 1). Labels are N(mean of the quadrant, 1). A perfect
 tree buys both signs and one expert: 12 per row at no error.
 

@@ -5,7 +5,7 @@ MSLR (Microsoft, CC BY 4.0): 136 features, five folds. Their costs were assigned
 the url, title, anchor, body or whole document.
 
 Istella-S (for non-commercial use): 220 features. No costs of theirs are published, so each costs 1.
-Where a feature has no value its files say the largest float64, 1.797e308; here it is missing.
+Where a feature has no value its files hold the largest float64, 1.797e308; here it is missing.
 """
 
 from __future__ import annotations

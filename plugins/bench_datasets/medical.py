@@ -1,8 +1,7 @@
 """Small medical sets with Turney's (1995) prices of tests: hepatitis, heart disease, diabetes.
 
-P. Turney, "Cost-sensitive classification", JAIR 2 (1995), dollars of Ontario's health programme;
-what is asked or felt costs 1. Blood is drawn once: a second blood test costs 2.10 less. For
-diabetes this is published and on; for hepatitis and heart disease it is recalled, not verified in
+Prices are those of ``_turney``; what is asked or felt costs 1. The discount of later blood tests is
+published for diabetes, and on; for hepatitis and heart disease it is recalled, not verified in
 a text at hand, and off by default. Heart disease has a second group (exercise tests) whose discount
 is not the same for all members; it is left out. 60 / 20 / 20 percent of each class are drawn by
 the seed: the sets have no split of their own.
@@ -15,30 +14,23 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import (
     Dataset,
-    DiscountGroup,
     Download,
     Examples,
     Facts,
     InputError,
-    Prices,
     Source,
     Splits,
     Task,
     hookimpl,
     param,
-    price_list,
 )
-from bench_core.datasets.readers.tables import Table, read_matrix, read_table
+from bench_core.arrays import Float32Array, FloatArray
+from bench_core.datasets.readers.tables import read_matrix, read_table
 from bench_core.datasets.splitting import cut_by_class
-
-Floats = NDArray[np.float64]
-Float32 = NDArray[np.float32]
-
-DRAWING_BLOOD = 2.10
+from bench_datasets._turney import refuse_labels, turney_prices
 
 HEPATITIS = {
     "age": 1.0, "sex": 1.0, "steroid": 1.0, "antviral": 1.0, "fatigue": 1.0, "malaise": 1.0,
@@ -79,6 +71,7 @@ class Hepatitis:
     files: ClassVar[tuple[str, ...]] = (HEPATITIS_FILE, HEPATITIS_TABLE, HEPATITIS_LABELS)
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
+    code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = (
         Download(
@@ -113,6 +106,7 @@ class Heart:
     files: ClassVar[tuple[str, ...]] = (HEART_FILE,)
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
+    code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = (
         Download(
@@ -130,7 +124,7 @@ class Heart:
         """Grades 1 to 4 of disease are labelled 1."""
         table = read_matrix(source.find(HEART_FILE), 14, missing=True)
         grade = table.numbers("14", missing=False)
-        _refuse_labels(table, grade, range(5))
+        refuse_labels(table, grade, range(5))
         X = table.matrix(table.names[:-1])
         return _splits(X, (grade > 0) * 1.0, HEART, HEART_BLOOD if self.discount else (), seed)
 
@@ -146,6 +140,7 @@ class Pima:
     files: ClassVar[tuple[str, ...]] = (PIMA_FILE,)
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
+    code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     homepage: ClassVar[str] = "OpenML, set 37 (as comma-separated numbers without a header)"
     facts: ClassVar[Facts] = Facts(rows=(768,), features=8, labels={0.0: 500, 1.0: 268}, low=0)
@@ -157,7 +152,7 @@ class Pima:
         """Impossible zeros (of glucose, pressure, skin, insulin, mass) are missing values."""
         table = read_matrix(source.find(PIMA_FILE), 9)
         y = table.numbers("9", missing=False)
-        _refuse_labels(table, y, range(2))
+        refuse_labels(table, y, range(2))
         X = table.matrix(table.names[:-1])
         if not self.zeros:
             for j in (list(PIMA).index(name) for name in PIMA_UNMEASURED):
@@ -165,21 +160,11 @@ class Pima:
         return _splits(X, y, PIMA, PIMA_BLOOD if self.discount else (), seed)
 
 
-def turney_prices(cost: Mapping[str, float], blood: Sequence[str]) -> Prices:
-    """Full prices, and the discount where ``blood`` names tests of one sample."""
-    names, full = list(cost), np.array(list(cost.values()))
-    if not blood:
-        return price_list(full, unit="dollars")
-    later = tuple(cost[b] - DRAWING_BLOOD for b in blood)
-    group = DiscountGroup(tuple(names.index(b) for b in blood), later)
-    return price_list(full, discounted=[group], unit="dollars")
-
-
-def _hepatitis(source: Source) -> tuple[Float32, Floats]:
+def _hepatitis(source: Source) -> tuple[Float32Array, FloatArray]:
     if source.has(HEPATITIS_FILE):
         table = read_matrix(source.find(HEPATITIS_FILE), 20, missing=True)
         kind = table.numbers("1", missing=False)
-        _refuse_labels(table, kind, (1, 2))
+        refuse_labels(table, kind, (1, 2))
         return table.matrix(table.names[1:]), (kind == 1) * 1.0
     table = read_table(source.find(HEPATITIS_TABLE))
     labels = read_table(source.find(HEPATITIS_LABELS))
@@ -187,24 +172,15 @@ def _hepatitis(source: Source) -> tuple[Float32, Floats]:
     if absent:
         raise InputError(f"{table.path}, line 1: no column {absent[0]!r}; get the file again")
     y = labels.numbers(labels.names[0], missing=False)
-    _refuse_labels(labels, y, range(2))
+    refuse_labels(labels, y, range(2))
     if len(y) != len(table):
         raise InputError(f"{labels.path}: {len(y)} labels for {len(table)} rows; get both again")
     X = table.matrix(tuple(HEPATITIS))
     return np.where(X == -1, np.float32(np.nan), X), y
 
 
-def _refuse_labels(table: Table, y: Floats, known: Sequence[int]) -> None:
-    wrong = np.flatnonzero(~np.isin(y, known))
-    if len(wrong):
-        row = int(wrong[0])
-        raise InputError(
-            f"{table.place(row)}: label {y[row]:g} is not one of {list(known)}; get the file again"
-        )
-
-
 def _splits(
-    X: Float32, y: Floats, cost: Mapping[str, float], blood: Sequence[str], seed: int
+    X: Float32Array, y: FloatArray, cost: Mapping[str, float], blood: Sequence[str], seed: int
 ) -> Splits:
     parts = cut_by_class(y, (0.6, 0.2, 0.2), seed)
     train, valid, test = (Examples(X[rows], y[rows]) for rows in parts)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import (
     Dataset,
@@ -31,9 +30,8 @@ from bench_core import (
     hookimpl,
 )
 from bench_core._io.text import read_beginning, read_bytes
+from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.splitting import shuffled
-
-Float32 = NDArray[np.float32]
 
 QUICK = (12000, 4000, 8000)
 SENTINEL = -999.0
@@ -73,7 +71,7 @@ class MiniBooNE:
         return _drawn(X, y, (train, valid, len(y) - train - valid), size, seed)
 
 
-def _miniboone(path: Path) -> tuple[Float32, NDArray[np.float64]]:
+def _miniboone(path: Path) -> tuple[Float32Array, FloatArray]:
     """Rows (n, 50), the sentinel as missing, and labels; signal events come first."""
     content = read_bytes(path)
     head, _, rest = content.partition(b"\n")
@@ -159,7 +157,7 @@ def _most(size: str) -> tuple[int, int, int]:
     return times * a, times * b, times * c
 
 
-def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32, NDArray[np.float64]]:
+def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, FloatArray]:
     """At most ``limit`` rows, read piece by piece so that memory holds little but the result."""
     import pandas as pd
 
@@ -186,9 +184,7 @@ def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32, NDArray[np
     return np.concatenate([p[:, 1:] for p in pieces]), y
 
 
-def _drawn(
-    X: Float32, y: NDArray[np.float64], sizes: tuple[int, ...], size: str, seed: int
-) -> Splits:
+def _drawn(X: Float32Array, y: FloatArray, sizes: tuple[int, ...], size: str, seed: int) -> Splits:
     notes: tuple[str, ...] = ()
     if size == "quick" and sum(sizes) > sum(QUICK):
         sizes, notes = QUICK, (f"quick: {sum(QUICK)} rows drawn by the seed",)

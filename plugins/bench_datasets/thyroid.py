@@ -1,9 +1,8 @@
 """UCI thyroid disease (ann-thyroid): 3 classes, 21 features, prices of real medical tests.
 
-Prices (dollars) are Turney's (1995), from the publisher's cost file: TSH 22.78, T3 11.41, TT4
-14.51, T4U 11.41, all else 1. FTI is computed from TT4 and T4U: it is free once both are bought.
-Turney's later blood tests cost 2.10 less than the first (the blood is drawn once); that discount
-is recalled, not verified in a text at hand, and off by default.
+Prices (dollars) are Turney's (``_turney``), from the publisher's cost file: TSH 22.78, T3 11.41,
+TT4 14.51, T4U 11.41, all else 1. FTI is computed from TT4 and T4U: it is free once both are bought.
+The discount of later blood tests is recalled, not verified in a text at hand, and off by default.
 """
 
 from __future__ import annotations
@@ -12,25 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from bench_core import (
     Dataset,
-    DiscountGroup,
     Download,
     Examples,
     Facts,
-    InputError,
     Prices,
     Source,
     Splits,
     Task,
     hookimpl,
     param,
-    price_list,
 )
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import cut_by_class
+from bench_datasets._turney import refuse_labels, turney_prices
 
 NAMES = (
     "age", "sex", "on_thyroxine", "query_on_thyroxine", "on_antithyroid_medication", "sick",
@@ -38,7 +33,6 @@ NAMES = (
     "lithium", "goitre", "tumor", "hypopituitary", "psych", "TSH", "T3", "TT4", "T4U", "FTI",
 )  # fmt: skip
 BLOOD_TESTS = {"TSH": 22.78, "T3": 11.41, "TT4": 14.51, "T4U": 11.41}
-DRAWING_BLOOD = 2.10
 FILES = ("ann-train.data", "ann-test.data")
 
 
@@ -53,6 +47,7 @@ class Thyroid:
     files: ClassVar[tuple[str, ...]] = FILES
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
+    code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = (
         Download(
@@ -85,28 +80,15 @@ class Thyroid:
 def thyroid_prices(discount: bool) -> Prices:
     """Turney's prices, with or without the discount for later blood tests."""
     column = {name: j for j, name in enumerate(NAMES)}
-    cost = np.array([BLOOD_TESTS.get(name, 1.0) for name in NAMES])
-    group = DiscountGroup(
-        tuple(column[name] for name in BLOOD_TESTS),
-        tuple(price - DRAWING_BLOOD for price in BLOOD_TESTS.values()),
-    )
-    return price_list(
-        cost,
-        discounted=[group] if discount else [],
-        derived={column["FTI"]: (column["TT4"], column["T4U"])},
-        unit="dollars",
-    )
+    cost = {name: BLOOD_TESTS.get(name, 1.0) for name in NAMES}
+    derived = {column["FTI"]: (column["TT4"], column["T4U"])}
+    return turney_prices(cost, tuple(BLOOD_TESTS) if discount else (), derived)
 
 
 def _read(source: Source, name: str) -> Examples:
     table = read_matrix(source.find(name), len(NAMES) + 1, separator="")
     kind = table.numbers(table.names[-1], missing=False)
-    wrong = np.flatnonzero(~np.isin(kind, (1, 2, 3)))
-    if len(wrong):
-        raise InputError(
-            f"{table.place(int(wrong[0]))}: class {kind[wrong[0]]:g} is not 1, 2 or 3; "
-            "get the file again"
-        )
+    refuse_labels(table, kind, (1, 2, 3))
     return Examples(table.matrix(table.names[:-1]), kind - 1)
 
 

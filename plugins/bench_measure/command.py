@@ -152,7 +152,8 @@ def measure_command(
 
 
 def _table(measured: Measured) -> Table:
-    from bench_core.costs.timing import STEPS, UNITS, machine
+    from bench_core._io.machine import machine
+    from bench_core.costs.timing import STEPS, UNITS
     from bench_core.terminal.tables import Column, Table
     from bench_core.terminal.wording import count
 

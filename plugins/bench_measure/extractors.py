@@ -35,7 +35,7 @@ def load_extractors(target: str) -> tuple[Extractor, ...]:
             found = found()
         except (Exception, SystemExit) as error:
             what = f"{type(error).__name__}: {error}"
-            raise UsageError(f"{target}: calling it failed ({what}); mend it") from error
+            raise UsageError(f"{target}: calling it failed ({what}); correct it") from error
         if not isinstance(found, Mapping):
             raise UsageError(
                 f"{target}: takes no item, so it must return a mapping of names to functions, but "
@@ -56,7 +56,7 @@ def load_extractors(target: str) -> tuple[Extractor, ...]:
 def _takes_nothing(function: Callable[..., Any]) -> bool:
     try:
         return not inspect.signature(function).parameters
-    except (TypeError, ValueError):  # built-in functions do not tell
+    except (TypeError, ValueError):  # built-in functions have no signature
         return False
 
 
@@ -88,7 +88,7 @@ def load_object(target: str) -> Any:
     except (Exception, SystemExit) as error:
         lost = isinstance(error, ModuleNotFoundError) and error.name == module_name
         remedy = (
-            "give the command in the folder where it lies, or install it" if lost else "mend it"
+            "give the command in the folder where it lies, or install it" if lost else "correct it"
         )
         raise UsageError(
             f"{target}: cannot import {module_name} ({type(error).__name__}: {error}); {remedy}"

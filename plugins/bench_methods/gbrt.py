@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench_models.boosting import TASKS, LossName, bench_warm_up, check, fit_boosted
+from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted
 from bench_models.staged import StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
@@ -37,20 +37,13 @@ class GBRT:
     tasks: ClassVar[frozenset[Task]] = TASKS
     role: ClassVar[str] = "reference"
 
-    trees: int = param(300, "boosting iterations (for K classes K trees each)")
-    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)")
-    depth: int | None = param(4, "most split levels of a tree, none = no limit")
-    leaves: int = param(16, "most leaves of a tree")
+    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
+    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
+    depth: int | None = param(4, "most split levels of a tree, none = no limit", least=1)
+    leaves: int = param(16, "most leaves of a tree", least=2)
     loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split")
-    max_bins: int = param(255, "most bins per feature")
-
-    def __post_init__(self) -> None:
-        check(self)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """No other fit."""
-        return ()
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

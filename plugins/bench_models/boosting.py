@@ -44,19 +44,6 @@ def bench_warm_up(say: Callable[[str], None]) -> None:
     warm_up(say)
 
 
-def check(learner: Any) -> None:
-    """Raise ValueError where a hyper-parameter is out of range."""
-    least = {"trees": 0, "depth": 1, "leaves": 2, "min_rows": 1, "max_bins": 2, "tradeoff": 0}
-    for name, low in least.items():
-        value = getattr(learner, name, None)
-        if value is not None and not low <= value < np.inf:
-            raise ValueError(f"{name} must be at least {low} and finite, got {value}")
-    if learner.max_bins > 255:
-        raise ValueError(f"max_bins must be at most 255, got {learner.max_bins}")
-    if not 0 < learner.learning_rate < np.inf:
-        raise ValueError(f"learning_rate must be above 0, got {learner.learning_rate}")
-
-
 def check_base(base: BudgetedLearner | None) -> None:
     """Raise ValueError where a learner says, by ``adds_up = False``, that its scores are no sum of
     trees. Of the others only a fitted model tells."""

@@ -147,5 +147,5 @@ def _only(bins: Bins, chosen: IntArray) -> Bins:
 
 
 def share_of(progress: Callable[[int, int], None], part: int, parts: int) -> Callable[..., None]:
-    """Progress of one fit of several, told as progress of all."""
+    """Progress of one fit of several as progress of all."""
     return lambda done, total: progress(part * total + done, parts * total)

@@ -16,21 +16,22 @@ import imageio.v3 as iio
 import numpy as np
 import pytest
 from bench_datasets import images
-from bench_datasets.images import ImageFolder, Scene15, image_folder
-from bench_datasets.images.descriptors import (
+from bench_datasets.images import ImageFolder, Scene15, _image_folder
+from bench_datasets.images._descriptors import (
     DESCRIPTORS,
     cell_means,
     grey,
     regions,
     textons,
 )
-from bench_datasets.images.image_folder import decoded, open_album, squeezed
-from bench_datasets.images.one_vs_rest_svm import Machines, roots
+from bench_datasets.images._image_folder import decoded, open_album, squeezed
+from bench_datasets.images._one_vs_rest_svm import Machines, roots
 from sklearn.svm import SVC
 
 from bench_core.api import plan
 from bench_core.cli import main
 from bench_core.data import Task
+from bench_core.datasets import cache as prepared
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.priced import to_json
 from bench_core.datasets.search import DataFolder
@@ -378,8 +379,8 @@ def test_prices_are_measured_once_for_all_folds(photos: Path, cache: Path) -> No
     first, other = (splits_of(few(photos), photos, fold) for fold in (0, 3))
     assert to_json(first.prices) == to_json(other.prices)
     [kept] = (cache / "kept").glob("image-folder-costs-*.json")
-    told = json.loads(kept.read_text())["measured"]
-    assert set(told["extractors"]) == {f"{d}@{r}" for d in FEW for r in regions(64)}
+    measured = json.loads(kept.read_text())["measured"]
+    assert set(measured["extractors"]) == {f"{d}@{r}" for d in FEW for r in regions(64)}
     assert str(kept) in first.notes[-1]
     assert "this machine" in ImageFolder.title
     assert "this machine" in Scene15.title
@@ -435,7 +436,7 @@ def test_the_cache_notices_pictures_and_pins_that_change(photos: Path, tmp_path:
     source = DataFolder(tmp_path)
 
     def key(**options: Any) -> str:
-        return cache.entry_name(few(root, **options), "paper", 0, 0, source)
+        return prepared.entry_name(few(root, **options), "paper", 0, 0, source)
 
     keys = [key(), key(), key(costs=str(pin))]
     pin.write_text("{ }")
@@ -452,7 +453,7 @@ def test_another_version_of_what_reads_and_computes_is_another_entry(
     photos: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     def key() -> str:
-        return cache.entry_name(few(photos), "paper", 0, 0, DataFolder(photos))
+        return prepared.entry_name(few(photos), "paper", 0, 0, DataFolder(photos))
 
     before, known = key(), metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "0" if name == package else known(name))
@@ -460,10 +461,10 @@ def test_another_version_of_what_reads_and_computes_is_another_entry(
 
 
 def test_what_is_prepared_holds_on_to_its_prices(photos: Path, cache: Path) -> None:
-    first = cache.prepare(few(photos), "paper", source=DataFolder(photos)).splits
+    first = prepared.prepare(few(photos), "paper", source=DataFolder(photos)).splits
     for kept in (cache / "kept").glob("*.json"):
         kept.unlink()
-    again = cache.prepare(few(photos), "paper", source=DataFolder(photos)).splits
+    again = prepared.prepare(few(photos), "paper", source=DataFolder(photos)).splits
     assert to_json(first.prices) == to_json(again.prices)
 
 
@@ -483,7 +484,7 @@ def test_scene15_has_the_papers_sizes() -> None:
     assert sum(images.SCENES.values()) == 4485
     every, dataset = sum(images.SCENES.values()), Scene15()
     label = np.repeat(np.arange(15), list(images.SCENES.values()))
-    scenes = image_folder.Album(Path("s"), ("",) * every, tuple(sorted(images.SCENES)), label, "")
+    scenes = _image_folder.Album(Path("s"), ("",) * every, tuple(sorted(images.SCENES)), label, "")
     used, draw = dataset._draw(scenes, "paper", 0)
     assert len(used) == every
     sizes = [len(p) for p in (draw.support, draw.train, draw.valid, draw.test)]
@@ -572,7 +573,7 @@ def test_miser_runs_on_measured_prices_end_to_end(
     assert set(rows["unit"]) == {"CPU ms"}
     assert set(rows["fold"]) == {0, 1}
     assert test["accuracy"].max() > 0.8
-    tradeoff = test["params"].map(lambda told: json.loads(told)["tradeoff"])
+    tradeoff = test["params"].map(lambda params: json.loads(params)["tradeoff"])
     dearest = test["feature_cost"].groupby(tradeoff).max()
     assert 0 < dearest[1] < dearest[0]
 

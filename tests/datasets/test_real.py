@@ -218,7 +218,7 @@ def test_thyroid_blood_tests_may_share_the_drawing_of_blood(
 def test_a_thyroid_class_that_is_none_is_refused(tmp_path: Path) -> None:
     for name in Thyroid.files:
         (tmp_path / name).write_text("0.1 " * 21 + "4\n")
-    with pytest.raises(InputError, match=r"ann-train.data, line 1: class 4 is not 1, 2 or 3"):
+    with pytest.raises(InputError, match=r"ann-train.data, line 1: label 4 is not one of \[1"):
         prepared(Thyroid(), tmp_path)
 
 

@@ -158,7 +158,7 @@ def test_at_most_so_many_items_are_taken_from_all_over(bench: Run, kit: Path) ->
         ("absent_kit:cheap", "cannot import absent_kit (ModuleNotFoundError"),
         ("absent_kit:cheap", "give the command in the folder where it lies"),
         ("broken_kit:cheap", "cannot import broken_kit (SyntaxError"),
-        ("broken_kit:cheap", "line 1)); mend it"),
+        ("broken_kit:cheap", "line 1)); correct it"),
         ("my_kit:leaving", "'leaving' failed on texts/a.txt (SystemExit: 3)"),
         ("my_kit:chap", "did you mean 'cheap'?"),
         ("my_kit:number", "int is neither a function"),

@@ -1,7 +1,7 @@
 """CIFAR-10 as the budget papers use it: 400 patch features, two classes.
 
-The papers (BudgetPrune, ADAPT) have 19761 / 8468 / 10000 rows of 400 features and do not say which
-classes make the two, nor which rows: ours are the features of ``patches`` with 100 centroids, the
+The papers (BudgetPrune, ADAPT) have 19761 / 8468 / 10000 rows of 400 features and do not name
+the two classes nor the rows: ours are the features of ``_coates_patches`` with 100 centroids, the
 classes 0-4 (label 0) against 5-9 (label 1), rows drawn by the seed [recalled or derived, not
 verified in a text at hand]. Every feature costs 1.
 """
@@ -63,7 +63,7 @@ class Cifar10:
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Learn the patches on training images and code the images that are drawn."""
-        from bench_datasets.cifar10.coates_patches import Coder
+        from bench_datasets.cifar10._coates_patches import Coder
 
         known = [_images(source.find(name)) for name in BATCHES]
         images = np.concatenate([pixels for pixels, _ in known])

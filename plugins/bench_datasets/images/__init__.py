@@ -10,11 +10,11 @@ draws are ten folds; a seed draws ten others.
 Departures
 
 - The paper's 184 descriptors (GIST, HOG, LBP, self-similarity, textons, geometric ones, 177 object
-  detectors) are not published as code. Ours are the 23 of ``descriptors`` in the eight regions of
+  detectors) are not published as code. Ours are the 23 of ``_descriptors`` in the eight regions of
   ``regions``: 184 views of a picture too, but weaker ones, and of other times.
 - Pictures are squeezed to a square of ``side`` pixels first. Reading and squeezing is not priced:
   every row needs it.
-- The paper does not say which kernel; ours is in ``machines``. SVMs weigh classes by their size.
+- The paper does not name its kernel; ours is in ``_one_vs_rest_svm``. SVMs weigh classes by size.
 - Prices are medians of CPU time over some pictures, measured when the data set is first prepared
   and kept for all folds (``costs`` takes a file instead). They are this machine's: another one, or
   an emptied cache, gives other prices, and results on them are other results.
@@ -29,10 +29,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import (
     Dataset,
@@ -46,11 +45,12 @@ from bench_core import (
     hookimpl,
     param,
 )
+from bench_core.arrays import Array, Float32Array, IntArray
 from bench_core.costs.cost_file import read_costs
 from bench_core.datasets.derived_cache import kept_arrays, kept_text
 from bench_core.datasets.splitting import shuffled
-from bench_datasets.images.descriptors import DESCRIPTORS, Vector, regions
-from bench_datasets.images.image_folder import (
+from bench_datasets.images._descriptors import DESCRIPTORS, regions
+from bench_datasets.images._image_folder import (
     THREADS,
     Album,
     Pixels,
@@ -58,17 +58,15 @@ from bench_datasets.images.image_folder import (
     need_skimage,
     open_album,
 )
-from bench_datasets.images.one_vs_rest_svm import Machines
-from bench_datasets.images.pricing import View, measured_costs
-from bench_datasets.images.throttle import told
-
-Numbers = NDArray[np.int64]
+from bench_datasets.images._one_vs_rest_svm import Machines
+from bench_datasets.images._pricing import View, measured_costs
+from bench_datasets.images._throttle import every_few_seconds
 
 SUPPORT = 0.3
 LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}
 MODULES = tuple(
-    f"bench_datasets.images.{m}"
-    for m in ("image_folder", "descriptors", "one_vs_rest_svm", "pricing")
+    f"bench_datasets.images.{name}"
+    for name in ("_image_folder", "_descriptors", "_one_vs_rest_svm", "_pricing")
 )
 DEFAULT, ARCHIVE = "images.zip", "scene_categories.zip"
 SCENES = {
@@ -82,17 +80,17 @@ SCENES = {
 class Draw:
     """Numbers of pictures: those that build the machines, and the rows of the splits."""
 
-    support: Numbers
-    train: Numbers
-    valid: Numbers
-    test: Numbers
+    support: IntArray
+    train: IntArray
+    valid: IntArray
+    test: IntArray
 
 
 @dataclass(frozen=True)
 class ImageFolder:
     """A folder with one sub-folder of pictures per class, or a zip of such a folder.
 
-    Say which with --set image-folder.path=FOLDER. Features are outputs of one-vs-all SVMs on visual
+    Choose it by --set image-folder.path=FOLDER. Features are outputs of one-vs-all SVMs on visual
     descriptors, their prices the CPU time measured on this machine: a discounted group per
     descriptor. Needs scikit-image: pip install 'budget-bench[images]'.
     """
@@ -134,7 +132,7 @@ class ImageFolder:
             return False
 
     def faults(self, source: Source) -> list[str]:
-        """What is wrong with the pictures, after reading all: for ``bench data verify``."""
+        """The first fault of the pictures, after reading all: for ``bench data verify``."""
         try:
             album = open_album(self.path, source)
             self._refuse_other(album)
@@ -144,7 +142,7 @@ class ImageFolder:
         return []
 
     def stamp(self, source: Source) -> str:
-        """What lies in the folder or zip, the cost file, and who computes the descriptors."""
+        """State of the folder or zip, the cost file, and versions of the descriptors' libraries."""
         need_skimage()
         album = self._album(source)
         return repr((album.state, _content(_cost_file(self.costs, source)), _versions()))
@@ -157,7 +155,7 @@ class ImageFolder:
         album = self._album(source)
         self._refuse_other(album)
         used, draw = self._draw(album, size, fold + self.folds * seed)
-        shelf = _Shelf(self.name, album, used, self.side, source)
+        cache = _DescriptorCache(self.name, album, used, self.side, source)
         chosen = [
             View(descriptor, region)
             for descriptor in self.descriptors or DESCRIPTORS
@@ -166,10 +164,10 @@ class ImageFolder:
         classes = len(album.classes)
         X = np.empty((len(used), len(chosen) * classes), dtype=np.float32)
         machines: dict[View, Machines] = {}
-        progress = told(source.say, f"{self.name}: training machines")
+        progress = every_few_seconds(source.say, f"{self.name}: training machines")
         with threadpool_limits(1):  # sums keep their order
             for k, view in enumerate(chosen):
-                described = shelf.described(view)
+                described = cache.described(view)
                 progress(k, len(chosen))
                 made = Machines.learn(
                     described[draw.support], album.label[used[draw.support]], classes
@@ -177,7 +175,7 @@ class ImageFolder:
                 columns = slice(k * classes, (k + 1) * classes)
                 X[:, columns] = made.outputs(made.kernel(described))
                 machines[view] = made
-        prices, note = self._prices(shelf, machines, source)
+        prices, note = self._prices(cache, machines, source)
         y = album.label[used].astype(np.float64)
         train, valid, test = (Examples(X[r], y[r]) for r in (draw.train, draw.valid, draw.test))
         limit = f"{size}: {len(used)} of {len(album)} pictures"
@@ -205,7 +203,7 @@ class ImageFolder:
                 f"publisher's, or say --data image-folder --set image-folder.path={album.root}"
             )
 
-    def _draw(self, album: Album, size: str, number: int) -> tuple[Numbers, Draw]:
+    def _draw(self, album: Album, size: str, number: int) -> tuple[IntArray, Draw]:
         """The pictures that this size uses, and places among them."""
         train, valid, test = self.train, self.valid, len(album)
         if size in LIMITS:
@@ -213,7 +211,7 @@ class ImageFolder:
             train, valid, test = min(train, limits[0]), min(valid, limits[1]), limits[2]
         support = max(1, round(SUPPORT * train))
         ends = (support, train, train + valid, train + valid + test)
-        parts: list[list[Numbers]] = [[] for _ in ends]
+        parts: list[list[IntArray]] = [[] for _ in ends]
         for k, kind in enumerate(album.classes):
             numbers = album.of_class(k)
             if len(numbers) <= train + valid:
@@ -231,18 +229,18 @@ class ImageFolder:
         return used, Draw(*(np.searchsorted(used, part) for part in whole))
 
     def _prices(
-        self, shelf: _Shelf, machines: dict[View, Machines], source: Source
+        self, cache: _DescriptorCache, machines: dict[View, Machines], source: Source
     ) -> tuple[Prices, str]:
-        classes = shelf.album.classes
+        classes = cache.album.classes
         names = _names(machines, classes)
         given = _cost_file(self.costs, source)
         if given is not None:
             return read_costs(given, names), f"prices: from {given}"
         path = kept_text(
             f"{self.name}-costs.json",
-            [shelf.depends, [v.name for v in machines], len(next(iter(machines.values())).known)],
+            [cache.depends, [v.name for v in machines], len(next(iter(machines.values())).known)],
             MODULES,
-            lambda: measured_costs(shelf.pictures(), machines, classes, source.say),
+            lambda: measured_costs(cache.pictures(), machines, classes, source.say),
         )
         how = json.loads(path.read_text(encoding="utf-8"))["measured"]
         apart = [
@@ -282,10 +280,10 @@ class Scene15(ImageFolder):
     )
 
 
-class _Shelf:
+class _DescriptorCache:
     """Squeezed pictures and their descriptors, kept once for all folds."""
 
-    def __init__(self, name: str, album: Album, used: Numbers, side: int, source: Source) -> None:
+    def __init__(self, name: str, album: Album, used: IntArray, side: int, source: Source) -> None:
         self.album = album
         self._name, self._used, self._side, self._say = name, used, side, source.say
         chosen = hashlib.sha256(used.astype("<i8").tobytes()).hexdigest()
@@ -294,28 +292,28 @@ class _Shelf:
     def pictures(self) -> Pixels:
         """(n, side, side, 3)."""
 
-        def build() -> Mapping[str, NDArray[Any]]:
+        def build() -> Mapping[str, Array]:
             self._say(f"{self._name}: reading {len(self._used)} pictures")
             return {"pictures": self.album.read(self._used.tolist(), self._side)}
 
         return kept_arrays(f"{self._name}-pictures", self.depends, MODULES[:1], build)["pictures"]
 
-    def described(self, view: View) -> Vector:
+    def described(self, view: View) -> Float32Array:
         """One view of all of them, (n, p)."""
         name = f"{self._name}-{view.descriptor}"
 
-        def build() -> Mapping[str, NDArray[Any]]:
+        def build() -> Mapping[str, Array]:
             self._say(f"{self._name}: {view.descriptor} of {len(self._used)} pictures")
             return _describe(self.pictures(), view.descriptor)
 
         return kept_arrays(name, self.depends, MODULES[:2], build)[view.region]
 
 
-def _describe(pictures: Pixels, descriptor: str) -> dict[str, Vector]:
+def _describe(pictures: Pixels, descriptor: str) -> dict[str, Float32Array]:
     """All regions' (n, p)."""
     describe, parts = DESCRIPTORS[descriptor], regions(pictures.shape[1])
 
-    def one(picture: Pixels) -> list[Vector]:
+    def one(picture: Pixels) -> list[Float32Array]:
         return [describe(picture[rows, columns]) for rows, columns in parts.values()]
 
     with ThreadPoolExecutor(THREADS) as pool:

@@ -7,15 +7,15 @@ frames and cost next to nothing, so features are free. What costs is to evaluate
 each, alpha = 1, where eps_m is small for a coarse feature since all pixels of a block share the
 answer. Segmentations are judged by the ``seg`` measure.
 
-The paper's forty frames of flies are not public: generated ones stand in for them (``drawn``,
-``docs/multiscale.md``), or a user's own take their place (``folder``).
+The paper's forty frames of flies are not public: generated ones stand in for them (``_drawn``,
+``docs/multiscale.md``), or a user's own take their place (``_folder``).
 
 Departures
 - eps_m is 1 / (pixels that share the value). The printed formula has their number itself, which
-  makes coarse splits the dearer ones, against the aim: ``eps = "printed"``.
+  makes coarse splits the more expensive ones, against the aim: ``eps = "printed"``.
 - The paper trains on twenty frames and tests on twenty. Here validation takes four of the first.
-- In larger frames a part of the training pixels is drawn; ``pixels`` says how many.
-- The paper does not name its filters; ours are in ``pyramid``.
+- In larger frames a part of the training pixels is drawn; ``pixels`` of each frame.
+- The paper does not name its filters; ours are in ``_pyramid``.
 - A coarse split is charged its share even where a finer one before it has parted the block.
 """
 
@@ -38,5 +38,5 @@ def bench_datasets() -> Sequence[type[Dataset]]:
 
 @hookimpl
 def bench_metrics() -> Sequence[Metric]:
-    """What it is judged by."""
+    """The measure of its segmentations."""
     return [Seg()]

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Examples, Frames, InputError, Source, Splits, Task, UsageError, param
-from bench_datasets.multiscale import folder as own
-from bench_datasets.multiscale.drawn import Picture, draw
-from bench_datasets.multiscale.pyramid import feature_names, features, split_prices
+from bench_datasets.multiscale import _folder as own
+from bench_datasets.multiscale._drawn import Picture, draw
+from bench_datasets.multiscale._pyramid import feature_names, features, split_prices
 
 SIDE = {"quick": 64, "standard": 256, "paper": 1024}
 FRAMES = {"quick": (6, 3, 6), "standard": (6, 3, 6), "paper": (16, 4, 20)}
@@ -52,7 +52,7 @@ class Multiscale:
             raise ValueError(f"pixels must be at least 1, got {self.pixels}")
 
     def stamp(self, source: Source) -> str:
-        """What lies in the folder."""
+        """The identity of every file of the folder."""
         return repr([own.identity(p) for pair in self._pairs(source) for p in pair])
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:

@@ -17,12 +17,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Frames, InputError, MetricValues, Queries, Task
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +33,10 @@ class Seg:
 
     def values(
         self,
-        scores: Floats,
-        y: Floats,
+        scores: FloatArray,
+        y: FloatArray,
         queries: Queries | None = None,
-        multiplicity: NDArray[np.int64] | None = None,
+        multiplicity: IntArray | None = None,
     ) -> MetricValues:
         """Each frame's mean over its objects, weighted by their number; class 1 is a score > 0.
 
@@ -64,7 +61,7 @@ class Seg:
         return MetricValues(mean, count)
 
 
-def jaccards(called: Mask, truth: Mask) -> Floats:
+def jaccards(called: BoolArray, truth: BoolArray) -> FloatArray:
     """The score (r,) of each of the r objects of ``truth``, both (height, width)."""
     reference, size = objects(truth)
     found, area = objects(called)
@@ -80,7 +77,7 @@ def jaccards(called: Mask, truth: Mask) -> Floats:
     return scores
 
 
-def objects(mask: Mask) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def objects(mask: BoolArray) -> tuple[Int32Array, IntArray]:
     """Numbers from 1 of the connected sets that pixels (height, width) belong to, 0 elsewhere, and
     how many pixels have each number (r + 1,)."""
     from scipy import ndimage

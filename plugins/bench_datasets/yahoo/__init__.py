@@ -6,8 +6,8 @@ read from the data folder, or fetched once from their authors' repository (MIT).
 
 ``yahoo-subset`` has the sizes of a smaller problem in the papers on Greedy Miser (ICML 2012, after
 Cronus, AISTATS 2012) and ADAPT (NIPS 2017): 141397, 146769 and 184968 rows, which add up to the
-473134 of set 1's training split. So it is that split in three; which documents went where they do
-not say. Our choice: whole queries in the order of the file, cut where a query ends next to these
+473134 of set 1's training split. So it is that split in three; which documents went where is not
+in them. Our choice: whole queries in the order of the file, cut where a query ends next to these
 sizes.
 """
 
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import (
     Dataset,
@@ -35,10 +34,11 @@ from bench_core import (
     hookimpl,
     param,
 )
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.cost_file import read_costs
 from bench_core.datasets.publishers.download import fetch
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight, some_queries
-from bench_datasets.yahoo.labels import Judgement
+from bench_datasets.yahoo._labels import Judgement
 from bench_datasets.yahoo.sim import ROWS, YahooSim, YahooSimB
 
 COLUMNS = 700
@@ -116,10 +116,8 @@ class Yahoo:
             notes=tuple(notes),
         )  # fmt: skip
 
-    def _parts(
-        self, paths: Sequence[Path], used: NDArray[np.int64]
-    ) -> Iterator[tuple[Examples, str]]:
-        """Train, valid and test as they are published, and what to call them."""
+    def _parts(self, paths: Sequence[Path], used: IntArray) -> Iterator[tuple[Examples, str]]:
+        """Train, valid and test as they are published, with their origin in words."""
         return ((_examples(path, used), path.name) for path in paths)
 
 
@@ -138,9 +136,7 @@ class YahooSubset(Yahoo):
         splits = super().prepare(source, size, fold, seed)
         return replace(splits, notes=(RECIPE, *splits.notes))
 
-    def _parts(
-        self, paths: Sequence[Path], used: NDArray[np.int64]
-    ) -> Iterator[tuple[Examples, str]]:
+    def _parts(self, paths: Sequence[Path], used: IntArray) -> Iterator[tuple[Examples, str]]:
         path, whole = paths[0], _examples(paths[0], used)
         if len(whole) != sum(SUBSET):
             raise InputError(
@@ -153,14 +149,14 @@ class YahooSubset(Yahoo):
             yield some_queries(whole, first, last), f"the {part} part of {path.name}"
 
 
-def _examples(path: Path, used: NDArray[np.int64]) -> Examples:
+def _examples(path: Path, used: IntArray) -> Examples:
     rows = read_svmlight(path, features=COLUMNS, columns=used)
     if rows.queries is None:
         raise InputError(f"{path}, line 1: no qid; get the publisher's file")
     return rows.examples()
 
 
-def yahoo_costs(source: Source) -> NDArray[np.float64]:
+def yahoo_costs(source: Source) -> FloatArray:
     """The 700 costs, from the data folder or fetched into it."""
     path = source.find(COST_FILE) if source.has(COST_FILE) else _fetch(source)
     return read_costs(path, features=COLUMNS).sensor

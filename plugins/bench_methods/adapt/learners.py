@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from bench_models.boosting import binned
 from bench_models.calibration import platt
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
+from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import (
@@ -330,13 +330,3 @@ class _Progress:
         self.context.progress(min(self.before + done, self.total), self.total)
         if done == total:
             self.before += self.each
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """The result must not depend on how many there are."""
-    import scipy.optimize  # noqa: F401 - its BLAS must be loaded to be limited
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
-        yield

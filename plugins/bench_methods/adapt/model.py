@@ -15,6 +15,7 @@ import numpy as np
 from bench_models.calibration import Line
 from bench_models.staged import StagedModel
 from bench_models.staged.state import prices_from, prices_state
+from bench_models.states import nest, unnest
 from numpy.typing import NDArray
 
 from bench_core import (
@@ -199,14 +200,14 @@ class AdaptModel:
             "facts": dict(self.facts),
             "f0.class": remember_class(type(self.f0)),
         }
-        state |= _below("f0.state", self.f0.state())
+        state |= nest("f0.state", self.f0.state())
         if self.calibration is not None:
             state["f0.line"] = [self.calibration.slope, self.calibration.intercept]
         pairs = []
         for k, pair in enumerate(self.pairs):
-            state |= _below(f"pair{k}.f1", pair.classifier.state())
+            state |= nest(f"pair{k}.f1", pair.classifier.state())
             if pair.gate is not None:
-                state |= _below(f"pair{k}.g", pair.gate.state())
+                state |= nest(f"pair{k}.g", pair.gate.state())
             gates = [list(g) for g in pair.gates]
             pairs.append(
                 {"gated": pair.gate is not None, "features": pair.features, "gates": gates}
@@ -218,8 +219,8 @@ class AdaptModel:
         """Rebuild the pairs, and f0's model by its own class."""
         pairs = [
             GatedPair(
-                StagedModel.from_state(_under(f"pair{k}.f1", state)),
-                StagedModel.from_state(_under(f"pair{k}.g", state)) if p["gated"] else None,
+                StagedModel.from_state(unnest(f"pair{k}.f1", state)),
+                StagedModel.from_state(unnest(f"pair{k}.g", state)) if p["gated"] else None,
                 int(p["features"]),
                 [(float(threshold), float(share)) for threshold, share in p["gates"]],
             )
@@ -228,17 +229,8 @@ class AdaptModel:
         f0: Any = find_class(state["f0.class"])
         return cls(
             pairs,
-            f0.from_state(_under("f0.state", state)),
+            f0.from_state(unnest("f0.state", state)),
             prices_from(state),
             state["facts"],
             Line(*map(float, state["f0.line"])) if "f0.line" in state else None,
         )
-
-
-def _below(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{name}.{key}": value for key, value in state.items()}
-
-
-def _under(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    mark = f"{name}."
-    return {k[len(mark) :]: v for k, v in state.items() if k.startswith(mark)}

@@ -21,6 +21,12 @@ detection", CVPR 2007 [formulas as in its patent]. With y = +-1 and e_ik = 1 - y
 
 (means over rows): one stage must reject a negative, all must pass a positive. It knows no cost.
 
+::
+
+    objectives   losses.Soft.value, Hinges.value        a stage's part  .stage, descent.minimise
+    stages       stages.stage_trees, stage_costs        cycles          descent.descend
+    serving      learner._served                        scores          calibration.platt
+
 When serving, a row is rejected as soon as what it can still reach is below a threshold: p_i so far
 for soft-cascade, the smallest f_ik so far for and-or (papers: 0). Both only fall from stage to
 stage, so no row that would end above the threshold is ever rejected. Every threshold is an
@@ -35,7 +41,7 @@ Departures
   scale for all, so faint trees are shrunk most). Columns that are constant on the training rows are
   dropped. The constant b_k is free.
 - Both are minimised by L-BFGS, stage by stage, begun with each stage fitted by itself; a stage is
-  also begun anew from there, since one that passes everybody feels no pull back. No update
+  also begun anew from there, since one that passes all rows has no slope. No update
   is kept that raises the objective. The hinge is rounded off over a width of 0.1 meanwhile.
 - A stage pays for all its trees' features, whatever path a row takes (as the papers do); what is
   reported is what rows pay.

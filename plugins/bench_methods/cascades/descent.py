@@ -100,7 +100,7 @@ class Descent:
         Z = design.columns(self.columns)
         return minimise(self.loss.alone(), design, Z, start, self.ridge, self.steps)
 
-    def judged(self, stages: Sequence[Linear]) -> Fitted:
+    def evaluated(self, stages: Sequence[Linear]) -> Fitted:
         """The objective of these stages."""
         pairs = zip(stages, self.designs, strict=True)
         scores = np.stack([s.scores(d.columns(self.columns)) for s, d in pairs])
@@ -109,7 +109,7 @@ class Descent:
     def improved(self, at: Fitted, k: int, alone: Linear) -> Fitted:
         """``at`` with a better stage k, or ``at``.
 
-        Descends from the stage as it is and from it ``alone``: once a stage passes everybody,
+        Descends from the stage as it is and from it ``alone``: once a stage passes all rows,
         nothing pulls it back.
         """
         design, best = self.designs[k], at
@@ -141,7 +141,7 @@ def descend(
     """
     count = len(task.designs)
     alone = [task.alone(k) for k in range(count)]
-    at = task.judged(alone)
+    at = task.evaluated(alone)
     progress(count)
     return cyclic_descent(
         at,

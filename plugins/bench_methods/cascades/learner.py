@@ -37,27 +37,24 @@ class _Cascade:
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")
     limits: tuple[float, ...] | None = param(
-        None, "price of the dearest feature in each stage; none: equal shares of the trees"
+        None, "price of the dearest feature in each stage; none: equal shares of the trees", least=0
     )
-    stages: int = param(5, "number of stages where there are no limits")
-    ridge: float = param(0.03, "weight of the squared tree weights (unit: columns of variance 1)")
-    relevant_grade: int = param(3, "ranking: a document is positive iff its grade is at least this")
-    cycles: int = param(10, "passes over all stages, at most")
-    steps: int = param(200, "descent steps per stage and pass, at most")
-    tolerance: float = param(1e-3, "a pass that gains less than this share is the last")
+    stages: int = param(5, "number of stages where there are no limits", least=1)
+    ridge: float = param(
+        0.03, "weight of the squared tree weights (unit: columns of variance 1)", above=0
+    )
+    relevant_grade: int = param(
+        3, "ranking: a document is positive iff its grade is at least this", least=1
+    )
+    cycles: int = param(10, "passes over all stages, at most", least=0)
+    steps: int = param(200, "descent steps per stage and pass, at most", least=1)
+    tolerance: float = param(1e-3, "a pass that gains less than this share is the last", least=0)
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        least = {"stages": 1, "relevant_grade": 1, "cycles": 0, "steps": 1, "tolerance": 0}
-        for name, low in least.items():
-            if not low <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be at least {low} and finite")
-        if not 0 < self.ridge < np.inf:
-            raise ValueError("ridge must be above 0 and finite")
         limits = self.limits
-        rising = limits is None or list(limits) == sorted(set(limits))
-        if not rising or (limits is not None and not (limits and limits[0] >= 0)):
-            raise ValueError("limits must rise from at least 0")
+        if limits is not None and not (limits and list(limits) == sorted(set(limits))):
+            raise ValueError("limits must rise")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The boosted trees."""
@@ -154,19 +151,19 @@ class SoftCascade(_Cascade):
 
     name: ClassVar[str] = "soft-cascade"
 
-    tradeoff: float = param(0.5, "price of all features in units of the constant's training loss")
+    tradeoff: float = param(
+        0.5, "price of all features in units of the constant's training loss", least=0
+    )
     thresholds: tuple[float, ...] = param(
         (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01),
         "operating points: a row is rejected once it is less likely than this to be positive",
+        above=0,
+        below=1,
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_thresholds(self.thresholds)
-        if not all(0 < t < 1 for t in self.thresholds):
-            raise ValueError("thresholds must be above 0 and below 1")
-        if not 0 <= self.tradeoff < np.inf:
-            raise ValueError("tradeoff must be at least 0 and finite")
 
     def _loss(
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
@@ -190,7 +187,9 @@ class AndOr(_Cascade):
     name: ClassVar[str] = "and-or"
 
     positive_weight: float | None = param(
-        None, "weight of a positive's loss (nu), a negative's is 1; none: classes weigh alike"
+        None,
+        "weight of a positive's loss (nu), a negative's is 1; none: classes weigh alike",
+        above=0,
     )
     thresholds: tuple[float, ...] = param(
         (1.0, 0.75, 0.5, 0.25, 0.0, -0.25, -0.5, -0.75, -1.0, -1.5, -2.0),
@@ -200,8 +199,6 @@ class AndOr(_Cascade):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_thresholds(self.thresholds)
-        if self.positive_weight is not None and not 0 < self.positive_weight < np.inf:
-            raise ValueError("positive_weight must be above 0 and finite")
 
     def _loss(
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices

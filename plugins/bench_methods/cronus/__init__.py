@@ -6,6 +6,16 @@ Evaluation Cost, AISTATS 2012. ``cronus-single`` is the single stage of section 
 (eq. 8, 9, 11), warm-started from it. The dictionary is another learner's boosted trees, learning
 rate included, so that all weights 1 is that learner; a free constant stands beside them.
 
+::
+
+    eq. 4-7       initialise.stage_loss     one stage as if it were the last: loss, l1, mixed norms
+    eq. 8         objective.true_loss       the cascade, with mixed_norms.relaxed_cost
+                  objective.flow            gates I, reach p, shares d; Flow.exit is q
+    eq. 9         objective.StageObjective  eq. 8 as a function of one stage, by eq. 11
+    eq. 10, 11    mixed_norms.auxiliaries   kappa and eta at their optimum; sigma is |b|
+    eq. 13, 14    initialise.stage_ridge, _reweight       Lambda, and the system it enters
+    Algorithm 1   optimise.optimise, improve_stage        Algorithm 2   initialise.initialise
+
 The paper's lambda is ``tradeoff * L0 / prices.everything`` with L0 the constant predictor's mean
 training loss, because a row's weight is m w / N: m its multiplicity, w its class weight, N the sum
 of m. The paper's grid on Yahoo, 1e-4 * 1.3^-(0..9), is a tradeoff of about 24 to 2 with 5000

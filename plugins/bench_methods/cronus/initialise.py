@@ -113,6 +113,7 @@ def _reweight(
             break
         penalty = stage_ridge(problem, cost, current)[trees]
         system = normal.gram[np.ix_(active, active)]
+        # eq. 14
         solved = solve_positive(system, penalty, normal.moment[active])
         kept = np.abs(solved) >= cut_off
         current[trees] = np.where(kept, solved, 0.0)
@@ -127,6 +128,7 @@ def stage_loss(problem: Problem, normal: Normal, cost: StageCost, weights: Float
     """What a stage treated as the last minimises: eq. (7), or eq. (8) beyond earlier stages."""
     squares = cost.before + (weights * cost.arriving) ** 2
     l1 = cost.rho * float(np.abs(weights).sum())
+    # eq. 7
     return normal.loss(weights[normal.trees]) + l1 + cost.lam * relaxed_cost(problem, squares)
 
 
@@ -135,7 +137,7 @@ def stage_ridge(problem: Problem, cost: StageCost, weights: FloatArray) -> Float
 
     Only entries of trees with a weight mean anything; the others are zero.
     """
-    squares = cost.before + (weights * cost.arriving) ** 2
+    squares = cost.before + (weights * cost.arriving) ** 2  # eq. 12
     price = quadratic_price(problem, *auxiliaries(problem, squares))
     sigma = np.abs(weights)
     return ridge(sigma, cost.rho, cost.lam * cost.arriving**2, price)

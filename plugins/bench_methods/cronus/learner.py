@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import check_base
@@ -40,21 +40,27 @@ class CronusSingle:
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are the dictionary")
-    tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
-    rho_last: float = param(1e-4, "l1 weight of the last (here: only) stage; set it on validation")
-    positive_weight: float | None = param(
-        None, "loss weight of positive rows (w+), negatives 1; none: 3.5 for ranking, 1 for binary"
+    tradeoff: float = param(
+        0.2, "price of all features in units of the constant's training loss", least=0
     )
-    relevant_grade: int = param(3, "ranking: a document is positive iff its grade is at least this")
-    cut_off: float = param(1e-4, "smaller tree weights become exact zeros (1 is the base's own)")
-    iterations: int = param(200, "re-weighted least-squares solutions per stage, at most")
+    rho_last: float = param(
+        1e-4, "l1 weight of the last (here: only) stage; set it on validation", least=0
+    )
+    positive_weight: float | None = param(
+        None,
+        "loss weight of positive rows (w+), negatives 1; none: 3.5 for ranking, 1 for binary",
+        above=0,
+    )
+    relevant_grade: int = param(
+        3, "ranking: a document is positive iff its grade is at least this", least=1
+    )
+    cut_off: float = param(
+        1e-4, "smaller tree weights become exact zeros (1 is the base's own)", above=0
+    )
+    iterations: int = param(200, "re-weighted least-squares solutions per stage, at most", least=1)
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        _at_least(self, 0.0, "tradeoff", "rho_last", "cut_off")
-        _at_least(self, 1, "iterations", "relevant_grade")
-        if not (0 < self._weight(Task.RANKING) < np.inf and self.cut_off > 0):
-            raise ValueError("positive_weight and cut_off must be > 0 and finite")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The boosted trees."""
@@ -137,24 +143,23 @@ class CronusInit(CronusSingle):
 
     name: ClassVar[str] = "cronus-init"
 
-    rho_first: float = param(1e-4, "l1 weight of all stages but the last; set it on validation")
-    stages: int = param(10, "number of stages K; needless ones vanish")
-    drop: float = param(0.15, "share of the arriving rows that each initial gate rejects")
-    delta: float = param(1.3, "cost counts delta^(K-k) times more in stage k of the initialisation")
-    gate_slope: float = param(50.0, "steepness of the soft gates during training")
-    keep: float = param(1.25, "initial gates leave this many times the share of positives, or all")
+    rho_first: float = param(
+        1e-4, "l1 weight of all stages but the last; set it on validation", least=0
+    )
+    stages: int = param(10, "number of stages K; needless ones vanish", least=1)
+    drop: float = param(
+        0.15, "share of the arriving rows that each initial gate rejects", least=0, below=1
+    )
+    delta: float = param(
+        1.3, "cost counts delta^(K-k) times more in stage k of the initialisation", least=1
+    )
+    gate_slope: float = param(50.0, "steepness of the soft gates during training", above=0)
+    keep: float = param(
+        1.25, "initial gates leave this many times the share of positives, or all", least=0
+    )
     rejected: Literal["out", "score"] = param(
         "out", "rejected rows: out (below survivors; binary: predicted -1) or score (their stage's)"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _at_least(self, 0.0, "rho_first", "keep")
-        _at_least(self, 1, "stages")
-        if not 0 <= self.drop < 1:
-            raise ValueError("drop must be at least 0 and below 1")
-        if not (1 <= self.delta < np.inf and 0 < self.gate_slope < np.inf):
-            raise ValueError("delta must be >= 1 and gate_slope > 0, both finite")
 
     @property
     def _slope(self) -> float:
@@ -192,15 +197,14 @@ class Cronus(CronusInit):
 
     name: ClassVar[str] = "cronus"
 
-    cycles: int = param(10, "passes over all stages, at most")
-    reweightings: int = param(5, "rounds of auxiliary variables per stage and pass, at most")
-    steps: int = param(20, "descent steps per round, at most")
-    tolerance: float = param(1e-4, "a pass or round that gains less than this share is the last")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _at_least(self, 0, "cycles", "tolerance")
-        _at_least(self, 1, "reweightings", "steps")
+    cycles: int = param(10, "passes over all stages, at most", least=0)
+    reweightings: int = param(
+        5, "rounds of auxiliary variables per stage and pass, at most", least=1
+    )
+    steps: int = param(20, "descent steps per round, at most", least=1)
+    tolerance: float = param(
+        1e-4, "a pass or round that gains less than this share is the last", least=0
+    )
 
     @property
     def _updates(self) -> int:
@@ -232,9 +236,3 @@ def gentle_drop(drop: float, stages: int, survivors: float) -> float:
     if stages < 2:
         return drop
     return min(drop, 1.0 - float(min(1.0, survivors) ** (1.0 / (stages - 1))))
-
-
-def _at_least(learner: Any, least: float, *names: str) -> None:
-    for name in names:
-        if not least <= getattr(learner, name) < np.inf:
-            raise ValueError(f"{name} must be at least {least:g} and finite")

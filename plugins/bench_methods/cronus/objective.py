@@ -2,7 +2,7 @@
 
 Notation follows the paper: stage k has weights ``b^k`` over the trees, a score ``f^k = h.b^k`` plus
 a constant, and a threshold ``theta^k``. The soft gate is ``I^k = sigmoid(slope (f^k - theta^k))``;
-``p^k``, the product of the earlier gates, is how surely a row reaches stage k; ``d_k`` is its mean.
+``p^k``, the product of the earlier gates, is the probability of reaching stage k, ``d_k`` its mean.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Flow:
 
     @property
     def exit(self) -> FloatArray:
-        """``q`` (K, n): how surely a row leaves at each stage; the last one takes the rest."""
+        """``q`` (K, n): the probability of leaving at each stage; the last one takes the rest."""
         leaving = self.reach * (1.0 - self.gate)
         leaving[-1] = self.reach[-1]
         return leaving
@@ -72,10 +72,10 @@ class Flow:
 
 def flow(problem: Problem, threshold: FloatArray, scores: FloatArray) -> Flow:
     """Gates, reach and arriving shares for the scores (K, n) of all stages."""
-    gate = sigmoid(problem.slope * (scores - threshold[:, None]))
+    gate = sigmoid(problem.slope * (scores - threshold[:, None]))  # I^k
     reach = np.ones_like(gate)
-    np.cumprod(gate[:-1], axis=0, out=reach[1:])
-    return Flow(scores, gate, reach, reach @ problem.share)
+    np.cumprod(gate[:-1], axis=0, out=reach[1:])  # p^k
+    return Flow(scores, gate, reach, reach @ problem.share)  # d_k
 
 
 def true_loss(problem: Problem, penalty: Penalty, cascade: Cascade, rows: Flow) -> float:
@@ -84,7 +84,7 @@ def true_loss(problem: Problem, penalty: Penalty, cascade: Cascade, rows: Flow) 
     fit = 0.5 * float(np.einsum("i,ki,ki->", problem.weight, rows.exit, error))
     l1 = float(penalty.rho @ np.abs(cascade.weights).sum(axis=1))
     squares = squared_use(cascade.weights, rows.arriving)
-    return fit + l1 + penalty.lam * relaxed_cost(problem, squares)
+    return fit + l1 + penalty.lam * relaxed_cost(problem, squares)  # eq. 8
 
 
 def squared_use(weights: FloatArray, arriving: FloatArray) -> FloatArray:
@@ -95,7 +95,7 @@ def squared_use(weights: FloatArray, arriving: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageObjective:
-    """Eq. (8) as a function of one stage's (b, bias, theta), costs as quadratic forms (11).
+    """Eq. 8 as a function of one stage's (b, bias, theta): its loss is eq. 9, its costs eq. 11.
 
     Holds only the rows that reach the stage (m) and the trees that may get a weight (c).
     Terms that the stage cannot change are left out. ``columns`` is (c, m) float64; ``reach`` is p
@@ -130,11 +130,11 @@ class StageObjective:
             gradient = self.columns @ by_score + self.ridge * weights
             return value, gradient, float(by_score.sum()), 0.0
         gate = sigmoid(self.slope * (score - threshold))
-        leaving = self.reach * (1.0 - gate)
-        onward = self.onward @ gate
+        leaving = self.reach * (1.0 - gate)  # q^k
+        onward = self.onward @ gate  # d_j of the later stages
         value = (
-            float(leaving @ half_square)
-            + float(gate @ self.later)
+            float(leaving @ half_square)  # eq. 9, second term
+            + float(gate @ self.later)  # eq. 9, third term
             + 0.5 * self.lam * float(self.cost_later @ onward**2)
             + ridge
         )

@@ -158,7 +158,7 @@ def stage_objective(
     """
     cascade, state = at.cascade, at.rows
     kappa, eta = auxiliaries(problem, squared_use(cascade.weights, state.arriving))  # eq. 11
-    price = quadratic_price(problem, kappa, eta)
+    price = quadratic_price(problem, kappa, eta)  # eq. 11: what (b^k_t d_k)^2 / 2 costs
     sigma = np.maximum(np.abs(cascade.weights[k]), floor)
     lam = penalty.lam * float(state.arriving[k]) ** 2
     gated = k < cascade.stages - 1

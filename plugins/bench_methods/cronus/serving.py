@@ -47,7 +47,7 @@ def staged(
         weights = cascade.weights[k][used]
         entries = np.flatnonzero(weights).astype(np.int64)
         last = place == len(live) - 1
-        # gates between live stages may still be open: minus infinity passes everybody
+        # gates between live stages may still be open: minus infinity passes all
         bar = scale * float(cascade.threshold[k]) + shift
         stages.append(
             Stage(

@@ -6,11 +6,18 @@ Z. Xu, M. J. Kusner, K. Q. Weinberger, M. Chen: Cost-Sensitive Tree of Classifie
 learner's boosted trees, learning rate included, or the raw features (``base = none``, a missing
 cell is 0). Node k scores phi.b^k and sends a row up if that is above theta^k; a terminal element
 returns its parent's prediction. In training a row goes up with probability sigmoid(s (phi.b^k -
-theta^k)); p^k is how surely it reaches node k, p^l how surely rows end at terminal l:
+theta^k)); p^k is its probability of reaching node k, p^l the share that ends at terminal l:
 
     min (1/N) sum_i sum_k p_i^k (phi_i.b^k - y_i)^2 / 2 + rho sum_k |b^k|_1
       + lambda sum_l p^l [ sum_t e_t sqrt(sum_{j in path(l)} (b_t^j)^2)
                            + sum_a c_a sqrt(sum_{j in path(l)} sum_t (F_at b_t^j)^2) ]
+
+::
+
+    eq. 4     initialise.solve_leaf     one classifier as if it were a leaf
+    eq. 5     tree.true_loss            risk, l1 and tree.expected_cost
+    p^k, p^l  tree.flow, tree.arrival   lemma 1   mixed_norms.auxiliaries, quadratic_price
+              node.NodeObjective        eq. 5 as a function of one classifier, by lemma 1
 
 Square roots and absolute values become quadratic by auxiliary variables (lemma 1). Nodes are
 initialised from the root down as if they were leaves, which is convex; then all are optimised in
@@ -33,7 +40,8 @@ Departures
   the loss above, as it stands, is dropped.
 - Where ways differ in length (the chain, nodes become leaves) the risk of a row that ends early
   counts once more for each classifier that others still see, as if its terminal were a chain of
-  copies. As printed the loss would pay for ending early: the chain would close its first gate.
+  copies (``tree.copies``, ``Flow.risk_count``). As printed the loss would pay for ending early: the
+  chain would close its first gate.
 - Predictors are refitted on the rows that hard gates send to them; those beside a remaining child
   on the rows of their own side, while the gate keeps its weights.
 - Binary labels are -1 and +1, scores 2 f: the tangent of the log-odds 2 artanh(f) at 0.

@@ -34,7 +34,7 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, para
 from bench_methods.cstc.finish import finished, pruned
 from bench_methods.cstc.greedy import Rule, greedy_tree, moments
 from bench_methods.cstc.inputs import inputs, label_variance, problem_of, shared
-from bench_methods.cstc.learner import TASKS, at_least, check_depth
+from bench_methods.cstc.learner import TASKS
 from bench_methods.cstc.serving import staged
 from bench_methods.cstc.tree import Shape, stump
 
@@ -57,22 +57,24 @@ class ASTC:
     base: BudgetedLearner | None = param(
         "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
     )
-    tradeoff: float = param(0.1, "price of all features in units of the constant's training loss")
-    budget: float | None = param(
-        None, "most that a classifier spends itself, as a share of all features' price; none: all"
+    tradeoff: float = param(
+        0.1, "price of all features in units of the constant's training loss", least=0
     )
-    depth: int = param(3, "classifiers on the way from the root to a leaf")
-    tolerance: float = param(1e-4, "least gain of a column as a share of its classifier's loss")
+    budget: float | None = param(
+        None,
+        "most that a classifier spends itself, as a share of all features' price; none: all",
+        least=0,
+    )
+    depth: int = param(3, "classifiers on the way from the root to a leaf", least=1, most=8)
+    tolerance: float = param(
+        1e-4, "least gain of a column as a share of its classifier's loss", least=0
+    )
     constant: bool = param(True, "every classifier has a free constant")
     standardise: bool = param(False, "divide raw features by their standard deviation")
     prune: bool = param(True, "remove classifiers that do not help on validation")
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        at_least(self, 0.0, "tradeoff", "tolerance")
-        if self.budget is not None:
-            at_least(self, 0.0, "budget")
-        check_depth(self.depth)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The boosted trees."""

@@ -40,20 +40,20 @@ class CSTCSingle:
     base: BudgetedLearner | None = param(
         "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
     )
-    tradeoff: float = param(0.2, "price of all features in units of the constant's training loss")
-    rho: float = param(1e-3, "l1 weight, for labels of variance 6")
+    tradeoff: float = param(
+        0.2, "price of all features in units of the constant's training loss", least=0
+    )
+    rho: float = param(1e-3, "l1 weight, for labels of variance 6", least=0)
     refit: bool = param(True, "fit predicting classifiers anew without penalty, zeros kept")
     constant: bool = param(True, "every classifier has a free constant")
     standardise: bool = param(False, "divide raw features by their standard deviation")
-    cut_off: float = param(1e-4, "smaller weights become exact zeros (1 is a tree's own)")
-    iterations: int = param(200, "re-weighted least-squares solutions per classifier, at most")
+    cut_off: float = param(1e-4, "smaller weights become exact zeros (1 is a tree's own)", above=0)
+    iterations: int = param(
+        200, "re-weighted least-squares solutions per classifier, at most", least=1
+    )
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        at_least(self, 0.0, "tradeoff", "rho", "cut_off")
-        at_least(self, 1, "iterations")
-        if self.cut_off == 0:
-            raise ValueError("cut_off must be > 0")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The boosted trees."""
@@ -149,19 +149,20 @@ class CSTCSingle:
 class Gated(CSTCSingle):
     """What the chain and the tree have in common."""
 
-    gate_slope: float = param(10.0, "steepness of the gates in training, for labels of variance 6")
+    gate_slope: float = param(
+        10.0, "steepness of the gates in training, for labels of variance 6", above=0
+    )
     prune: bool = param(True, "remove classifiers that do not help on validation")
-    cycles: int = param(10, "passes over all classifiers in the joint optimisation, at most")
-    reweightings: int = param(5, "rounds of auxiliary variables per classifier and pass, at most")
-    steps: int = param(20, "descent steps per round, at most")
-    tolerance: float = param(1e-4, "a pass or round that gains less than this share is the last")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least(self, 0, "cycles", "tolerance")
-        at_least(self, 1, "reweightings", "steps")
-        if not 0 < self.gate_slope < np.inf:
-            raise ValueError("gate_slope must be > 0 and finite")
+    cycles: int = param(
+        10, "passes over all classifiers in the joint optimisation, at most", least=0
+    )
+    reweightings: int = param(
+        5, "rounds of auxiliary variables per classifier and pass, at most", least=1
+    )
+    steps: int = param(20, "descent steps per round, at most", least=1)
+    tolerance: float = param(
+        1e-4, "a pass or round that gains less than this share is the last", least=0
+    )
 
     @property
     def _slope(self) -> float:
@@ -189,11 +190,7 @@ class CSTC(Gated):
 
     name: ClassVar[str] = "cstc"
 
-    depth: int = param(3, "classifiers on the way from the root to a leaf")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_depth(self.depth)
+    depth: int = param(3, "classifiers on the way from the root to a leaf", least=1, most=8)
 
     @property
     def _shape(self) -> Shape:
@@ -206,15 +203,10 @@ class CSCC(Gated):
 
     name: ClassVar[str] = "cscc"
 
-    stages: int = param(4, "classifiers in the chain")
-    onward: float = param(0.5, "share of its rows that each gate passes on before optimisation")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.stages <= 100:
-            raise ValueError(f"stages must be 1 to 100, got {self.stages}")
-        if not 0 < self.onward < 1:
-            raise ValueError(f"onward must be between 0 and 1, got {self.onward}")
+    stages: int = param(4, "classifiers in the chain", least=1, most=100)
+    onward: float = param(
+        0.5, "share of its rows that each gate passes on before optimisation", above=0, below=1
+    )
 
     @property
     def _shape(self) -> Shape:
@@ -223,16 +215,3 @@ class CSCC(Gated):
     @property
     def _upward(self) -> float:
         return self.onward
-
-
-def check_depth(depth: int) -> None:
-    """Raise ValueError where a balanced tree would have too many classifiers."""
-    if not 1 <= depth <= 8:
-        raise ValueError(f"depth must be 1 to 8, got {depth}")
-
-
-def at_least(learner: object, least: float, *names: str) -> None:
-    """Raise ValueError where one of these hyper-parameters is too small or not finite."""
-    for name in names:
-        if not least <= getattr(learner, name) < np.inf:
-            raise ValueError(f"{name} must be at least {least:g} and finite")

@@ -221,7 +221,7 @@ def true_loss(problem: Problem, penalty: Penalty, tree: Tree, rows: Flow) -> flo
     count = rows.reach * rows.risk_count
     risk = 0.5 * float(np.einsum("i,ki,ki->", problem.weight, count, error))
     l1 = penalty.rho * float(np.abs(tree.weights).sum())
-    return risk + l1 + penalty.lam * expected_cost(problem, tree, rows)
+    return risk + l1 + penalty.lam * expected_cost(problem, tree, rows)  # eq. 5
 
 
 def expected_cost(problem: Problem, tree: Tree, rows: Flow) -> float:

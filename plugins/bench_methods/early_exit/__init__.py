@@ -25,6 +25,11 @@ recalled). At a sentinel a small boosted classifier says how likely a document i
 to end among the best ``k``; it goes on if that reaches a threshold. Its inputs are free: partial
 score, the same scaled to [0, 1] within the query, the rank, the size of the query.
 
+::
+
+    exits, thresholds   learner.exits, EarlyExit._values   rules   exit_rules.ExitRule.stays
+    lear                lear.Lear._classifiers             inputs  learned_exits.describe
+
 One fit serves all thresholds: every one is an operating point, and the last point is the full
 model. No lambda: thresholds are swept. Training takes nothing but the base's trees.
 

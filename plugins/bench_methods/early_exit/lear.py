@@ -30,25 +30,27 @@ class Lear:
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
-    sentinels: tuple[int, ...] = param((50, 100, 200), "documents may leave after so many trees")
-    thresholds: tuple[float, ...] = param(
-        _USUAL, "operating points: the least probability with which a document goes on"
+    sentinels: tuple[int, ...] = param(
+        (50, 100, 200), "documents may leave after so many trees", least=1
     )
-    k: int = param(10, "documents to keep: relevant ones that end among the best k")
-    relevant_grade: int = param(1, "a document is relevant iff its grade is at least this")
-    trees: int = param(10, "trees of each classifier")
-    leaves: int = param(8, "most leaves of a classifier's tree")
+    thresholds: tuple[float, ...] = param(
+        _USUAL,
+        "operating points: the least probability with which a document goes on",
+        least=0,
+        most=1,
+    )
+    k: int = param(10, "documents to keep: relevant ones that end among the best k", least=1)
+    relevant_grade: int = param(1, "a document is relevant iff its grade is at least this", least=1)
+    trees: int = param(10, "trees of each classifier", least=1)
+    leaves: int = param(8, "most leaves of a classifier's tree", least=2)
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        rising = list(self.sentinels) == sorted(set(self.sentinels))
-        if not (self.sentinels and rising and self.sentinels[0] >= 1):
-            raise ValueError("sentinels must be at least 1 and rise")
+        if not self.sentinels or list(self.sentinels) != sorted(set(self.sentinels)):
+            raise ValueError("sentinels must rise")
         some = self.thresholds
-        if not (0 < len(set(some)) == len(some) < MOST_POINTS and 0 <= min(some) <= max(some) <= 1):
-            raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different numbers in 0..1")
-        if min(self.k, self.relevant_grade, self.trees) < 1 or self.leaves < 2:
-            raise ValueError("k, relevant_grade and trees must be at least 1, leaves at least 2")
+        if not 0 < len(set(some)) == len(some) < MOST_POINTS:
+            raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different numbers")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The trees."""
@@ -75,11 +77,11 @@ class Lear:
         partial = np.empty((len(chain.stages), len(train)))
         for rows, scores in partial_scores(chain, train):
             partial[:, rows] = scores[:, :, 0]
-        groups, everybody = (
+        groups, all_rows = (
             QueryGroups.over(len(train), train.queries),
             np.ones((1, len(train)), bool),
         )
-        final = ranks(partial[-1], everybody, groups, train.multiplicity)[0]
+        final = ranks(partial[-1], all_rows, groups, train.multiplicity)[0]
         keep = (final <= self.k) & (train.y >= self.relevant_grade)
         found = []
         for own in partial[:-1]:

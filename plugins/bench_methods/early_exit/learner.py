@@ -49,20 +49,20 @@ class EarlyExit:
         "auto", "who leaves; auto: proximity for ranking, class for classification"
     )
     thresholds: tuple[float, ...] | None = param(
-        None, "operating points of the rule; none: its usual ones"
+        None, "operating points of the rule; none: its usual ones", least=0
     )
-    every: int = param(10, "an exit after every so many trees (for K classes K times as many)")
-    k: int = param(5, "proximity: the document that others must stay close to; rank: the last rank")
+    every: int = param(
+        10, "an exit after every so many trees (for K classes K times as many)", least=1
+    )
+    k: int = param(
+        5, "proximity: the document that others must stay close to; rank: the last rank", least=1
+    )
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        if self.every < 1 or self.k < 1:
-            raise ValueError("every and k must be at least 1")
         some = self.thresholds
         if some is not None and not (0 < len(set(some)) == len(some) < MOST_POINTS):
             raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different numbers")
-        if some is not None and not all(0 <= t < np.inf for t in some):
-            raise ValueError("thresholds must be at least 0 and finite")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The trees."""

@@ -15,6 +15,8 @@ points, the last the least penalised. (With columns scaled by 1/c this is a lass
 or a logistic regression of C = 1/(N tau).) Targets and grades are in units of their standard
 deviation, so that a weight is a number without dimension, as the price of having one is.
 
+The path is ``L1._path``, a point of it ``lasso.minimise``, c_j ``marginal_prices``.
+
 Departures
 - ``refit``: at each point the weights of the chosen features are fitted anew without penalty, so
   that they are not shrunk. Points that chose the same features are then one.
@@ -61,21 +63,15 @@ class L1:
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
     adds_up: ClassVar[bool] = False
 
-    points: int = param(60, "values of the trade-off on the path, at most 99")
-    least: float = param(1e-4, "the smallest trade-off in units of the largest that buys anything")
-    refit: bool = param(True, "fit the weights of the chosen features anew without penalty")
-    steps: int = param(300, "most gradient steps per point")
-    tolerance: float = param(
-        1e-4, "a step that moves no weight by more than this share is the last"
+    points: int = param(60, "values of the trade-off on the path", least=1, most=MOST_POINTS - 1)
+    least: float = param(
+        1e-4, "the smallest trade-off in units of the largest that buys anything", above=0, below=1
     )
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.points < MOST_POINTS:
-            raise ValueError(f"points must be 1 to {MOST_POINTS - 1}, got {self.points}")
-        if not 0 < self.least < 1:
-            raise ValueError(f"least must be above 0 and below 1, got {self.least}")
-        if self.steps < 1 or not 0 < self.tolerance < 1:
-            raise ValueError("steps must be at least 1, tolerance above 0 and below 1")
+    refit: bool = param(True, "fit the weights of the chosen features anew without penalty")
+    steps: int = param(300, "most gradient steps per point", least=1)
+    tolerance: float = param(
+        1e-4, "a step that moves no weight by more than this share is the last", above=0, below=1
+    )
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

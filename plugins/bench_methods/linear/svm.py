@@ -8,7 +8,8 @@ C. Cortes and V. Vapnik, "Support-vector networks", Machine Learning 20 (1995), 
 ``rbf-svm`` is the expensive classifier f0 of F. Nan and V. Saligrama, "Adaptive classification for
 prediction under a budget", NIPS 2017. ``svm-average-kernel`` is a baseline of Z. Xu et al., "The
 greedy miser", ICML 2012: one kernel for each descriptor, and one machine on their average. There
-is no trade-off: a row pays for all features.
+is no trade-off: a row pays for all features. Sums of kernels are ``kernel_model.Kernels``, one
+machine ``RBFSVM._solved``, Platt's line ``calibration.platt``.
 
 Departures
 - What bandwidths, C and probabilities the papers used is not in them [M]: ``gamma`` is by default
@@ -46,22 +47,14 @@ class RBFSVM:
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     adds_up: ClassVar[bool] = False
 
-    C: float = param(10.0, "price of a training row on the wrong side of its margin")
+    C: float = param(10.0, "price of a training row on the wrong side of its margin", above=0)
     gamma: float | None = param(
-        None, "inverse squared width of a kernel; none: one over its number of columns"
+        None, "inverse squared width of a kernel; none: one over its number of columns", above=0
     )
     probability: Literal["margin", "platt"] = param(
         "margin", "scores: margins, or log-odds fitted to held-out margins"
     )
-    max_rows: int = param(20000, "most training rows; more are sampled by the seed")
-
-    def __post_init__(self) -> None:
-        for name in ("C", "gamma"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < np.inf:
-                raise ValueError(f"{name} must be above 0 and finite, got {value}")
-        if self.max_rows < 2:
-            raise ValueError(f"max_rows must be at least 2, got {self.max_rows}")
+    max_rows: int = param(20000, "most training rows; more are sampled by the seed", least=2)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -148,7 +141,7 @@ class AverageKernelSVM(RBFSVM):
 
     name: ClassVar[str] = "svm-average-kernel"
 
-    max_rows: int = param(2000, "most training rows; more are sampled by the seed")
+    max_rows: int = param(2000, "most training rows; more are sampled by the seed", least=2)
 
     def _groups(self, standard: Standard, prices: Prices) -> list[IntArray]:
         usable = standard.scale > 0

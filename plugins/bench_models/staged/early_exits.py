@@ -45,7 +45,7 @@ class ExitModel:
 
     def __post_init__(self) -> None:
         if any(s.gate.kind != "always" for s in self.chain.stages):
-            raise ValueError("the stages of a chain with exits must let everybody pass")
+            raise ValueError("the stages of a chain with exits must let all rows pass")
         if len(self.points) >= MOST_POINTS or self.combine not in _COMBINE:
             raise ValueError(f"at most {MOST_POINTS - 1} settings; combine: {list(_COMBINE)}")
 

@@ -69,7 +69,7 @@ def test_a_fault_of_the_program_itself_has_a_status_of_its_own(
     monkeypatch.setattr("bench_core.cli.options.Path", None)
     ended = bench("list", "learners", "-p", "mine")
     assert ended.status == 3
-    assert "internal error (AttributeError: 'NoneType' object has no attribute 'cwd')" in ended.err
+    assert "internal error (TypeError: 'NoneType' object is not callable)" in ended.err
     assert "Please report it; rerun with --debug" in ended.err
 
 

@@ -198,7 +198,7 @@ def test_a_suite_names_the_line_of_what_its_costs_get_wrong(home: Path) -> None:
     with pytest.raises(InputError, match=r"mine\.toml, line 3: feature 'f9' is none"):
         run(suite=path)
     with pytest.raises(InputError, match="key 'costs': a file or a table of costs is wanted"):
-        read_suite(Path(suite(home, "7")))
+        read_suite(Path(suite(home, "7")), {})
 
 
 def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_datasets.multiscale import Multiscale, dataset, drawn
-from bench_datasets.multiscale.drawn import Stroke, draw
-from bench_datasets.multiscale.pyramid import (
+from bench_datasets.multiscale import Multiscale, _drawn, dataset
+from bench_datasets.multiscale._drawn import Stroke, draw
+from bench_datasets.multiscale._pyramid import (
     FILTERS,
     averaged,
     feature_names,
@@ -183,7 +183,7 @@ def test_bodies_stay_apart() -> None:
     truth = draw(256, 5).truth
     _, bodies = ndimage.label(truth, np.ones((3, 3)))
     _, wider = ndimage.label(ndimage.binary_dilation(truth, np.ones((3, 3))), np.ones((3, 3)))
-    assert bodies == wider == drawn.BODIES * 16
+    assert bodies == wider == _drawn.BODIES * 16
 
 
 def test_a_straight_stroke_covers_what_lies_near_its_line() -> None:

@@ -14,7 +14,7 @@ from bench_datasets.yahoo.sim import (
     features,
     generate,
 )
-from bench_datasets.yahoo.sim.rows import SIZES, query_sizes
+from bench_datasets.yahoo.sim._rows import SIZES, query_sizes
 from helpers.yahoo_sim_definition import Definition
 
 from bench_core.data import Examples, Task

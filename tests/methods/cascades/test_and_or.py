@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
 from bench_core import Task, price_list
+from bench_core.conformance.tasks import with_learners
 
 SEEDS = st.integers(0, 2**32)
 
@@ -142,7 +143,7 @@ def test_thresholds_are_in_units_of_the_margin_for_binary_tasks_too() -> None:
 )
 def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
-        AndOr(**changed)
+        with_learners(AndOr(**changed))
 
 
 @pytest.mark.slow

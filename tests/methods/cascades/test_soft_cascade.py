@@ -24,6 +24,7 @@ from scipy.optimize import check_grad
 
 from bench_core import Examples, InputError, Prices, Task, UsageError, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 KINDS = (SoftCascade, AndOr)
 SEEDS = st.integers(0, 2**32)
@@ -140,7 +141,7 @@ def test_no_cycle_raises_the_objective(seed: int) -> None:
     designs = [Design.of(columns, np.arange(c), share, 0.25, 0.1) for c in (2, 4, 6)]
     task = Descent(columns, designs, Soft(positive, share, np.array([1.0, 3.0, 9.0]), 0.1), 0.1, 30)
     alone = [task.alone(k) for k in range(3)]
-    at = task.judged(alone)
+    at = task.evaluated(alone)
     for k in (0, 1, 2, 0, 1, 2):
         new = task.improved(at, k, alone[k])
         assert new.loss <= at.loss
@@ -273,7 +274,7 @@ def test_a_base_without_trees_is_refused(kind: Any) -> None:
 )
 def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
-        SoftCascade(**changed)
+        with_learners(SoftCascade(**changed))
 
 
 def test_free_features_leave_nothing_to_trade() -> None:

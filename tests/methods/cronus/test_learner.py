@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from bench_core import Examples, Features, InputError, Prices, Queries, Task, UsageError, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 N, D = 400, 6
 COST = np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
@@ -232,7 +233,7 @@ def test_a_base_without_trees_is_refused() -> None:
 )
 def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
-        Cronus(**changed)
+        with_learners(Cronus(**changed))
 
 
 @pytest.mark.parametrize("kind", KINDS)

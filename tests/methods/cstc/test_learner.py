@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from bench_core import DiscountGroup, Examples, Prices, Queries, Task, UsageError, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 N, D = 400, 6
 KINDS = [CSTCSingle, CSCC, CSTC, ASTC]
@@ -271,7 +272,7 @@ WRONG: dict[str, Any] = {
 )
 def test_values_out_of_range_are_refused_by_name(kind: Any, name: str) -> None:
     with pytest.raises(ValueError, match=name):
-        kind(**{name: WRONG[name]})
+        with_learners(kind(**{name: WRONG[name]}))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from bench_core import DiscountGroup, Examples, Features, Prices, Queries, Task, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 EXACT = L1(points=12, refit=False, least=0.02, steps=20000, tolerance=1e-9)
 
@@ -356,7 +357,7 @@ def test_every_promise_of_a_learner_is_kept() -> None:
 )
 def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        L1(**change)
+        with_learners(L1(**change))
 
 
 def test_on_letters_more_features_are_more_accurate_up_to_what_a_linear_model_can(

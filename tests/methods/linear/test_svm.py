@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 
 from bench_core import DiscountGroup, Examples, Features, InputError, Task, price_list
 from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
 
 BOTH = [RBFSVM(), AverageKernelSVM()]
 
@@ -178,7 +179,7 @@ def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
 @pytest.mark.parametrize("change", [{"C": 0.0}, {"gamma": -1.0}, {"max_rows": 1}])
 def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        RBFSVM(**change)
+        with_learners(RBFSVM(**change))
 
 
 def test_the_plugin_offers_them_by_name() -> None:

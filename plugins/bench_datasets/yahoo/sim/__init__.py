@@ -15,9 +15,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench_core import Prices, Source, Splits, Task, UsageError, param
-from bench_datasets.yahoo.labels import Judgement
-from bench_datasets.yahoo.sim.columns import FEATURES, PATTERNS, features
-from bench_datasets.yahoo.sim.rows import generate
+from bench_datasets.yahoo._labels import Judgement
+from bench_datasets.yahoo.sim._columns import FEATURES, PATTERNS, features
+from bench_datasets.yahoo.sim._rows import generate
 
 __all__ = ["PATTERNS", "ROWS", "YahooSim", "YahooSimB", "features", "generate"]
 

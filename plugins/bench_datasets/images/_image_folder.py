@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import InputError, Source, UsageError
+from bench_core.arrays import Float32Array, IntArray
 
 Pixels = NDArray[np.uint8]
 
@@ -31,19 +32,19 @@ THREADS = 4
 class Album:
     """``root`` is a folder or a zip; ``paths`` (sorted) lie below it and belong to ``classes``.
 
-    ``label`` (n,) is the number of each picture's class. ``state`` tells a changed file.
+    ``label`` (n,) is the number of each picture's class. ``state`` changes with any file.
     """
 
     root: Path
     paths: tuple[str, ...]
     classes: tuple[str, ...]
-    label: NDArray[np.int64]
+    label: IntArray
     state: str
 
     def __len__(self) -> int:
         return len(self.paths)
 
-    def of_class(self, k: int) -> NDArray[np.int64]:
+    def of_class(self, k: int) -> IntArray:
         """The numbers of a class's pictures."""
         return np.flatnonzero(self.label == k)
 
@@ -153,7 +154,7 @@ def _all(read: Callable[[int], bytes], album: Album, chosen: Sequence[int], side
     return out
 
 
-def decoded(raw: bytes) -> NDArray[np.float32]:
+def decoded(raw: bytes) -> Float32Array:
     """The first frame of a picture as red, green and blue in 0..1 (height, width, 3)."""
     import imageio.v3 as reader
     from PIL import Image
@@ -168,7 +169,7 @@ def decoded(raw: bytes) -> NDArray[np.float32]:
         if found.min() < 0 or found.max() > 65535:
             raise ValueError("its pixels have more than 16 bits")
         found = found.astype(np.uint16)
-    pixels: NDArray[np.float32] = img_as_float32(found)
+    pixels: Float32Array = img_as_float32(found)
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     if pixels.shape[2] in (2, 4):  # opaque on white
@@ -177,7 +178,7 @@ def decoded(raw: bytes) -> NDArray[np.float32]:
     return np.broadcast_to(pixels[:, :, :3], (*pixels.shape[:2], 3))
 
 
-def squeezed(pixels: NDArray[np.float32], side: int) -> Pixels:
+def squeezed(pixels: Float32Array, side: int) -> Pixels:
     """Resized to a square of bytes, smoothed first where it shrinks."""
     from skimage.transform import resize
 

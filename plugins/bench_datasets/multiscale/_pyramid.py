@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Prices, price_list
-
-Floats = NDArray[np.float64]
-Float32 = NDArray[np.float32]
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 FILTERS = ("value", "smooth", "edge", "laplace", "valley", "ridge")
 
@@ -44,8 +42,8 @@ def split_prices(scales: tuple[int, ...], eps: str) -> Prices:
 
 
 def features(
-    picture: NDArray[np.generic], scales: tuple[int, ...], pixels: NDArray[np.int64] | None = None
-) -> Float32:
+    picture: NDArray[np.generic], scales: tuple[int, ...], pixels: IntArray | None = None
+) -> Float32Array:
     """The filters' answers (n, d) at all pixels of a picture, line by line, or at some of them."""
     n = picture.size if pixels is None else len(pixels)
     out = np.empty((n, len(scales) * len(FILTERS)), dtype=np.float32)
@@ -55,16 +53,16 @@ def features(
     return out
 
 
-def averaged(picture: Floats, scale: int) -> Floats:
+def averaged(picture: FloatArray, scale: int) -> FloatArray:
     """Means of blocks of ``scale`` x ``scale`` pixels."""
     height, width = picture.shape
     padded = np.pad(picture, ((0, -height % scale), (0, -width % scale)), mode="edge")
     rows, columns = padded.shape[0] // scale, padded.shape[1] // scale
-    means: Floats = padded.reshape(rows, scale, columns, scale).mean(axis=(1, 3))
+    means: FloatArray = padded.reshape(rows, scale, columns, scale).mean(axis=(1, 3))
     return means
 
 
-def _planes(picture: Floats, scales: tuple[int, ...]) -> Iterator[Floats]:
+def _planes(picture: FloatArray, scales: tuple[int, ...]) -> Iterator[FloatArray]:
     height, width = picture.shape
     for scale in scales:
         for answer in _answers(averaged(picture, scale)):
@@ -72,11 +70,11 @@ def _planes(picture: Floats, scales: tuple[int, ...]) -> Iterator[Floats]:
             yield spread[:height, :width]
 
 
-def _answers(picture: Floats) -> Iterator[Floats]:
+def _answers(picture: FloatArray) -> Iterator[FloatArray]:
     """Each filter's answers, in the order of ``FILTERS``."""
     from scipy.ndimage import gaussian_filter
 
-    def derived(*order: int) -> Floats:
+    def derived(*order: int) -> FloatArray:
         return np.asarray(gaussian_filter(picture, 1.0, order=order, mode="nearest"))
 
     yield picture

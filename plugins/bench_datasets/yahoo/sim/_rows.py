@@ -6,24 +6,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Examples, Queries
-from bench_datasets.yahoo.sim.columns import (
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
+from bench_datasets.yahoo.sim._columns import (
     ASPECTS,
     BLOCKS,
     FEATURES,
     MAIN,
     Feature,
-    Float32,
     Pattern,
     aspect_of,
     features,
     tables,
 )
-from bench_datasets.yahoo.sim.hashing import I32, U64, bell, draw, draws, stream
-
-I64 = NDArray[np.int64]
+from bench_datasets.yahoo.sim._hashing import U64, bell, draw, draws, stream
 
 BLOCK_ROWS = 8192
 
@@ -52,10 +49,10 @@ PENALISED, PENALTY_BELOW, PENALTY = 4, -49152, 256 * 24000
 SHIFT_WEIGHT, NOISE_WEIGHT = 90, 145
 
 
-def query_sizes(seed: int, split: int, rows: int) -> I64:
+def query_sizes(seed: int, split: int, rows: int) -> IntArray:
     """Documents per query until ``rows`` are reached; the last query is cut to fit."""
     some = rows // 16 + 64
-    pieces: list[I64] = []
+    pieces: list[IntArray] = []
     done = total = 0
     while total < rows:
         counters = np.arange(done, done + some, dtype=np.uint64)
@@ -76,11 +73,11 @@ class Block:
 
     row: U64
     query: U64
-    kind: I32
-    shift: I32
-    aspect: I32
-    nuisance: I32
-    absent: NDArray[np.bool_]
+    kind: Int32Array
+    shift: Int32Array
+    aspect: Int32Array
+    nuisance: Int32Array
+    absent: BoolArray
 
 
 def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Block:
@@ -110,7 +107,7 @@ def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Blo
     return Block(row, query, kind, shift, aspect, nuisance, absent)
 
 
-def relevance(pattern: Pattern, block: Block) -> I64:
+def relevance(pattern: Pattern, block: Block) -> IntArray:
     """The noiseless score of each row (n,), from which grades are cut."""
     aspect = block.aspect.astype(np.int64)
     factors = np.array(TYPE_FACTORS, dtype=np.int64)
@@ -130,7 +127,7 @@ def relevance(pattern: Pattern, block: Block) -> I64:
     return score
 
 
-def grades(pattern: Pattern, seed: int, split: int, block: Block) -> NDArray[np.float64]:
+def grades(pattern: Pattern, seed: int, split: int, block: Block) -> FloatArray:
     """Grades 0..4 (n,): the score with its noise, cut at four thresholds, with a few slips."""
     noise = bell(draws(stream(seed, split, 9), block.row)).astype(np.int64)
     score = relevance(pattern, block) + NOISE_WEIGHT * noise
@@ -140,7 +137,9 @@ def grades(pattern: Pattern, seed: int, split: int, block: Block) -> NDArray[np.
     return np.clip(grade, 0, 4).astype(np.float64)
 
 
-def values(columns: list[Feature], shapes: Float32, seed: int, split: int, block: Block) -> Float32:
+def values(
+    columns: list[Feature], shapes: Float32Array, seed: int, split: int, block: Block
+) -> Float32Array:
     """The feature values of a block, feature-major float32 (519, n)."""
     query_source = (
         block.shift,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Float32 = NDArray[np.float32]
+from bench_core.arrays import Float32Array
 
 SIDE = 6
 CONTRAST = 10.0  # added to a patch's variance, of grey levels 0..255
@@ -26,9 +26,9 @@ BATCH = 100  # images; bounds memory
 class Coder:
     """``mean`` (p,), ``whiten`` (p, p) and ``centroids`` (k, p), p = 6 * 6 * channels."""
 
-    mean: Float32
-    whiten: Float32
-    centroids: Float32
+    mean: Float32Array
+    whiten: Float32Array
+    centroids: Float32Array
 
     @classmethod
     def learn(cls, images: NDArray[np.uint8], k: int, seed: int) -> Coder:
@@ -53,7 +53,7 @@ class Coder:
             model.cluster_centers_.astype(np.float32),
         )
 
-    def features(self, images: NDArray[np.uint8]) -> Float32:
+    def features(self, images: NDArray[np.uint8]) -> Float32Array:
         """(n, 4 k), quadrants upper left, upper right, lower left, lower right."""
         out = np.empty((len(images), 4 * len(self.centroids)), dtype=np.float32)
         for start in range(0, len(images), BATCH):
@@ -61,7 +61,7 @@ class Coder:
             out[start : start + len(part)] = self._pooled(part)
         return out
 
-    def _pooled(self, images: NDArray[np.uint8]) -> Float32:
+    def _pooled(self, images: NDArray[np.uint8]) -> Float32Array:
         views = _patches(images)
         n, height, width = views.shape[:3]
         white = (_normalised(views.reshape(n * height * width, -1)) - self.mean) @ self.whiten
@@ -75,7 +75,7 @@ class Coder:
             for rows in (slice(None, halves[0]), slice(halves[0], None))
             for columns in (slice(None, halves[1]), slice(halves[1], None))
         ]
-        pooled: Float32 = np.concatenate(quadrants, axis=1).astype(np.float32)
+        pooled: Float32Array = np.concatenate(quadrants, axis=1).astype(np.float32)
         return pooled
 
 
@@ -84,7 +84,7 @@ def _patches(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.lib.stride_tricks.sliding_window_view(images, (SIDE, SIDE), axis=(1, 2))
 
 
-def _normalised(patches: NDArray[np.uint8]) -> Float32:
+def _normalised(patches: NDArray[np.uint8]) -> Float32Array:
     """Rows (m, p) without their mean, divided by their spread."""
     rows = patches.astype(np.float32)
     rows -= rows.mean(axis=1, keepdims=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import InputError, UsageError
-from bench_datasets.multiscale.drawn import Picture
+from bench_datasets.multiscale._drawn import Picture
 
 SUFFIXES = (".npy", ".png", ".tif", ".tiff", ".pgm", ".bmp", ".jpg", ".jpeg")
 Pair = tuple[Path, Path]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_core.arrays import Int32Array
+
 U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
 
 GOLDEN = 0x9E3779B97F4A7C15
 MASK = (1 << 64) - 1
@@ -40,7 +41,7 @@ def draws(key: int, counters: U64) -> U64:
     return np.asarray(z ^ (z >> np.uint64(31)))
 
 
-def bell(bits: U64) -> I32:
+def bell(bits: U64) -> Int32Array:
     """Sum of the four 16-bit parts, centred: mean 0, standard deviation 37837."""
     parts = bits.view(np.uint16).reshape(*bits.shape, 4).astype(np.int32)
     total = parts[..., 0] + parts[..., 1] + parts[..., 2] + parts[..., 3]

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench_datasets.yahoo.sim.hashing import draw, stream
-
-Float32 = NDArray[np.float32]
+from bench_core.arrays import Float32Array
+from bench_datasets.yahoo.sim._hashing import draw, stream
 
 PRICE_GROUPS = ((1, 123), (5, 31), (20, 191), (50, 125), (100, 16), (150, 32), (200, 1))
 FEATURES = 519
@@ -139,7 +137,7 @@ def aspect_of(block: int) -> int:
     return block // 3 if block < 3 * MAIN else block - 2 * MAIN
 
 
-def tables() -> Float32:
+def tables() -> Float32Array:
     """Value of each of 4096 levels under each shape, (5, 4096), all exact in float32."""
     level = np.arange(4096, dtype=np.int64)
     z = level - 2048

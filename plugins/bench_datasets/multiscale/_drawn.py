@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from bench_core.arrays import BoolArray, FloatArray
+
 Window = tuple[slice, slice]
 
 PATCH = 64 * 64  # pixels; what is in a frame is counted per patch of this size
@@ -38,7 +38,7 @@ class Picture:
     """Grey levels (height, width), and which pixels belong to an object."""
 
     grey: NDArray[np.generic]
-    truth: Mask
+    truth: BoolArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Stroke:
     radius: float
     bend: float = 0.0
 
-    def mask(self, side: int, wider: float = 0.0) -> tuple[Window, Mask]:
+    def mask(self, side: int, wider: float = 0.0) -> tuple[Window, BoolArray]:
         """Its window in a frame, and its pixels there."""
         along = np.linspace(-1.0, 1.0, 65)
         ahead = self.length * along
@@ -66,7 +66,7 @@ class Stroke:
         return window, (down**2 + across**2 <= radius**2).any(axis=2)
 
 
-def _window(centres: Floats, radius: Floats, side: int) -> slice:
+def _window(centres: FloatArray, radius: FloatArray, side: int) -> slice:
     first, last = np.floor((centres - radius).min()), np.ceil((centres + radius).max())
     return slice(int(np.clip(first, 0, side)), int(np.clip(last + 1, 0, side)))
 
@@ -87,7 +87,7 @@ def draw(side: int, *key: int) -> Picture:
     return Picture(np.clip(np.round(scene), 0, 255).astype(np.uint8), truth)
 
 
-def _texture(rng: np.random.Generator, side: int, width: float) -> Floats:
+def _texture(rng: np.random.Generator, side: int, width: float) -> FloatArray:
     """Smoothed noise of standard deviation 1."""
     from scipy.ndimage import gaussian_filter
 
@@ -95,17 +95,17 @@ def _texture(rng: np.random.Generator, side: int, width: float) -> Floats:
     return np.asarray(smooth * (2 * width * np.sqrt(np.pi)))
 
 
-def _light(rng: np.random.Generator, side: int) -> Floats:
+def _light(rng: np.random.Generator, side: int) -> FloatArray:
     place = (np.arange(side) + 0.5) / side - 0.5
     down, across = place[:, None], place[None, :]
     angle = rng.uniform(0, 2 * np.pi)
     row, column = rng.uniform(-0.5, 0.5, 2)
     spot = np.exp(-((down - row) ** 2 + (across - column) ** 2) / (2 * 0.3**2))
-    light: Floats = 1 + SLOPE * (down * np.sin(angle) + across * np.cos(angle)) + SPOT * spot
+    light: FloatArray = 1 + SLOPE * (down * np.sin(angle) + across * np.cos(angle)) + SPOT * spot
     return light
 
 
-def _bodies(rng: np.random.Generator, scene: Floats) -> Mask:
+def _bodies(rng: np.random.Generator, scene: FloatArray) -> BoolArray:
     """Add bodies that do not touch to the scene; where they are."""
     side = len(scene)
     truth, taken = np.zeros(scene.shape, dtype=bool), np.zeros(scene.shape, dtype=bool)
@@ -129,7 +129,7 @@ def _bodies(rng: np.random.Generator, scene: Floats) -> Mask:
     return truth
 
 
-def _clutter(rng: np.random.Generator, scene: Floats) -> None:
+def _clutter(rng: np.random.Generator, scene: FloatArray) -> None:
     """Add what is no body: blurred ghosts, thin scratches, small specks."""
     side = len(scene)
     for _ in range(_number(side, GHOSTS)):
@@ -146,7 +146,7 @@ def _clutter(rng: np.random.Generator, scene: Floats) -> None:
         scene[window] += rng.uniform(*SPECK_CONTRAST) * mask
 
 
-def _ghost(row: float, column: float, width: float, side: int) -> tuple[Window, Floats]:
+def _ghost(row: float, column: float, width: float, side: int) -> tuple[Window, FloatArray]:
     """A round bump of height 1, as far as it can be seen."""
     reach = np.array([4 * width])
     window = (_window(np.array([row]), reach, side), _window(np.array([column]), reach, side))

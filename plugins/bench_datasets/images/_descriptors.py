@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_core.arrays import Array, Float32Array
+
 Pixels = NDArray[np.uint8]
-Vector = NDArray[np.float32]
-Describe = Callable[[Pixels], Vector]
+Describe = Callable[[Pixels], Float32Array]
 
 GREY = np.array([0.2125, 0.7154, 0.0721], dtype=np.float32)
 GRID = 4  # cells in each direction that Gabor energies are averaged in
@@ -42,9 +43,9 @@ def regions(side: int) -> dict[str, tuple[slice, slice]]:
     }
 
 
-def grey(pixels: Pixels) -> Vector:
+def grey(pixels: Pixels) -> Float32Array:
     """Brightness in 0..1."""
-    brightness: Vector = (pixels.astype(np.float32) @ GREY) / np.float32(255)
+    brightness: Float32Array = (pixels.astype(np.float32) @ GREY) / np.float32(255)
     return brightness
 
 
@@ -52,37 +53,37 @@ def _grey_bytes(pixels: Pixels) -> Pixels:
     return np.rint(grey(pixels) * 255).astype(np.uint8)
 
 
-def cell_means(maps: NDArray[Any], cells: int) -> NDArray[Any]:
+def cell_means(maps: Array, cells: int) -> Array:
     """Means of maps (height, width, ...) in cells x cells parts."""
     height, width = maps.shape[:2]
     rows = np.arange(cells) * height // cells
     columns = np.arange(cells) * width // cells
     sums = np.add.reduceat(np.add.reduceat(maps, rows, axis=0), columns, axis=1)
     counts = np.outer(np.diff([*rows, height]), np.diff([*columns, width]))
-    means: NDArray[Any] = sums / counts.reshape(cells, cells, *([1] * (maps.ndim - 2)))
+    means: Array = sums / counts.reshape(cells, cells, *([1] * (maps.ndim - 2)))
     return means
 
 
-def thumbnail(pixels: Pixels, cells: int) -> Vector:
+def thumbnail(pixels: Pixels, cells: int) -> Float32Array:
     """Brightness in cells x cells parts."""
     return cell_means(grey(pixels), cells).ravel().astype(np.float32)
 
 
-def grey_histogram(pixels: Pixels, bins: int) -> Vector:
-    """How often each level of grey occurs."""
+def grey_histogram(pixels: Pixels, bins: int) -> Float32Array:
+    """Histogram of grey."""
     level = _grey_bytes(pixels).ravel().astype(np.intp) * bins // 256
     return np.bincount(level, minlength=bins).astype(np.float32)
 
 
-def colour_histogram(pixels: Pixels, bins: int) -> Vector:
-    """How often each of bins^3 colours occurs."""
+def colour_histogram(pixels: Pixels, bins: int) -> Float32Array:
+    """Histogram of bins^3 colours."""
     level = pixels.reshape(-1, 3).astype(np.intp) * bins // 256
     colour = (level[:, 0] * bins + level[:, 1]) * bins + level[:, 2]
     return np.bincount(colour, minlength=bins**3).astype(np.float32)
 
 
-def hue_histogram(pixels: Pixels, hues: int, levels: int) -> Vector:
-    """How often each hue occurs in each level of saturation and brightness."""
+def hue_histogram(pixels: Pixels, hues: int, levels: int) -> Float32Array:
+    """Histogram of hue in each level of saturation and brightness."""
     from skimage.color import rgb2hsv
 
     bins = np.array([hues, levels, levels])
@@ -91,7 +92,7 @@ def hue_histogram(pixels: Pixels, hues: int, levels: int) -> Vector:
     return np.bincount(kind, minlength=hues * levels**2).astype(np.float32)
 
 
-def binary_patterns(pixels: Pixels, points: int, radius: int, method: str) -> Vector:
+def binary_patterns(pixels: Pixels, points: int, radius: int, method: str) -> Float32Array:
     """Histogram of local binary patterns."""
     from skimage.feature import local_binary_pattern
 
@@ -100,7 +101,7 @@ def binary_patterns(pixels: Pixels, points: int, radius: int, method: str) -> Ve
     return np.bincount(found.ravel().astype(np.intp), minlength=bins).astype(np.float32)
 
 
-def oriented_gradients(pixels: Pixels, cells: int, block: int) -> Vector:
+def oriented_gradients(pixels: Pixels, cells: int, block: int) -> Float32Array:
     """Histograms of gradients in nine directions in about cells x cells parts."""
     from skimage.feature import hog
 
@@ -110,7 +111,7 @@ def oriented_gradients(pixels: Pixels, cells: int, block: int) -> Vector:
     return np.asarray(found, dtype=np.float32)
 
 
-def gabor_energies(pixels: Pixels, scales: int, directions: int) -> Vector:
+def gabor_energies(pixels: Pixels, scales: int, directions: int) -> Float32Array:
     """Strength of waves of each scale and direction in 4 x 4 parts."""
     from scipy import fft
 
@@ -122,7 +123,7 @@ def gabor_energies(pixels: Pixels, scales: int, directions: int) -> Vector:
 
 
 @lru_cache(maxsize=64)
-def _waves(shape: tuple[int, int], scales: int, directions: int) -> tuple[Vector, ...]:
+def _waves(shape: tuple[int, int], scales: int, directions: int) -> tuple[Float32Array, ...]:
     """Log-Gabor filters in the frequency plane: scales an octave apart, one half plane each."""
     y, x = np.meshgrid(np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1]), indexing="ij")
     radius = np.hypot(x, y)
@@ -139,8 +140,8 @@ def _waves(shape: tuple[int, int], scales: int, directions: int) -> tuple[Vector
     return tuple(made)
 
 
-def textons(pixels: Pixels, scales: int) -> Vector:
-    """How often each filter of a bank answers most: edges in 8 directions, bright and dark bars
+def textons(pixels: Pixels, scales: int) -> Float32Array:
+    """Counts of the filter of a bank that answers most: edges in 8 directions, bright and dark bars
     in 4, at scales an octave apart; the last bin counts pixels where all are silent."""
     from scipy.ndimage import gaussian_filter
 
@@ -152,7 +153,7 @@ def textons(pixels: Pixels, scales: int) -> Vector:
     for scale in range(scales):
         sigma = 2.0**scale
 
-        def derived(y: int, x: int, sigma: float = sigma) -> Vector:
+        def derived(y: int, x: int, sigma: float = sigma) -> Float32Array:
             smooth = gaussian_filter(image, sigma, order=(y, x), mode="nearest")
             return np.asarray(smooth * np.float32(sigma ** (x + y)), dtype=np.float32)
 
@@ -169,7 +170,7 @@ def textons(pixels: Pixels, scales: int) -> Vector:
     return np.bincount(label.ravel(), minlength=2 * ANGLES * scales + 1).astype(np.float32)
 
 
-def daisy_grid(pixels: Pixels, radius: int, rings: int, directions: int) -> Vector:
+def daisy_grid(pixels: Pixels, radius: int, rings: int, directions: int) -> Float32Array:
     """DAISY descriptors on a coarse grid."""
     from skimage.feature import daisy
 
@@ -180,7 +181,7 @@ def daisy_grid(pixels: Pixels, radius: int, rings: int, directions: int) -> Vect
     return np.asarray(found, dtype=np.float32).ravel()
 
 
-def _with(describe: Callable[..., Vector], *settings: Any) -> Describe:
+def _with(describe: Callable[..., Float32Array], *settings: Any) -> Describe:
     return lambda pixels: describe(pixels, *settings)
 
 
@@ -209,4 +210,4 @@ DESCRIPTORS: dict[str, Describe] = {
     "daisy-2": _with(daisy_grid, 12, 2, 6),
     "daisy-3": _with(daisy_grid, 15, 3, 8),
 }
-"""From cheap to dear within each family; the figures are their settings, in the order above."""
+"""Cheap to expensive within each family; the figures are their settings, in the order above."""

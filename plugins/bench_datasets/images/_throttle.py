@@ -1,4 +1,4 @@
-"""Saying how far long work is, in a line now and then."""
+"""Progress of long work as a line now and then."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 SECONDS = 5.0
 
 
-def told(say: Callable[[str], None], what: str) -> Callable[[int, int], None]:
-    """Takes done and total, often; ``say`` hears of it every few seconds."""
+def every_few_seconds(say: Callable[[str], None], what: str) -> Callable[[int, int], None]:
+    """A function of done and total that may be called often and calls ``say`` seldom."""
     last = time.monotonic()
 
     def progress(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""What descriptors and machines cost here: CPU time of one picture, as a cost file."""
+"""The CPU time of descriptors and machines for one picture, measured, as a cost file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench_core import Extractor, cost_document, measure
-from bench_datasets.images.descriptors import DESCRIPTORS, Pixels, regions
-from bench_datasets.images.one_vs_rest_svm import Floats, Machines
-from bench_datasets.images.throttle import told
+from bench_core.arrays import FloatArray
+from bench_datasets.images._descriptors import DESCRIPTORS, Pixels, regions
+from bench_datasets.images._one_vs_rest_svm import Machines
+from bench_datasets.images._throttle import every_few_seconds
 
 ITEMS, REPEATS = 12, 5
 
@@ -50,7 +51,7 @@ def measured_costs(
         extractors,
         [pictures[k] for k in chosen],
         repeats=REPEATS,
-        progress=told(say, "measuring CPU times"),
+        progress=every_few_seconds(say, "measuring CPU times"),
     )
     features = {view.name: tuple(map(view.feature, classes)) for view in machines}
     outputs = {
@@ -65,11 +66,11 @@ def measured_costs(
 def _extractor(view: View, machines: Machines, kind: str, side: int) -> Extractor:
     describe, (rows, columns) = DESCRIPTORS[view.descriptor], regions(side)[view.region]
 
-    def extract(picture: Pixels) -> Floats:
-        row: Floats = machines.kernel(describe(picture[rows, columns])[None])[0]
+    def extract(picture: Pixels) -> FloatArray:
+        row: FloatArray = machines.kernel(describe(picture[rows, columns])[None])[0]
         return row
 
-    def first(row: Floats) -> float:
+    def first(row: FloatArray) -> float:
         return machines.output(row, 0)
 
     return Extractor(view.name, extract, {view.feature(kind): first})

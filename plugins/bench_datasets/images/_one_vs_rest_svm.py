@@ -1,4 +1,4 @@
-"""One-vs-all support vector machines on one descriptor.
+"""One-vs-rest support vector machines on one descriptor.
 
 The kernel is exp(-gamma |a - b|^2) of square roots of descriptors that sum to 1 (a smooth likeness
 of histograms), 1 / gamma the mean of |a - b|^2 over the pictures that the machines learn from.
@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Vector = NDArray[np.float32]
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 COST = 10.0  # of a picture on the wrong side
 
@@ -22,14 +20,14 @@ class Machines:
     """``known`` (m, p) are the roots of the pictures learned from; class k's output for a picture
     with kernel row (m,) is ``dual[k]`` (m,) times the row plus ``bias[k]``."""
 
-    known: Vector
-    squared: Vector
+    known: Float32Array
+    squared: Float32Array
     gamma: float
-    dual: Floats
-    bias: Floats
+    dual: FloatArray
+    bias: FloatArray
 
     @classmethod
-    def learn(cls, descriptors: Vector, label: NDArray[np.int64], classes: int) -> Machines:
+    def learn(cls, descriptors: Float32Array, label: IntArray, classes: int) -> Machines:
         """From descriptors (m, p) >= 0 and class numbers (m,), each class present."""
         from sklearn.svm import SVC
 
@@ -46,31 +44,33 @@ class Machines:
             bias[k] = machine.intercept_[0]
         return cls(known, squared, gamma, dual, bias)
 
-    def kernel(self, descriptors: Vector) -> Floats:
+    def kernel(self, descriptors: Float32Array) -> FloatArray:
         """Rows (n, m) for descriptors (n, p)."""
         return _kernel(self.known, self.squared, self.gamma, roots(descriptors))
 
-    def outputs(self, kernel: Floats) -> Floats:
-        """(n, classes), above 0 where a machine says yes."""
+    def outputs(self, kernel: FloatArray) -> FloatArray:
+        """(n, classes), above 0 where a machine accepts."""
         return kernel @ self.dual.T + self.bias
 
-    def output(self, row: Floats, k: int) -> float:
+    def output(self, row: FloatArray, k: int) -> float:
         """One machine's for one row (m,)."""
         return float(self.dual[k] @ row + self.bias[k])
 
 
-def roots(descriptors: Vector) -> Vector:
+def roots(descriptors: Float32Array) -> Float32Array:
     """Square roots of rows scaled to sum to 1; rows of zeros stay."""
     total = descriptors.sum(axis=1, keepdims=True)
-    root: Vector = np.sqrt(descriptors / np.where(total > 0, total, np.float32(1)))
+    root: Float32Array = np.sqrt(descriptors / np.where(total > 0, total, np.float32(1)))
     return root
 
 
-def _distances(known: Vector, squared: Vector, rows: Vector) -> Vector:
-    near: Vector = (rows**2).sum(axis=1)[:, None] + squared - 2 * (rows @ known.T)
+def _distances(known: Float32Array, squared: Float32Array, rows: Float32Array) -> Float32Array:
+    near: Float32Array = (rows**2).sum(axis=1)[:, None] + squared - 2 * (rows @ known.T)
     np.maximum(near, np.float32(0), out=near)
     return near
 
 
-def _kernel(known: Vector, squared: Vector, gamma: float, rows: Vector) -> Floats:
+def _kernel(
+    known: Float32Array, squared: Float32Array, gamma: float, rows: Float32Array
+) -> FloatArray:
     return np.exp(-gamma * _distances(known, squared, rows).astype(np.float64))

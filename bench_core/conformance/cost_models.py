@@ -1,0 +1,100 @@
+"""The promises a cost model makes, one function each.
+
+Every function takes the model, random purchases (60, s) and their queries.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bench_core.arrays import BoolArray, FloatArray
+from bench_core.conformance.errors import ConformanceError
+from bench_core.contracts import check
+from bench_core.costs.acquired import Acquired
+from bench_core.costs.model import CostModel, SensorPrices, needs_of
+from bench_core.data import Features, Queries
+from bench_core.datasets.priced import from_json, to_json
+
+ROWS, ROUNDING = 60, 1e-9
+
+
+def check_members(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """Its class has all that ``CostModel`` names."""
+    check(type(costs), CostModel, type(costs).__name__)
+
+
+def check_bills(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """Bills are finite and at least 0; nothing costs nothing; all costs ``everything``."""
+    for of in (None, queries):
+        bill = _bill(costs, bought, of)
+        if not (np.isfinite(bill) & (bill >= 0)).all():
+            raise ConformanceError("a bill is negative or not finite")
+    if _bill(costs, np.zeros_like(bought), queries).any():
+        raise ConformanceError("buying nothing costs something")
+    every = _bill(costs, np.ones((1, costs.sensors), dtype=bool), None)
+    if not np.isclose(every[0], costs.everything, rtol=ROUNDING):
+        raise ConformanceError(f"everything costs {every[0]:g}, not {costs.everything:g}")
+
+
+def check_more_costs_more(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """A query that buys more sensors never costs less."""
+    more = bought | (np.random.default_rng(1).random(bought.shape) < 0.2)
+    starts = queries.boundaries[:-1]
+    less_cost, more_cost = (
+        np.add.reduceat(_bill(costs, mask, queries), starts) for mask in (bought, more)
+    )
+    if (more_cost < less_cost * (1 - ROUNDING)).any():
+        raise ConformanceError("with more sensors a query costs less")
+
+
+def check_blocks(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """A query's bill depends on nothing outside it."""
+    whole = _bill(costs, bought, queries)
+    for a, b in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
+        alone = _bill(costs, bought[a:b], Queries(np.array([0, b - a])))
+        if not np.allclose(alone, whole[a:b], rtol=ROUNDING, atol=0):
+            raise ConformanceError("a query by itself is billed otherwise than among others")
+
+
+def check_state(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """``state`` is arrays and JSON; a model rebuilt from it bills the same."""
+    again = from_json(to_json(costs))
+    if not np.array_equal(_bill(again, bought, queries), _bill(costs, bought, queries)):
+        raise ConformanceError("rebuilt from its state it bills otherwise")
+
+
+def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """``surrogate`` gives additive prices of the same sensors."""
+    X = np.zeros((ROWS, costs.features), dtype=np.float32)
+    prices = costs.surrogate(Features(X, queries))
+    if not isinstance(prices, SensorPrices):
+        raise ConformanceError(f"surrogate gives {prices!r}, not SensorPrices")
+    if any(
+        not np.array_equal(a, b) for a, b in zip(needs_of(prices), needs_of(costs), strict=True)
+    ):
+        raise ConformanceError("its features need other sensors than those of the surrogate")
+
+
+COST_MODEL_CHECKS = (
+    check_members,
+    check_bills,
+    check_more_costs_more,
+    check_blocks,
+    check_state,
+    check_surrogate,
+)
+
+
+def purchases(costs: CostModel) -> tuple[BoolArray, Queries]:
+    """Random purchases of queries of 1 to 5 rows."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 6, ROWS)
+    sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), ROWS))]
+    sizes = np.append(sizes, ROWS - sizes.sum())
+    return rng.random((ROWS, costs.sensors)) < 0.4, Queries.from_sizes(sizes)
+
+
+def _bill(costs: CostModel, bought: BoolArray, queries: Queries | None) -> FloatArray:
+    return np.broadcast_to(costs.feature_cost(Acquired.pack(bought), queries), len(bought))

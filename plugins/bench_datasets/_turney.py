@@ -1,0 +1,48 @@
+"""What the sets of P. Turney's prices share: one drawing of blood, and labels of known kinds.
+
+P. Turney, "Cost-sensitive classification", JAIR 2 (1995), dollars of Ontario's health programme.
+Blood is drawn once: every blood test after the first costs 2.10 less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bench_core import DiscountGroup, InputError, Prices, price_list
+from bench_core.arrays import FloatArray
+from bench_core.datasets.readers.tables import Table
+
+DRAWING_BLOOD = 2.10
+
+
+def turney_prices(
+    cost: Mapping[str, float],
+    blood: Sequence[str],
+    derived: Mapping[int, Sequence[int]] | None = None,
+) -> Prices:
+    """Full prices, and the discount where ``blood`` names tests of one sample.
+
+    ``derived``: columns that are free once the columns they are computed from are bought.
+    """
+    names = list(cost)
+    members = tuple(names.index(test) for test in blood)
+    later = tuple(cost[test] - DRAWING_BLOOD for test in blood)
+    return price_list(
+        np.array(list(cost.values())),
+        discounted=[DiscountGroup(members, later)] if blood else [],
+        derived=derived,
+        unit="dollars",
+    )
+
+
+def refuse_labels(table: Table, labels: FloatArray, known: Sequence[int]) -> None:
+    """Raise InputError at the first label that is not one of the known."""
+    wrong = np.flatnonzero(~np.isin(labels, known))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"{table.place(row)}: label {labels[row]:g} is not one of {list(known)}; "
+            "get the file again"
+        )

@@ -1,0 +1,157 @@
+"""``bench log`` and ``bench run -v``: how attempts ended, with tracebacks and output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.commands import DATA, QUICK, Run
+
+from bench_core.execution.failures import CUT, LONGEST_TEXT, trace
+from bench_core.results.store import Store
+
+CHATTY = '''
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from bench_core import hookimpl
+from mine import Toy
+
+@dataclass(frozen=True)
+class Chatty(Toy):
+    """Writes a lot, then fails in numpy."""
+    name: ClassVar[str] = "chatty"
+    def fit(self, train, valid, prices, context):
+        print("first line", "x" * 30000)
+        print("last line on stdout")
+        print("last line on stderr", file=sys.stderr)
+        return np.linalg.inv(np.zeros((2, 2)))
+
+@hookimpl
+def bench_learners():
+    return [Chatty]
+'''
+EXECUTORS = pytest.mark.parametrize("executor", ["inline", "local"])
+
+
+@pytest.fixture
+def chatty(material: Path) -> Path:
+    (material / "chatty.py").write_text(CHATTY)
+    return material
+
+
+def blocks(text: str) -> list[list[str]]:
+    """The lines of each attempt."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        found += [[]] if not line.startswith(" ") else []
+        found[-1].append(line)
+    return found
+
+
+@EXECUTORS
+def test_the_log_has_traceback_and_output_of_a_failed_fit(
+    shell: Run, chatty: Path, executor: str
+) -> None:
+    words = (*DATA, "-p", "mine", "-p", "chatty", "-l", "chatty", "--executor", executor)
+    assert shell("run", *words).status == 1
+    fit, score = blocks(shell("log").out)
+    assert fit[0].startswith("failed fit chatty on data.csv (")
+    assert fit[1].startswith("  LinAlgError: Singular matrix (_linalg.py:")
+    cut = next(i for i, line in enumerate(fit) if line.strip() == CUT)
+    own = [line.strip() for line in fit[2:cut]]
+    assert own[0].startswith(f'File "{chatty / "chatty.py"}", line ')
+    assert own[1] == "return np.linalg.inv(np.zeros((2, 2)))"
+    assert own[-1] == "numpy.linalg.LinAlgError: Singular matrix"
+    assert not any("bench_core" in line or "numpy/linalg" in line for line in own)
+    below = "\n".join(fit[cut:])
+    assert "bench_core/execution/trial.py" in below
+    assert "numpy/linalg" in below
+    output = fit[fit.index("    output:") + 1 :]
+    assert [line.strip() for line in output[-2:]] in (
+        ["last line on stdout", "last line on stderr"],
+        ["last line on stderr", "last line on stdout"],
+    )
+    assert sum(map(len, output)) <= LONGEST_TEXT + 4 * len(output)
+    assert score[0].startswith("failed score chatty on data.csv (")
+    assert len(score) == 2  # its fit has the traceback
+
+
+def test_output_is_that_of_the_attempt_alone(shell: Run, chatty: Path) -> None:
+    text = CHATTY.replace("return np.linalg.inv(np.zeros((2, 2)))", "return super().fit")
+    (chatty / "chatty.py").write_text(
+        text.replace("super().fit", "Toy().fit(*[train] * 2, prices, None)")
+    )
+    words = (*DATA, "-p", "mine", "-p", "chatty", "-l", "chatty,toy", "-w", "1")
+    assert shell("run", *words).status == 0
+    with_output = [block for block in blocks(shell("log").out) if "    output:" in block]
+    assert [block[0].split(" (")[0] for block in with_output] == ["ok fit chatty on data.csv"]
+
+
+def test_the_log_counts_attempts_and_failed_leaves_out_what_ended_well(
+    bench: Run, material: Path
+) -> None:
+    for _ in range(2):
+        assert bench("run", *QUICK, "--learners", "toy,broken").status == 1
+    heads = [block[0] for block in blocks(bench("log").out)]
+    assert sum(head.startswith("ok ") for head in heads) == 2
+    failed = [block[0] for block in blocks(bench("log", "--failed").out)]
+    assert [head.split(" (")[0] for head in failed] == [
+        "failed fit broken on data.csv",
+        "failed score broken on data.csv",
+    ] * 2
+    assert [", attempt 2," in head for head in failed] == [False, False, True, True]
+
+
+def test_a_run_of_finished_work_has_the_log_of_where_it_was_done(
+    bench: Run, material: Path
+) -> None:
+    bench("run", *QUICK, "--learners", "toy")
+    bench("run", *QUICK, "--learners", "toy,broken")
+    kinds = [(a.kind, a.status) for a in Store(Path("results/bench.db")).attempts()]
+    assert sorted(kinds) == [("fit", "failed"), ("fit", "ok"), ("score", "failed"), ("score", "ok")]
+
+
+def test_a_log_without_failures_is_one_line(bench: Run, material: Path) -> None:
+    bench("run", *QUICK, "--learners", "toy")
+    assert bench("log", "--failed").out == "nothing failed\n"
+    assert bench("log", "-o", "log.txt").status == 0
+    assert len(Path("log.txt").read_text().splitlines()) == 2
+
+
+def test_verbose_shows_the_traceback_as_it_happens(bench: Run, material: Path) -> None:
+    said = bench("run", *QUICK, "--learners", "broken", "-v").err
+    assert CUT in said
+    assert said.index("mine.py") < said.index(CUT) < said.index("bench_core/execution")
+    assert CUT not in bench("run", *QUICK, "--learners", "broken").err
+    assert "why trials failed: bench log --failed" in said
+
+
+def test_a_learner_that_prints_leaves_stdout_to_the_result(bench: Run, chatty: Path) -> None:
+    ended = bench("run", *QUICK, "-p", "chatty", "--learners", "chatty")
+    assert "last line on stdout" not in ended.out
+    assert "last line on stdout" in ended.err
+
+
+def test_a_long_message_is_cut() -> None:
+    try:
+        raise ValueError("a" * 50_000 + "END")
+    except ValueError as error:
+        text = trace(error)
+    assert len(text) < LONGEST_TEXT + 500
+    assert text.startswith(f'  File "{Path(__file__).resolve()}"')
+    assert "characters left out" in text
+    assert text.rstrip().endswith("END")
+
+
+def test_the_cause_of_an_exception_is_searched_for_frames_of_the_plugin() -> None:
+    import json
+
+    try:
+        json.loads("{", object_hook=None)
+    except ValueError as error:
+        wrapped = RuntimeError("from a library")
+        wrapped.__cause__ = error
+    assert CUT in trace(wrapped)
+    assert CUT not in trace(RuntimeError("never raised"))

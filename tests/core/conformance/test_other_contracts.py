@@ -1,0 +1,163 @@
+"""The checks of data sets, metrics and cost models: all of the project pass, broken ones do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_core import Examples, MetricValues, SensorPrices, Splits, Task, price_list
+from bench_core.conformance import (
+    ConformanceError,
+    check_cost_model,
+    check_dataset,
+    check_metric,
+)
+from bench_core.conformance.tasks import prices
+from bench_core.costs.shipped import MODELS
+from bench_core.plugins import load_registry
+from bench_core.protocols import JudgesPictures
+
+REGISTRY = load_registry()
+METRICS = [m for m in REGISTRY.metrics.values() if not isinstance(m, JudgesPictures)]
+SMALL = ["breast-cancer", "digits", "cstc-synthetic", "adapt-synthetic"]
+OPTIONS: dict[str, Any] = {
+    "per-query": {"per_query": ["2", "7"]},
+    "parallel": {"services": {"a": ["0", "1"], "b": ["2", "5"]}},
+}
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.name)
+def test_every_metric_keeps_its_promises(metric: Any) -> None:
+    check_metric(metric)
+
+
+@pytest.mark.parametrize("name", [n for n in SMALL if n in REGISTRY.datasets])
+def test_small_data_sets_keep_their_promises(name: str) -> None:
+    check_dataset(REGISTRY.dataset(name)())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_shipped_cost_model_keeps_its_promises(name: str) -> None:
+    check_cost_model(MODELS[name].from_options(prices(), OPTIONS.get(name, {}), int))
+
+
+class Data:
+    name, task = "mine", Task.BINARY
+    change: Callable[[dict[str, Any]], Any] = staticmethod(lambda made: None)
+
+    def prepare(self, source: Any, size: str, fold: int, seed: int) -> Splits:
+        rng = np.random.default_rng(seed)
+        y = np.arange(30) % 2.0
+        X = rng.normal(size=(30, 2)).astype(np.float32)
+        made: dict[str, Any] = {"y": y, "prices": price_list(np.ones(2)), "classes": 2}
+        type(self).change(made)
+        parts = [Examples(X[i::3], made["y"][i::3]) for i in range(3)]
+        return Splits(*parts, prices=made["prices"], task=Task.BINARY, classes=made["classes"])
+
+
+def test_a_sound_data_set_passes() -> None:
+    check_dataset(Data())
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda m: m.update(y=m["y"] + 1), "check_labels: labels .* do not fit binary"),
+        (lambda m: m.update(classes=0), "check_labels: binary with 0 classes"),
+        (lambda m: m.update(prices=price_list(np.ones(3))), "check_splits: prices or names"),
+        (lambda m: m.update(y=np.random.default_rng().permutation(m["y"])), "check_repeatable"),
+    ],
+)
+def test_a_broken_data_set_is_named_with_the_promise(change: Any, line: str) -> None:
+    broken = type("Broken", (Data,), {"change": staticmethod(change)})
+    with pytest.raises(ConformanceError, match=line):
+        check_dataset(broken())
+
+
+def test_a_data_set_that_says_it_does_not_depend_on_the_seed_and_does() -> None:
+    broken = type("Broken", (Data,), {"depends_on": ()})
+    with pytest.raises(ConformanceError, match="check_repeatable: prepared again with {'seed': 1"):
+        check_dataset(broken())
+
+
+class Share:
+    name, higher_is_better, tasks = "share", True, frozenset({Task.BINARY})
+
+    def values(
+        self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None
+    ) -> MetricValues:
+        weights = np.ones(len(y)) if multiplicity is None else multiplicity.astype(float)
+        return MetricValues(((scores > 0) == (y > 0)).astype(float), weights)
+
+
+class Downwards(Share):
+    higher_is_better = False
+
+
+class Forgetful(Share):
+    def values(self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None) -> Any:
+        return super().values(scores, y)
+
+
+class Gaps(Share):
+    def values(self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None) -> Any:
+        return MetricValues(np.full(len(y), np.nan), np.ones(len(y)))
+
+
+def test_a_sound_metric_passes() -> None:
+    check_metric(Share())
+
+
+@pytest.mark.parametrize(
+    ("metric", "line"),
+    [
+        (Downwards, r"check_direction \(binary\): labels as scores give 1, their opposite"),
+        (Forgetful, r"check_copies \(binary\)"),
+        (Gaps, r"check_values \(binary\): a value is not finite"),
+    ],
+)
+def test_a_broken_metric_is_named_with_the_promise(metric: Any, line: str) -> None:
+    with pytest.raises(ConformanceError, match=line):
+        check_metric(metric())
+
+
+class Odd(SensorPrices):
+    name = "odd"
+
+
+class Welcome(Odd):
+    def feature_cost(self, acquired: Any, queries: Any = None) -> Any:
+        return acquired.cost(self.sensor) + 1
+
+
+class Rebate(Odd):
+    def feature_cost(self, acquired: Any, queries: Any = None) -> Any:
+        cost = acquired.cost(self.sensor)
+        return np.where(cost > 20, 1.0, cost)
+
+
+class Crowd(Odd):
+    def feature_cost(self, acquired: Any, queries: Any = None) -> Any:
+        return acquired.cost(self.sensor) / len(acquired.bits)
+
+
+class Amnesia(Odd):
+    def state(self) -> Any:
+        return {**super().state(), "sensor": self.sensor * 2}
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        (Welcome, "check_bills: buying nothing costs something"),
+        (Rebate, "check_more_costs_more: with more sensors a query costs less"),
+        (Crowd, "check_blocks: a query by itself is billed otherwise"),
+        (Amnesia, "check_state: rebuilt from its state it bills otherwise"),
+    ],
+)
+def test_a_broken_cost_model_is_named_with_the_promise(model: Any, line: str) -> None:
+    with pytest.raises(ConformanceError, match=line):
+        check_cost_model(model(**prices().state()))

@@ -1,0 +1,97 @@
+"""Every file and command of docs/plugins.md works as it stands there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import guide
+
+BENCH = Path(sys.executable).with_name("bench")
+SHOWN = {  # what each command must show, beside ending well
+    "closest,constant": "closest",
+    "--data noisy --learners gbrt": "miser",
+    "--metric hinge": "hinge",
+    "--costs costs.json": "cheapest-first",
+    "board.tsv": "",
+    "--suite noise": "How much noise",
+    "bench runs": "5 runs",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("guide")
+    guide.write(made)
+    guide.install_verbs(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def ended(folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
+    """Every command of the guide, in order."""
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    home = {"PYTHONPATH": path, "BENCH_CACHE": str(folder / "cache"), "COLUMNS": "200"}
+    environment = {k: v for k, v in os.environ.items() if k != "BENCH_STORE"} | home
+    done = {}
+    for line in guide.commands():
+        words = [str(BENCH), *shlex.split(line)[1:]]
+        words += ["--executor", "inline"] if words[1] == "run" else []
+        done[line] = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+        )
+    return done
+
+
+@pytest.mark.parametrize("line", guide.commands())
+def test_a_command_of_the_guide_works(
+    line: str, ended: dict[str, subprocess.CompletedProcess[str]]
+) -> None:
+    done = ended[line]
+    assert done.returncode == 0, done.stderr
+    (shown,) = [text for part, text in SHOWN.items() if part in line]
+    assert shown in done.stdout
+
+
+def test_the_reports_file_has_a_row_for_each_point(
+    folder: Path, ended: dict[str, subprocess.CompletedProcess[str]]
+) -> None:
+    header, *rows = (folder / "board.tsv").read_text().splitlines()
+    assert {"learner", "split", "feature_cost"} <= set(header.split("\t"))
+    assert len(rows) > 2
+
+
+def test_bills_of_the_guides_cost_model_are_whole_units(
+    folder: Path, ended: dict[str, subprocess.CompletedProcess[str]]
+) -> None:
+    rows = [line.split("\t") for line in (folder / "board.tsv").read_text().splitlines()]
+    at = rows[0].index("feature_cost")
+    costs = {float(row[at]) for row in rows[1:]}
+    assert len(costs) > 3
+    assert all(cost == int(cost) for cost in costs)
+
+
+def test_no_example_is_longer_than_fifteen_lines() -> None:
+    long = {
+        name: len(text.splitlines())
+        for name, text in guide.files().items()
+        if name.endswith(".py") and len(text.splitlines()) > 15
+    }
+    assert long == {}
+
+
+def test_the_learner_of_the_guide_keeps_the_promises_about_bills(folder: Path) -> None:
+    code = (
+        "from my_learner import Closest\n"
+        "from bench_core import Task\n"
+        "from bench_core.conformance.tasks import task_splits\n"
+        "from bench_core.conformance import checks\n"
+        "for task in (Task.BINARY, Task.REGRESSION):\n"
+        "    for check in checks.CHECKS[1:]:\n"
+        "        check(Closest(), task_splits(task))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, timeout=300)
