@@ -1,4 +1,4 @@
-"""Compiling the meter and the ranking kernels ahead, once, not in every worker."""
+"""Compile the meter and the ranking kernels before any worker starts."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """What a data set says of its files."""
+    """Names, places and downloads of a data set's files."""
 
     name: str
     files: tuple[str, ...]
