@@ -65,8 +65,9 @@ class Publisher:
         return f"get {', '.join(self.files)}{where} and say 'bench data import {self.name} FOLDER'"
 
 
-def remedy(dataset: CompleteDataset) -> str:
+def remedy(dataset: Dataset) -> str:
     """What to do about a file that is not there, as a part of a message."""
+    dataset = dataset_of(dataset)
     if dataset.downloads:
         return f"say 'bench data fetch {dataset.name}'"
     if dataset.homepage:
