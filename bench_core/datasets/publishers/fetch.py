@@ -18,7 +18,7 @@ from bench_core.datasets.publishers.archives import unpack
 from bench_core.datasets.publishers.download import Download, Progress, check_file, fetch
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError, UsageError
-from bench_core.protocols import CompleteDataset, Dataset, Source
+from bench_core.protocols import Dataset, Source
 
 Say = Callable[[str], None]
 WORK = ".fetching"
