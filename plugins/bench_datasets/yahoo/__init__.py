@@ -147,7 +147,7 @@ def yahoo_costs(source: Source) -> FloatArray:
 
 
 def _fetch(source: Source) -> Path:
-    return fetch(COST, Path(getattr(source, "folder", ".")))
+    return fetch(COST, source.folder)
 
 
 @hookimpl
