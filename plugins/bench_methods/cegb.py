@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CEGB", "bench_learners", "bench_warm_up"]
 
+bench_warm_up = hookimpl(bench_warm_up)
+
 
 @dataclass(frozen=True)
 class CEGB:

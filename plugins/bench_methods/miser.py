@@ -49,6 +49,8 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hook
 
 __all__ = ["GreedyMiser", "bench_learners", "bench_warm_up"]
 
+bench_warm_up = hookimpl(bench_warm_up)
+
 
 @dataclass(frozen=True)
 class GreedyMiser:

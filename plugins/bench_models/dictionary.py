@@ -121,7 +121,4 @@ def needs_of(ensemble: Ensemble, prices: Prices) -> FloatArray:
     inner = ensemble.feature >= 0
     tested = np.zeros((ensemble.features, ensemble.trees), dtype=bool)
     tested[ensemble.feature[inner], owner[inner]] = True
-    needs = np.zeros((prices.sensors, ensemble.trees))
-    for feature in np.flatnonzero(tested.any(axis=1)):
-        needs[np.ix_(prices.of(int(feature)), tested[feature])] = 1.0
-    return needs
+    return prices.bought_for(tested.T).T.astype(np.float64)

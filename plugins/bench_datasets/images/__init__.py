@@ -59,8 +59,7 @@ from bench_datasets.images._image_folder import (
     open_album,
 )
 from bench_datasets.images._one_vs_rest_svm import Machines
-from bench_datasets.images._pricing import View, measured_costs
-from bench_datasets.images._throttle import every_few_seconds
+from bench_datasets.images._pricing import View, every_few_seconds, measured_costs
 
 SUPPORT = 0.3
 LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}

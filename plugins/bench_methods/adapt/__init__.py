@@ -63,6 +63,8 @@ from bench_methods.adapt.learners import AdaptGBRT, AdaptL1, AdaptLin, AdaptLsts
 
 __all__ = ["AdaptGBRT", "AdaptL1", "AdaptLin", "AdaptLstsq", "bench_learners", "bench_warm_up"]
 
+bench_warm_up = hookimpl(bench_warm_up)
+
 
 @hookimpl
 def bench_learners() -> list[type[BudgetedLearner]]:

@@ -10,9 +10,8 @@ import numpy as np
 from bench_models.scaling import Standard
 from bench_models.staged.state import prices_from, prices_state
 
-from bench_core import Features, Prediction, Prices
+from bench_core import Bill, Features, Prediction, Prices
 from bench_core.arrays import FloatArray, IntArray
-from bench_methods.linear.model import flat_bill
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +102,7 @@ class KernelMachine:
         scores = self.kernels.sums(z, self.vectors, self.coefficients) + self.bias
         read = np.zeros(self.prices.features, dtype=bool)
         read[self.kernels.columns] = len(self.vectors) > 0
-        bill = flat_bill(read, self.prices)
+        bill = Bill.for_features(self.prices, read)
         shaped = scores[:, 0].copy() if len(self.bias) == 1 else scores
         yield Prediction({"features": int(read.sum())}, shaped, {"path": bill, "model": bill})
 

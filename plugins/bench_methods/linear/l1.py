@@ -15,7 +15,10 @@ points, the last the least penalised. (With columns scaled by 1/c this is a lass
 or a logistic regression of C = 1/(N tau).) Targets and grades are in units of their standard
 deviation, so that a weight is a number without dimension, as the price of having one is.
 
-The path is ``L1._path``, a point of it ``lasso.minimise``, c_j ``marginal_prices``.
+Equations
+    the path      bench_methods.linear.l1.L1._path
+    a point       bench_methods.linear.lasso.minimise
+    c_j           bench_methods.linear.marginal_prices.Tab.charges
 
 Departures
 - ``refit``: at each point the weights of the chosen features are fitted anew without penalty, so

@@ -10,8 +10,8 @@ import numpy as np
 from bench_models.scaling import Standard
 from bench_models.staged.state import prices_from, prices_state
 
-from bench_core import Acquired, Bill, Features, Prediction, Prices
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core import Bill, Features, Prediction, Prices
+from bench_core.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class LinearPath:
             scores = np.tile(bias[:, None], len(features))
             for j in np.flatnonzero(weights.any(axis=0)):
                 scores += weights[:, j, None] * z[j]
-            bill = flat_bill(weights.any(axis=0), self.prices)
+            bill = Bill.for_features(self.prices, weights.any(axis=0))
             yield Prediction(dict(point), _shaped(scores), {"path": bill, "model": bill})
 
     def state(self) -> dict[str, Any]:
@@ -64,14 +64,6 @@ class LinearPath:
             prices=prices_from(state),
             facts=state["facts"],
         )
-
-
-def flat_bill(features: BoolArray, prices: Prices) -> Bill:
-    """The bill of rows that all read the same features (d,)."""
-    bought = np.zeros((1, prices.sensors), dtype=bool)
-    for j in np.flatnonzero(features):
-        bought[0, prices.of(int(j))] = True
-    return Bill(Acquired.pack(bought))
 
 
 def _shaped(scores: FloatArray) -> FloatArray:

@@ -8,8 +8,12 @@ C. Cortes and V. Vapnik, "Support-vector networks", Machine Learning 20 (1995), 
 ``rbf-svm`` is the expensive classifier f0 of F. Nan and V. Saligrama, "Adaptive classification for
 prediction under a budget", NIPS 2017. ``svm-average-kernel`` is a baseline of Z. Xu et al., "The
 greedy miser", ICML 2012: one kernel for each descriptor, and one machine on their average. There
-is no trade-off: a row pays for all features. Sums of kernels are ``kernel_model.Kernels``, one
-machine ``RBFSVM._solved``, Platt's line ``calibration.platt``.
+is no trade-off: a row pays for all features.
+
+Equations
+    k(x, v)       bench_methods.linear.kernel_model.Kernels.sums
+    one machine   bench_methods.linear.svm.RBFSVM._solved
+    A, B          bench_models.calibration.platt
 
 Departures
 - What bandwidths, C and probabilities the papers used is not in them [M]: ``gamma`` is by default

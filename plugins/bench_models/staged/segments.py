@@ -10,7 +10,7 @@ import numpy as np
 
 from bench_core import Prices
 from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
-from bench_models.staged.stage_costs import StageCosts, StageTerms, column_bits
+from bench_models.staged.stage_costs import StageCosts, StageTerms
 from bench_models.staged.stages import Stage
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def segments(
             np.concatenate([u.tree_weights for u in these]),
             np.concatenate(costs.fresh[first:stop]),
         )
-        bits = column_bits(these[-1].columns, prices)
+        bits = prices.acquired(these[-1].columns).bits[0]
         found.append(Segment(first, stop, layout, steps, these[-1], bits))
     return found
 
