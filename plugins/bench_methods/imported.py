@@ -28,7 +28,7 @@ from typing import ClassVar
 
 from bench_models.boosting import bench_warm_up
 from bench_models.libraries.common import TASKS
-from bench_models.libraries.serving import Served, check_fits, onto_columns, serve
+from bench_models.libraries.serving import LibraryModel, check_fits, onto_columns, serve
 
 from bench_core import (
     BudgetedLearner,
@@ -62,7 +62,9 @@ class ImportedModel:
         """A digest of the file. Raises UsageError or InputError where there is none."""
         return hashlib.sha256(self._content()).hexdigest()[:32]
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Served:
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> LibraryModel:
         """Read the model; of ``train`` only the number of features matters."""
         from bench_trees.importers import ModelError, read_model
 

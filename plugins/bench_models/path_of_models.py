@@ -52,10 +52,10 @@ class PathOfModels:
 
 
 def readable(prices: Prices, features: BoolArray) -> BoolArray:
-    """The features (d,) that cost nothing more once these ``features`` (d,) are bought."""
+    """The features (d,) that cost nothing more once these are bought."""
     # counted, not summed: a rounded sum of prices need not be zero
     missing = ~prices.bought_for(features) & (prices.sensor > 0)
-    return np.asarray(features | (prices.needs @ missing == 0))
+    return np.asarray(features | (prices.needs @ missing.astype(np.float64) == 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -157,8 +157,8 @@ def test_numbers_of_features_grow_by_a_factor_up_to_all() -> None:
 
 
 def test_buying_counts_what_is_readable() -> None:
-    prices = price_list(np.array([1.0, 2.0, 2.0, 5.0]), shared=[[1, 2]])
-    got = extended(np.array([True, False, False, False]), 2, prices, lambda price: price)
+    at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), shared=[[1, 2]])
+    got = extended(np.array([True, False, False, False]), 2, at, lambda price: price)
     assert got.tolist() == [True, True, True, False]
 
 

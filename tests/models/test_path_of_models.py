@@ -81,13 +81,13 @@ def test_a_rebuilt_path_predicts_the_same() -> None:
         assert a.scores.tolist() == b.scores.tolist()
 
 
-def test_features_whose_sensors_are_bought_can_be_read() -> None:
-    prices = price_list(
+def test_what_costs_nothing_more_is_readable() -> None:
+    at = price_list(
         np.array([1.0, 4.0, 4.0, 8.0, 6.0, 0.0, 9.0]),
         shared=[[1, 2]],
         discounted=[DiscountGroup((3, 4), (5.0, 3.0))],
         derived={6: [0, 1]},
     )
-    assert np.flatnonzero(readable(prices, mask(of=7))).tolist() == [5]
-    assert np.flatnonzero(readable(prices, mask(1, of=7))).tolist() == [1, 2, 5]
-    assert np.flatnonzero(readable(prices, mask(0, 2, of=7))).tolist() == [0, 1, 2, 5, 6]
+    assert np.flatnonzero(readable(at, mask(of=7))).tolist() == [5]
+    assert np.flatnonzero(readable(at, mask(1, of=7))).tolist() == [1, 2, 5]
+    assert np.flatnonzero(readable(at, mask(0, 2, of=7))).tolist() == [0, 1, 2, 5, 6]

@@ -32,10 +32,9 @@ from bench_models.staged import MOST_POINTS, StagedModel
 from numpy.typing import NDArray
 
 from bench_core import Examples, FitContext, Prices, Task, param
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Keys = Callable[[Floats], Floats]
+Keys = Callable[[FloatArray], FloatArray]
 """From the prices still to be paid (d,) to keys (d,): the feature of the lowest comes next."""
 
 COARSE = 16
@@ -143,7 +142,7 @@ class GreedyOrder(_Ordered):
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         gain = gains(subsets, model)
-        # what is free was bought before this is asked
+        # what is free was bought before
         return lambda price: -gain / np.where(price > 0, price, 1.0)
 
 
@@ -152,7 +151,7 @@ def growing(features: int, steps: int) -> list[int]:
     return [int(k) for k in np.unique(np.round(np.geomspace(1, features, steps)))]
 
 
-def extended(bought: Bools, size: int, prices: Prices, keys: Keys) -> Bools:
+def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolArray:
     """Buy features of the lowest key until ``size`` can be read."""
     while int(bought.sum()) < size:
         key = np.where(bought, np.inf, keys(prices.marginal(prices.bought_for(bought))))
@@ -162,7 +161,7 @@ def extended(bought: Bools, size: int, prices: Prices, keys: Keys) -> Bools:
     return bought
 
 
-def gains(subsets: Subsets, model: StagedModel) -> Floats:
+def gains(subsets: Subsets, model: StagedModel) -> FloatArray:
     """What each feature explains of the model's training residuals (d,); see the module."""
     from bench_trees.losses import Labels
     from bench_trees.threads import workers
@@ -184,13 +183,13 @@ def gains(subsets: Subsets, model: StagedModel) -> Floats:
     )
 
 
-def _coarse(codes: NDArray[np.uint8], bins: int) -> NDArray[np.int64]:
+def _coarse(codes: NDArray[np.uint8], bins: int) -> IntArray:
     """Codes 0..bins-1 as at most ``COARSE``; that of missing values, ``bins``, on top."""
     wide = codes.astype(np.int64)
     return wide if bins <= COARSE else wide * COARSE // bins
 
 
-def _gain(codes: NDArray[np.int64], gradient: Floats, mass: Floats) -> float:
+def _gain(codes: IntArray, gradient: FloatArray, mass: FloatArray) -> float:
     rows = np.bincount(codes, mass)
     some = rows > 0
     sums = (np.bincount(codes, g)[some] for g in gradient)
