@@ -1,4 +1,4 @@
-"""One file of a user's own data, whatever its format, and how its rows are grouped."""
+"""One file of a user's own data in any format: features, labels, queries, split column."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def read_part(
     index_base: int = 1,
     format: str = "",
 ) -> Part:
-    """Read a file in that format, else by its suffix or, where that says nothing, its first line.
+    """Read a file. The format is the given one, or follows from the suffix or the first line.
 
     Raises InputError for content that cannot be used, and for column names that are not there.
     """
@@ -115,7 +115,7 @@ def _is_table(path: Path) -> bool:
         return False
     if any(mark in first for mark in (b",", b";", b"\t")):
         return True
-    if len(cells) <= 1:  # an empty file, a label without cells: the reader says what it is
+    if len(cells) <= 1:  # an empty file, a label without cells: the reader refuses it
         return False
     raise InputError(
         f"{path}, line 1: neither index:value cells nor a CSV header; "

@@ -43,6 +43,7 @@ def plan_reprice(
     request = _request_of(info.request, request, store)
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     billed = _Billed(costs, registry, states)
+    note = f"billed anew from run {info.number} under {costs}: learners trained on that run's costs"
     trials = [
         billed.anew(TrialSpec(**_tuples(spec)))
         for spec in store.specs(info.run)
@@ -54,12 +55,11 @@ def plan_reprice(
     stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(costs).stem)[:40]
     name = f"{info.run}-{stem}-{digest(sorted(t.key for t in trials))[:6]}"
     finished, _ = store.finished()
-    note = f"billed anew from run {info.run} under {costs}: learners trained on that run's costs"
     old = (DatasetUse(**_tuples(use)) for use in info.datasets)
-    uses = tuple(billed.use(use) for use in old if use.name in chosen)
+    uses = tuple(billed.use(use, note) for use in old if use.name in chosen)
     lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
     record = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
-    record |= {"datasets": uses, "notes": (note, *lines), "extra": {}}
+    record |= {"datasets": uses, "notes": tuple(lines), "extra": {}}
     plan = Plan(
         **record,
         run=name,
@@ -116,7 +116,7 @@ class _Billed:
             )
         return splits.under(costs)
 
-    def use(self, use: DatasetUse) -> DatasetUse:
+    def use(self, use: DatasetUse, note: str) -> DatasetUse:
         """What the run keeps about a data set, with its new price and unit."""
         splits = self._by_use.get((use.name, use.fold, use.seed))
         if splits is None:
@@ -125,7 +125,7 @@ class _Billed:
             use,
             price_of_everything=splits.prices.everything,
             unit=splits.costs.unit,
-            notes=splits.all_notes,
+            notes=(note, *splits.all_notes),
         )
 
 

@@ -29,11 +29,10 @@ from bench_core.results.attempts import Attempt, attempts_of
 from bench_core.results.export import export_frame
 from bench_core.results.records import RunRecord, StoredValues
 from bench_core.results.schema import being_written, check_store, store_path
+from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SPLIT_ORDER = ("train", "valid", "test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +276,7 @@ def _points(db: sqlite3.Connection, trial: sqlite3.Row) -> list[sqlite3.Row]:
     if trial["status"] != "ok":
         return []
     rows = db.execute("SELECT * FROM point WHERE trial = ? ORDER BY position", [trial["key"]])
-    return sorted(rows.fetchall(), key=lambda row: SPLIT_ORDER.index(row["split"]))
+    return sorted(rows.fetchall(), key=lambda row: SPLITS.index(row["split"]))
 
 
 def _values(

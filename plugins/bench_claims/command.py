@@ -104,7 +104,7 @@ class _Runs:
 
 def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
     """The sort key of runs: those that settle a claim best come first."""
-    from bench_core.planning.suites import PROFILES
+    from bench_core.planning.request import PROFILES
 
     def asked(*options: str) -> bool:
         return any(run.request.get(option) for option in options)

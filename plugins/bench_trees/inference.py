@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int64Array, UInt64Array
-from bench_trees.ensemble import Ensemble
 from bench_trees.kernels.bitmask_traversal import ROWS_PER_WORD, add_cells, walk_tiles
 from bench_trees.layout import Layout, Needs, lay_out
 from bench_trees.threads import workers
@@ -102,28 +101,6 @@ def add_columns(
     Only the given columns are read; a missing cell adds nothing.
     """
     add_cells(scores, _frozen(X), rows, columns, outputs, by)
-
-
-def use_every_kernel() -> None:
-    """Run all kernels of this module once, so that they are compiled."""
-    leaf = Ensemble(
-        start=np.array([0, 1], dtype=np.int32),
-        feature=np.array([-1], dtype=np.int32),
-        threshold=np.zeros(1, dtype=np.float32),
-        left=np.array([-1], dtype=np.int32),
-        right=np.array([-1], dtype=np.int32),
-        missing_left=np.zeros(1, dtype=np.bool_),
-        value=np.zeros(1),
-        output=np.zeros(1, dtype=np.int32),
-        base=np.zeros(1),
-        features=1,
-    )
-    X = np.zeros((1, 1), dtype=np.float32)
-    none = np.zeros(0, dtype=np.int64)
-    layout = lay_out(leaf, Needs.plain(1))
-    steps = Steps.prefixes([1], leaf.base)
-    done = walk(layout, steps, X, Walked.begin(1, 1, layout.words))
-    add_columns(done.scores[0], X, none, none, none, np.zeros(0))
 
 
 def _frozen(X: Float32Array) -> Float32Array:

@@ -55,7 +55,7 @@ class Layout(NamedTuple):
     """Chosen trees of an ensemble in walking order, weights included.
 
     ``root`` (T+1,) bounds the splits of each tree, ``table`` (T+1,) its leaves; ``coded`` (T,)
-    says of which trees leaves are found by code. Per split: ``column`` position in ``columns``,
+    marks the trees whose leaves are found by code. Per split: ``column`` position in ``columns``,
     ``threshold``, ``missing_left``, ``left``, ``right`` (counted from the tree's first split),
     ``after``, ``turn`` (depth, or number of a leaf). Per leaf: ``value`` (output times the tree's
     weight), ``splits`` (the sum of the multipliers on its path, 0 where the tree is not billed).
@@ -101,7 +101,7 @@ def lay_out(
 ) -> Layout:
     """Lay out ``chosen`` trees (default all) with ``weights`` (default ones).
 
-    ``billed`` (same length) says for which of them splits are counted.
+    ``billed`` (same length) marks those whose splits are counted.
     """
     picked = np.arange(ensemble.trees) if chosen is None else np.asarray(chosen)
     picked = picked.astype(np.int64)

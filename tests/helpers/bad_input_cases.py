@@ -425,23 +425,23 @@ FILES = [
     ),
     spoilt(
         "a plugin with a misspelt hook", "plugin", {"fine.py": hook("return []", "bench_learnerz")},
-        "-p fine", "bench_learnerz", "mend", "fine.py",
+        "-p fine", "bench_learnerz", "correct", "fine.py",
     ),
     spoilt(
         "a plugin whose hook raises", "plugin", {"fine.py": hook("raise KeyError(3)")},
-        "-p fine", "KeyError: 3", "mend", "fine.py",
+        "-p fine", "KeyError: 3", "correct", "fine.py",
     ),
     spoilt(
         "a plugin whose hook ends the program", "plugin", {"fine.py": hook("raise SystemExit(0)")},
-        "-p fine", "SystemExit", "mend", "fine.py",
+        "-p fine", "SystemExit", "correct", "fine.py",
     ),
     spoilt(
         "a plugin whose hook gives no list", "plugin", {"fine.py": hook("return 5")},
-        "-p fine", "not iterable", "mend", "fine.py",
+        "-p fine", "not iterable", "correct", "fine.py",
     ),
     spoilt(
         "a plugin with a learner that is none", "plugin", {"fine.py": hook("return [int]")},
-        "-p fine", "has no name and no tasks", "mend", "fine.py",
+        "-p fine", "has no name, tasks", "correct", "fine.py",
     ),
 ]
 OPTIONS = [

@@ -1,4 +1,4 @@
-"""Fetching a publisher's files: resumed when cut, checked, there as a whole or not at all."""
+"""Download a publisher's files: resumed when cut, verified, atomic."""
 
 from __future__ import annotations
 

@@ -45,10 +45,7 @@ class Cifar10:
     name: ClassVar[str] = "cifar10"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "CIFAR-10, two classes, 400 patch features"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (*BATCHES, TEST)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     downloads: ClassVar[tuple[Download, ...]] = (
         Download(
             "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",

@@ -124,7 +124,7 @@ CASES = [
     csv("too many cells", "2,1,4,1", "2,1,4,1,9", "line 4", "correct the file"),
     csv("two columns of one name", "a,b", "a,a", "line 1: two columns", "rename one"),
     csv("a column without a name", "a,b", "a,", "line 1: column 3", "give it one"),
-    csv("a table of queries and splits", CSV, "query,split\n1,train\n", "line 1: no feature", "add"),
+    csv("queries and splits alone", CSV, "query,split\n1,train\n", "line 1: no feature", "add"),
     Case(
         "line ends of old spreadsheets", "rows.csv", own, CSV, CSV.replace("\n", "\r"),
         "line 1: its lines end in bare carriage returns", "save it as CSV again",
