@@ -1,4 +1,4 @@
-"""The learner ``budget-rf``; the package's docstring says what it follows."""
+"""The learner ``budget-rf``; see the docstring of the package."""
 
 from __future__ import annotations
 
