@@ -15,9 +15,9 @@ from bench_core.errors import InputError, UsageError, unknown
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.model_files import costs_path, load_model, state_path
-from bench_core.results.records import RunRecord, TrialSpec
+from bench_core.results.records import RunInfo, RunRecord, TrialSpec
 from bench_core.results.schema import states_folder
-from bench_core.results.store import RunInfo, Store
+from bench_core.results.store import Store
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
