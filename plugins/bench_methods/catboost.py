@@ -16,7 +16,7 @@ Departures
   grown to their full depth (and leave features of two values out of account): so ``grow`` is
   Depthwise, where a leaf is split while its net gain is positive.
 - For classes the score is in squared residuals, as Greedy Miser's impurity, while tau comes from
-  the log-loss of the constant: at equal ``tradeoff`` features are dearer than for ``cegb``.
+  the log-loss of the constant: at equal ``tradeoff`` features cost more than for ``cegb``.
 - Splits and trees are not charged in training.
 - No bootstrap, no random strength, plain boosting: nothing depends on the seed but lambdarank.
 - ``loss = "lambdarank"`` is CatBoost's YetiRank.

@@ -2,10 +2,11 @@
 
     bench run --data mine.csv --learners imported --set imported.file=model.txt
 
-Nothing is trained. The file (LightGBM's text, XGBoost's JSON or UBJ, CatBoost's JSON; told by its
-content) is read by parsers of our own, so the library need not be installed. Its trees are walked
-and billed like ours, one point for each reported number of trees; its state holds them, so that the
-file is not needed again. The file's content is part of the fit's key: a changed file is read anew.
+Nothing is trained. The file (LightGBM's text, XGBoost's JSON or UBJ, CatBoost's JSON; recognised by
+its content) is read by parsers of our own, so the library need not be installed. Its trees are
+walked and billed like ours, one point for each reported number of trees; its state holds them, so
+that the file is not needed again. The file's content is part of the fit's key: a changed file is
+read anew.
 
 Features are matched by name where model and data both have names (Column_0, f0 and the like are no
 names); else both must have equally many, in the same order. Labels must be coded as in training:
@@ -80,7 +81,7 @@ class ImportedModel:
     def _content(self) -> bytes:
         if not self.file:
             raise UsageError(
-                "imported: which model? say so by --set imported.file=model.txt (LightGBM's text, "
+                "imported: which model? name it, --set imported.file=model.txt (LightGBM's text, "
                 "XGBoost's JSON or UBJ, CatBoost's JSON), and under a learner by --set "
                 "LEARNER.base.file=model.txt"
             )

@@ -43,7 +43,7 @@ _USUAL, _FOR_CLASSES = 0.1, 0.4
 
 @dataclass(frozen=True)
 class _Ordered:
-    """What the three orders share; which feature comes next is theirs to say."""
+    """What the three orders share; which feature comes next is their own."""
 
     name: ClassVar[str] = ""
     tasks: ClassVar[frozenset[Task]] = TASKS
