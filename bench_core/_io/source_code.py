@@ -213,6 +213,8 @@ class _Source:
             for item in node:
                 self.add(item, to, found, mute)
             to.append("]")
+        elif isinstance(node, ast.Name):
+            to.append(f"Name {node.id}")
         elif not isinstance(node, ast.AST):
             to.append(repr(node))
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
@@ -222,12 +224,13 @@ class _Source:
             found.extend(_import(node))
             if isinstance(node, ast.Call) and _name(node.func) == "param":
                 node.args = node.args[:1]  # the rest describes the parameter
+            mute = mute or _is_message(node)
             to.append(type(node).__name__)
             for name in node._fields:
                 value = getattr(node, name, None)
                 if value not in (None, []) and name not in _ASIDE:
                     to.append(name)
-                    self.add(value, to, found, mute or _is_message(node))
+                    self.add(value, to, found, mute)
             to.append(")")
 
 
