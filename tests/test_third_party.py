@@ -91,6 +91,11 @@ def test_what_it_brings_is_listed_and_shown(bench: Bench, kind: str, name: str) 
     assert bench("show", name).returncode == 0
 
 
+@pytest.mark.parametrize(("kind", "name"), [("costs", "whole-units"), ("reports", "tabs")])
+def test_its_cost_model_and_report_are_listed(bench: Bench, kind: str, name: str) -> None:
+    assert name in [line.split()[0] for line in bench("list", kind).stdout.splitlines()]
+
+
 def test_from_its_suite_under_its_costs_to_its_report(bench: Bench) -> None:
     ran = bench("run", "--suite", "noise", "--costs", "costs.json", "--no-progress")
     assert ran.returncode == 0, ran.stderr

@@ -138,11 +138,8 @@ def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
             X = part.X if len(part.names) == len(widest) else wide
             made[name] = replace(part, X=X, names=widest)
             continue
-        for here, there, one, other in (
-            (part, first, set(first.names), set(part.names)),
-            (first, part, set(part.names), set(first.names)),
-        ):
-            if missing := sorted(one - other):
+        for here, there in ((part, first), (first, part)):
+            if missing := sorted(set(there.names) - set(here.names)):
                 raise InputError(
                     f"{here.path}, line 1: no column {missing[0]!r}, which {there.path} has; "
                     "give all files the same columns"
@@ -299,20 +296,19 @@ def _refuse_labels(task: Task, part: Part) -> None:
         raise InputError(
             f"{part.place(0)}: label {str(part.labels[0])!r} is text; {task} needs numbers"
         )
-    wrong = np.flatnonzero(part.labels < 0)
-    if task is Task.RANKING and len(wrong):
-        row = int(wrong[0])
-        raise InputError(
-            f"{part.place(row)}: label {part.labels[row]:g} is negative; "
-            "grades of a ranking start at 0"
-        )
-    large = np.flatnonzero(part.labels > LARGEST_GRADE)
-    if task is Task.RANKING and len(large):
-        row = int(large[0])
-        raise InputError(
-            f"{part.place(row)}: label {part.labels[row]:g} is too large for a grade, whose gain "
-            f"is 2^grade; scale the labels down to at most {LARGEST_GRADE:g}"
-        )
+    if task is not Task.RANKING:
+        return
+    for wrong, why in (
+        (part.labels < 0, "negative; grades of a ranking start at 0"),
+        (
+            part.labels > LARGEST_GRADE,
+            "too large for a grade, whose gain is 2^grade; scale the labels down to at most "
+            f"{LARGEST_GRADE:g}",
+        ),
+    ):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(f"{part.place(row)}: label {part.labels[row]:g} is {why}")
 
 
 def _refuse_constant(train: Part) -> None:

@@ -13,7 +13,8 @@ from bench_core.cli import options
 if TYPE_CHECKING:
     from bench_claims.claims import Claim, Verdict
     from bench_core.plugins import Registry
-    from bench_core.results.store import RunInfo, Store
+    from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
     from bench_core.terminal.tables import Table
 
 SOME_FAIL = 1

@@ -29,8 +29,8 @@ from bench_core import (
     Task,
     hookimpl,
 )
-from bench_core._io.text import read_beginning, read_bytes
 from bench_core.arrays import Float32Array, FloatArray
+from bench_core.datasets.readers import read_beginning, read_bytes
 from bench_core.datasets.splitting import shuffled
 
 QUICK = (12000, 4000, 8000)

@@ -10,54 +10,17 @@ agree bitwise. Threads take disjoint tiles, so their number changes nothing eith
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 
-from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int64Array, UInt64Array
+from bench_trees.arrays import Float32Array, Float64Array, Int64Array
 from bench_trees.kernels.bitmask_traversal import ROWS_PER_WORD, add_cells, walk_tiles
-from bench_trees.layout import Layout, Needs, lay_out
+from bench_trees.kernels.records import Layout, Steps, Walked
+from bench_trees.layout import Needs, lay_out
 from bench_trees.threads import workers
 
 __all__ = ["Needs", "Steps", "Walked", "add_columns", "lay_out", "walk"]
 
 _CHUNK = 16  # tiles a thread takes at a time
-
-
-class Steps(NamedTuple):
-    """The reported prefixes of a walk: step p ends before tree ``ends[p]`` and is reported.
-
-    ``bias`` (p, K) is added at the start of a step; where ``carry`` (p,) is false the scores
-    start afresh from it instead of from those of the step before.
-    """
-
-    ends: Int64Array
-    bias: Float64Array
-    carry: BoolArray
-
-    @classmethod
-    def prefixes(cls, ends: Sequence[int] | Int64Array, base: Float64Array) -> Steps:
-        """Prefixes of one additive ensemble whose constant is ``base`` (K,)."""
-        bias = np.zeros((len(ends), len(base)))
-        bias[:1] = base
-        carry = np.arange(len(ends)) > 0
-        return cls(np.asarray(ends, dtype=np.int64), bias, carry)
-
-
-class Walked(NamedTuple):
-    """The results of a walk per step p and row: ``scores`` (p, n, K), packed ``bits`` (p, n, w) of
-    the sensors bought so far, ``splits`` (p, n) the sum of multipliers so far."""
-
-    scores: Float64Array
-    bits: UInt64Array
-    splits: Float64Array
-
-    @classmethod
-    def begin(cls, rows: int, outputs: int, words: int) -> Walked:
-        """Before the first step: scores zero, nothing bought."""
-        bits = np.zeros((1, rows, words), dtype=np.uint64)
-        return cls(np.zeros((1, rows, outputs)), bits, np.zeros((1, rows)))
 
 
 def walk(

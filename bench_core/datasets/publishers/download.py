@@ -40,11 +40,6 @@ class Download:
     bytes: int = 0
     members: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def lands(self) -> tuple[str, ...]:
-        """The files a user finds in the end."""
-        return tuple(self.members.values()) or (self.file,)
-
 
 def fetch(
     download: Download,

@@ -28,7 +28,7 @@ from bench_core import (
     Task,
     hookimpl,
 )
-from bench_core._io.text import read_bytes
+from bench_core.datasets.readers import read_bytes
 from bench_core.datasets.splitting import shuffled
 
 BATCHES = tuple(f"data_batch_{k}.bin" for k in range(1, 6))

@@ -44,9 +44,9 @@ from bench_core import (
     Task,
     hookimpl,
     param,
+    read_costs,
 )
 from bench_core.arrays import Array, Float32Array, IntArray
-from bench_core.costs.cost_file import read_costs
 from bench_core.datasets.derived_cache import kept_arrays, kept_text
 from bench_core.datasets.splitting import shuffled
 from bench_datasets.images._descriptors import DESCRIPTORS, regions

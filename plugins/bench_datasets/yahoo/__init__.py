@@ -32,9 +32,9 @@ from bench_core import (
     Splits,
     Task,
     hookimpl,
+    read_costs,
 )
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.cost_file import read_costs
 from bench_core.datasets.publishers.download import fetch
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight, some_queries
 from bench_datasets.yahoo._labels import Judgement

@@ -192,7 +192,8 @@ class _Spending:
         """Whether the forest stays within the budget with this tree."""
         if self._limit is None or len(self._valid) == 0:
             return True
-        from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
+        from bench_trees.inference import Needs, lay_out, walk
+        from bench_trees.kernels.records import Steps, Walked
 
         from bench_core import Acquired
 

@@ -15,8 +15,7 @@ from bench_models.staged.stages import Stage
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-    from bench_trees.inference import Steps, Walked
-    from bench_trees.layout import Layout
+    from bench_trees.kernels.records import Layout, Steps, Walked
 
 _LONGEST = 16  # stages; bounds the buffers of a walk: 16 points of 8000 rows are about 10 MB
 
@@ -55,7 +54,8 @@ def segments(
     prices: Prices,
 ) -> list[Segment]:
     """Cut the stages into segments."""
-    from bench_trees.inference import Needs, Steps, lay_out
+    from bench_trees.inference import Needs, lay_out
+    from bench_trees.kernels.records import Steps
 
     needs = Needs(prices.start, prices.needed, prices.multiplier, prices.sensors)
     found = []
