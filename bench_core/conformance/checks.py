@@ -33,7 +33,7 @@ SCALE = 1024.0  # a power of two: rescaling is exact in binary
 def check_parameters(learner: Any, splits: Splits) -> None:
     """A learner is a frozen dataclass whose fields are documented and have JSON values.
 
-    It has ``name``, ``tasks`` and ``code``, and comes back equal from what is sent to a worker.
+    It has ``name`` and ``tasks``, and comes back equal from what is sent to a worker.
     """
     from bench_core.class_names import decode, encode
     from bench_core.parameters import as_json, parameters
@@ -41,7 +41,7 @@ def check_parameters(learner: Any, splits: Splits) -> None:
     cls = type(learner)
     if not is_dataclass(learner) or not cls.__dataclass_params__.frozen:
         raise ConformanceError("it is no frozen dataclass")
-    for attribute in ("name", "tasks", "code"):
+    for attribute in ("name", "tasks"):
         if attribute in {f.name for f in fields(learner)} or not hasattr(cls, attribute):
             raise ConformanceError(f"{attribute} must be a ClassVar of the class")
     for p in parameters(cls):

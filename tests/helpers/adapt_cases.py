@@ -21,6 +21,7 @@ from bench_core import (
     Splits,
     Task,
 )
+from bench_core.contracts import learner_of
 from helpers.fakes import FakeContext
 
 
@@ -73,7 +74,7 @@ class Fixed:
 
 def fitted(learner: Any, splits: Splits, **more: Any) -> Any:
     """Fit a learner and what it needs."""
-    below = {need: fitted(need, splits, **more) for need in learner.needs()}
+    below = {need: fitted(need, splits, **more) for need in learner_of(learner).needs()}
     context = FakeContext(splits.task, splits.classes, models=below, **more)
     return learner.fit(splits.train, splits.valid, splits.prices, context)
 
