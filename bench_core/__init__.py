@@ -45,6 +45,7 @@ _HOMES = {
     "measure": "costs.timing",
     "param": "parameters",
     "price_list": "costs.model",
+    "read_costs": "costs.cost_file",
     "remember_class": "class_names",
     "run": "api",
 }
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from bench_core.costs.bill import Acquired as Acquired
     from bench_core.costs.bill import Bill as Bill
     from bench_core.costs.bill import Prediction as Prediction
+    from bench_core.costs.cost_file import read_costs as read_costs
     from bench_core.costs.model import CostModel as CostModel
     from bench_core.costs.model import DiscountGroup as DiscountGroup
     from bench_core.costs.model import Prices as Prices

@@ -131,6 +131,8 @@ def reprice(
     asked = RunRequest(workers=workers, executor=executor, plugins=modules, costs=costs)
     check_request(asked)
     made, request = plan_reprice(kept, run, tuple(data), asked, _registry(asked, tell))
+    for line in made.notes:
+        tell(Event("note", line))
     with open_writer(kept.path) as writer:
         return carry_out(made, request, writer, tell, lambda learners: None)
 

@@ -8,6 +8,8 @@ from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
 
+SPLITS = ("train", "valid", "test")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:

@@ -8,6 +8,7 @@ import sys
 import types
 
 import pytest
+from helpers.guide import GUIDE
 
 from bench_core import UsageError, hookimpl, hookspecs
 from bench_core.plugins import Registry, load_registry
@@ -27,6 +28,11 @@ def test_every_hook_has_a_line_of_documentation(hook: str) -> None:
     doc = inspect.getdoc(getattr(hookspecs, hook))
     assert doc
     assert "\n" not in doc
+
+
+@pytest.mark.parametrize("hook", hooks())
+def test_every_hook_is_in_the_guide(hook: str) -> None:
+    assert hook in GUIDE.read_text(encoding="utf-8")
 
 
 def test_every_built_in_plugin_loads(registry: Registry) -> None:

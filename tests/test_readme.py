@@ -25,9 +25,9 @@ def example(tmp_path: Path) -> Path:
 
 def test_the_learner_of_the_readme_keeps_every_promise(example: Path) -> None:
     code = (
-        "from my_module import Mine\n"
+        "from my_module import Single\n"
         "from bench_core.conformance import check_learner\n"
-        "check_learner(Mine())"
+        "check_learner(Single())"
     )
     subprocess.run([sys.executable, "-c", code], cwd=example, check=True, timeout=300)
 
@@ -36,7 +36,7 @@ def test_the_learner_of_the_readme_loads_as_a_plugin(
     example: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(example))
-    assert "mine" in load_registry(["my_module"]).learners
+    assert "single" in load_registry(["my_module"]).learners
 
 
 def test_every_verb_of_the_readme_is_a_command() -> None:

@@ -16,9 +16,9 @@ from bench_core.api import plan
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 from bench_core.parameters import as_json
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import PROFILES, RunRequest
 from bench_core.planning.resolve_learners import choose_learners
-from bench_core.planning.suites import PROFILES, Suite, find_suite
+from bench_core.planning.suites import Suite, find_suite
 from bench_core.plugins import Registry, load_registry
 
 OF_PAPERS = ("adapt", "cegb", "cronus-yahoo", "cstc-synthetic", "miser-scene15", "miser-yahoo")

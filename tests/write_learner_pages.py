@@ -82,7 +82,8 @@ def _table(names: Sequence[str], without: set[str]) -> Iterator[str]:
 def _row(p: Parameter) -> tuple[str, ...]:
     none = " or none" if p.kind.endswith(" or none") else ""
     values = f"{p.range}{none}" if str(p.range) else p.kind.removeprefix("one of ")
-    return f"`{p.name}`", f"`{_default(p)}`".replace('"', ""), values, p.doc
+    default = _default(p).replace('"', "")
+    return f"`{p.name}`", f"`{default}`" if default else "empty", values, p.doc
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from bench_core.plugins import Registry
     from bench_core.protocols import Report, Section
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 
 def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bench_core.terminal.tables import Table
 
 PRESENT, ABSENT = "present", "absent"
-KINDS = ("learners", "datasets", "suites", "metrics", "plugins", "runs")
+KINDS = ("learners", "datasets", "suites", "metrics", "costs", "reports", "plugins", "runs")
 
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Kind(Choice):
 
 @click.command(
     "list",
-    short_help="List learners, datasets, suites, metrics, plugins or runs.",
+    short_help="List learners, datasets, suites, metrics, costs, reports, plugins or runs.",
     epilog="""\b
 Examples:
   bench list learners
@@ -62,7 +62,8 @@ def command(
     plugins: Sequence[str],
     quiet: bool,
 ) -> None:
-    """List what plugins offer (KIND is learners, datasets, suites, metrics or plugins), or runs.
+    """List what plugins offer (KIND is learners, datasets, suites, metrics, costs or reports), the
+    plugins themselves (plugins) or runs (runs).
 
     'bench show NAME' tells more about one of them, 'bench report RUN' about a run.
     """
@@ -161,6 +162,32 @@ def _metrics(registry: Registry) -> Table:
     return Table("", (*columns, Column("plugin")), rows)
 
 
+def _cost_models(registry: Registry) -> Table:
+    from bench_core.terminal.tables import Column, Table
+
+    rows = [
+        (name, registry.origin["cost model", name].name, summary(model))
+        for name, model in sorted(registry.cost_models.items())
+    ]
+    columns = (Column("cost model", style="bold"), Column("plugin"))
+    return Table("", (*columns, Column("what it is", fold=True)), rows)
+
+
+def _reports(registry: Registry) -> Table:
+    from bench_core.terminal.tables import Column, Table
+
+    rows = [
+        (
+            name,
+            " ".join(s or "(terminal)" for s in report.suffixes),
+            registry.origin["report", name].name,
+        )
+        for name, report in sorted(registry.reports.items())
+    ]
+    columns = (Column("report", style="bold"), Column("files", fold=True), Column("plugin"))
+    return Table("", columns, rows)
+
+
 def _plugins(registry: Registry) -> Table:
     from bench_core.cli.app import invalid_commands
     from bench_core.terminal.tables import Column, Table
@@ -214,5 +241,7 @@ _TABLES: dict[str, Callable[[Registry], Table]] = {
     "learners": _learners,
     "suites": _suites,
     "metrics": _metrics,
+    "costs": _cost_models,
+    "reports": _reports,
     "plugins": _plugins,
 }

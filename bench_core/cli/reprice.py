@@ -55,7 +55,6 @@ def command(
     plugins: Sequence[str],
     quiet: bool,
     verbose: bool,
-    debug: bool,
 ) -> int:
     """Bill RUN anew under other costs and show the leaderboard."""
     from bench_core import api

@@ -12,7 +12,7 @@ from bench_core.contracts import check, dataset_of
 from bench_core.data import Examples, Task
 from bench_core.datasets.cache import fingerprint, prepare
 from bench_core.protocols import CompleteDataset, Source
-from bench_core.splits import Splits
+from bench_core.splits import SPLITS, Splits
 
 
 def check_members(dataset: Any, source: Source) -> None:
@@ -24,7 +24,7 @@ def check_splits(dataset: Any, source: Source) -> None:
     """Train, valid and test have rows of the same features, which have names or not, and prices."""
     splits = _splits(dataset, source)
     d = splits.train.X.shape[1]
-    for name, part in zip(("train", "valid", "test"), _parts(splits), strict=True):
+    for name, part in zip(SPLITS, _parts(splits), strict=True):
         if not len(part) or part.X.shape[1] != d:
             raise ConformanceError(f"{name} has {part.X.shape} cells, train {d} features")
     if splits.prices.features != d or len(splits.feature_names) not in (0, d):

@@ -87,8 +87,10 @@ def document_of(file: CostFile) -> Any:
         return json.loads(file.text, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         raise InputError(f"{file.at(error.lineno)}: not JSON ({error.msg}); correct it") from error
-    except RecursionError as error:
-        raise InputError(f"{file.path}: not costs (brackets in brackets); correct it") from error
+    except (RecursionError, ValueError) as error:
+        deep = isinstance(error, RecursionError)
+        what = "brackets in brackets" if deep else "a number of too many digits"
+        raise InputError(f"{file.path}: not costs ({what}); correct it") from error
 
 
 def entries_of(file: CostFile, document: Any) -> list[Entry]:

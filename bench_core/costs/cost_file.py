@@ -41,7 +41,13 @@ from bench_core.costs.cost_entries import (
     entry_of,
     repeated,
 )
-from bench_core.costs.model import CostModel, DiscountGroup, SensorPrices, price_list
+from bench_core.costs.model import (
+    ContradictionError,
+    CostModel,
+    DiscountGroup,
+    SensorPrices,
+    price_list,
+)
 from bench_core.errors import InputError, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
@@ -177,7 +183,6 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
     cost = columns.arrange(entries, optional=frozenset(derived))
     shared = [_members(file, group, columns, "shared") for group in _list(file, document, "shared")]
     discounted = [_discount(file, rule, columns) for rule in _list(file, document, "discounted")]
-    _refuse_contradictions(file, columns.names, cost, shared, discounted, derived)
     unit = document.get("unit", "cost")
     if not isinstance(unit, str):
         raise InputError(f"{file.near('unit')}: unit is {unit!r}; give it as text")
@@ -190,9 +195,10 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
             split=entry_of("split", document.get("split", 0), file.near("split")).cost,
             tree=entry_of("tree", document.get("tree", 0), file.near("tree")).cost,
             unit=unit,
+            names=columns.names,
         )
-    except ValueError as error:
-        raise InputError(f"{file.path}: {error}; correct the groups") from error
+    except ContradictionError as error:
+        raise InputError(f"{file.near(columns.names[error.feature])}: {error}") from error
 
 
 def _list(file: CostFile, document: Mapping[str, Any], key: str) -> list[Any]:
@@ -233,44 +239,3 @@ def _derived(file: CostFile, rules: Any, columns: _Columns) -> dict[int, tuple[i
         columns.find(name, file.near(name)): _members(file, parents, columns, "derived")
         for name, parents in rules.items()
     }
-
-
-def _refuse_contradictions(
-    file: CostFile,
-    names: Sequence[str],
-    cost: FloatArray,
-    shared: Sequence[Sequence[int]],
-    discounted: Sequence[DiscountGroup],
-    derived: Mapping[int, Sequence[int]],
-) -> None:
-    seen: set[int] = set()
-    for members in (*shared, *(g.members for g in discounted), tuple(derived)):
-        for j in members:
-            if j in seen:
-                raise InputError(
-                    f"{file.path}: feature {names[j]!r} stands in two groups; keep one of them"
-                )
-            seen.add(j)
-    for group in shared:
-        for j in group:
-            if cost[j] != cost[group[0]]:
-                raise InputError(
-                    f"{file.near(names[j])}: features {names[group[0]]!r} and {names[j]!r} share "
-                    f"one measurement but cost {cost[group[0]]:g} and {cost[j]:g}; make them equal"
-                )
-    for rule in discounted:
-        gaps = [float(cost[j] - later) for j, later in zip(rule.members, rule.later, strict=True)]
-        for j, gap in zip(rule.members, gaps, strict=True):
-            if gap < 0 or abs(gap - gaps[0]) > 1e-9:
-                raise InputError(
-                    f"{file.near(names[j])}: feature {names[j]!r} is {gap:g} cheaper later, "
-                    f"{names[rule.members[0]]!r} {gaps[0]:g}; in a discounted group full minus "
-                    "later price must be equal and not negative"
-                )
-    for j, parents in derived.items():
-        for parent in parents:
-            if parent in derived:
-                raise InputError(
-                    f"{file.near(names[j])}: feature {names[j]!r} is derived from "
-                    f"{names[parent]!r}, itself derived; name what that one is derived from"
-                )

@@ -256,6 +256,14 @@ class DiscountGroup:
             )
 
 
+class ContradictionError(ValueError):
+    """Prices that contradict each other, in one line; ``feature`` is one of those at fault."""
+
+    def __init__(self, feature: int, line: str) -> None:
+        super().__init__(line)
+        self.feature = feature
+
+
 def price_list(
     cost: FloatArray,
     *,
@@ -266,17 +274,18 @@ def price_list(
     tree: float = 0.0,
     multiplier: FloatArray | None = None,
     unit: str = "cost",
+    names: Sequence[str] = (),
 ) -> SensorPrices:
     """Turn full prices per feature (d,) and sharing rules into sensors.
 
     ``shared``: groups of features read from one sensor (equal costs required). ``discounted``:
     see ``DiscountGroup``. ``derived``: feature -> parents; its own cost is ignored. Raises
-    ValueError where a rule contradicts the costs or a feature falls under two rules.
+    ContradictionError, which uses ``names``, where a rule contradicts the costs or another rule.
     """
     cost = np.asarray(cost, dtype=np.float64)
     d = len(cost)
     derived = dict(derived or {})
-    _refuse_overlap(d, shared, discounted, derived)
+    _refuse_contradictions(cost, shared, discounted, derived, names or range(d))
     needs: list[list[int]] = [[] for _ in range(d)]
     sensor: list[float] = []
 
@@ -291,19 +300,9 @@ def price_list(
         if j not in in_group and j not in derived:
             new(float(cost[j]), [j])
     for group in shared:
-        if not group:
-            raise ValueError("a group of features that share one sensor is empty")
-        if len({float(cost[j]) for j in group}) != 1:
-            raise ValueError(f"features {list(group)} share one sensor but differ in cost")
         new(float(cost[group[0]]), group)
     for rule in discounted:
-        gap = cost[list(rule.members)] - np.asarray(rule.later)
-        if bool(np.any(gap < 0)) or not np.allclose(gap, gap[0], rtol=0, atol=1e-9):
-            raise ValueError(
-                f"features {list(rule.members)} form a discounted group, but full minus "
-                f"discounted price differs or is negative: {gap.tolist()}"
-            )
-        new(float(gap[0]), rule.members)
+        new(float(cost[rule.members[0]] - rule.later[0]), rule.members)
         for j, later in zip(rule.members, rule.later, strict=True):
             new(float(later), [j])
     for j, parents in derived.items():
@@ -320,24 +319,51 @@ def price_list(
     )
 
 
-def _refuse_overlap(
-    d: int,
+def _refuse_contradictions(
+    cost: FloatArray,
     shared: Sequence[Sequence[int]],
     discounted: Sequence[DiscountGroup],
     derived: Mapping[int, Sequence[int]],
+    names: Sequence[str | int],
 ) -> None:
     seen: set[int] = set()
-    groups = [*shared, *(g.members for g in discounted), tuple(derived)]
-    for members in groups:
+    for members in (*shared, *(g.members for g in discounted), tuple(derived), *derived.values()):
         for j in members:
-            if not 0 <= j < d:
-                raise ValueError(f"feature {j} is outside 0..{d - 1}")
+            if not 0 <= j < len(cost):
+                raise ValueError(f"feature {j} is outside 0..{len(cost) - 1}")
+    for members in (*shared, *(g.members for g in discounted), tuple(derived)):
+        for j in members:
             if j in seen:
-                raise ValueError(f"feature {j} falls under two sharing rules")
+                raise ContradictionError(j, f"feature {names[j]!r} is in two groups; keep one")
             seen.add(j)
+    for group in shared:
+        if not group:
+            raise ValueError("a group of features that share one sensor is empty")
+        for j in group:
+            if cost[j] != cost[group[0]]:
+                raise ContradictionError(
+                    j,
+                    f"features {names[group[0]]!r} and {names[j]!r} share one measurement but cost "
+                    f"{cost[group[0]]:g} and {cost[j]:g}; make them equal",
+                )
+    for rule in discounted:
+        first, gaps = rule.members[0], cost[list(rule.members)] - np.asarray(rule.later)
+        for j, gap in zip(rule.members, gaps, strict=True):
+            if gap < 0 or abs(gap - gaps[0]) > 1e-9:
+                raise ContradictionError(
+                    j,
+                    f"feature {names[j]!r} is {gap:g} cheaper later, {names[first]!r} "
+                    f"{gaps[0]:g}; in a discounted group full minus later price must be equal and "
+                    "not negative",
+                )
     for j, parents in derived.items():
-        if any(p in derived or not 0 <= p < d for p in parents):
-            raise ValueError(f"derived feature {j} must have plain features as parents")
+        for parent in parents:
+            if parent in derived:
+                raise ContradictionError(
+                    j,
+                    f"feature {names[j]!r} is derived from {names[parent]!r}, itself derived; "
+                    "name what that one is derived from",
+                )
 
 
 def needs_of(costs: CostModel) -> tuple[Int32Array, Int32Array]:

@@ -35,7 +35,7 @@ from bench_core.datasets.priced import from_json, prices_from_json, to_json
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 from bench_core.protocols import Dataset, Source
-from bench_core.splits import Splits
+from bench_core.splits import SPLITS, Splits
 
 FORMAT = 2
 READING = tuple(
@@ -52,7 +52,6 @@ READING = tuple(
 """What decides in bench_core which numbers are read; a data set that imports it is prepared anew
 when it changes. FORMAT rises when other parts would give other arrays."""
 
-SPLITS = ("train", "valid", "test")
 Say = Callable[[str], None]
 
 
@@ -85,14 +84,10 @@ def prepare(
 ) -> Prepared:
     """The prepared splits of a data set, from the cache or made now.
 
-    ``say`` is told in one line when work is done. Raises InputError for unusable files and for a
+    ``say`` gets a line before work begins. Raises InputError for unusable files and for a
     cache folder that cannot be written.
     """
-    from bench_core.datasets.publishers.fetch import remedy  # with all that downloads need
-
-    source, dataset = source or DataFolder(), dataset_of(dataset)
-    if isinstance(source, DataFolder):
-        source = DataFolder(source.folder, say, remedy(dataset))
+    source, dataset = source or DataFolder(None, say), dataset_of(dataset)
     home = cache_folder(cache_dir) / "prepared"
     path = home / entry_name(dataset, size, fold, seed, source)
     if (splits := _whole(path)) is not None:

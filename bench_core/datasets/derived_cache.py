@@ -1,6 +1,6 @@
-"""What a data set works out once for all its folds: arrays or a text, kept in the cache folder.
+"""Cache for derived arrays and text shared by all folds of a data set.
 
-Folds that are prepared one by one would repeat it, and what is measured would differ between them.
+Computing them for each fold would repeat the work, and measured values would differ by fold.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One file of a user's own data, whatever its format, and how its rows are grouped."""
+"""One file of a user's own data in any format: features, labels, queries, split column."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import Float32Array, IntArray
 from bench_core.data import Queries
 from bench_core.datasets.splitting import hashed
-from bench_core.errors import InputError
+from bench_core.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from bench_core.datasets.readers.tables import Table
@@ -78,13 +78,14 @@ def read_part(
     index_base: int = 1,
     format: str = "",
 ) -> Part:
-    """Read a file in that format, else by its suffix or, where that says nothing, its first line.
+    """Read a file. The format is the given one, or follows from the suffix or the first line.
 
     Raises InputError for content that cannot be used, and for column names that are not there.
     """
+    columns = {"--label": label, "--query": query, "--split": split}
     if format in ("csv", "parquet") or (not format and _is_table(path)):
-        return _table_part(path, label, query, split, format)
-    for option, column in (("--label", label), ("--query", query), ("--split", split)):
+        return _table_part(path, columns, format)
+    for option, column in columns.items():
         if column:
             raise InputError(
                 f"{path}: {option} {column} names a column, an SVMlight file has none; leave it out"
@@ -102,10 +103,8 @@ def _is_table(path: Path) -> bool:
     from bench_core._io.text import read_beginning
 
     suffixes = [s.lower() for s in path.suffixes if s != ".gz"]
-    if suffixes and suffixes[-1] in TABLES:
-        return True
-    if suffixes and suffixes[-1] in (".svm", ".svmlight", ".libsvm", ".letor"):
-        return False
+    if suffixes and suffixes[-1] in (*TABLES, ".svm", ".svmlight", ".libsvm", ".letor"):
+        return suffixes[-1] in TABLES
     beginning = read_beginning(path, 1 << 20)
     first = next((t for t in beginning.splitlines() if t.strip()), b"")
     if first.lstrip().startswith(b"#"):
@@ -115,7 +114,7 @@ def _is_table(path: Path) -> bool:
         return False
     if any(mark in first for mark in (b",", b";", b"\t")):
         return True
-    if len(cells) <= 1:  # an empty file, a label without cells: the reader says what it is
+    if len(cells) <= 1:  # an empty file, a label without cells: the reader refuses it
         return False
     raise InputError(
         f"{path}, line 1: neither index:value cells nor a CSV header; "
@@ -123,16 +122,15 @@ def _is_table(path: Path) -> bool:
     )
 
 
-def _table_part(path: Path, label: str, query: str, split: str, format: str) -> Part:
+def _table_part(path: Path, columns: Mapping[str, str], format: str) -> Part:
     from bench_core.datasets.readers.tables import read_table
 
     table = read_table(path, format)
-    for option, column in (("--label", label), ("--query", query), ("--split", split)):
+    for option, column in columns.items():
         if column and column not in table.names:
-            from bench_core.errors import unknown
-
             what = unknown("column", column, table.names)
             raise InputError(f"{path}, line 1: {option}: {what}")
+    label, query, split = columns.values()
     notes: list[str] = []
     query = query or _named(table, QUERIES)
     split = split or _named(table, (SPLIT,))

@@ -1,4 +1,4 @@
-"""Where a data set's files are: the publisher's relative paths under one folder."""
+"""Find a data set's files: the publisher's relative paths under one folder."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def data_folder(folder: str | Path | None = None) -> Path:
 class DataFolder:
     """A ``Source``: looks in a folder and up to two levels of its subfolders, but hidden ones.
 
-    ``say`` is told how far long work on its files is; ``remedy`` is what to do about a file that is
-    not there.
+    ``say`` gets lines on the progress of long work on its files; ``remedy`` stands in the error for
+    a file that is not there.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ MOST_FOLDS = 100
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set of ``datasets.toml``: what its table says is in ``own``."""
+    """A data set of ``datasets.toml``; ``own`` holds the values of its table."""
 
     own: FileData = field(init=False)
     place: ClassVar[str] = ""  # file and table, for messages
@@ -71,8 +71,8 @@ def _as_keys(message: str) -> str:
     """What ``bench run`` calls options are keys here: ``--index-base 0`` is ``index_base = 0``."""
 
     def key(option: re.Match[str]) -> str:
-        said = f"key '{option[1].replace('-', '_')}'"
-        return f"{said} = {option[2]}" if option[2] else said
+        name = f"key '{option[1].replace('-', '_')}'"
+        return f"{name} = {option[2]}" if option[2] else name
 
     return _OPTION.sub(key, message)
 
@@ -108,8 +108,6 @@ class _Table:
             "task": Task(own.task),
             "folds": own.folds,
             "files": own.files,
-            "stand_in_for": "",
-            "version": 1,
             "place": f"{self.path}, [{self.name}]",
             "__module__": __name__,
             "__doc__": f"From {self.path}.",

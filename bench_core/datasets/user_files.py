@@ -2,7 +2,7 @@
 
 Formats: SVMlight (with ``qid`` or a side-car of group sizes), CSV with a header, Parquet.
 
-Splits. With ``--split COLUMN`` that column says ``train``, ``valid`` or ``test``. Otherwise a file
+Splits. With ``--split COLUMN`` that column holds ``train``, ``valid`` or ``test``. Otherwise a file
 that is not given is cut off the first one by a hash of the query (of the row number where there
 are no queries), which depends on nothing else: with neither file 60% train, 20% valid, 20% test
 (or ``shares``); with one of them given a quarter of the first file makes the other. With ``folds``
@@ -10,7 +10,7 @@ k folds, the hash turns by 1/k from fold to fold, so that no two test splits ove
 
 Task, where it is not given: queries make it ranking; two different labels binary; text, or at
 most 20 different whole numbers, multi-class; else regression. Labels of classes are numbered in
-sorted order. Every feature costs 1 until a cost file says otherwise.
+sorted order. Every feature costs 1 unless there is a cost file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench_core.datasets.priced import with_costs
 from bench_core.datasets.readers.svmlight import find_side_car
 from bench_core.errors import InputError, one_line
 from bench_core.protocols import Source
-from bench_core.splits import Splits
+from bench_core.splits import SPLITS, Splits
 
 MOST_CLASSES = 20
 LARGEST_GRADE = 1000.0
@@ -39,7 +39,6 @@ SPELLINGS = {
     "train": "train", "training": "train", "valid": "valid", "validation": "valid",
     "vali": "valid", "val": "valid", "dev": "valid", "test": "test",
 }  # fmt: skip
-NAMES = ("train", "valid", "test")
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,6 @@ class FileData:
     costs: str = ""
     shares: tuple[float, ...] = ()
     folds: int = 1
-
-    stand_in_for = ""
-    version = 1
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -90,7 +86,7 @@ class FileData:
 
         Raises InputError for files that cannot be used, with file, line and remedy.
         """
-        parts = {name: self._read(name) for name in NAMES if getattr(self, name)}
+        parts = {name: self._read(name) for name in SPLITS if getattr(self, name)}
         first = parts["train"]
         notes = list(first.notes)
         parts = _same_columns(parts)
@@ -98,12 +94,12 @@ class FileData:
             parts = _by_column(parts, self.split or "split")
         else:
             parts = _by_hash(parts, notes, self.shares, fold / self.folds)
-        task = _task(self.task, first, parts, notes)
+        task = _task(self.task, parts, notes)
         y, classes = _numbered(task, parts, notes)
         _refuse_constant(parts["train"])
         train, valid, test = (
             Examples(parts[n].X, y[n], parts[n].queries if task is Task.RANKING else None)
-            for n in NAMES
+            for n in SPLITS
         )
         splits = Splits(
             train,
@@ -142,11 +138,8 @@ def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
             X = part.X if len(part.names) == len(widest) else wide
             made[name] = replace(part, X=X, names=widest)
             continue
-        for here, there, one, other in (
-            (part, first, set(first.names), set(part.names)),
-            (first, part, set(part.names), set(first.names)),
-        ):
-            if missing := sorted(one - other):
+        for here, there in ((part, first), (first, part)):
+            if missing := sorted(set(there.names) - set(here.names)):
                 raise InputError(
                     f"{here.path}, line 1: no column {missing[0]!r}, which {there.path} has; "
                     "give all files the same columns"
@@ -181,7 +174,7 @@ def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
                 f"{first.place(int(apart[0]))}, column {column!r}: the query began in another "
                 "split; keep queries whole"
             )
-    made = {n: first.choose(of_unit == n) for n in NAMES}
+    made = {n: first.choose(of_unit == n) for n in SPLITS}
     for n, part in made.items():
         if not len(part):
             raise InputError(
@@ -193,7 +186,7 @@ def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
 def _by_hash(
     parts: dict[str, Part], notes: list[str], shares: tuple[float, ...], turn: float
 ) -> dict[str, Part]:
-    missing = [n for n in NAMES if n not in parts]
+    missing = [n for n in SPLITS if n not in parts]
     if not missing:
         return parts
     first = parts["train"]
@@ -210,14 +203,14 @@ def _by_hash(
                 "give --valid and --test, or a --split column"
             )
     unit = "row number" if first.queries is None else "query"
-    said = f"a quarter of {first.path.name} as {missing[0]}"
+    how = f"a quarter of {first.path.name} as {missing[0]}"
     if len(missing) == 2:
-        said = "/".join(f"{100 * share:g}" for share in shares)
-    notes.append(f"split: {said}, by a hash of the {unit}")
+        how = "/".join(f"{100 * share:g}" for share in shares)
+    notes.append(f"split: {how}, by a hash of the {unit}")
     return made
 
 
-def _task(asked: str, first: Part, parts: dict[str, Part], notes: list[str]) -> Task:
+def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
     has_queries = all(part.queries is not None for part in parts.values())
     if asked:
         try:
@@ -263,7 +256,7 @@ def _all_labels(parts: dict[str, Part]) -> NDArray[Any]:
         raise InputError(
             f"{text.path}: labels are text here and numbers elsewhere; use one of them"
         )
-    return np.concatenate([parts[n].labels for n in NAMES])
+    return np.concatenate([parts[n].labels for n in SPLITS])
 
 
 def _numbered(
@@ -274,7 +267,7 @@ def _numbered(
     if task in (Task.RANKING, Task.REGRESSION):
         for part in parts.values():
             _refuse_labels(task, part)
-        return {n: parts[n].labels.astype(np.float64) for n in NAMES}, 0
+        return {n: parts[n].labels.astype(np.float64) for n in SPLITS}, 0
     values = np.unique(labels)
     path = parts["train"].path
     if len(values) < 2:
@@ -290,7 +283,7 @@ def _numbered(
     if labels.dtype.kind != "f" or not np.array_equal(values, np.arange(len(values))):
         shown = ", ".join(f"{_short(v)} is {k}" for k, v in enumerate(values[:6]))
         notes.append(f"classes: {shown}{', ...' if len(values) > 6 else ''}")
-    y = {n: np.searchsorted(values, parts[n].labels).astype(np.float64) for n in NAMES}
+    y = {n: np.searchsorted(values, parts[n].labels).astype(np.float64) for n in SPLITS}
     return y, len(values)
 
 
@@ -303,20 +296,19 @@ def _refuse_labels(task: Task, part: Part) -> None:
         raise InputError(
             f"{part.place(0)}: label {str(part.labels[0])!r} is text; {task} needs numbers"
         )
-    wrong = np.flatnonzero(part.labels < 0)
-    if task is Task.RANKING and len(wrong):
-        row = int(wrong[0])
-        raise InputError(
-            f"{part.place(row)}: label {part.labels[row]:g} is negative; "
-            "grades of a ranking start at 0"
-        )
-    large = np.flatnonzero(part.labels > LARGEST_GRADE)
-    if task is Task.RANKING and len(large):
-        row = int(large[0])
-        raise InputError(
-            f"{part.place(row)}: label {part.labels[row]:g} is too large for a grade, whose gain "
-            f"is 2^grade; scale the labels down to at most {LARGEST_GRADE:g}"
-        )
+    if task is not Task.RANKING:
+        return
+    for wrong, why in (
+        (part.labels < 0, "negative; grades of a ranking start at 0"),
+        (
+            part.labels > LARGEST_GRADE,
+            "too large for a grade, whose gain is 2^grade; scale the labels down to at most "
+            f"{LARGEST_GRADE:g}",
+        ),
+    ):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(f"{part.place(row)}: label {part.labels[row]:g} is {why}")
 
 
 def _refuse_constant(train: Part) -> None:

@@ -34,12 +34,13 @@ _CLASSES: tuple[type[Any], ...] = (
     MeanSquaredError,
 )
 
-_DEFAULTS = {
-    Task.RANKING: "ndcg@5",
-    Task.REGRESSION: "mse",
-    Task.BINARY: "accuracy",
-    Task.MULTICLASS: "accuracy",
+USUAL = {
+    Task.RANKING: ("ndcg@5", "precision@5"),
+    Task.REGRESSION: ("mse",),
+    Task.BINARY: ("accuracy", "auc"),
+    Task.MULTICLASS: ("accuracy",),
 }
+"""Measured where neither a request nor a suite names metrics; the first is the primary one."""
 
 
 def families() -> dict[str, type[Any]]:
@@ -60,5 +61,5 @@ def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType(
 
 
 def default_metric(task: Task) -> Metric:
-    """What is measured where nobody said: ndcg@5, mse or accuracy."""
-    return parse_metric(_DEFAULTS[Task(task)])
+    """The primary metric where none is named: ndcg@5, mse or accuracy."""
+    return parse_metric(USUAL[Task(task)][0])

@@ -1,5 +1,5 @@
-"""What the labels of a split alone decide, worked out once and shared by all metrics and
-operating points."""
+"""Values that depend on the labels of a split alone, computed once for all metrics and operating
+points."""
 
 from __future__ import annotations
 

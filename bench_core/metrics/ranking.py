@@ -34,26 +34,16 @@ _POWERS = np.exp2(np.arange(64)) - 1.0
 _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 
 
-def _ties() -> str:
-    return choice("expected", ("expected", "stable"), "expected value over random order, or rows'")  # type: ignore[no-any-return]
-
-
-def _empty() -> str:
-    return choice("0", ("0", "1", "skip"), "value of a query without a relevant document")  # type: ignore[no-any-return]
-
-
-def _relevant() -> float:
-    return number(1.0, "lowest grade that counts as relevant")  # type: ignore[no-any-return]
-
-
+@dataclass(frozen=True, slots=True)
 class RankingMetric(BuiltIn):
     """What ranking metrics share; they differ in ``per_query``."""
 
-    __slots__ = ()
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
-    k: int | None
-    ties: str
-    empty: str
+    k: int | None = None
+    ties: str = choice(
+        "expected", ("expected", "stable"), "expected value over random order, or rows'"
+    )
+    empty: str = choice("0", ("0", "1", "skip"), "value of a query without a relevant document")
 
     def judge(
         self, scores: FloatArray, labels: Labels, ranked: Ranked | None = None
@@ -83,12 +73,26 @@ class RankingMetric(BuiltIn):
 
     def threshold(self) -> float:
         """Lowest grade that counts as relevant."""
-        relevant: float = getattr(self, "relevant", _ABOVE_ZERO)
-        return relevant
+        return _ABOVE_ZERO
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Values (q,) where there is a relevant document, anything elsewhere."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class _Relevance(RankingMetric):
+    """Documents are relevant or not; ``per_query`` has the relevant rows at hand."""
+
+    relevant: float = number(1.0, "lowest grade that counts as relevant")
+
+    def threshold(self) -> float:
+        """Lowest grade that counts as relevant."""
+        return self.relevant
+
+    def rows(self, labels: Labels) -> BoolArray:
+        """Which rows are relevant (n,)."""
+        return labels.once(("relevant", self.relevant), lambda: labels.y >= self.relevant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,6 @@ class Ndcg(RankingMetric):
     """
 
     family: ClassVar[str] = "ndcg"
-    k: int | None = None
-    ties: str = _ties()
-    empty: str = _empty()
     gain: str = choice("exponential", ("exponential", "linear"), "2^grade - 1, or the grade")
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
@@ -113,8 +114,7 @@ class Ndcg(RankingMetric):
         terms, summed = _running(labels, "discount", top)
 
         def gained(order: Ranked) -> FloatArray:
-            found: FloatArray = ranking_kernels.dcg(order, labels.y, table, terms, summed, top)
-            return found
+            return np.asarray(ranking_kernels.dcg(order, labels.y, table, terms, summed, top))
 
         def best() -> FloatArray:
             b = bounds(labels)
@@ -127,56 +127,40 @@ class Ndcg(RankingMetric):
 
 
 @dataclass(frozen=True, slots=True)
-class Precision(RankingMetric):
+class Precision(_Relevance):
     """Relevant documents in the first k places, over k (also where the query is shorter)."""
 
     family: ClassVar[str] = "precision"
     needs_cut_off: ClassVar[bool] = True
-    k: int | None = None
-    ties: str = _ties()
-    empty: str = _empty()
-    relevant: float = _relevant()
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected hits / k."""
         from bench_core.metrics import ranking_kernels
 
-        hits = ranking_kernels.relevant_at_top(
-            ranked,
-            _relevant_rows(labels, self.relevant),
-            self.depth(labels),
-        )
+        hits = ranking_kernels.relevant_at_top(ranked, self.rows(labels), self.depth(labels))
         return np.asarray(hits / self.k, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
-class AveragePrecision(RankingMetric):
+class AveragePrecision(_Relevance):
     """Sum of the precisions at the relevant documents in the first k places, over the number of
     ALL relevant documents of the query (as trec_eval, ir-measures and ranx do; some divide by
     min(k, that number))."""
 
     family: ClassVar[str] = "ap"
-    k: int | None = None
-    ties: str = _ties()
-    empty: str = _empty()
-    relevant: float = _relevant()
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected sum of precisions / relevant documents."""
         from bench_core.metrics import ranking_kernels
 
         top = self.depth(labels)
-        found = ranking_kernels.precision_sum(
-            ranked,
-            _relevant_rows(labels, self.relevant),
-            _running(labels, "inverse", top)[1],
-            top,
-        )
-        return _ratio(found, _relevant_totals(labels, self.relevant).astype(np.float64))
+        inverse = _running(labels, "inverse", top)[1]
+        summed = ranking_kernels.precision_sum(ranked, self.rows(labels), inverse, top)
+        return _ratio(summed, _relevant_totals(labels, self.relevant).astype(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
-class LeadingRunPrecision(RankingMetric):
+class LeadingRunPrecision(_Relevance):
     """Length of the leading run of relevant documents in the first k places, over k; 1 if all
     documents of the query are in that run.
 
@@ -186,20 +170,12 @@ class LeadingRunPrecision(RankingMetric):
 
     family: ClassVar[str] = "leading_run_precision"
     needs_cut_off: ClassVar[bool] = True
-    k: int | None = None
-    ties: str = _ties()
-    empty: str = _empty()
-    relevant: float = _relevant()
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected run / k."""
         from bench_core.metrics import ranking_kernels
 
-        run = ranking_kernels.leading_run(
-            ranked,
-            _relevant_rows(labels, self.relevant),
-            self.depth(labels),
-        )
+        run = ranking_kernels.leading_run(ranked, self.rows(labels), self.depth(labels))
         all_of_them = _relevant_totals(labels, self.relevant) == _totals(labels)
         return np.where(all_of_them, 1.0, run / self.k)
 
@@ -213,9 +189,6 @@ class ExpectedReciprocalRank(RankingMetric):
     """
 
     family: ClassVar[str] = "err"
-    k: int | None = None
-    ties: str = _ties()
-    empty: str = _empty()
     top: float = number(4.0, "highest grade of the scale")
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
@@ -223,10 +196,8 @@ class ExpectedReciprocalRank(RankingMetric):
         from bench_core.metrics import ranking_kernels
 
         satisfies = labels.once(("satisfies", self.top), lambda: self._satisfies(labels.y))
-        found: FloatArray = ranking_kernels.reciprocal_cascade(
-            ranked, satisfies, self.depth(labels)
-        )
-        return found
+        top = self.depth(labels)
+        return np.asarray(ranking_kernels.reciprocal_cascade(ranked, satisfies, top), np.float64)
 
     def _satisfies(self, y: FloatArray) -> FloatArray:
         if y.max(initial=0.0) > self.top:
@@ -238,25 +209,17 @@ class ExpectedReciprocalRank(RankingMetric):
 
 
 @dataclass(frozen=True, slots=True)
-class ReciprocalRank(RankingMetric):
+class ReciprocalRank(_Relevance):
     """1 / place of the first relevant document; 0 where it stands beyond the cut-off."""
 
     family: ClassVar[str] = "mrr"
-    k: int | None = None
-    ties: str = _ties()
-    empty: str = _empty()
-    relevant: float = _relevant()
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected 1/place."""
         from bench_core.metrics import ranking_kernels
 
-        found: FloatArray = ranking_kernels.first_relevant(
-            ranked,
-            _relevant_rows(labels, self.relevant),
-            self.depth(labels),
-        )
-        return found
+        first = ranking_kernels.first_relevant(ranked, self.rows(labels), self.depth(labels))
+        return np.asarray(first, dtype=np.float64)
 
 
 def _totals(labels: Labels) -> IntArray:
@@ -277,10 +240,6 @@ def _totals(labels: Labels) -> IntArray:
         return total
 
     return labels.once("totals", make)
-
-
-def _relevant_rows(labels: Labels, threshold: float) -> BoolArray:
-    return labels.once(("relevant", threshold), lambda: labels.y >= threshold)
 
 
 def _relevant_totals(labels: Labels, threshold: float) -> IntArray:

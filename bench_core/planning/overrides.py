@@ -79,15 +79,16 @@ def read_settings(request: RunRequest, registry: Registry) -> tuple[Setting, ...
 def check_owners(
     settings: Sequence[Setting], learners: Sequence[str], datasets: Iterable[str]
 ) -> None:
-    """Refuse a ``--set`` that none of a run's learners and data sets would heed."""
+    """Refuse a ``--set`` for a learner or data set that is not in the run."""
     used = {*learners, *datasets}
     for setting in settings:
         if setting.owner in used:
             continue
-        what = f"--set {setting.text}: {setting.owner} takes no part in this run"
+        what = f"--set {setting.text}: {setting.owner!r} is not in this run"
         for other in settings:
             if other.value == setting.owner:  # early-exit.base=imported: set what stands there
                 place = other.text.partition("=")[0].strip().removesuffix(".learner")
                 rest = setting.text.partition(".")[2]
                 raise UsageError(f"{what} by itself: write --set {place}.{rest}")
-        raise UsageError(f"{what} ({', '.join(learners)}): add it to --learners, or leave this out")
+        listed = f"(learners: {', '.join(learners)})"
+        raise UsageError(f"{what} {listed}. Add it with --learners, or drop the option")

@@ -1,9 +1,10 @@
-"""From a request to fits and trials with content keys."""
+"""Plan a run: turn a request into fits and trials with content keys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from bench_core.planning.suites import find_suite
 from bench_core.results.model_files import state_path
 from bench_core.results.schema import check_store, states_folder, store_path
 from bench_core.results.store import Store
-from bench_core.splits import Splits
+from bench_core.splits import SPLITS, Splits
 
 if TYPE_CHECKING:
     from bench_core.planning.suites import Profile, Suite
@@ -107,7 +108,7 @@ class _Planner:
         return self.finish(specs, baselines, absent)
 
     def note(self, line: str, warning: bool = False) -> None:
-        """Tell the user, once; remarks on what is sound wait until all of it is."""
+        """Emit a message once: a warning now, a note after planning has succeeded."""
         kept = self.warnings if warning else self.notes
         if line not in kept:
             kept.append(line)
@@ -132,12 +133,14 @@ class _Planner:
         specs: Specifications,
     ) -> None:
         """Prepare one fold of a data set and specify all learners on it."""
+        from bench_core.datasets.publishers.fetch import remedy  # with all that downloads need
+
         request, label = self.request, chosen.label
         check_fold(chosen.dataset, label, fold)
         size = self.profile.size if self.profile else request.profile or "quick"
-        prepared = prepare(
-            chosen.dataset, size, fold, seed, source, say=lambda line: self.say(label, line)
-        )
+        say = partial(self.say, label)
+        source = DataFolder(source.folder, say, remedy(chosen.dataset))
+        prepared = prepare(chosen.dataset, size, fold, seed, source, say=say)
         splits, costs = prepared.splits, ""
         if given := request.costs or (self.suite.costs if self.suite else None):
             splits = with_costs(splits, given, self.registry.cost_models)
@@ -226,7 +229,7 @@ def _use(
     size: str,
     metrics: list[str],
 ) -> DatasetUse:
-    parts = {name: getattr(splits, name) for name in ("train", "valid", "test")}
+    parts = {name: getattr(splits, name) for name in SPLITS}
     return DatasetUse(
         name=chosen.label,
         title=chosen.dataset.title or chosen.label,

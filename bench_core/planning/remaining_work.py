@@ -1,4 +1,4 @@
-"""What of a plan is still to be done, and how long that may take."""
+"""The unfinished part of a plan, and an estimate of its duration."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from bench_core.errors import InputError, UsageError, unknown
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.model_files import costs_path, load_model, state_path
-from bench_core.results.records import RunRecord, TrialSpec
+from bench_core.results.records import RunInfo, RunRecord, TrialSpec
 from bench_core.results.schema import states_folder
 from bench_core.results.store import Store
 from bench_core.splits import Splits
@@ -35,14 +35,11 @@ def plan_reprice(
     """
     info = store.info(run)
     costs = request.costs
-    known = list(dict.fromkeys(use["name"] for use in info.datasets))
-    for name in data:
-        if name not in known:
-            raise UsageError(f"--data: {unknown('data set of this run', name, known)}")
-    chosen = tuple(data) or known
+    chosen = _chosen(data, info)
     request = _request_of(info.request, request, store)
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     billed = _Billed(costs, registry, states)
+    note = f"billed anew from run {info.number} under {costs}: learners trained on that run's costs"
     trials = [
         billed.anew(TrialSpec(**_tuples(spec)))
         for spec in store.specs(info.run)
@@ -51,18 +48,15 @@ def plan_reprice(
     if not trials:
         raise UsageError(f"run {info.run} has no finished trial to bill anew")
     workers, threads = cores_for(request, len(trials))
-    stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(costs).stem)[:40]
-    name = f"{info.run}-{stem}-{digest(sorted(t.key for t in trials))[:6]}"
     finished, _ = store.finished()
-    note = f"billed anew from run {info.run} under {costs}: learners trained on that run's costs"
     old = (DatasetUse(**_tuples(use)) for use in info.datasets)
-    uses = tuple(billed.use(use) for use in old if use.name in chosen)
+    uses = tuple(billed.use(use, note) for use in old if use.name in chosen)
     lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
     record = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
-    record |= {"datasets": uses, "notes": (note, *lines), "extra": {}}
+    record |= {"datasets": uses, "notes": tuple(lines), "extra": {}}
     plan = Plan(
         **record,
-        run=name,
+        run=_name(info.run, costs, trials),
         fits=(),
         trials=tuple(replace(t, threads=threads) for t in trials),
         costs=billed.models,
@@ -73,6 +67,21 @@ def plan_reprice(
         executor=request.executor,
     )
     return plan, request
+
+
+def _chosen(data: Sequence[str], info: RunInfo) -> Sequence[str]:
+    """The names in ``data``, all of the run's if there are none; UsageError for an unknown one."""
+    known = list(dict.fromkeys(use["name"] for use in info.datasets))
+    for name in data:
+        if name not in known:
+            raise UsageError(f"--data: {unknown('data set of this run', name, known)}")
+    return data or known
+
+
+def _name(run: str, costs: str, trials: Sequence[TrialSpec]) -> str:
+    """The old run's name, the cost file's, and a digest of what is billed."""
+    stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(costs).stem)[:40]
+    return f"{run}-{stem}-{digest(sorted(t.key for t in trials))[:6]}"
 
 
 class _Billed:
@@ -116,7 +125,7 @@ class _Billed:
             )
         return splits.under(costs)
 
-    def use(self, use: DatasetUse) -> DatasetUse:
+    def use(self, use: DatasetUse, note: str) -> DatasetUse:
         """What the run keeps about a data set, with its new price and unit."""
         splits = self._by_use.get((use.name, use.fold, use.seed))
         if splits is None:
@@ -125,7 +134,7 @@ class _Billed:
             use,
             price_of_everything=splits.prices.everything,
             unit=splits.costs.unit,
-            notes=splits.all_notes,
+            notes=(note, *splits.all_notes),
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from bench_core.data import Task
 from bench_core.errors import UsageError
 
+PROFILES = ("quick", "standard", "paper")
 MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
 
@@ -86,8 +87,8 @@ def check_request(request: RunRequest) -> None:
     ):
         if value not in known:
             raise UsageError(f"{name}: {unknown('value', value, known)}")
-    if not request.suite and request.profile not in ("", "quick", "standard", "paper"):
-        what = unknown("profile", request.profile, ("quick", "standard", "paper"))
+    if not request.suite and request.profile not in ("", *PROFILES):
+        what = unknown("profile", request.profile, PROFILES)
         raise UsageError(f"--profile: {what}")
     for name in ("workers", "threads", "timeout", "memory"):
         value = getattr(request, name)

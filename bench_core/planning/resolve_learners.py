@@ -74,12 +74,24 @@ def choose_learners(
         with blaming(_origin(name, suite, named)):
             cls = registry.learner(name)
         table = {**own_tables.get(name, {}), **(own or {}), **last_tables.get(name, {})}
+        if name not in named and (lack := _no_default(cls, table, registry)):
+            tell(f"left out: {lack}", False)
+            continue
         instances = _grid(cls, table, settings, registry, where)
         if name not in named and (lack := _lack(instances)):
             tell(f"left out: {lack}", False)
             continue
         chosen.append(ChosenLearner(name, instances, name in named))
     return chosen + _instances(asked, [c.name for c in chosen], settings, registry)
+
+
+def _no_default(cls: type[Any], table: Mapping[str, Any], registry: Registry) -> str:
+    """Which learner that one stands on by default nobody registered, in one line, or nothing."""
+    for p in parameters(cls):
+        stands_on = p.default if p.holds_learner and p.name not in table else None
+        if isinstance(stands_on, str) and stands_on not in registry.learners:
+            return f"{name_of(cls)}: its {p.name}, {stands_on}, is not registered"
+    return ""
 
 
 def _lack(instances: Sequence[Any]) -> str:

@@ -1,13 +1,12 @@
-"""Which metrics a request means, and which of them judge a task."""
+"""The metrics of a request, and those of them that can judge a data set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from bench_core.data import Task
 from bench_core.errors import UsageError, blaming
-from bench_core.metrics import parse_metric
+from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.protocols import JudgesPictures
 from bench_core.splits import Splits
 
@@ -17,14 +16,6 @@ if TYPE_CHECKING:
     from bench_core.planning.suites import Suite
     from bench_core.plugins import Registry
     from bench_core.protocols import Metric
-
-USUAL = {
-    Task.RANKING: ("ndcg@5", "precision@5"),
-    Task.REGRESSION: ("mse",),
-    Task.BINARY: ("accuracy", "auc"),
-    Task.MULTICLASS: ("accuracy",),
-}
-"""What is measured where neither a request nor a suite says."""
 
 
 def check_metrics(request: RunRequest, suite: Suite | None, registry: Registry) -> None:
@@ -49,8 +40,6 @@ def choose_metrics(
     One asked for by name that cannot judge it is an error; of a suite's, those that can are taken,
     and the task's default where none can.
     """
-    from bench_core.metrics import default_metric
-
     task = splits.task
     if request.metrics:
         asked = _known(request.metrics, registry)

@@ -29,13 +29,11 @@ from typing import TYPE_CHECKING, Any
 from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_entries import CostFile
 from bench_core.errors import InputError, UsageError
-from bench_core.planning.request import MOST_SEED
+from bench_core.planning.request import MOST_SEED, PROFILES
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
     from bench_core.protocols import SuiteKey
-
-PROFILES = ("quick", "standard", "paper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class DatasetEntry:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite as its file says it."""
+    """The content of a suite file."""
 
     name: str
     title: str

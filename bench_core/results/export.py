@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 _BEFORE = (
     "run",

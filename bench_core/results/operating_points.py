@@ -23,7 +23,7 @@ from bench_core.metrics.frontier import best_under, cheapest_reaching, frontier,
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 BOARD = ("suite", "profile", "dataset", "accounting")
 """Columns that keep apart what must not be compared."""

@@ -197,3 +197,26 @@ class Outcome:
     result: Result = None
     seconds: float = 0.0
     output: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo(RunRecord):
+    """A run as the store remembers it.
+
+    ``state`` is running, interrupted (also by a kill) or finished. ``planned`` counts its trials,
+    ``counts`` those that have ended, by status.
+    """
+
+    run: str
+    number: int = 0
+    created_at: str
+    updated_at: str
+    state: str
+    planned: int
+    counts: Mapping[str, int]
+    request: Mapping[str, Any]
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether any of its data sets is a stand-in."""
+        return any(d["stand_in"] for d in self.datasets)

@@ -27,36 +27,12 @@ import numpy as np
 from bench_core.errors import InputError, UsageError
 from bench_core.results.attempts import Attempt, attempts_of
 from bench_core.results.export import export_frame
-from bench_core.results.records import RunRecord, StoredValues
+from bench_core.results.records import RunInfo, StoredValues
 from bench_core.results.schema import being_written, check_store, store_path
+from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SPLIT_ORDER = ("train", "valid", "test")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInfo(RunRecord):
-    """A run as the store remembers it.
-
-    ``state`` is running, interrupted (also by a kill) or finished. ``planned`` counts its trials,
-    ``counts`` those that have ended, by status.
-    """
-
-    run: str
-    number: int = 0
-    created_at: str
-    updated_at: str
-    state: str
-    planned: int
-    counts: Mapping[str, int]
-    request: Mapping[str, Any]
-
-    @property
-    def stand_in(self) -> bool:
-        """Whether any of its data sets is a stand-in."""
-        return any(d["stand_in"] for d in self.datasets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,7 +253,7 @@ def _points(db: sqlite3.Connection, trial: sqlite3.Row) -> list[sqlite3.Row]:
     if trial["status"] != "ok":
         return []
     rows = db.execute("SELECT * FROM point WHERE trial = ? ORDER BY position", [trial["key"]])
-    return sorted(rows.fetchall(), key=lambda row: SPLIT_ORDER.index(row["split"]))
+    return sorted(rows.fetchall(), key=lambda row: SPLITS.index(row["split"]))
 
 
 def _values(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 
 def quality(value: float) -> str:

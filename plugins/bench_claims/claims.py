@@ -39,7 +39,7 @@ from bench_core.results.operating_points import Criterion, criterion
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 HOLDS, FAILS = "holds", "does not hold"
 ABSENT, UNRUN, UNMEASURED = "data absent", "not run", "not measured"

@@ -13,7 +13,8 @@ from bench_core.cli import options
 if TYPE_CHECKING:
     from bench_claims.claims import Claim, Verdict
     from bench_core.plugins import Registry
-    from bench_core.results.store import RunInfo, Store
+    from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
     from bench_core.terminal.tables import Table
 
 SOME_FAIL = 1
@@ -104,7 +105,7 @@ class _Runs:
 
 def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
     """The sort key of runs: those that settle a claim best come first."""
-    from bench_core.planning.suites import PROFILES
+    from bench_core.planning.request import PROFILES
 
     def asked(*options: str) -> bool:
         return any(run.request.get(option) for option in options)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bench_claims.claims import Verdict
     from bench_core.protocols import SectionOf, SuiteKey
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 KEY = "claims"
 

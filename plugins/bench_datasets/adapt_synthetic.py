@@ -48,10 +48,6 @@ class AdaptSynthetic2:
     name: ClassVar[str] = "adapt-synthetic-2"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "ADAPT's Synthetic-2: four clusters, best cost 1.5 (generated)"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
 
     jitter: float = param(0.3, "half width of the clusters")
@@ -78,10 +74,6 @@ class AdaptSynthetic1:
     name: ClassVar[str] = "adapt-synthetic-1"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "After ADAPT's Synthetic-1: a curved border, features free (generated)"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:

@@ -51,10 +51,7 @@ class Forest:
     name: ClassVar[str] = "forest"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI Forest Covertype, one class against the rest"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (f"{FULL_FILE}.gz", f"{SAMPLE_FILE}.gz")
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     downloads: ClassVar[tuple[Download, ...]] = (
         Download(
             "https://archive.ics.uci.edu/static/public/31/covertype.zip",

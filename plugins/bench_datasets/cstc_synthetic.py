@@ -33,10 +33,6 @@ class CSTCSynthetic:
     name: ClassVar[str] = "cstc-synthetic"
     task: ClassVar[Task] = Task.REGRESSION
     title: ClassVar[str] = "CSTC's synthetic problem: four quadrants, an expert feature for each"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:

@@ -62,8 +62,6 @@ class Mslr10k:
     files: ClassVar[tuple[str, ...]] = tuple(
         f"mslr-web10k/Fold{fold}/{part}" for fold in FOLDS for part in PARTS
     )
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("size", "fold")
     homepage: ClassVar[str] = "https://www.microsoft.com/en-us/research/project/mslr (a licence)"
     sums: ClassVar[Mapping[str, str]] = {
@@ -99,10 +97,7 @@ class IstellaS:
     name: ClassVar[str] = "istella-s"
     task: ClassVar[Task] = Task.RANKING
     title: ClassVar[str] = "Istella-S learning to rank (220 features, each costs 1)"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = tuple(f"sample/{part}" for part in PARTS)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
     homepage: ClassVar[str] = "https://istella.ai/datasets/letor-dataset (a licence)"
     sums: ClassVar[Mapping[str, str]] = {

@@ -51,10 +51,7 @@ class Letters:
     name: ClassVar[str] = "letters"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI Letter Recognition, N..Z against A..M"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (FILE,)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ()
     downloads: ClassVar[tuple[Download, ...]] = (DOWNLOAD,)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/59"

@@ -67,10 +67,7 @@ class Hepatitis:
     name: ClassVar[str] = "hepatitis"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI hepatitis with the prices of its tests"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (HEPATITIS_FILE, HEPATITIS_TABLE, HEPATITIS_LABELS)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = (
@@ -102,10 +99,7 @@ class Heart:
     name: ClassVar[str] = "heart"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI heart disease (Cleveland) with the prices of its tests"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (HEART_FILE,)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = (
@@ -136,10 +130,7 @@ class Pima:
     name: ClassVar[str] = "pima"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "Pima diabetes with the prices of its blood tests"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (PIMA_FILE,)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     homepage: ClassVar[str] = "OpenML, set 37 (as comma-separated numbers without a header)"

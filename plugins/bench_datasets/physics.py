@@ -29,8 +29,8 @@ from bench_core import (
     Task,
     hookimpl,
 )
-from bench_core._io.text import read_beginning, read_bytes
 from bench_core.arrays import Float32Array, FloatArray
+from bench_core.datasets.readers import read_beginning, read_bytes
 from bench_core.datasets.splitting import shuffled
 
 QUICK = (12000, 4000, 8000)
@@ -48,10 +48,7 @@ class MiniBooNE:
     name: ClassVar[str] = "miniboone"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI MiniBooNE particle identification"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (MINIBOONE_FILE,)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     downloads: ClassVar[tuple[Download, ...]] = (
         Download(
             "https://archive.ics.uci.edu/static/public/199/miniboone+particle+identification.zip",
@@ -112,10 +109,7 @@ class Hepmass1000:
     name: ClassVar[str] = "hepmass-1000"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI HEPMASS, mass 1000"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = ("1000_train.csv.gz", "1000_test.csv.gz")
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     downloads: ClassVar[tuple[Download, ...]] = (_hepmass_zip(files),)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/347"
     facts: ClassVar[Facts] = Facts(rows=(3_500_000, 1_400_000, 5_600_000), features=27)

@@ -36,10 +36,6 @@ class BreastCancer:
     name: ClassVar[str] = "breast-cancer"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "Breast cancer Wisconsin (diagnostic), bundled with scikit-learn"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
@@ -56,10 +52,6 @@ class Digits:
     name: ClassVar[str] = "digits"
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "Handwritten digits, 8x8 pixels, bundled with scikit-learn"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:

@@ -43,10 +43,7 @@ class Thyroid:
     name: ClassVar[str] = "thyroid"
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "UCI ann-thyroid with the prices of its medical tests"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = FILES
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = (

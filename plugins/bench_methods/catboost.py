@@ -11,12 +11,12 @@ subtracted from what a split adds to it. With tau as in ``bench_models.boosting`
 
 Departures
 - CatBoost knows features, not sensors: each feature is charged in training what it costs bought
-  alone, so shared, discounted and derived features are too dear there. The bills are true.
+  alone, so shared, discounted and derived features are charged too much there. The bills are true.
 - Penalties change which feature is split, and end nothing in symmetric trees, which are always
   grown to their full depth (and leave features of two values out of account): so ``grow`` is
   Depthwise, where a leaf is split while its net gain is positive.
 - For classes the score is in squared residuals, as Greedy Miser's impurity, while tau comes from
-  the log-loss of the constant: at equal ``tradeoff`` features are dearer than for ``cegb``.
+  the log-loss of the constant: at equal ``tradeoff`` features cost more than for ``cegb``.
 - Splits and trees are not charged in training.
 - No bootstrap, no random strength, plain boosting: nothing depends on the seed but lambdarank.
 - ``loss = "lambdarank"`` is CatBoost's YetiRank.
@@ -39,13 +39,12 @@ from bench_models.libraries.common import (
     TASKS,
     bought_alone,
     check_classes,
-    peer_errors,
+    library_errors,
     version_of,
     with_physical_copies,
 )
-from bench_models.libraries.serving import Served, serve
+from bench_models.libraries.serving import LibraryModel, serve
 from bench_models.tradeoff import LossPrices, constant_loss
-from numpy.typing import NDArray
 
 from bench_core import (
     BudgetedLearner,
@@ -57,11 +56,14 @@ from bench_core import (
     hookimpl,
     param,
 )
+from bench_core.arrays import IntArray
 
 if TYPE_CHECKING:
     from bench_trees.importers import Imported
 
 __all__ = ["CatBoost", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 _FAR = 30.0  # in log-odds
 
@@ -103,7 +105,9 @@ class CatBoost:
         """The library's version."""
         return version_of(self.name, "catboost")
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Served:
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> LibraryModel:
         """Boost on ``train``; ``valid`` is not used.
 
         Raises InputError where all labels are the same, or no feature varies.
@@ -116,7 +120,7 @@ class CatBoost:
         name, loss = loss_of(context.task, self.loss, context.classes)
         row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
         rows = with_physical_copies(train)
-        with peer_errors(self.name):
+        with library_errors(self.name):
             import catboost
 
             groups = rows.queries.index() if name == "lambdarank" and rows.queries else None
@@ -173,7 +177,7 @@ def _check_varied(learner: str, train: Examples) -> None:
         raise InputError(f"{learner}: no feature varies in the training rows")
 
 
-def _all_classes(model: Imported, present: NDArray[np.int64], classes: int) -> Imported:
+def _all_classes(model: Imported, present: IntArray, classes: int) -> Imported:
     """The model with an output for each class, those that training lacks far below the others."""
     assert model.vectors is not None
     vectors = np.zeros((len(model.vectors), classes))

@@ -35,7 +35,7 @@ Departures
 - In ``train_costs = "uniform"`` the prices are equal but keep their sum, so that ``tradeoff``
   means the same.
 - The price of a tree as such, which the paper does not have, is not charged in training.
-- The multiplier is whatever the prices say; the printed value for averaged pixels is not used.
+- The multiplier is that of the prices; the printed value for averaged pixels is not used.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from bench_trees import Penalty
 
 __all__ = ["CEGB", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,15 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import TASKS, LossName, bench_warm_up, chain
-from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
+from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
-from numpy.typing import NDArray
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+from bench_core.arrays import BoolArray, FloatArray
 
 __all__ = ["SubsetGBRT", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 PAPER = (1.0, 20.0, 100.0, 200.0)
 
@@ -97,25 +99,25 @@ class SubsetGBRT:
         return PathOfModels(models)
 
 
-def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, NDArray[np.bool_]]]:
+def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, BoolArray]]:
     """The limits that matter, rising, each with its features (d,); the last has all."""
     price = prices.feature_price()
     highest = float(price.max(initial=0.0))
     wanted = PAPER if costs is None else costs
     if costs is None and not any(_divides(price, limit) for limit in wanted):
         wanted = np.quantile(price, (0.25, 0.5, 0.75), method="lower").tolist()
-    shop, found = Shop.of(prices), []
+    subsets = []
     for limit in wanted:
         within = price <= limit
         if within.any():
-            found.append((float(limit), shop.readable(within)))
-    found.append((highest, np.ones(len(price), dtype=bool)))
-    sizes = [int(features.sum()) for _, features in found]
+            subsets.append((float(limit), readable(prices, within)))
+    subsets.append((highest, np.ones(len(price), dtype=bool)))
+    sizes = [int(features.sum()) for _, features in subsets]
     # of limits that admit the same features the first stands for all
-    return [found[k] for k in range(len(found)) if k == 0 or sizes[k] > sizes[k - 1]]
+    return [subsets[k] for k in range(len(subsets)) if k == 0 or sizes[k] > sizes[k - 1]]
 
 
-def _divides(price: NDArray[np.float64], limit: float) -> bool:
+def _divides(price: FloatArray, limit: float) -> bool:
     return bool(np.any(price <= limit) and np.any(price > limit))
 
 

@@ -2,10 +2,11 @@
 
     bench run --data mine.csv --learners imported --set imported.file=model.txt
 
-Nothing is trained. The file (LightGBM's text, XGBoost's JSON or UBJ, CatBoost's JSON; told by its
-content) is read by parsers of our own, so the library need not be installed. Its trees are walked
-and billed like ours, one point for each reported number of trees; its state holds them, so that the
-file is not needed again. The file's content is part of the fit's key: a changed file is read anew.
+Nothing is trained. The file (LightGBM's text, XGBoost's JSON or UBJ, CatBoost's JSON; recognised by
+its content) is read by parsers of our own, so the library need not be installed. Its trees are
+walked and billed like ours, one point for each reported number of trees; its state holds them, so
+that the file is not needed again. The file's content is part of the fit's key: a changed file is
+read anew.
 
 Features are matched by name where model and data both have names (Column_0, f0 and the like are no
 names); else both must have equally many, in the same order. Labels must be coded as in training:
@@ -28,7 +29,7 @@ from typing import ClassVar
 
 from bench_models.boosting import bench_warm_up
 from bench_models.libraries.common import TASKS
-from bench_models.libraries.serving import Served, check_fits, onto_columns, serve
+from bench_models.libraries.serving import LibraryModel, check_fits, onto_columns, serve
 
 from bench_core import (
     BudgetedLearner,
@@ -43,6 +44,8 @@ from bench_core import (
 )
 
 __all__ = ["ImportedModel", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 MOST_BYTES = 2**31
 
@@ -60,7 +63,9 @@ class ImportedModel:
         """A digest of the file. Raises UsageError or InputError where there is none."""
         return hashlib.sha256(self._content()).hexdigest()[:32]
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Served:
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> LibraryModel:
         """Read the model; of ``train`` only the number of features matters."""
         from bench_trees.importers import ModelError, read_model
 
@@ -76,7 +81,7 @@ class ImportedModel:
     def _content(self) -> bytes:
         if not self.file:
             raise UsageError(
-                "imported: which model? say so by --set imported.file=model.txt (LightGBM's text, "
+                "imported: which model? name it, --set imported.file=model.txt (LightGBM's text, "
                 "XGBoost's JSON or UBJ, CatBoost's JSON), and under a learner by --set "
                 "LEARNER.base.file=model.txt"
             )

@@ -11,7 +11,7 @@ subtracted as cegb_tradeoff times what is owed. With tau as in ``bench_models.bo
 
 Departures
 - LightGBM knows features, not sensors: each feature is charged in training what it costs bought
-  alone, so shared, discounted and derived features are too dear there. The bills are true.
+  alone, so shared, discounted and derived features are charged too much there. The bills are true.
 - It has one price for all splits: the mean of their multipliers.
 - ``acquisition = "all-rows"`` is its coupled mode, which is defective in 4.7: once a feature is
   bought, its price is added to (not refunded from) the raw gain in the other leaves.
@@ -32,16 +32,18 @@ from bench_models.libraries.common import (
     bought_alone,
     check_classes,
     group_sizes,
-    peer_errors,
+    library_errors,
     version_of,
     with_physical_copies,
 )
-from bench_models.libraries.serving import Served, serve
+from bench_models.libraries.serving import LibraryModel, serve
 from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
 __all__ = ["LightGBM", "LightGBMCEGB", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 _OBJECTIVES = {
     "squared": "regression",
@@ -71,7 +73,9 @@ class LightGBM:
         """The library's version."""
         return version_of(self.name, "lightgbm")
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Served:
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> LibraryModel:
         """Boost on ``train``; ``valid`` is not used."""
         self.stamp()
         check_classes(self.name, train, context.task)
@@ -125,12 +129,12 @@ def _trained(
     context: FitContext,
     costs: Mapping[str, Any],
     facts: Mapping[str, Any],
-) -> Served:
+) -> LibraryModel:
     from bench_trees.importers import from_lightgbm
 
     rows = with_physical_copies(train)
     how = {**_parameters(learner, loss, context), **costs}
-    with peer_errors(learner.name):
+    with library_errors(learner.name):
         import lightgbm
 
         data = lightgbm.Dataset(

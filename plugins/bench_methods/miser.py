@@ -28,7 +28,7 @@ Departures
 - Costs are those of sensors, so shared, discounted and derived features are charged as they are
   paid: the second feature of a discounted group costs its own sensor only.
 - For classes the impurity is in units of squared residuals, as printed, while tau comes from
-  the log-loss of the constant: at equal ``tradeoff`` features are dearer than for ``cegb``.
+  the log-loss of the constant: at equal ``tradeoff`` features cost more than for ``cegb``.
 - Trees have ``depth`` split levels, 4 by default, so at most 16 leaves.
 - Training ends when no split is worth its price. The number of trees is an operating point,
   chosen on validation like the paper's best iteration.
@@ -48,6 +48,8 @@ from bench_models.tradeoff import LossPrices, constant_loss
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
 __all__ = ["GreedyMiser", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @dataclass(frozen=True)

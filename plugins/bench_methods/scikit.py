@@ -32,11 +32,11 @@ from bench_models.boosting import bench_warm_up
 from bench_models.libraries.common import (
     TASKS,
     check_classes,
-    peer_errors,
+    library_errors,
     version_of,
     with_physical_copies,
 )
-from bench_models.libraries.serving import Served, serve
+from bench_models.libraries.serving import LibraryModel, serve
 from bench_models.opaque import EstimatorModel
 
 from bench_core import (
@@ -52,6 +52,8 @@ from bench_core import (
 )
 
 __all__ = ["RandomForest", "ScikitLearn", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 _CLASSES = (Task.BINARY, Task.MULTICLASS)
 
@@ -77,13 +79,15 @@ class RandomForest:
         """The library's version."""
         return version_of(self.name, "scikit-learn")
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Served:
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> LibraryModel:
         """Grow the trees on ``train``; ``valid`` is not used."""
         from bench_trees.importers import from_scikit
 
         check_classes(self.name, train, context.task)
         rows = with_physical_copies(train)
-        with peer_errors(self.name):
+        with library_errors(self.name):
             forest = self._grown(rows, context)
         return serve(from_scikit(forest, context.classes), prices, {})
 
@@ -157,7 +161,7 @@ class ScikitLearn:
         y = rows.y.astype(np.int64) if classes else rows.y
         trees = is_known(type(made).__name__)
         whole = made if trees or not self.prepare else _prepared(made)
-        with peer_errors(self.name), _one_thread():
+        with library_errors(self.name), _one_thread():
             # others in float64, where a block and a single row agree to the last bits
             whole.fit(np.array(rows.X) if trees else rows.X.astype(np.float64), y)
         if trees:
@@ -182,7 +186,7 @@ class ScikitLearn:
             raise UsageError(f"sklearn: there is no {self.estimator}") from None
         if not (isinstance(cls, type) and hasattr(cls, "fit") and hasattr(cls, "predict")):
             raise UsageError(f"sklearn: {self.estimator} is no estimator that predicts")
-        with peer_errors(self.name):
+        with library_errors(self.name):
             made = cls(**(self.arguments or {}))
             known = made.get_params()
         if known.get("random_state", 0) is None:

@@ -23,15 +23,17 @@ from bench_models.libraries.common import (
     TASKS,
     check_classes,
     group_sizes,
-    peer_errors,
+    library_errors,
     version_of,
     with_physical_copies,
 )
-from bench_models.libraries.serving import Served, serve
+from bench_models.libraries.serving import LibraryModel, serve
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
 __all__ = ["XGBoost", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 _OBJECTIVES = {
     "squared": "reg:squarederror",
@@ -62,7 +64,9 @@ class XGBoost:
         """The library's version."""
         return version_of(self.name, "xgboost", "xgboost-cpu")
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Served:
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> LibraryModel:
         """Boost on ``train``; ``valid`` is not used."""
         from bench_trees.importers import read_model
 
@@ -70,7 +74,7 @@ class XGBoost:
         check_classes(self.name, train, context.task)
         loss, _ = loss_of(context.task, self.loss, context.classes)
         rows = with_physical_copies(train)
-        with peer_errors(self.name):
+        with library_errors(self.name):
             import xgboost
 
             data = xgboost.DMatrix(rows.X, rows.y, nthread=1)

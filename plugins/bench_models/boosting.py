@@ -15,7 +15,6 @@ from bench_core import (
     Prices,
     Task,
     UsageError,
-    hookimpl,
 )
 from bench_core.arrays import IntArray
 from bench_models.staged import MOST_POINTS, StagedModel
@@ -36,9 +35,8 @@ _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
 }
 
 
-@hookimpl
 def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile the engine's kernels where no earlier run has; a hook of every boosted learner."""
+    """Compile the engine's kernels where no earlier run has."""
     from bench_trees import warm_up
 
     warm_up(say)

@@ -13,7 +13,7 @@ from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-    from bench_trees.layout import Layout
+    from bench_trees.kernels.records import Layout
 
 _CELLS = 250_000
 """Pairs of a tree and a row walked at a time (8 bytes each, which caches hold)."""
@@ -96,7 +96,8 @@ def _walk(
     layout: Layout, X: Float32Array, threads: int, use: Callable[[slice, FloatArray], None]
 ) -> None:
     """Call ``use`` with slices of rows and what trees say there (m, T), from any thread."""
-    from bench_trees.inference import Steps, Walked, walk
+    from bench_trees.inference import walk
+    from bench_trees.kernels.records import Steps, Walked
     from bench_trees.threads import workers
 
     count = layout.trees
@@ -121,7 +122,4 @@ def needs_of(ensemble: Ensemble, prices: Prices) -> FloatArray:
     inner = ensemble.feature >= 0
     tested = np.zeros((ensemble.features, ensemble.trees), dtype=bool)
     tested[ensemble.feature[inner], owner[inner]] = True
-    needs = np.zeros((prices.sensors, ensemble.trees))
-    for feature in np.flatnonzero(tested.any(axis=1)):
-        needs[np.ix_(prices.of(int(feature)), tested[feature])] = 1.0
-    return needs
+    return prices.bought_for(tested.T).T.astype(np.float64)

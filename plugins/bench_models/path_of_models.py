@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Examples, Features, FitContext, Prediction, Prices
-from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.arrays import BoolArray, IntArray
 from bench_models.boosting import LossName, binned, loss_of
 from bench_models.staged import Point, Stage, StagedModel
 from bench_models.states import nest, unnest
@@ -51,32 +51,11 @@ class PathOfModels:
         return cls([StagedModel.from_state(part) for part in parts])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shop:
-    """Which features can be read with the sensors bought, and what the next one adds."""
-
-    needs: FloatArray  # (d, s) sparse in spirit: 1 where a feature needs a sensor
-    sensor: FloatArray  # (s,)
-
-    @classmethod
-    def of(cls, prices: Prices) -> Shop:
-        """The shop with these prices."""
-        needs = np.zeros((prices.features, prices.sensors))
-        needs[np.repeat(np.arange(prices.features), np.diff(prices.start)), prices.needed] = 1
-        return cls(needs, prices.sensor)
-
-    def unpaid(self, features: BoolArray) -> FloatArray:
-        """What each feature costs (d,) once the ``features`` (d,) are bought."""
-        return self.needs @ np.where(self._bought(features), 0.0, self.sensor)
-
-    def readable(self, features: BoolArray) -> BoolArray:
-        """The features (d,) that cost nothing more once these are bought."""
-        # counted, not summed: a rounded sum of prices need not be zero
-        missing = ~self._bought(features) & (self.sensor > 0)
-        return np.asarray(features | (self.needs @ missing == 0))
-
-    def _bought(self, features: BoolArray) -> BoolArray:
-        return np.asarray(self.needs[features].any(axis=0))
+def readable(prices: Prices, features: BoolArray) -> BoolArray:
+    """The features (d,) that cost nothing more once these are bought."""
+    # counted, not summed: a rounded sum of prices need not be zero
+    missing = ~prices.bought_for(features) & (prices.sensor > 0)
+    return np.asarray(features | (prices.needs @ missing.astype(np.float64) == 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

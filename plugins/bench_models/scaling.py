@@ -14,7 +14,7 @@ _BLOCK = 8192  # rows: bounds the memory of what is made block by block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standard:
+class Scaling:
     """z = (x - mean) / scale; a missing or infinite cell has z = 0.
 
     ``mean`` (d,) is over the known cells, ``scale`` (d,) the root of the mean of (x - mean)^2
@@ -25,7 +25,7 @@ class Standard:
     scale: FloatArray
 
     @classmethod
-    def of(cls, train: Examples) -> Standard:
+    def of(cls, train: Examples) -> Scaling:
         """Learn it from training rows, copies counted."""
         mass = train.weights
         d = train.X.shape[1]

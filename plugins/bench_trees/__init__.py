@@ -13,21 +13,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_HOMES = {
-    "Bins": "binning",
-    "Ensemble": "ensemble",
-    "LambdaRank": "losses",
-    "Ledger": "penalties",
-    "Logistic": "losses",
-    "Loss": "losses",
-    "Penalty": "penalties",
-    "Settings": "settings",
-    "Softmax": "losses",
-    "Squared": "losses",
-    "boost": "boosting",
-    "find_bins": "binning",
-    "warm_up": "warm_up_kernels",
+_NAMES = {
+    "binning": ("Bins", "find_bins"),
+    "boosting": ("boost",),
+    "ensemble": ("Ensemble",),
+    "losses": ("LambdaRank", "Logistic", "Loss", "Softmax", "Squared"),
+    "penalties": ("Ledger", "Penalty"),
+    "settings": ("Settings",),
+    "warm_up_kernels": ("warm_up",),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Bins",

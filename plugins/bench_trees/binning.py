@@ -29,7 +29,7 @@ _LARGEST = np.float32(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """How every feature is divided.
+    """The division of every feature into bins.
 
     Feature j has the edges ``edges[offset[j]:offset[j + 1]]`` (float32, strictly rising) and
     one bin more than edges: code b means that x is at most edge b and above edge b - 1, so

@@ -58,40 +58,41 @@ def boost(
         raise ValueError(f"penalty has {penalty.features} features, bins {bins.features}")
     ledger = ledger or Ledger(penalty, len(data.y), data.multiplicity)
     ledger.check(penalty, len(data.y))
-    forest = Forest(bins.features, base)
+    trees: list[GrownTree] = []
     with workers(threads) as crew:
         words = _words(codes, crew)
         grower = Grower(words, bins, settings, ledger, data.multiplicity, crew)
-        iterate = _iterations(grower, loss, data, base, forest)
+        iterate = _iterations(grower, loss, data, base, trees)
         for done in range(settings.trees):
             if not iterate():
                 break
             if progress is not None:
                 progress(done + 1, settings.trees)
-    return forest.ensemble()
+    output = np.arange(len(trees), dtype=np.int32) % loss.outputs
+    return Ensemble.of_trees(trees, output, base, bins.features)
 
 
 def _iterations(
-    grower: Grower, loss: Loss, data: Labels, base: Float64Array, forest: Forest
+    grower: Grower, loss: Loss, data: Labels, base: Float64Array, trees: list[GrownTree]
 ) -> Callable[[], bool]:
-    """What grows one tree per output; it is False (and nothing kept) if no root could be split."""
+    """The function that grows one tree per output; False, and nothing kept, if no root is split."""
     exact = isinstance(loss, Squared) and loss.outputs == 1 and data.weights is None
     if exact and grower.settings.learning_rate <= 1:
         residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
-        return lambda: _residual_iteration(grower, residuals, forest)
+        return lambda: _residual_iteration(grower, residuals, trees)
     scores = np.repeat(base[:, None], len(data.y), axis=1)
-    return lambda: _iteration(grower, loss, scores, data, forest)
+    return lambda: _iteration(grower, loss, scores, data, trees)
 
 
-def _residual_iteration(grower: Grower, residuals: Residuals, forest: Forest) -> bool:
+def _residual_iteration(grower: Grower, residuals: Residuals, trees: list[GrownTree]) -> bool:
     tree = grower.grow_on(residuals)
     if tree is not None:
-        forest.add(tree, 0)
+        trees.append(tree)
     return tree is not None
 
 
 def _iteration(
-    grower: Grower, loss: Loss, scores: Float64Array, data: Labels, forest: Forest
+    grower: Grower, loss: Loss, scores: Float64Array, data: Labels, trees: list[GrownTree]
 ) -> bool:
     gradient, hessian = loss.gradients(scores, data, grower.crew)
     if not grower.settings.second_order:
@@ -99,66 +100,17 @@ def _iteration(
     grew = False
     for k in range(loss.outputs):
         tree = grower.grow(gradient[k], None if hessian is None else hessian[k])
-        if tree is None:
-            forest.add_constant(k)
-            continue
-        grew = True
-        for node, rows in tree.leaves:
-            scores[k, rows] += tree.value[node]
-        forest.add(tree, k)
+        if tree is None:  # a single leaf of value 0 keeps an iteration's trees together
+            tree = GrownTree()
+            tree.add_node()
+        else:
+            grew = True
+            for node, rows in tree.leaves:
+                scores[k, rows] += tree.value[node]
+        trees.append(tree)
     if not grew:
-        forest.drop(loss.outputs)
+        del trees[-loss.outputs :]
     return grew
-
-
-class Forest:
-    """Collects grown trees into the flat arrays of an ensemble."""
-
-    def __init__(self, features: int, base: Float64Array) -> None:
-        self.features = features
-        self.base = base
-        self.trees: list[GrownTree] = []
-        self.output: list[int] = []
-
-    def add(self, tree: GrownTree, output: int) -> None:
-        """Append a tree that adds to one output."""
-        tree.leaves = []
-        self.trees.append(tree)
-        self.output.append(output)
-
-    def add_constant(self, output: int) -> None:
-        """Append a lone leaf of value 0, which keeps an iteration's trees together."""
-        tree = GrownTree()
-        tree.add_node()
-        self.add(tree, output)
-
-    def drop(self, count: int) -> None:
-        """Forget the last trees."""
-        del self.trees[-count:]
-        del self.output[-count:]
-
-    def ensemble(self) -> Ensemble:
-        """All trees so far."""
-        sizes = [len(tree.feature) for tree in self.trees]
-        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-
-        def joined(name: str) -> Float64Array:
-            return np.array([x for tree in self.trees for x in getattr(tree, name)], np.float64)
-
-        feature = joined("feature").astype(np.int32)
-        shift = np.repeat(start[:-1], sizes)
-        return Ensemble(
-            start=start,
-            feature=feature,
-            threshold=joined("threshold").astype(np.float32),
-            left=np.where(feature < 0, -1, joined("left") + shift).astype(np.int32),
-            right=np.where(feature < 0, -1, joined("right") + shift).astype(np.int32),
-            missing_left=joined("missing_left").astype(np.bool_),
-            value=joined("value"),
-            output=np.array(self.output, np.int32),
-            base=np.asarray(self.base, np.float64),
-            features=self.features,
-        )
 
 
 def _words(codes: UInt8Array | UInt64Array, crew: Workers) -> UInt64Array:

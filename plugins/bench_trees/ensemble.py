@@ -87,18 +87,10 @@ class Ensemble:
         if not 0 <= trees <= self.trees:
             raise ValueError(f"prefix of {trees} trees, but the ensemble has {self.trees}")
         end = int(self.start[trees])
-        return Ensemble(
-            start=self.start[: trees + 1],
-            feature=self.feature[:end],
-            threshold=self.threshold[:end],
-            left=self.left[:end],
-            right=self.right[:end],
-            missing_left=self.missing_left[:end],
-            value=self.value[:end],
-            output=self.output[:trees],
-            base=self.base,
-            features=self.features,
-        )
+        nodes: dict[str, Any] = {
+            name: getattr(self, name)[:end] for name in (*_PER_NODE, "left", "right")
+        }
+        return replace(self, start=self.start[: trees + 1], output=self.output[:trees], **nodes)
 
     def select(self, trees: NDArray[np.integer[Any]]) -> Ensemble:
         """The trees of these numbers (m,), in that order."""
@@ -130,6 +122,36 @@ class Ensemble:
         starts = [part.start[:-1] + first for part, first in zip(parts, ends[:-1], strict=True)]
         start = np.concatenate([*starts, ends[-1:]]).astype(np.int32)
         return replace(parts[0], start=start, **joined)
+
+    @classmethod
+    def of_trees(
+        cls, trees: Sequence[Any], output: Sequence[int] | Int32Array, base: Any, features: int
+    ) -> Ensemble:
+        """Of trees with sequences ``feature``, ``threshold``, ``left``, ``right`` (numbers within
+        the tree, negative at a leaf), ``missing_left`` and ``value``."""
+        sizes = [len(tree.left) for tree in trees]
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        shift = np.repeat(start[:-1], sizes)
+
+        def joined(name: str, dtype: Any) -> Any:
+            parts = [np.asarray(getattr(tree, name)) for tree in trees]
+            return np.concatenate([np.zeros(0), *parts]).astype(dtype)
+
+        left, right = joined("left", np.int32), joined("right", np.int32)
+        leaf = left < 0
+        feature = np.clip(joined("feature", np.int64), LEAF, features)  # one too large is refused
+        return cls(
+            start=start,
+            feature=np.where(leaf, LEAF, feature).astype(np.int32),
+            threshold=np.where(leaf, 0, joined("threshold", np.float32)).astype(np.float32),
+            left=np.where(leaf, LEAF, left + shift).astype(np.int32),
+            right=np.where(leaf, LEAF, right + shift).astype(np.int32),
+            missing_left=joined("missing_left", np.bool_) & ~leaf,
+            value=np.where(leaf, joined("value", np.float64), 0.0),
+            output=np.asarray(output, dtype=np.int32).reshape(-1),
+            base=np.asarray(base, dtype=np.float64).reshape(-1),
+            features=features,
+        )
 
     def to_state(self) -> dict[str, Any]:
         """The arrays by name, and ``features`` as int."""

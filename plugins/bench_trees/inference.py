@@ -10,55 +10,17 @@ agree bitwise. Threads take disjoint tiles, so their number changes nothing eith
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 
-from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int64Array, UInt64Array
-from bench_trees.ensemble import Ensemble
+from bench_trees.arrays import Float32Array, Float64Array, Int64Array
 from bench_trees.kernels.bitmask_traversal import ROWS_PER_WORD, add_cells, walk_tiles
-from bench_trees.layout import Layout, Needs, lay_out
+from bench_trees.kernels.records import Layout, Steps, Walked
+from bench_trees.layout import Needs, lay_out
 from bench_trees.threads import workers
 
 __all__ = ["Needs", "Steps", "Walked", "add_columns", "lay_out", "walk"]
 
 _CHUNK = 16  # tiles a thread takes at a time
-
-
-class Steps(NamedTuple):
-    """The reported prefixes of a walk: step p ends before tree ``ends[p]`` and is reported.
-
-    ``bias`` (p, K) is added at the start of a step; where ``carry`` (p,) is false the scores
-    start afresh from it instead of from those of the step before.
-    """
-
-    ends: Int64Array
-    bias: Float64Array
-    carry: BoolArray
-
-    @classmethod
-    def prefixes(cls, ends: Sequence[int] | Int64Array, base: Float64Array) -> Steps:
-        """Prefixes of one additive ensemble whose constant is ``base`` (K,)."""
-        bias = np.zeros((len(ends), len(base)))
-        bias[:1] = base
-        carry = np.arange(len(ends)) > 0
-        return cls(np.asarray(ends, dtype=np.int64), bias, carry)
-
-
-class Walked(NamedTuple):
-    """The results of a walk per step p and row: ``scores`` (p, n, K), packed ``bits`` (p, n, w) of
-    the sensors bought so far, ``splits`` (p, n) the sum of multipliers so far."""
-
-    scores: Float64Array
-    bits: UInt64Array
-    splits: Float64Array
-
-    @classmethod
-    def begin(cls, rows: int, outputs: int, words: int) -> Walked:
-        """Before the first step: scores zero, nothing bought."""
-        bits = np.zeros((1, rows, words), dtype=np.uint64)
-        return cls(np.zeros((1, rows, outputs)), bits, np.zeros((1, rows)))
 
 
 def walk(
@@ -102,28 +64,6 @@ def add_columns(
     Only the given columns are read; a missing cell adds nothing.
     """
     add_cells(scores, _frozen(X), rows, columns, outputs, by)
-
-
-def use_every_kernel() -> None:
-    """Run all kernels of this module once, so that they are compiled."""
-    leaf = Ensemble(
-        start=np.array([0, 1], dtype=np.int32),
-        feature=np.array([-1], dtype=np.int32),
-        threshold=np.zeros(1, dtype=np.float32),
-        left=np.array([-1], dtype=np.int32),
-        right=np.array([-1], dtype=np.int32),
-        missing_left=np.zeros(1, dtype=np.bool_),
-        value=np.zeros(1),
-        output=np.zeros(1, dtype=np.int32),
-        base=np.zeros(1),
-        features=1,
-    )
-    X = np.zeros((1, 1), dtype=np.float32)
-    none = np.zeros(0, dtype=np.int64)
-    layout = lay_out(leaf, Needs.plain(1))
-    steps = Steps.prefixes([1], leaf.base)
-    done = walk(layout, steps, X, Walked.begin(1, 1, layout.words))
-    add_columns(done.scores[0], X, none, none, none, np.zeros(0))
 
 
 def _frozen(X: Float32Array) -> Float32Array:

@@ -19,15 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array
+from bench_trees.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from bench_trees.ensemble import Ensemble
 from bench_trees.kernels.bitmask_traversal import PLANES
 from bench_trees.kernels.layout_kernels import Nodes, Placed, depths, preorder
+from bench_trees.kernels.records import Layout
 
 _ROOM = 8  # entries of a table of codes per leaf, at most
 
@@ -51,47 +51,6 @@ class Needs:
         return cls(own, own[:-1], np.ones(features), features)
 
 
-class Layout(NamedTuple):
-    """Chosen trees of an ensemble in walking order, weights included.
-
-    ``root`` (T+1,) bounds the splits of each tree, ``table`` (T+1,) its leaves; ``coded`` (T,)
-    says of which trees leaves are found by code. Per split: ``column`` position in ``columns``,
-    ``threshold``, ``missing_left``, ``left``, ``right`` (counted from the tree's first split),
-    ``after``, ``turn`` (depth, or number of a leaf). Per leaf: ``value`` (output times the tree's
-    weight), ``splits`` (the sum of the multipliers on its path, 0 where the tree is not billed).
-    ``output`` (T,). ``columns`` (u,) are the features used; compact column c needs the sensors
-    ``needed[start[c]:start[c + 1]]`` of ``sensors``.
-    """
-
-    root: Int64Array
-    table: Int64Array
-    coded: BoolArray
-    column: Int32Array
-    threshold: Float32Array
-    missing_left: BoolArray
-    left: Int32Array
-    right: Int32Array
-    after: Int32Array
-    turn: Int32Array
-    value: Float64Array
-    splits: Float64Array
-    output: Int32Array
-    columns: Int32Array
-    start: Int32Array
-    needed: Int32Array
-    sensors: int
-
-    @property
-    def trees(self) -> int:
-        """Number of trees T."""
-        return len(self.output)
-
-    @property
-    def words(self) -> int:
-        """Number of 64-bit words that hold one bit per sensor (at least 1)."""
-        return max(1, -(-self.sensors // 64))
-
-
 def lay_out(
     ensemble: Ensemble,
     needs: Needs,
@@ -101,7 +60,7 @@ def lay_out(
 ) -> Layout:
     """Lay out ``chosen`` trees (default all) with ``weights`` (default ones).
 
-    ``billed`` (same length) says for which of them splits are counted.
+    ``billed`` (same length) marks those whose splits are counted.
     """
     picked = np.arange(ensemble.trees) if chosen is None else np.asarray(chosen)
     picked = picked.astype(np.int64)

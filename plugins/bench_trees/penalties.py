@@ -93,17 +93,10 @@ class Penalty:
         )
 
     @classmethod
-    def plain(
-        cls,
-        features: int,
-        *,
-        coupled: Float64Array | None = None,
-        lazy: Float64Array | None = None,
-        split: Float64Array | None = None,
-    ) -> Self:
-        """Every feature its own sensor; what is left out is free."""
+    def plain(cls, features: int, **prices: Float64Array | None) -> Self:
+        """Every feature its own sensor; ``prices`` as ``over`` takes them."""
         start = np.arange(features + 1, dtype=np.int32)
-        return cls.over(start, start[:-1], features, coupled=coupled, lazy=lazy, split=split)
+        return cls.over(start, start[:-1], features, **prices)
 
 
 class Ledger:
@@ -111,7 +104,7 @@ class Ledger:
 
     ``bought`` bool (s,): coupled sensors that some split has paid. ``unpaid`` int64 (s,): the
     multiplicity of rows that have not paid a sensor yet. ``paid`` uint64 (s, words): bit i % 64
-    of word i // 64 says that row i has; no words at all where nothing is lazy.
+    of word i // 64 is set where row i has; no words at all where nothing is lazy.
     """
 
     def __init__(self, penalty: Penalty, rows: int, multiplicity: Int64Array | None = None) -> None:

@@ -43,7 +43,8 @@ def _cached(kernel: Any) -> bool:
 def _use_every_kernel() -> None:
     from bench_trees.binning import find_bins
     from bench_trees.boosting import boost
-    from bench_trees.inference import use_every_kernel
+    from bench_trees.inference import Needs, add_columns, lay_out, walk
+    from bench_trees.kernels.records import Steps, Walked
     from bench_trees.penalties import Penalty
     from bench_trees.settings import Settings
 
@@ -53,6 +54,10 @@ def _use_every_kernel() -> None:
     codes = bins.codes(X)
     settings = Settings(trees=2, min_rows=1)
     lazy = Penalty.plain(3, lazy=np.full(3, 1e-6))
-    boost(codes, bins, y, settings=settings, penalty=lazy)
+    ensemble = boost(codes, bins, y, settings=settings, penalty=lazy)
     boost(codes, bins, y, loss="lambdarank", settings=settings, queries=np.array([0, 20]))
-    use_every_kernel()
+    layout = lay_out(ensemble, Needs.plain(3))
+    steps = Steps.prefixes([ensemble.trees], ensemble.base)
+    done = walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))
+    none = np.zeros(0, dtype=np.int64)
+    add_columns(done.scores[0], X, none, none, none, np.zeros(0))

@@ -18,7 +18,7 @@ from bench_reports.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Se
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 
 def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:

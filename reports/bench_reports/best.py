@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.results.operating_points import Criterion
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
     from bench_core.terminal.tables import Table
     from bench_reports.offers import Offer
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bench_core.protocols import Section
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 PERCENT = f"{SHARE:.0%}"
 

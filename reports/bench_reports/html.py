@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.protocols import Section
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 TEMPLATES = Path(__file__).parent / "templates"
 

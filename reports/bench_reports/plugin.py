@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.protocols import Report, Section
-    from bench_core.results.store import RunInfo
+    from bench_core.results.records import RunInfo
 
 
 class Text:

@@ -22,7 +22,7 @@ from bench_claims.claims import (
 
 from bench_core.errors import UsageError
 from bench_core.results.operating_points import Criterion
-from bench_core.results.store import RunInfo
+from bench_core.results.records import RunInfo
 
 ACCURACY = Criterion("accuracy", True)
 BASE = {"id": "a", "source": "s", "says": "x", "published": "1", "dataset": "letters"}

@@ -14,7 +14,7 @@ from helpers import browser, example
 from rich.console import Console
 
 from bench_core.protocols import Section
-from bench_core.results.store import RunInfo
+from bench_core.results.records import RunInfo
 
 SUMMARY = "holds: 1, does not hold: 1, data absent: 2"
 

@@ -18,7 +18,7 @@ from bench_core.parameters import (
 from bench_core.planning.overrides import parse_setting, with_setting
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import choose_learners
-from bench_core.plugins import Registry
+from bench_core.plugins import Registry, load_registry
 
 
 class Learner:
@@ -288,3 +288,19 @@ def test_a_default_that_nobody_registered_is_refused_in_one_line() -> None:
 
 def _with(registry: Registry) -> Registry:
     return Registry(learners={**registry.learners, "by-name": ByName})  # type: ignore[dict-item]
+
+
+def test_methods_stay_without_the_one_that_they_stand_on() -> None:
+    registry = load_registry()
+    del registry.learners["gbrt"]
+    notes: list[str] = []
+    everything = RunRequest(learners=("all",))
+    chosen = choose_learners(
+        everything, None, None, registry, [], lambda line, warning: notes.append(line)
+    )
+    names = [c.name for c in chosen]
+    assert "miser" in names
+    assert "cronus" not in names
+    assert "left out: cronus: its base, gbrt, is not registered" in notes
+    with pytest.raises(UsageError, match="gbrt"):
+        choose_learners(RunRequest(learners=("cronus",)), None, None, registry, [])

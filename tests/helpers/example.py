@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench_core.results.store import RunInfo
+from bench_core.results.records import RunInfo
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 HOSTILE_ERROR = "Traceback: </script><script>alert('boo')</script>\nsecond line \x1b[31mred"

@@ -18,7 +18,7 @@ from bench_methods.baselines import (
 )
 from bench_methods.baselines.orders import extended, gains, growing
 from bench_methods.gbrt import GBRT
-from bench_models.path_of_models import Shop, Subsets
+from bench_models.path_of_models import Subsets
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters, thyroid
@@ -157,8 +157,8 @@ def test_numbers_of_features_grow_by_a_factor_up_to_all() -> None:
 
 
 def test_buying_counts_what_is_readable() -> None:
-    shop = Shop.of(price_list(np.array([1.0, 2.0, 2.0, 5.0]), shared=[[1, 2]]))
-    got = extended(np.array([True, False, False, False]), 2, shop, lambda price: price)
+    at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), shared=[[1, 2]])
+    got = extended(np.array([True, False, False, False]), 2, at, lambda price: price)
     assert got.tolist() == [True, True, True, False]
 
 

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from bench_models.path_of_models import PathOfModels, Shop, Subsets
+from bench_models.path_of_models import PathOfModels, Subsets, readable
 from helpers.boosted_cases import examples, mean_cost, prices
 from helpers.fakes import FakeContext
 
@@ -81,18 +81,13 @@ def test_a_rebuilt_path_predicts_the_same() -> None:
         assert a.scores.tolist() == b.scores.tolist()
 
 
-def test_prices_fall_as_sensors_are_bought() -> None:
-    shop = Shop.of(
-        price_list(
-            np.array([1.0, 4.0, 4.0, 8.0, 6.0, 0.0, 9.0]),
-            shared=[[1, 2]],
-            discounted=[DiscountGroup((3, 4), (5.0, 3.0))],
-            derived={6: [0, 1]},
-        )
+def test_what_costs_nothing_more_is_readable() -> None:
+    at = price_list(
+        np.array([1.0, 4.0, 4.0, 8.0, 6.0, 0.0, 9.0]),
+        shared=[[1, 2]],
+        discounted=[DiscountGroup((3, 4), (5.0, 3.0))],
+        derived={6: [0, 1]},
     )
-    # discounted: 3 is common to both; derived: 1 + 4 of its parents
-    assert shop.unpaid(mask(of=7)).tolist() == [1, 4, 4, 8, 6, 0, 5]
-    assert shop.unpaid(mask(1, 3, of=7)).tolist() == [1, 0, 0, 0, 3, 0, 1]
-    assert np.flatnonzero(shop.readable(mask(of=7))).tolist() == [5]
-    assert np.flatnonzero(shop.readable(mask(1, of=7))).tolist() == [1, 2, 5]
-    assert np.flatnonzero(shop.readable(mask(0, 2, of=7))).tolist() == [0, 1, 2, 5, 6]
+    assert np.flatnonzero(readable(at, mask(of=7))).tolist() == [5]
+    assert np.flatnonzero(readable(at, mask(1, of=7))).tolist() == [1, 2, 5]
+    assert np.flatnonzero(readable(at, mask(0, 2, of=7))).tolist() == [0, 1, 2, 5, 6]

@@ -1,4 +1,4 @@
-"""Fetching a publisher's files: resumed when cut, checked, there as a whole or not at all."""
+"""Download a publisher's files: resumed when cut, verified, atomic."""
 
 from __future__ import annotations
 
@@ -39,11 +39,6 @@ class Download:
     sha256: str = ""
     bytes: int = 0
     members: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def lands(self) -> tuple[str, ...]:
-        """The files a user finds in the end."""
-        return tuple(self.members.values()) or (self.file,)
 
 
 def fetch(

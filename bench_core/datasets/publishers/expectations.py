@@ -1,4 +1,4 @@
-"""What is known of a data set before it is read: to tell the publisher's files from others."""
+"""Expected row counts, labels and value range, used to verify a publisher's files."""
 
 from __future__ import annotations
 

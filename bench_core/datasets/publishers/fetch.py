@@ -18,7 +18,7 @@ from bench_core.datasets.publishers.archives import unpack
 from bench_core.datasets.publishers.download import Download, Progress, check_file, fetch
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError, UsageError
-from bench_core.protocols import CompleteDataset, Dataset, Source
+from bench_core.protocols import Dataset, Source
 
 Say = Callable[[str], None]
 WORK = ".fetching"
@@ -28,7 +28,7 @@ ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """What a data set says of its files."""
+    """Names, places and downloads of a data set's files."""
 
     name: str
     files: tuple[str, ...]
@@ -65,8 +65,9 @@ class Publisher:
         return f"get {', '.join(self.files)}{where} and say 'bench data import {self.name} FOLDER'"
 
 
-def remedy(dataset: CompleteDataset) -> str:
+def remedy(dataset: Dataset) -> str:
     """What to do about a file that is not there, as a part of a message."""
+    dataset = dataset_of(dataset)
     if dataset.downloads:
         return f"say 'bench data fetch {dataset.name}'"
     if dataset.homepage:

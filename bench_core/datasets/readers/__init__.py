@@ -1,1 +1,5 @@
-"""Readers of data and cost files, and the prepared-data cache."""
+"""Readers of data files; whole files as bytes or text, plain or packed."""
+
+from bench_core._io.text import read_beginning, read_bytes, read_text
+
+__all__ = ["read_beginning", "read_bytes", "read_text"]

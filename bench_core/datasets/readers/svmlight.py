@@ -182,7 +182,7 @@ def _uncompiled() -> bool:
 def _memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not told by this system
+    except (AttributeError, ValueError, OSError):  # unknown on this system
         return 1 << 46
 
 

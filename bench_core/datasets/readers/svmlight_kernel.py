@@ -3,7 +3,7 @@
 A number's first 18 digits become an integer w, its value is w * 10**scale. That is exact where w
 and the power of ten are float64 without rounding (Clinger 1990). Elsewhere it is within 4e-16 of
 the number, relatively, which nearly always settles the float32. What is not settled, or not in the
-grammar, is left to ``svmlight_grammar``, which reads the line or says what is wrong with it.
+grammar, is left to ``svmlight_grammar``, which reads or refuses the line.
 
 Every buffer must end with a line break: loops stop there without asking for the length.
 For speed, nothing here may raise, which would have numba count the arrays' owners at every cell,
@@ -126,7 +126,7 @@ def read_rows(
 ) -> Any:
     """Read the lines of ``buf`` into X (n, kept), 0 before, y (n,) and qid (n,), -1 before.
 
-    ``column`` (d,) says where feature j is kept, -1 nowhere. Values beyond float32 are NaN if
+    ``column`` (d,) is the place of feature j, -1 for none. Values beyond float32 are NaN if
     ``huge_is_missing``, else faults. Returns how many rows of ``left`` (n, 3) are written, each a
     data row and the begin and end of what Python must read for it: all of its line, or its label.
     """

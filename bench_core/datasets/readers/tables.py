@@ -118,7 +118,7 @@ class Table:
 def read_table(path: str | Path, format: str = "") -> Table:
     """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
 
-    The suffix says which, unless ``format`` ("csv", "parquet") does.
+    ``format`` ("csv", "parquet") or else the suffix decides.
     """
     path = Path(path)
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):

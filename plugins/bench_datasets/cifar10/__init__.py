@@ -28,7 +28,7 @@ from bench_core import (
     Task,
     hookimpl,
 )
-from bench_core._io.text import read_bytes
+from bench_core.datasets.readers import read_bytes
 from bench_core.datasets.splitting import shuffled
 
 BATCHES = tuple(f"data_batch_{k}.bin" for k in range(1, 6))
@@ -45,10 +45,7 @@ class Cifar10:
     name: ClassVar[str] = "cifar10"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "CIFAR-10, two classes, 400 patch features"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (*BATCHES, TEST)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     downloads: ClassVar[tuple[Download, ...]] = (
         Download(
             "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",

@@ -44,9 +44,9 @@ from bench_core import (
     Task,
     hookimpl,
     param,
+    read_costs,
 )
 from bench_core.arrays import Array, Float32Array, IntArray
-from bench_core.costs.cost_file import read_costs
 from bench_core.datasets.derived_cache import kept_arrays, kept_text
 from bench_core.datasets.splitting import shuffled
 from bench_datasets.images._descriptors import DESCRIPTORS, regions
@@ -59,8 +59,7 @@ from bench_datasets.images._image_folder import (
     open_album,
 )
 from bench_datasets.images._one_vs_rest_svm import Machines
-from bench_datasets.images._pricing import View, measured_costs
-from bench_datasets.images._throttle import every_few_seconds
+from bench_datasets.images._pricing import View, every_few_seconds, measured_costs
 
 SUPPORT = 0.3
 LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}
@@ -100,8 +99,6 @@ class ImageFolder:
     title: ClassVar[str] = "Pictures in class folders, priced by CPU time measured on this machine"
     folds: ClassVar[int] = 10
     files: ClassVar[tuple[str, ...]] = (DEFAULT,)
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     counts: ClassVar[Mapping[str, int]] = {}
 
     path: str = param(DEFAULT, "a folder of class folders (absolute, here or in the data "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,9 +13,9 @@ from bench_core import Extractor, cost_document, measure
 from bench_core.arrays import FloatArray
 from bench_datasets.images._descriptors import DESCRIPTORS, Pixels, regions
 from bench_datasets.images._one_vs_rest_svm import Machines
-from bench_datasets.images._throttle import every_few_seconds
 
 ITEMS, REPEATS = 12, 5
+SECONDS = 5.0  # between two lines of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +75,16 @@ def _extractor(view: View, machines: Machines, kind: str, side: int) -> Extracto
         return machines.output(row, 0)
 
     return Extractor(view.name, extract, {view.feature(kind): first})
+
+
+def every_few_seconds(say: Callable[[str], None], what: str) -> Callable[[int, int], None]:
+    """A function of done and total that may be called often and calls ``say`` seldom."""
+    last = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > SECONDS:
+            last = time.monotonic()
+            say(f"{what}, {100 * done // total}%")
+
+    return progress

@@ -27,10 +27,7 @@ class Multiscale:
     name: ClassVar[str] = "multiscale"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "Pixels under an image pyramid (generated frames, or your own)"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
     stand_in_for: ClassVar[str] = "fly frames (CEGB, section 5.2)"
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
 
     folder: str = param(

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,10 +32,9 @@ from bench_core import (
     Splits,
     Task,
     hookimpl,
-    param,
+    read_costs,
 )
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.cost_file import read_costs
 from bench_core.datasets.publishers.download import fetch
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight, some_queries
 from bench_datasets.yahoo._labels import Judgement
@@ -58,55 +57,40 @@ COST = Download(
 
 
 @dataclass(frozen=True)
-class Yahoo:
+class Yahoo(Judgement):
     """Yahoo LTR set 1."""
 
     name: ClassVar[str] = "yahoo"
     task: ClassVar[Task] = Task.RANKING
     title: ClassVar[str] = "Yahoo learning-to-rank set 1 (519 priced features)"
-    folds: ClassVar[int] = 1
     files: ClassVar[tuple[str, ...]] = (
         "set1.train.txt",
         "set1.valid.txt",
         "set1.test.txt",
         COST_FILE,
     )
-    stand_in_for: ClassVar[str] = ""
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
     homepage: ClassVar[str] = "Yahoo's Webscope, set C14B (a licence)"
     sums: ClassVar[Mapping[str, str]] = {COST_FILE: COST.sha256}
     facts: ClassVar[Facts] = Facts(rows=ROWS["paper"], features=519, low=0.0, high=1.0)
 
-    relevant: int = param(0, "0 keeps the grades; g labels a document 1 iff its grade is >= g")
-    copies: int = param(1, "how many copies each irrelevant document stands for (papers: 10)")
-    copied: int = param(-1, "highest grade that is copied; -1: the documents labelled 0")
-    copied_in: Literal["all", "test"] = param("all", "splits in which negatives are copied")
-    split: float = param(0.25, "price of evaluating one split")
-
-    def __post_init__(self) -> None:
-        self._judgement()
-
     def complete(self, source: Source) -> bool:
         """The costs are fetched when they are wanted."""
         return all(source.has(name) for name in self.files if name != COST_FILE)
-
-    def _judgement(self) -> Judgement:
-        return Judgement(self.relevant, self.copies, self.copied, self.copied_in)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the publisher's splits; ``quick`` and ``standard`` take the first queries."""
         paths = [source.find(name) for name in self.files if name != COST_FILE]
         cost = yahoo_costs(source)
         used = np.flatnonzero(cost < UNUSED)
-        judge, notes, splits = self._judgement(), [], []
+        notes, splits = [], []
         for split, (part, origin) in enumerate(self._parts(paths, used)):
             rows = len(part) if size == "paper" else ROWS[size][split]
             if len(part) > rows:
                 taken = first_queries(part, rows)
                 notes.append(f"sample: the first {len(taken)} of {len(part)} rows of {origin}")
                 part = taken
-            splits.append(judge(part, split))
+            splits.append(self.judged(part, split))
         train, valid, test = splits
         return Splits(
             train, valid, test,
@@ -163,7 +147,7 @@ def yahoo_costs(source: Source) -> FloatArray:
 
 
 def _fetch(source: Source) -> Path:
-    return fetch(COST, Path(getattr(source, "folder", ".")))
+    return fetch(COST, source.folder)
 
 
 @hookimpl

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
-from bench_core import Examples
+from bench_core import Examples, param
 
 TRAIN, VALID, TEST = range(3)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judgement:
     """Binarises grades and gives irrelevant documents a multiplicity.
 
-    ``relevant`` 0 keeps grades, g >= 1 makes the label 1 iff grade >= g. ``copies`` is the
-    multiplicity of every document whose grade is at most ``copied``; -1 means the documents that
-    are labelled 0 (grade 0, or below ``relevant``). ``copied_in`` is ``"all"`` or ``"test"``.
-    Raises ValueError for options outside these.
+    Those documents are labelled 0 (grade 0, or below ``relevant``), unless ``copied`` is a grade.
+    Raises ValueError for options outside their ranges.
     """
 
-    relevant: int = 0
-    copies: int = 1
-    copied: int = -1
-    copied_in: str = "all"
+    relevant: int = param(0, "0 keeps the grades; g labels a document 1 iff its grade is >= g")
+    copies: int = param(1, "how many copies each irrelevant document stands for (papers: 10)")
+    copied: int = param(-1, "highest grade that is copied; -1: the documents labelled 0")
+    copied_in: Literal["all", "test"] = param("all", "splits in which negatives are copied")
+    split: float = param(0.25, "price of evaluating one split")
 
     def __post_init__(self) -> None:
         if not 0 <= self.relevant <= 4:
@@ -36,12 +36,12 @@ class Judgement:
         if self.copied_in not in ("all", "test"):
             raise ValueError(f"copied_in = {self.copied_in!r}: give 'all' or 'test'")
 
-    def __call__(self, examples: Examples, split: int) -> Examples:
-        """Examples with grades 0..4 as labels -> what a run sees; ``split`` 0, 1 or 2."""
+    def judged(self, examples: Examples, part: int) -> Examples:
+        """Examples with grades 0..4 as labels in, with these options out; ``part`` 0, 1 or 2."""
         grade = examples.y
         if self.relevant:
             examples = replace(examples, y=(grade >= self.relevant).astype(np.float64))
-        if self.copies == 1 or (self.copied_in == "test" and split != TEST):
+        if self.copies == 1 or (self.copied_in == "test" and part != TEST):
             return examples
         highest = self.copied if self.copied >= 0 else max(self.relevant - 1, 0)
         multiplicity = np.where(grade <= highest, self.copies, 1).astype(np.int64)

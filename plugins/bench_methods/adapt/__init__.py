@@ -33,13 +33,13 @@ Departures
   everything to f0. ``gates = 0`` leaves the paper's threshold.
 - ``p_full = none`` instead charges each row tau times what f0 costs more than f1, as the
   cost term stands before the paper splits it in two.
-- f0 predicts the rows that it was trained on, where it is surer than elsewhere. Its probabilities
-  are kept within [1e-6, 1 - 1e-6].
+- f0 predicts the rows that it was trained on, where it is more certain than elsewhere. Its
+  probabilities are kept within [1e-6, 1 - 1e-6].
 - Ranking data: a document counts as 1 where its grade is at least ``relevant_grade``, as the paper
   binarises Yahoo's. f0 learns the grades, in a unit of its own; what a gate weighs, and what is
   ranked together with f1's log-odds, must be log-odds of the same event. So f0's scores become
   log-odds of relevance by Platt's line (``bench_models.calibration``), fitted to validation rows:
-  of rows that it was trained on f0 is far surer, and a line fitted there ranks what f0 answers
+  of rows that it was trained on f0 is far more certain; a line fitted there ranks what f0 answers
   apart from what f1 does. Binary tasks have no such line.
 - adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff`` and then, for each number of
   them, restarts from g = 0 and the logistic f1 with these features free. Algorithm 1 as printed,
@@ -62,6 +62,8 @@ from bench_core import BudgetedLearner, hookimpl
 from bench_methods.adapt.learners import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 
 __all__ = ["AdaptGBRT", "AdaptL1", "AdaptLin", "AdaptLstsq", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @hookimpl

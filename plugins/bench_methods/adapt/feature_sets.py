@@ -24,15 +24,15 @@ def nested(order: Sequence[int] | IntArray, columns: Columns, prices: Prices) ->
     bought = np.zeros(prices.sensors, dtype=bool)
     sets = [free_with(bought, columns, prices)]
     for feature in order:
-        bought[prices.of(int(feature))] = True
+        bought[prices.sensors_of(int(feature))] = True
         sets.append(free_with(bought, columns, prices))
     return distinct(sets)
 
 
 def free_with(bought: BoolArray, columns: Columns, prices: Prices) -> IntArray:
     """The columns' features that need no sensor of positive price beyond those ``bought`` (s,)."""
-    have = bought | (prices.sensor == 0)
-    return np.array([j for j in columns.which if have[prices.of(int(j))].all()], dtype=np.int64)
+    owed = prices.needs @ (~bought & (prices.sensor > 0)).astype(np.float64)  # sensors, counted
+    return np.asarray(columns.which[owed[columns.which] == 0])
 
 
 def distinct(sets: Sequence[IntArray]) -> list[IntArray]:

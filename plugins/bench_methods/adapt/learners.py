@@ -14,7 +14,6 @@ from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import (
-    Acquired,
     BudgetedLearner,
     BudgetedModel,
     Examples,
@@ -212,10 +211,7 @@ class AdaptLin(_Adapt):
     def _limit(self, rows: TrainingRows, features: IntArray, prices: Prices, tau: float) -> F0Limit:
         if self.p_full is not None:
             return F0Limit(self.p_full)
-        mask = np.zeros((1, prices.sensors), dtype=bool)
-        for feature in features:
-            mask[0, prices.of(int(feature))] = True
-        bits = Acquired.pack(mask).bits
+        bits = prices.acquired(features).bits
         return F0Limit(None, rows.premium(bits, bits, 0.0, prices, tau))
 
 

@@ -87,11 +87,9 @@ class GroupPenalty:
     @classmethod
     def of(cls, prices: Prices, price: FloatArray, columns: Columns) -> GroupPenalty:
         """``price`` (s,) per sensor, in loss units. Free sensors are left out."""
-        needs = np.zeros((prices.sensors, len(columns.which)))
-        for place, feature in enumerate(columns.which):
-            needs[prices.of(int(feature)), place] = 1.0
+        needs = prices.needs.toarray()[columns.which].T
         paid = np.flatnonzero((price > 0) & needs.any(axis=1))
-        return cls(needs[paid], price[paid])
+        return cls(np.ascontiguousarray(needs[paid]), price[paid])
 
     @classmethod
     def none(cls, columns: Columns) -> GroupPenalty:

@@ -228,7 +228,7 @@ class F0Limit:
     price: FloatArray | None = None
 
     def q(self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray) -> FloatArray:
-        """The step over q. With ``p_full`` 0 nobody is sent."""
+        """The step over q. With ``p_full`` 0 no row is sent."""
         if self.p_full == 0:
             return np.zeros(len(g))
         excess = rows.excess(f1)

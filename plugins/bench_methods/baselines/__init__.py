@@ -25,6 +25,8 @@ __all__ = [
     "bench_warm_up",
 ]
 
+bench_warm_up = hookimpl(bench_warm_up)
+
 
 @hookimpl
 def bench_learners() -> Sequence[type[BudgetedLearner]]:

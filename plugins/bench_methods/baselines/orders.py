@@ -27,15 +27,14 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import TASKS, LossName
-from bench_models.path_of_models import PathOfModels, Shop, Subsets, share_of
+from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
 from bench_models.staged import MOST_POINTS, StagedModel
 from numpy.typing import NDArray
 
 from bench_core import Examples, FitContext, Prices, Task, param
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Keys = Callable[[Floats], Floats]
+Keys = Callable[[FloatArray], FloatArray]
 """From the prices still to be paid (d,) to keys (d,): the feature of the lowest comes next."""
 
 COARSE = 16
@@ -44,7 +43,7 @@ _USUAL, _FOR_CLASSES = 0.1, 0.4
 
 @dataclass(frozen=True)
 class _Ordered:
-    """What the three orders share; which feature comes next is theirs to say."""
+    """What the three orders share; which feature comes next is their own."""
 
     name: ClassVar[str] = ""
     tasks: ClassVar[frozenset[Task]] = TASKS
@@ -91,15 +90,14 @@ class _Ordered:
             ),
             max_bins=self.max_bins,
         )
-        shop = Shop.of(prices)
-        bought = shop.readable(np.zeros(prices.features, dtype=bool))
+        bought = readable(prices, np.zeros(prices.features, dtype=bool))
         sizes = [0, *growing(prices.features, self.steps)]
         models: list[StagedModel] = []
         for k, size in enumerate(sizes):
             if k > 0:
                 if int(bought.sum()) >= size:
                     continue  # more was free than this step asks for
-                bought = extended(bought, size, shop, self._keys(subsets, models[-1]))
+                bought = extended(bought, size, prices, self._keys(subsets, models[-1]))
             ensemble = subsets.boost(bought, share_of(context.progress, k, len(sizes)))
             models.append(subsets.whole(ensemble, {"features": int(bought.sum())}))
         context.progress(1, 1)
@@ -144,7 +142,7 @@ class GreedyOrder(_Ordered):
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         gain = gains(subsets, model)
-        # what is free was bought before this is asked
+        # what is free was bought before
         return lambda price: -gain / np.where(price > 0, price, 1.0)
 
 
@@ -153,17 +151,17 @@ def growing(features: int, steps: int) -> list[int]:
     return [int(k) for k in np.unique(np.round(np.geomspace(1, features, steps)))]
 
 
-def extended(bought: Bools, size: int, shop: Shop, keys: Keys) -> Bools:
+def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolArray:
     """Buy features of the lowest key until ``size`` can be read."""
     while int(bought.sum()) < size:
-        key = np.where(bought, np.inf, keys(shop.unpaid(bought)))
+        key = np.where(bought, np.inf, keys(prices.marginal(prices.bought_for(bought))))
         more = bought.copy()
         more[int(np.argmin(key))] = True
-        bought = shop.readable(more)
+        bought = readable(prices, more)
     return bought
 
 
-def gains(subsets: Subsets, model: StagedModel) -> Floats:
+def gains(subsets: Subsets, model: StagedModel) -> FloatArray:
     """What each feature explains of the model's training residuals (d,); see the module."""
     from bench_trees.losses import Labels
     from bench_trees.threads import workers
@@ -185,13 +183,13 @@ def gains(subsets: Subsets, model: StagedModel) -> Floats:
     )
 
 
-def _coarse(codes: NDArray[np.uint8], bins: int) -> NDArray[np.int64]:
+def _coarse(codes: NDArray[np.uint8], bins: int) -> IntArray:
     """Codes 0..bins-1 as at most ``COARSE``; that of missing values, ``bins``, on top."""
     wide = codes.astype(np.int64)
     return wide if bins <= COARSE else wide * COARSE // bins
 
 
-def _gain(codes: NDArray[np.int64], gradient: Floats, mass: Floats) -> float:
+def _gain(codes: IntArray, gradient: FloatArray, mass: FloatArray) -> float:
     rows = np.bincount(codes, mass)
     some = rows > 0
     sums = (np.bincount(codes, g)[some] for g in gradient)

@@ -40,8 +40,8 @@ class Cells:
         start, cost = np.empty(pins // 2 + 1, np.int64), np.empty(pins // 2)
         pin, own = np.empty(pins, np.int32), np.zeros(p.nodes)
         entries = (p.first, p.sensor, p.node)
-        found = cells(p.leaf, p.weight, p.price, entries, own, start, pin, cost)
-        return cls(start[: found + 1].copy(), pin[: start[found]].copy(), cost[:found].copy(), own)
+        count = cells(p.leaf, p.weight, p.price, entries, own, start, pin, cost)
+        return cls(start[: count + 1].copy(), pin[: start[count]].copy(), cost[:count].copy(), own)
 
 
 def cut(problem: PruningProblem) -> BoolArray:

@@ -39,7 +39,7 @@ def cells(
     sensors, trees = len(price), leaf.shape[1]
     size = np.zeros(sensors, np.int64)
     members = np.empty((sensors, trees), np.int32)
-    found, used = 0, 0
+    count, used = 0, 0
     start[0] = 0
     for i in range(len(leaf)):
         for at in leaf[i]:
@@ -53,11 +53,11 @@ def cells(
             elif size[s] > 1:
                 pin[used : used + size[s]] = members[s, : size[s]]
                 used += size[s]
-                cost[found] = weight[i] * price[s]
-                found += 1
-                start[found] = used
+                cost[count] = weight[i] * price[s]
+                count += 1
+                start[count] = used
             size[s] = 0
-    return found
+    return count
 
 
 @njit(cache=True, nogil=True)

@@ -164,12 +164,14 @@ def grow(
             if high >= 0:
                 table[low : high + 1] = 0
             table[256] = 0
-            won = impurity - larger
-            if won <= 0.0:
+            gained = impurity - larger
+            if gained <= 0.0:
                 continue
-            asked = price[f] / won
-            if asked < ratio * (1 - _TIE) or (asked <= ratio * (1 + _TIE) and won > gain):
-                ratio, gain = asked, won
+            price_per_gain = price[f] / gained
+            if price_per_gain < ratio * (1 - _TIE) or (
+                price_per_gain <= ratio * (1 + _TIE) and gained > gain
+            ):
+                ratio, gain = price_per_gain, gained
                 feature[node], cut[node], missing_left[node] = f, at, side
         f = feature[node]
         if f < 0:

@@ -238,8 +238,8 @@ def _needs(
     above = np.full(len(trees.feature), -1, np.int32)
     above[trees.left[inner]] = above[trees.right[inner]] = inner
     needs = (_own(prices.start), _own(prices.needed))
-    found = first_needs(leaves, above, _own(trees.feature), needs, wanted)
-    return found[0], found[1], found[2]
+    start, sensor, node = first_needs(leaves, above, _own(trees.feature), needs, wanted)
+    return start, sensor, node
 
 
 def _visitors(trees: Ensemble, leaf: Int32Array, weight: FloatArray) -> FloatArray:

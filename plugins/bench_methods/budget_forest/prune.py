@@ -1,4 +1,4 @@
-"""The learner ``budget-prune``; the package's docstring says what it follows."""
+"""The learner ``budget-prune``; see the docstring of the package."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class BudgetPrune:
         return (self.base,)
 
     def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Model:
-        """Prune ``base``: ``train`` rows say what nodes lose, ``valid`` rows pay the cost."""
+        """Prune ``base``: ``train`` rows decide what nodes lose, ``valid`` rows pay the cost."""
         from bench_trees.threads import workers
 
         if len(valid) == 0:

@@ -1,4 +1,4 @@
-"""The learner ``budget-rf``; the package's docstring says what it follows."""
+"""The learner ``budget-rf``; see the docstring of the package."""
 
 from __future__ import annotations
 
@@ -192,7 +192,8 @@ class _Spending:
         """Whether the forest stays within the budget with this tree."""
         if self._limit is None or len(self._valid) == 0:
             return True
-        from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
+        from bench_trees.inference import Needs, lay_out, walk
+        from bench_trees.kernels.records import Steps, Walked
 
         from bench_core import Acquired
 

@@ -55,22 +55,22 @@ def first_needs(
     node = np.empty(16, np.int32)
     used = 0
     for leaf in range(len(leaves)):
-        found = 0
+        count = 0
         u = parent[leaves[leaf]]
         while u >= 0:
             for at in range(needs[0][feature[u]], needs[0][feature[u] + 1]):
                 s = needs[1][at]
                 if wanted[s]:
                     if first[s] < 0:
-                        met[found] = s
-                        found += 1
+                        met[count] = s
+                        count += 1
                     first[s] = u
             u = parent[u]
-        if used + found > len(sensor):
-            more = max(len(sensor), found)
+        if used + count > len(sensor):
+            more = max(len(sensor), count)
             sensor = np.concatenate((sensor, np.empty(more, np.int32)))
             node = np.concatenate((node, np.empty(more, np.int32)))
-        for k in range(found):
+        for k in range(count):
             sensor[used], node[used] = met[k], first[met[k]]
             first[met[k]] = -1
             used += 1

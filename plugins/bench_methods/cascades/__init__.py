@@ -21,11 +21,11 @@ detection", CVPR 2007 [formulas as in its patent]. With y = +-1 and e_ik = 1 - y
 
 (means over rows): one stage must reject a negative, all must pass a positive. It knows no cost.
 
-::
-
-    objectives   losses.Soft.value, Hinges.value        a stage's part  .stage, descent.minimise
-    stages       stages.stage_trees, stage_costs        cycles          descent.descend
-    serving      learner._served                        scores          calibration.platt
+Equations
+    soft-cascade    losses.Soft.value, one stage's part losses.Soft.stage
+    and-or          losses.Hinges.value, one stage's part losses.Hinges.stage
+    stages, c_k     stages.stage_trees, stages.stage_costs
+    cycles          descent.descend, descent.Descent.improved
 
 When serving, a row is rejected as soon as what it can still reach is below a threshold: p_i so far
 for soft-cascade, the smallest f_ik so far for and-or (papers: 0). Both only fall from stage to
@@ -59,6 +59,8 @@ from bench_core import BudgetedLearner, hookimpl
 from bench_methods.cascades.learner import AndOr, SoftCascade
 
 __all__ = ["AndOr", "SoftCascade", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @hookimpl

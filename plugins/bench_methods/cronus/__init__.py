@@ -6,15 +6,15 @@ Evaluation Cost, AISTATS 2012. ``cronus-single`` is the single stage of section 
 (eq. 8, 9, 11), warm-started from it. The dictionary is another learner's boosted trees, learning
 rate included, so that all weights 1 is that learner; a free constant stands beside them.
 
-::
-
-    eq. 4-7       initialise.stage_loss     one stage as if it were the last: loss, l1, mixed norms
-    eq. 8         objective.true_loss       the cascade, with mixed_norms.relaxed_cost
-                  objective.flow            gates I, reach p, shares d; Flow.exit is q
-    eq. 9         objective.StageObjective  eq. 8 as a function of one stage, by eq. 11
-    eq. 10, 11    mixed_norms.auxiliaries   kappa and eta at their optimum; sigma is |b|
-    eq. 13, 14    initialise.stage_ridge, _reweight       Lambda, and the system it enters
-    Algorithm 1   optimise.optimise, improve_stage        Algorithm 2   initialise.initialise
+Equations
+    4-7           initialise.stage_loss       one stage as if it were the last
+    8             objective.true_loss         with bench_models.mixed_norms.relaxed_cost
+    p, d, q       objective.flow, objective.Flow.exit
+    9             objective.StageObjective    (8) as a function of one stage, by (11)
+    10, 11        bench_models.mixed_norms.auxiliaries    kappa and eta; sigma is |b|
+    13, 14        initialise.stage_ridge, initialise._reweight
+    Algorithm 1   optimise.optimise, optimise.improve_stage
+    Algorithm 2   initialise.initialise
 
 The paper's lambda is ``tradeoff * L0 / prices.everything`` with L0 the constant predictor's mean
 training loss, because a row's weight is m w / N: m its multiplicity, w its class weight, N the sum
@@ -23,8 +23,7 @@ trees. With a few hundred, which must each do more, the window is about 0.05 to 
 the units of the loss, as printed. The paper sets rho_1 and rho_K by validation: give grids for
 ``rho_first`` and ``rho_last``, and let the validation result choose.
 
-Departures:
-
+Departures
 - lambda_k = lambda delta^(K-k). The printed rule (lambda_1 = lambda delta^-K, then falling)
   contradicts its own text, which inflates early stages and reaches lambda at the last.
 - Tree weights below ``cut_off`` are set to exact zeros, before any cost is counted: re-weighted

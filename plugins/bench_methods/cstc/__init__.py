@@ -12,12 +12,12 @@ theta^k)); p^k is its probability of reaching node k, p^l the share that ends at
       + lambda sum_l p^l [ sum_t e_t sqrt(sum_{j in path(l)} (b_t^j)^2)
                            + sum_a c_a sqrt(sum_{j in path(l)} sum_t (F_at b_t^j)^2) ]
 
-::
-
-    eq. 4     initialise.solve_leaf     one classifier as if it were a leaf
-    eq. 5     tree.true_loss            risk, l1 and tree.expected_cost
-    p^k, p^l  tree.flow, tree.arrival   lemma 1   mixed_norms.auxiliaries, quadratic_price
-              node.NodeObjective        eq. 5 as a function of one classifier, by lemma 1
+Equations
+    4           initialise.solve_leaf           one classifier as if it were a leaf
+    5           tree.true_loss                  risk, l1 and tree.expected_cost
+    p^k, p^l    tree.flow, tree.arrival
+    lemma 1     bench_models.mixed_norms.auxiliaries, bench_models.mixed_norms.quadratic_price
+    one node    node.NodeObjective              (5) by lemma 1
 
 Square roots and absolute values become quadratic by auxiliary variables (lemma 1). Nodes are
 initialised from the root down as if they were leaves, which is convex; then all are optimised in
@@ -59,6 +59,8 @@ from bench_methods.cstc.astc import ASTC
 from bench_methods.cstc.learner import CSCC, CSTC, CSTCSingle
 
 __all__ = ["ASTC", "CSCC", "CSTC", "CSTCSingle", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @hookimpl

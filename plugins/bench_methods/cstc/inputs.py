@@ -60,7 +60,7 @@ def inputs(
             columns=raw_columns(train.X, scale),
             scale=scale,
             tree_cost=np.zeros(prices.features),
-            needs=sensors_of_features(prices),
+            needs=prices.needs.toarray().T.copy(),
             name=f"raw-{standardise}",
         )
     ensemble = ensemble_of(name, base, context)
@@ -110,14 +110,6 @@ def deviations(X: Float32Array, share: FloatArray) -> FloatArray:
     cells = np.nan_to_num(X.astype(np.float64))
     found = np.sqrt(share @ (cells - share @ cells) ** 2)
     return np.where(found > 0, found, 1.0)
-
-
-def sensors_of_features(prices: Prices) -> FloatArray:
-    """(s, d): 1.0 where a feature needs a sensor."""
-    needs = np.zeros((prices.sensors, prices.features))
-    for feature in range(prices.features):
-        needs[prices.of(feature), feature] = 1.0
-    return needs
 
 
 def problem_of(found: Inputs, train: Examples, prices: Prices, task: Task) -> Problem:

@@ -25,10 +25,10 @@ recalled). At a sentinel a small boosted classifier says how likely a document i
 to end among the best ``k``; it goes on if that reaches a threshold. Its inputs are free: partial
 score, the same scaled to [0, 1] within the query, the rank, the size of the query.
 
-::
-
-    exits, thresholds   learner.exits, EarlyExit._values   rules   exit_rules.ExitRule.stays
-    lear                lear.Lear._classifiers             inputs  learned_exits.describe
+Equations
+    rules         bench_models.staged.exit_rules.ExitRule.stays
+    p_i, r_i      learner.EarlyExit._values, exits learner.exits
+    lear          lear.Lear._classifiers, inputs bench_models.staged.learned_exits.describe
 
 One fit serves all thresholds: every one is an operating point, and the last point is the full
 model. No lambda: thresholds are swept. Training takes nothing but the base's trees.
@@ -56,6 +56,8 @@ from bench_methods.early_exit.lear import Lear
 from bench_methods.early_exit.learner import EarlyExit
 
 __all__ = ["EarlyExit", "Lear", "bench_learners", "bench_warm_up"]
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 
 @hookimpl

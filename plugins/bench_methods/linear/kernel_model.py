@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from bench_models.scaling import Standard
+from bench_models.scaling import Scaling
 from bench_models.staged.state import prices_from, prices_state
 
-from bench_core import Features, Prediction, Prices
+from bench_core import Bill, Features, Prediction, Prices
 from bench_core.arrays import FloatArray, IntArray
-from bench_methods.linear.model import flat_bill
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +76,7 @@ class KernelMachine:
     coefficients: FloatArray  # (K, S)
     bias: FloatArray
     kernels: Kernels
-    standard: Standard
+    scaling: Scaling
     prices: Prices
 
     @classmethod
@@ -86,24 +85,24 @@ class KernelMachine:
         machines: Sequence[tuple[FloatArray, float]],
         z: FloatArray,
         kernels: Kernels,
-        standard: Standard,
+        scaling: Scaling,
         prices: Prices,
     ) -> KernelMachine:
         """From each machine's coefficients of the rows ``z`` (n, d) and its intercept."""
         coefficients = np.array([c for c, _ in machines])
         kept = coefficients.any(axis=0)
         bias = np.array([intercept for _, intercept in machines])
-        return cls(z[kept], coefficients[:, kept], bias, kernels, standard, prices)
+        return cls(z[kept], coefficients[:, kept], bias, kernels, scaling, prices)
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """The one prediction."""
         if features.X.ndim != 2 or features.X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {features.X.shape}")
-        z = self.standard.columns(features.X)
+        z = self.scaling.columns(features.X)
         scores = self.kernels.sums(z, self.vectors, self.coefficients) + self.bias
         read = np.zeros(self.prices.features, dtype=bool)
         read[self.kernels.columns] = len(self.vectors) > 0
-        bill = flat_bill(read, self.prices)
+        bill = Bill.for_features(self.prices, read)
         shaped = scores[:, 0].copy() if len(self.bias) == 1 else scores
         yield Prediction({"features": int(read.sum())}, shaped, {"path": bill, "model": bill})
 
@@ -116,8 +115,8 @@ class KernelMachine:
             "columns": self.kernels.columns,
             "start": self.kernels.start,
             "gamma": self.kernels.gamma,
-            "mean": self.standard.mean,
-            "scale": self.standard.scale,
+            "mean": self.scaling.mean,
+            "scale": self.scaling.scale,
             **prices_state(self.prices),
         }
 
@@ -129,6 +128,6 @@ class KernelMachine:
             coefficients=state["coefficients"],
             bias=state["bias"],
             kernels=Kernels(state["columns"], state["start"], state["gamma"]),
-            standard=Standard(state["mean"], state["scale"]),
+            scaling=Scaling(state["mean"], state["scale"]),
             prices=prices_from(state),
         )

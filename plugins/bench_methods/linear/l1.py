@@ -15,7 +15,10 @@ points, the last the least penalised. (With columns scaled by 1/c this is a lass
 or a logistic regression of C = 1/(N tau).) Targets and grades are in units of their standard
 deviation, so that a weight is a number without dimension, as the price of having one is.
 
-The path is ``L1._path``, a point of it ``lasso.minimise``, c_j ``marginal_prices``.
+Equations
+    the path      bench_methods.linear.l1.L1._path
+    a point       bench_methods.linear.lasso.minimise
+    c_j           bench_methods.linear.marginal_prices.MarginalPrices.charges
 
 Departures
 - ``refit``: at each point the weights of the chosen features are fitted anew without penalty, so
@@ -37,7 +40,7 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import loss_of
-from bench_models.scaling import Standard
+from bench_models.scaling import Scaling
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import constant_loss
 
@@ -51,7 +54,7 @@ from bench_methods.linear.lasso import (
     gram_of,
     minimise,
 )
-from bench_methods.linear.marginal_prices import Tab
+from bench_methods.linear.marginal_prices import MarginalPrices
 from bench_methods.linear.model import LinearPath
 
 
@@ -82,14 +85,14 @@ class L1:
         name, objective = loss_of(context.task, "auto", context.classes)
         constant = constant_loss(name, objective, train)
         with one_blas_thread():
-            standard = Standard.of(train)
+            scaling = Scaling.of(train)
             # in these units the constant's loss is about 1, so that one tolerance fits all labels
             spread = float(np.sqrt(2 * constant)) if name == "squared" and constant > 0 else 1.0
-            loss, gram, start = _begin(train, standard, context, spread)
+            loss, gram, start = _begin(train, scaling, context, spread)
             # one label only: nothing to explain
-            usable = (standard.scale > 0) & (constant > 1e-12)
+            usable = (scaling.scale > 0) & (constant > 1e-12)
             path = self._path(
-                loss, gram, start, Tab.of(prices), constant / spread**2, usable, context
+                loss, gram, start, MarginalPrices.of(prices), constant / spread**2, usable, context
             )
         points = [
             {"tradeoff": float(f"{t:.6g}"), "features": sum(chosen(found))} for t, found in path
@@ -98,7 +101,7 @@ class L1:
             weights=spread * np.array([found.weights for _, found in path]),
             bias=spread * np.array([found.bias for _, found in path]),
             points=points,
-            standard=standard,
+            scaling=scaling,
             prices=prices,
             facts={"loss": name},
         )
@@ -108,14 +111,14 @@ class L1:
         loss: LinearLoss,
         gram: FloatArray,
         start: Fitted,
-        tab: Tab,
+        marginal: MarginalPrices,
         worth: float,
         usable: np.ndarray[tuple[int], np.dtype[np.bool_]],
         context: FitContext,
     ) -> list[tuple[float, Fitted]]:
         """The points, from the largest trade-off down; ``worth`` is the penalty of everything at a
         trade-off of 1."""
-        unit = tab.charges() * worth
+        unit = marginal.charges() * worth
         out = np.where(usable, 0.0, np.inf)
         free = np.where(unit > 0, np.inf, out)
         now = minimise(loss, gram, free, start, self.steps, self.tolerance)
@@ -129,9 +132,9 @@ class L1:
         for k, t in enumerate(grid.tolist()):
             cheaper = True
             while cheaper:
-                penalty = t * tab.charges() * worth + out
+                penalty = t * marginal.charges() * worth + out
                 now = minimise(loss, gram, penalty, now, self.steps, self.tolerance)
-                cheaper = tab.buy(now.weights)
+                cheaper = marginal.buy(now.weights)
             if not self.refit:
                 found.append((t, now))
             elif chosen(now) == chosen(found[-1][1]):
@@ -144,7 +147,7 @@ class L1:
 
 
 def _begin(
-    train: Examples, standard: Standard, context: FitContext, spread: float
+    train: Examples, scaling: Scaling, context: FitContext, spread: float
 ) -> tuple[LinearLoss, FloatArray, Fitted]:
     """The loss, G and the best constant, labels in units of ``spread``."""
     from bench_trees.losses import Labels
@@ -155,9 +158,9 @@ def _begin(
     start = Fitted(base / spread, np.zeros((len(base), d)))
     classes = context.task in (Task.BINARY, Task.MULTICLASS)
     target = np.zeros(len(train)) if classes else (train.y - base[0]) / spread
-    gram, cross = gram_of(train, standard, target)
+    gram, cross = gram_of(train, scaling, target)
     if classes:
-        return Classes(train, standard, len(base)), gram, start
+        return Classes(train, scaling, len(base)), gram, start
     return Squared(gram, cross, float(start.bias[0])), gram, start
 
 

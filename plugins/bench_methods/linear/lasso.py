@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from bench_models.scaling import Standard
+from bench_models.scaling import Scaling
 
 from bench_core import Examples
 from bench_core.arrays import BoolArray, FloatArray
@@ -53,14 +53,12 @@ class Fitted:
         return Fitted(self.bias.copy(), self.weights.copy())
 
 
-def gram_of(
-    train: Examples, standard: Standard, target: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def gram_of(train: Examples, scaling: Scaling, target: FloatArray) -> tuple[FloatArray, FloatArray]:
     """G = Z'WZ (d, d) and Z'W target (d,), block by block."""
     share = train.weights / train.weights.sum()
     d = train.X.shape[1]
     gram, cross = np.zeros((d, d)), np.zeros(d)
-    for rows, z in standard.blocks(train.X):
+    for rows, z in scaling.blocks(train.X):
         weighted = z * share[rows, None]
         gram += weighted.T @ z
         cross += weighted.T @ target[rows]
@@ -87,7 +85,7 @@ class Classes:
     """Logistic (one output) or softmax loss."""
 
     train: Examples
-    standard: Standard
+    scaling: Scaling
     outputs: int  # 1 or the number of classes
     lipschitz: float = field(init=False)
 
@@ -96,7 +94,7 @@ class Classes:
 
     @cached_property
     def _z(self) -> FloatArray:
-        return self.standard.columns(self.train.X)
+        return self.scaling.columns(self.train.X)
 
     @cached_property
     def _share(self) -> FloatArray:

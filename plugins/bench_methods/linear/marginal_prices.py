@@ -13,7 +13,7 @@ NOBODY = -1
 
 
 @dataclass(slots=True, eq=False)
-class Tab:
+class MarginalPrices:
     """Pairs of a feature and a priced sensor that it needs; the payer (s,) of each sensor, which
     is the feature that bought it first. The price of everything is 1."""
 
@@ -23,7 +23,7 @@ class Tab:
     payer: IntArray
 
     @classmethod
-    def of(cls, prices: Prices) -> Tab:
+    def of(cls, prices: Prices) -> MarginalPrices:
         """With nothing bought. Where everything is free, features are charged alike."""
         if prices.everything == 0:
             prices = Prices.additive(np.ones(prices.features))

@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from bench_models.scaling import Standard
+from bench_models.scaling import Scaling
 from bench_models.staged.state import prices_from, prices_state
 
-from bench_core import Acquired, Bill, Features, Prediction, Prices
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core import Bill, Features, Prediction, Prices
+from bench_core.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class LinearPath:
     """P points with ``weights`` (P, K, d) over standardised columns and ``bias`` (P, K).
 
-    All rows pay alike. Columns are added one after the other in float64, so that a row's scores
-    have the same bits in any block. ``facts`` are JSON values that the learner wants kept.
+    It is no path of staged models: all points share one standardised block. All rows pay alike.
+    Columns are added one after the other in float64, so that a row's scores have the same bits in
+    any block. ``facts`` are JSON values that the learner wants kept.
     """
 
     weights: FloatArray
     bias: FloatArray
     points: Sequence[Mapping[str, int | float]]
-    standard: Standard
+    scaling: Scaling
     prices: Prices
     facts: Mapping[str, Any]
 
@@ -33,12 +34,12 @@ class LinearPath:
         """One prediction per point."""
         if features.X.ndim != 2 or features.X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {features.X.shape}")
-        z = np.ascontiguousarray(self.standard.columns(features.X).T)
+        z = np.ascontiguousarray(self.scaling.columns(features.X).T)
         for weights, bias, point in zip(self.weights, self.bias, self.points, strict=True):
             scores = np.tile(bias[:, None], len(features))
             for j in np.flatnonzero(weights.any(axis=0)):
                 scores += weights[:, j, None] * z[j]
-            bill = flat_bill(weights.any(axis=0), self.prices)
+            bill = Bill.for_features(self.prices, weights.any(axis=0))
             yield Prediction(dict(point), _shaped(scores), {"path": bill, "model": bill})
 
     def state(self) -> dict[str, Any]:
@@ -46,8 +47,8 @@ class LinearPath:
         return {
             "weights": self.weights,
             "bias": self.bias,
-            "mean": self.standard.mean,
-            "scale": self.standard.scale,
+            "mean": self.scaling.mean,
+            "scale": self.scaling.scale,
             **prices_state(self.prices),
             "points": [dict(point) for point in self.points],
             "facts": dict(self.facts),
@@ -60,18 +61,10 @@ class LinearPath:
             weights=state["weights"],
             bias=state["bias"],
             points=state["points"],
-            standard=Standard(state["mean"], state["scale"]),
+            scaling=Scaling(state["mean"], state["scale"]),
             prices=prices_from(state),
             facts=state["facts"],
         )
-
-
-def flat_bill(features: BoolArray, prices: Prices) -> Bill:
-    """The bill of rows that all read the same features (d,)."""
-    bought = np.zeros((1, prices.sensors), dtype=bool)
-    for j in np.flatnonzero(features):
-        bought[0, prices.of(int(j))] = True
-    return Bill(Acquired.pack(bought))
 
 
 def _shaped(scores: FloatArray) -> FloatArray:

@@ -8,8 +8,12 @@ C. Cortes and V. Vapnik, "Support-vector networks", Machine Learning 20 (1995), 
 ``rbf-svm`` is the expensive classifier f0 of F. Nan and V. Saligrama, "Adaptive classification for
 prediction under a budget", NIPS 2017. ``svm-average-kernel`` is a baseline of Z. Xu et al., "The
 greedy miser", ICML 2012: one kernel for each descriptor, and one machine on their average. There
-is no trade-off: a row pays for all features. Sums of kernels are ``kernel_model.Kernels``, one
-machine ``RBFSVM._solved``, Platt's line ``calibration.platt``.
+is no trade-off: a row pays for all features.
+
+Equations
+    k(x, v)       bench_methods.linear.kernel_model.Kernels.sums
+    one machine   bench_methods.linear.svm.RBFSVM._solved
+    A, B          bench_models.calibration.platt
 
 Departures
 - What bandwidths, C and probabilities the papers used is not in them [M]: ``gamma`` is by default
@@ -30,7 +34,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.calibration import platt
-from bench_models.scaling import Standard
+from bench_models.scaling import Scaling
 
 from bench_core import Examples, FitContext, InputError, Prices, Task, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
@@ -69,21 +73,21 @@ class RBFSVM:
             )
         rng = np.random.default_rng(context.seed)
         some = sampled(train, self.max_rows, rng)
-        standard = Standard.of(some)
-        if not standard.scale.any():
+        scaling = Scaling.of(some)
+        if not scaling.scale.any():
             raise InputError(f"{self.name}: no feature varies in the training rows")
-        kernels = Kernels.of(self._groups(standard, prices), self.gamma)
-        z = standard.columns(some.X)
+        kernels = Kernels.of(self._groups(scaling, prices), self.gamma)
+        z = scaling.columns(some.X)
         labels = [1.0] if context.task == Task.BINARY else np.arange(context.classes).tolist()
         machines = []
         for k, label in enumerate(labels):
             machines.append(self._machine(kernels, z, some.y == label, some.weights, rng))
             context.progress(k + 1, len(labels))
-        return KernelMachine.of(machines, z, kernels, standard, prices)
+        return KernelMachine.of(machines, z, kernels, scaling, prices)
 
-    def _groups(self, standard: Standard, prices: Prices) -> list[IntArray]:
+    def _groups(self, scaling: Scaling, prices: Prices) -> list[IntArray]:
         """The columns of each kernel."""
-        return [np.flatnonzero(standard.scale > 0)]
+        return [np.flatnonzero(scaling.scale > 0)]
 
     def _machine(
         self,
@@ -143,8 +147,8 @@ class AverageKernelSVM(RBFSVM):
 
     max_rows: int = param(2000, "most training rows; more are sampled by the seed", least=2)
 
-    def _groups(self, standard: Standard, prices: Prices) -> list[IntArray]:
-        usable = standard.scale > 0
+    def _groups(self, scaling: Scaling, prices: Prices) -> list[IntArray]:
+        usable = scaling.scale > 0
         inside = (group[usable[group]] for group in descriptors(prices))
         return [group for group in inside if len(group)]
 

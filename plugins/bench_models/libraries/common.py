@@ -1,4 +1,4 @@
-"""What the peers share: being installed, physical copies, losses by task, errors in one line."""
+"""What libraries share: being installed, physical copies, group sizes, errors in one line."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def version_of(learner: str, *distributions: str) -> str:
 
 
 @contextmanager
-def peer_errors(learner: str) -> Iterator[None]:
-    """What a peer says against the data, as one line."""
+def library_errors(learner: str) -> Iterator[None]:
+    """The complaint of a library about the data as one line."""
     try:
         yield
     except (UsageError, InputError, MemoryError):
         raise
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = lines[0] if lines else type(error).__name__
-        raise InputError(f"{learner}: {type(error).__name__}: {said}") from error
+        text = lines[0] if lines else type(error).__name__
+        raise InputError(f"{learner}: {type(error).__name__}: {text}") from error
 
 
 def with_physical_copies(train: Examples) -> Examples:
-    """Every row as often as its multiplicity says: limits on rows and bins then count copies."""
+    """Every row as many times as its multiplicity: limits on rows and bins then count copies."""
     copies = train.multiplicity
     if copies is None:
         return train

@@ -16,7 +16,7 @@ from bench_models.tree_average import TreeAverage
 if TYPE_CHECKING:
     from bench_trees.importers import Imported
 
-Served = StagedModel | TreeAverage
+LibraryModel = StagedModel | TreeAverage
 
 _KINDS = {
     Task.RANKING: ("ranking", "regression", "binary", ""),
@@ -27,7 +27,7 @@ _KINDS = {
 """Kinds of models that a task takes: any single score ranks."""
 
 
-def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> Served:
+def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> LibraryModel:
     """An imported model under these prices: a ``StagedModel`` where its trees simply add up."""
     facts = {"peer": model.source, **facts}
     plain = model.vectors is None and not model.average and model.link == "identity"

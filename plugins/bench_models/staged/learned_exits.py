@@ -16,7 +16,7 @@ from bench_models.states import nest, unnest
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-    from bench_trees.layout import Layout
+    from bench_trees.kernels.records import Layout
 
 
 INPUTS = 4
@@ -55,7 +55,8 @@ class Sentinels:
         self, exit: int, scores: FloatArray, on: BoolArray, groups: QueryGroups
     ) -> tuple[BoolArray, FloatArray]:
         """Which rows go on, and the splits evaluated to find out, both (P, n), by scores (P, n)."""
-        from bench_trees.inference import Steps, Walked, walk
+        from bench_trees.inference import walk
+        from bench_trees.kernels.records import Steps, Walked
 
         classifier, layout = self.classifiers[exit], self._layouts[exit]
         inputs = describe(scores, groups)

@@ -36,7 +36,7 @@ class StagedModel:
     Bills. ``path`` charges the sensors on the row's own path through every tree evaluated for
     it, the multipliers of the splits on these paths, and the trees; each once per row. ``model``
     charges every sensor of every tree of non-zero weight in the stages reached, each such tree,
-    and the splits of its dearest path. Raw columns cost their sensors in both. A tree without
+    and the splits of its longest path. Raw columns cost their sensors in both. A tree without
     a split is a constant and costs nothing.
     """
 
@@ -102,7 +102,7 @@ class StagedModel:
 
         For chains that always pass; what is handed out belongs to the walk.
         """
-        from bench_trees.inference import Walked
+        from bench_trees.kernels.records import Walked
 
         X = self._checked(features)
         done = Walked.begin(len(X), self.outputs, self._costs.bits.shape[1])

@@ -10,13 +10,12 @@ import numpy as np
 
 from bench_core import Prices
 from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
-from bench_models.staged.stage_costs import StageCosts, StageTerms, column_bits
+from bench_models.staged.stage_costs import StageCosts, StageTerms
 from bench_models.staged.stages import Stage
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-    from bench_trees.inference import Steps, Walked
-    from bench_trees.layout import Layout
+    from bench_trees.kernels.records import Layout, Steps, Walked
 
 _LONGEST = 16  # stages; bounds the buffers of a walk: 16 points of 8000 rows are about 10 MB
 
@@ -55,7 +54,8 @@ def segments(
     prices: Prices,
 ) -> list[Segment]:
     """Cut the stages into segments."""
-    from bench_trees.inference import Needs, Steps, lay_out
+    from bench_trees.inference import Needs, lay_out
+    from bench_trees.kernels.records import Steps
 
     needs = Needs(prices.start, prices.needed, prices.multiplier, prices.sensors)
     found = []
@@ -73,7 +73,7 @@ def segments(
             np.concatenate([u.tree_weights for u in these]),
             np.concatenate(costs.fresh[first:stop]),
         )
-        bits = column_bits(these[-1].columns, prices)
+        bits = prices.acquired(these[-1].columns).bits[0]
         found.append(Segment(first, stop, layout, steps, these[-1], bits))
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core import Acquired, Prices
+from bench_core import Prices
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
 from bench_models.staged.stages import Stage, parents
 
@@ -44,7 +44,7 @@ class StageCosts:
     """Costs of the way to each of S stages; all count the stages before it too.
 
     ``bits`` (S, w): the sensors of every tree and column on the way. ``trees`` (S,): the trees
-    with a split. ``splits`` (S,): the sum over trees of their dearest path. ``fresh``: for each
+    with a split. ``splits`` (S,): the sum over trees of their longest path. ``fresh``: for each
     stage and tree of it whether the tree was not evaluated before on the way.
     """
 
@@ -58,7 +58,7 @@ class StageCosts:
         cls, stages: Sequence[Stage], uses: Sequence[StageTerms], ensemble: Ensemble, prices: Prices
     ) -> StageCosts:
         """Add up along every way."""
-        tree_bits = Acquired.pack(_tree_sensors(ensemble, prices)).bits
+        tree_bits = _tree_sensors(ensemble, prices)
         seen = np.zeros((len(stages), ensemble.trees), dtype=bool)
         bits = np.zeros((len(stages), tree_bits.shape[1]), dtype=np.uint64)
         fresh = []
@@ -71,33 +71,26 @@ class StageCosts:
             fresh.append(first & ~seen[k, trees])
             seen[k, trees] = True
             bits[k] |= np.bitwise_or.reduce(tree_bits[trees], axis=0, initial=0)
-            bits[k] |= column_bits(uses[k].columns, prices)
+            bits[k] |= prices.acquired(uses[k].columns).bits[0]
         splitting = np.diff(ensemble.start) > 1
-        dearest = _dearest_paths(ensemble, prices.multiplier)
+        longest = _longest_paths(ensemble, prices.multiplier)
         return cls(
-            bits, (seen & splitting).sum(axis=1).astype(float), (seen * dearest).sum(axis=1), fresh
+            bits, (seen & splitting).sum(axis=1).astype(float), (seen * longest).sum(axis=1), fresh
         )
 
 
-def column_bits(columns: IntArray, prices: Prices) -> BitArray:
-    """The sensors that these features need, packed (w,)."""
-    mask = np.zeros((1, prices.sensors), dtype=bool)
-    for column in columns:
-        mask[0, prices.of(int(column))] = True
-    bits: BitArray = Acquired.pack(mask).bits[0]
-    return bits
+def _tree_sensors(ensemble: Ensemble, prices: Prices) -> BitArray:
+    """Which sensors each tree needs in all, packed (T, w)."""
+    tested = np.zeros((ensemble.trees, ensemble.features), dtype=bool)
+    owner, inner = (
+        np.repeat(np.arange(ensemble.trees), np.diff(ensemble.start)),
+        ensemble.feature >= 0,
+    )
+    tested[owner[inner], ensemble.feature[inner]] = True
+    return prices.acquired(tested).bits
 
 
-def _tree_sensors(ensemble: Ensemble, prices: Prices) -> BoolArray:
-    """Which sensors each tree needs in all, (T, s)."""
-    mask = np.zeros((ensemble.trees, prices.sensors), dtype=bool)
-    for tree in range(ensemble.trees):
-        for feature in ensemble.used_features(tree):
-            mask[tree, prices.of(int(feature))] = True
-    return mask
-
-
-def _dearest_paths(ensemble: Ensemble, multiplier: FloatArray) -> FloatArray:
+def _longest_paths(ensemble: Ensemble, multiplier: FloatArray) -> FloatArray:
     """The largest sum of multipliers on a path of each tree, (T,)."""
     if ensemble.trees == 0:
         return np.zeros(0)
@@ -105,5 +98,5 @@ def _dearest_paths(ensemble: Ensemble, multiplier: FloatArray) -> FloatArray:
 
     plain = Needs.plain(ensemble.features)
     layout = lay_out(ensemble, Needs(plain.start, plain.needed, multiplier, plain.sensors))
-    dearest: FloatArray = np.maximum.reduceat(layout.splits, layout.table[:-1])
-    return dearest
+    longest: FloatArray = np.maximum.reduceat(layout.splits, layout.table[:-1])
+    return longest

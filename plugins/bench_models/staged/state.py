@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Prices
 from bench_models.staged.stages import Gate, Stage
-
-Arrays = dict[str, NDArray[Any]]
+from bench_models.states import nest, unnest
 
 
 def stages_state(stages: Sequence[Stage]) -> dict[str, Any]:
@@ -53,16 +51,9 @@ def stages_from(state: Mapping[str, Any]) -> list[Stage]:
 
 def prices_state(prices: Prices) -> dict[str, Any]:
     """Prices as arrays and JSON."""
-    return {
-        "prices.start": prices.start,
-        "prices.needed": prices.needed,
-        "prices.sensor": prices.sensor,
-        "prices.multiplier": prices.multiplier,
-        "prices": {"split": prices.split, "tree": prices.tree, "unit": prices.unit},
-    }
+    return nest("prices", prices.state())
 
 
 def prices_from(state: Mapping[str, Any]) -> Prices:
     """The inverse of ``prices_state``."""
-    arrays = ("start", "needed", "sensor", "multiplier")
-    return Prices(**{name: state[f"prices.{name}"] for name in arrays}, **state["prices"])
+    return Prices.from_state(unnest("prices", state))

@@ -15,11 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bench_trees.arrays import Float64Array
 from bench_trees.importers.imported import Imported, ModelError, Tree, array, flat, whole
-
-Floats = NDArray[np.float64]
 
 _KINDS = {
     "RMSE": "regression",
@@ -119,7 +117,9 @@ def _split(split: Mapping[str, Any], columns: _Columns) -> tuple[int, float, boo
     return columns.column[own], border, not columns.above[own]
 
 
-def _oblivious(tree: Mapping[str, Any], columns: _Columns, outputs: int) -> tuple[Tree, Floats]:
+def _oblivious(
+    tree: Mapping[str, Any], columns: _Columns, outputs: int
+) -> tuple[Tree, Float64Array]:
     """The tree, its leaf values numbering leaves, and the leaves (2^depth, K)."""
     splits = [_split(s, columns) for s in tree.get("splits") or ()][::-1]  # the root is the last
     depth = len(splits)
@@ -140,10 +140,10 @@ def _oblivious(tree: Mapping[str, Any], columns: _Columns, outputs: int) -> tupl
     ), leaves.reshape(2**depth, outputs)
 
 
-def _plain(tree: Mapping[str, Any], columns: _Columns, outputs: int) -> tuple[Tree, Floats]:
+def _plain(tree: Mapping[str, Any], columns: _Columns, outputs: int) -> tuple[Tree, Float64Array]:
     """The same for nested splits."""
     nodes: list[list[Any]] = []
-    leaves: list[Floats] = []
+    leaves: list[Float64Array] = []
     waiting = [(tree, -1, 0)]  # what is described, place of its parent, which field names it
     while waiting:
         described, parent, side = waiting.pop()

@@ -1,4 +1,4 @@
-"""Which library wrote a file, told by its content."""
+"""Model files, recognised by their content."""
 
 from __future__ import annotations
 

@@ -10,34 +10,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_trees.arrays import Float32Array, Float64Array, Int64Array
 from bench_trees.ensemble import LEAF, Ensemble
 
-Floats = NDArray[np.float64]
-
-KINDS = ("regression", "binary", "multiclass", "ranking")
 MOST_NODES = 50_000_000
 
 
 class ModelError(ValueError):
-    """A model that cannot be imported: one line that says what and why."""
+    """A model that cannot be imported: one line with the fault and its reason."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Imported:
     """A foreign model. Its raw outputs (n, K) are sums over trees plus ``ensemble.base``.
 
-    ``kind`` is one of ``KINDS``, or "" where the model does not say (an objective of the user's
-    own). With ``vectors`` (m, K) leaf values number rows of ``vectors``, these are what is summed,
-    and all trees belong to output 0. ``average``: the sum of trees is divided by their
-    number. ``link`` turns raw outputs into those of our tasks: ``"identity"``; ``"exp"`` for a
-    logarithm of the label; ``"probability"`` for (averaged) probabilities, of class 1 where K = 1.
+    ``kind`` is "regression", "binary", "multiclass", "ranking", or "" where the model names none
+    (a user's own objective). With ``vectors`` (m, K) leaf values number rows of ``vectors``,
+    these are what is summed, and all trees belong to output 0. ``average``: the sum of trees is
+    divided by their number. ``link`` turns raw outputs into those of our tasks: ``"identity"``;
+    ``"exp"`` for a logarithm of the label; ``"probability"`` for (averaged) probabilities, of class
+    1 where K = 1.
     """
 
     ensemble: Ensemble
     kind: str
     source: str
     names: tuple[str, ...] = ()
-    vectors: Floats | None = None
+    vectors: Float64Array | None = None
     average: bool = False
     link: str = "identity"
 
@@ -52,7 +51,7 @@ class Tree:
     """Nodes of one tree, numbered in any way with the root first; ``left`` < 0 at a leaf."""
 
     feature: NDArray[Any]
-    threshold: NDArray[np.float32]
+    threshold: Float32Array
     left: NDArray[Any]
     right: NDArray[Any]
     missing_left: NDArray[Any]
@@ -73,29 +72,8 @@ def flat(trees: Sequence[Tree], output: Sequence[int], base: Any, features: int)
     if sum(len(t.left) for t in trees) > MOST_NODES:
         raise ModelError(f"it has more than {MOST_NODES:,} nodes")
     ready = [_in_order(tree, t) for t, tree in enumerate(trees)]
-    start = np.concatenate([[0], np.cumsum([len(t.left) for t in ready])]).astype(np.int32)
-    shift = np.repeat(start[:-1], np.diff(start))
-
-    def joined(name: str, dtype: Any) -> NDArray[Any]:
-        parts = [np.zeros(0), *(getattr(t, name) for t in ready)]
-        return np.concatenate(parts).astype(dtype)
-
-    left, right = joined("left", np.int32), joined("right", np.int32)
-    leaf = left < 0
-    feature = np.clip(joined("feature", np.int64), LEAF, features)  # one too large is refused
     try:
-        return Ensemble(
-            start=start,
-            feature=np.where(leaf, LEAF, feature).astype(np.int32),
-            threshold=np.where(leaf, 0, joined("threshold", np.float32)).astype(np.float32),
-            left=np.where(leaf, LEAF, left + shift).astype(np.int32),
-            right=np.where(leaf, LEAF, right + shift).astype(np.int32),
-            missing_left=joined("missing_left", np.bool_) & ~leaf,
-            value=np.where(leaf, joined("value", np.float64), 0.0),
-            output=np.asarray(output, dtype=np.int32).reshape(-1),
-            base=np.asarray(base, dtype=np.float64).reshape(-1),
-            features=features,
-        )
+        return Ensemble.of_trees(ready, output, base, features)
     except ValueError as error:
         raise ModelError(str(error)) from error
 
@@ -121,7 +99,7 @@ def _in_order(tree: Tree, number: int) -> Tree:
     )
 
 
-def _walk(tree: Tree, number: int) -> NDArray[np.int64]:
+def _walk(tree: Tree, number: int) -> Int64Array:
     """The reachable nodes, parents first."""
     left, right = tree.left.tolist(), tree.right.tolist()
     order: list[int] = []
@@ -138,7 +116,7 @@ def _walk(tree: Tree, number: int) -> NDArray[np.int64]:
     return np.array(order, dtype=np.int64)
 
 
-def at_most(threshold: Any) -> NDArray[np.float32]:
+def at_most(threshold: Any) -> Float32Array:
     """The largest float32 not above each float64: for float32 x the same side of ``x <=``."""
     exact = np.asarray(threshold, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -147,7 +125,7 @@ def at_most(threshold: Any) -> NDArray[np.float32]:
     return np.where(rounded.astype(np.float64) > exact, lower, rounded).astype(np.float32)
 
 
-def below(threshold: Any) -> NDArray[np.float32]:
+def below(threshold: Any) -> Float32Array:
     """The float32 just below each float32: ``x <= below(t)`` is ``x < t``."""
     limits = np.asarray(threshold, dtype=np.float32)
     with np.errstate(over="ignore"):

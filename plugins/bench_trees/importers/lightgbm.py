@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_trees.arrays import BoolArray, Float32Array, Int64Array
 from bench_trees.importers.imported import (
     Imported,
     ModelError,
@@ -139,18 +140,18 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
     return _spelt_out(tree, np.flatnonzero(apart), number) if bool(apart.any()) else tree
 
 
-def _places(children: NDArray[np.int64], inner: int) -> NDArray[np.int64]:
+def _places(children: Int64Array, inner: int) -> Int64Array:
     """Node numbers: inner nodes first, then leaf c, which LightGBM writes as -c - 1."""
     return np.where(children < 0, inner - 1 - children, children)
 
 
-def _around_zero(limit: NDArray[np.float32], left: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _around_zero(limit: Float32Array, left: BoolArray) -> Float32Array:
     """Thresholds at or inside the band of zeros, moved to its edge: all of it goes one way."""
     near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)
     return np.where(near, np.where(left, _ZERO, _BELOW_ZERO), limit)
 
 
-def _spelt_out(tree: Tree, apart: NDArray[np.int64], number: int) -> Tree:
+def _spelt_out(tree: Tree, apart: Int64Array, number: int) -> Tree:
     """The same tree with every node in ``apart`` as three splits.
 
     Zeros (and NaN) leave to the default side, from between numbers that go to the other one::

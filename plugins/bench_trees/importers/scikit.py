@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.importers.imported import Imported, ModelError, Tree, at_most, flat
-
-Floats = NDArray[np.float64]
 
 _TREES = ("DecisionTree", "ExtraTree")
 _FORESTS = ("RandomForest", "ExtraTrees")
@@ -79,7 +77,7 @@ def _averaged(estimator: Any, classes: int) -> Imported:
     )
 
 
-def _shares(tree: Any, columns: NDArray[np.int64], width: int) -> Floats:
+def _shares(tree: Any, columns: Int64Array, width: int) -> Float64Array:
     """Class shares of every leaf, (leaves, K)."""
     counts = tree.value[tree.children_left < 0, 0, :]
     found = np.zeros((len(counts), width))
@@ -87,7 +85,7 @@ def _shares(tree: Any, columns: NDArray[np.int64], width: int) -> Floats:
     return found
 
 
-def _distinct(shares: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def _distinct(shares: Float64Array) -> tuple[Float64Array, Int64Array]:
     """The rows that differ, of two classes the share of the second, and which one each is."""
     if shares.shape[1] == 2:
         values, number = np.unique(shares[:, 1], return_inverse=True)
@@ -96,7 +94,7 @@ def _distinct(shares: Floats) -> tuple[Floats, NDArray[np.int64]]:
     return rows, number.reshape(-1)
 
 
-def _tree(tree: Any, value: Floats, scale: float = 1.0) -> Tree:
+def _tree(tree: Any, value: Float64Array, scale: float = 1.0) -> Tree:
     return Tree(
         feature=tree.feature,
         threshold=at_most(tree.threshold),
@@ -164,7 +162,9 @@ def _kind(estimator: Any, outputs: int) -> str:
     return "binary" if outputs == 1 else "multiclass"
 
 
-def _sums(trees: Sequence[Tree], output: Sequence[int], outputs: int, row: Floats) -> Floats:
+def _sums(
+    trees: Sequence[Tree], output: Sequence[int], outputs: int, row: Float64Array
+) -> Float64Array:
     """What the trees add for one row."""
     sums = np.zeros(outputs)
     for tree, k in zip(trees, output, strict=True):

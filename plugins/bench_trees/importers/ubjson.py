@@ -75,7 +75,7 @@ class _Reader:
         raise ModelError(f"it is no UBJ: unknown type {mark!r}")
 
     def container(self) -> tuple[str, int]:
-        """The type of all values ("" if each says its own) and their number (-1 if not said)."""
+        """The type of all values ("" if each has its own) and their number (-1 if absent)."""
         kind = ""
         if self.data[self.at : self.at + 1] == b"$":
             self.at += 1

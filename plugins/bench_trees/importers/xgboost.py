@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_trees.arrays import Float64Array
 from bench_trees.importers.imported import (
     Imported,
     ModelError,
@@ -25,8 +26,6 @@ from bench_trees.importers.imported import (
     interleaved,
     whole,
 )
-
-Floats = NDArray[np.float64]
 
 _KINDS = {
     "reg:squarederror": "regression",
@@ -97,7 +96,7 @@ def _model(booster: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[float]]:
     return model, [1.0] * len(model["trees"])
 
 
-def _base(text: Any, objective: str, outputs: int) -> Floats:
+def _base(text: Any, objective: str, outputs: int) -> Float64Array:
     try:
         read = json.loads(text) if isinstance(text, str) else text
     except ValueError:

@@ -31,8 +31,7 @@ from numba.extending import intrinsic
 from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, UInt64Array
 
 if TYPE_CHECKING:
-    from bench_trees.inference import Steps, Walked
-    from bench_trees.layout import Layout
+    from bench_trees.kernels.records import Layout, Steps, Walked
 
 ROWS_PER_WORD = 64
 PLANES = 8  # bits of a leaf's code

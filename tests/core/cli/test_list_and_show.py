@@ -17,6 +17,8 @@ from bench_core.plugins import PluginInfo, Registry
         ("datasets", "breast-cancer"),
         ("suites", "quickstart"),
         ("metrics", "ndcg@5"),
+        ("costs", "per-query"),
+        ("reports", "html"),
         ("plugins", "metrics"),
     ],
 )

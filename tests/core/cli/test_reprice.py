@@ -79,7 +79,9 @@ def test_a_repriced_run_is_reused_audited_and_listed(done: Ended, bench: Run) ->
     listed = bench("list", "runs").out
     assert "-together-" in listed
     assert "trained on surrogate prices" in bench("report").out
-    assert "costs by model 'parallel'" in bench("report", "-v").out
+    board = bench("report", "-v").out
+    assert "note: billed anew from run 1 under together.json" in board
+    assert "note: costs by model 'parallel'" in board
 
 
 def test_a_run_repriced_anew_ignores_the_costs_in_between(done: Ended, bench: Run) -> None:

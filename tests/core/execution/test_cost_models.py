@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from textwrap import dedent
+from typing import Any
 
 import bench_datasets.yahoo.sim
 import numpy as np
@@ -11,8 +14,9 @@ import pandas as pd
 import pytest
 
 import bench_core
-from bench_core import InputError, Splits
-from bench_core.costs.cost_file import ASSUMED_COSTS
+from bench_core import Acquired, CostModel, Features, InputError, SensorPrices, Splits
+from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
+from bench_core.costs.shipped import MODELS
 from bench_core.datasets.cache import open_prepared
 from bench_core.planning.suites import read_suite
 from bench_core.plugins import load_registry
@@ -55,7 +59,7 @@ def naive_costs(
 
 @pytest.fixture
 def small_yahoo(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_datasets.yahoo.sim, "ROWS", {"quick": (3000, 800, 800)})
+    monkeypatch.setattr(bench_datasets.yahoo.sim, "ROWS", {"quick": (3000, 800, 1500)})
     monkeypatch.setenv("BENCH_CACHE", str(home / "cache"))
 
 
@@ -212,6 +216,32 @@ def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home
         for result in (run(suite=path), run(suite=path, costs="other.txt"))
     ]
     assert prices == [12, 18]
+
+
+def blocks_of_the_page(*marks: str) -> list[str]:
+    """The indented blocks of docs/cost-files.md that hold these marks."""
+    page = (Path(__file__).parents[3] / "docs/cost-files.md").read_text()
+    blocks = [dedent(b) for b in re.findall(r"(?:^(?:    .*)?\n)+", page, flags=re.M)]
+    return [next(block for block in blocks if mark in block) for mark in marks]
+
+
+def test_the_models_of_the_page_on_cost_files_work(tmp_path: Path) -> None:
+    table, code = blocks_of_the_page('model = "parallel"', "class VisitFee")
+    (tmp_path / "c.toml").write_text(table)
+    names = ("age", "clicks_day", "clicks_month", "title_match")
+    costs = cost_model(cost_text(tmp_path / "c.toml"), names, None, MODELS)
+    acquired = Acquired.pack(np.array([[True, True, True, False], [False, True, False, True]]))
+    assert costs.feature_cost(acquired, None).tolist() == [36, 24]
+    assert costs.unit == "ms"
+    scope: dict[str, Any] = {"SensorPrices": SensorPrices, "hookimpl": bench_core.hookimpl}
+    exec(code, scope)
+    (model,) = scope["bench_cost_models"]()
+    made = model.from_options(costs.surrogate(Features(np.zeros((1, 4)))), {"fee": 5}, int)
+    again = model.from_state(made.state())
+    assert isinstance(again, CostModel)
+    bought = Acquired.pack(np.array([[True, False, False, True], [False] * 4]))
+    assert again.feature_cost(bought, None).tolist() == [1 + 4 + 5, 0]
+    assert again.evaluation_cost(1, 1, 2).tolist() == [0]
 
 
 def test_the_shipped_models_are_registered_like_a_third_partys() -> None:

@@ -210,10 +210,13 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "learners": "toy-prefx"}, "did you mean toy-prefix"),
         ({"data": "toy-rank", "settings": "toy-prefix.x=1"}, "unknown parameter 'x'"),
         ({"data": "toy-rank", "settings": "nobody.x=1"}, "unknown learner or data set 'nobody'"),
-        ({"data": "toy-rank", "settings": "toy-stacked.x=1"}, "takes no part in this run (toy-pre"),
+        (
+            {"data": "toy-rank", "settings": "toy-stacked.x=1"},
+            "'toy-stacked' is not in this run (learners: toy-pre",
+        ),
         (
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
-            "takes no part in this run by itself: write --set toy-stacked.base.tradeoff=1",
+            "is not in this run by itself: write --set toy-stacked.base.tradeoff=1",
         ),
         ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
         ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),

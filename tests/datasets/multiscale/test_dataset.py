@@ -22,6 +22,7 @@ from helpers.boosted_cases import fit, path
 
 import bench_core
 from bench_core import Examples, InputError, Splits, Task, UsageError
+from bench_core.contracts import dataset_of
 from bench_core.datasets.cache import entry_name
 from bench_core.datasets.search import DataFolder
 from bench_core.results.store import Store
@@ -326,7 +327,7 @@ def test_a_changed_frame_is_prepared_anew(tmp_path: Path) -> None:
     assert entry_name(Multiscale(folder=str(home)), "quick", 0, 0, source) == first
     np.save(home / "labels" / "shot1.npy", np.ones((24, 40, 3)))
     assert entry_name(Multiscale(folder=str(home)), "quick", 0, 0, source) != first
-    assert Multiscale.files == ()
+    assert dataset_of(Multiscale()).files == ()
 
 
 def test_a_folder_is_found_where_data_lie_from_anywhere(

@@ -18,35 +18,35 @@ def examples() -> Examples:
 
 
 def test_by_default_nothing_changes(examples: Examples) -> None:
-    judged = Judgement()(examples, TRAIN)
+    judged = Judgement().judged(examples, TRAIN)
     assert judged.y.tolist() == GRADES
     assert judged.multiplicity is None
 
 
 def test_binarised_at_three_as_in_cronus(examples: Examples) -> None:
-    judged = Judgement(relevant=3, copies=10)(examples, TRAIN)
+    judged = Judgement(relevant=3, copies=10).judged(examples, TRAIN)
     assert judged.y.tolist() == [0, 0, 0, 1, 1]
     assert judged.multiplicity is not None
     assert judged.multiplicity.tolist() == [10, 10, 10, 1, 1]
 
 
 def test_grade_zero_is_copied_as_in_miser(examples: Examples) -> None:
-    judged = Judgement(copies=10)(examples, TRAIN)
+    judged = Judgement(copies=10).judged(examples, TRAIN)
     assert judged.y.tolist() == GRADES
     assert judged.multiplicity is not None
     assert judged.multiplicity.tolist() == [10, 1, 1, 1, 1]
 
 
 def test_the_highest_copied_grade_can_be_chosen(examples: Examples) -> None:
-    judged = Judgement(relevant=3, copies=4, copied=0)(examples, TRAIN)
+    judged = Judgement(relevant=3, copies=4, copied=0).judged(examples, TRAIN)
     assert judged.multiplicity is not None
     assert judged.multiplicity.tolist() == [4, 1, 1, 1, 1]
 
 
 def test_copies_only_in_the_test_split(examples: Examples) -> None:
     judge = Judgement(copies=10, copied_in="test")
-    assert judge(examples, TRAIN).multiplicity is None
-    judged = judge(examples, TEST)
+    assert judge.judged(examples, TRAIN).multiplicity is None
+    judged = judge.judged(examples, TEST)
     assert judged.multiplicity is not None
     assert judged.multiplicity.tolist() == [10, 1, 1, 1, 1]
 

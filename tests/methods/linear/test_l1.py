@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from bench_methods.linear import L1
 from bench_methods.linear.kernels import descend
-from bench_methods.linear.marginal_prices import Tab
+from bench_methods.linear.marginal_prices import MarginalPrices
 from bench_methods.linear.model import LinearPath
-from bench_models.scaling import Standard
+from bench_models.scaling import Scaling
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters
@@ -154,8 +154,8 @@ def test_free_features_are_used_without_penalty_from_the_first_point() -> None:
 
 
 def test_where_everything_is_free_all_are_charged_alike() -> None:
-    assert Tab.of(price_list(np.zeros(4))).charges().tolist() == [0.25] * 4
-    assert Tab.of(price_list(np.array([1.0, 3.0]))).charges().tolist() == [0.25, 0.75]
+    assert MarginalPrices.of(price_list(np.zeros(4))).charges().tolist() == [0.25] * 4
+    assert MarginalPrices.of(price_list(np.array([1.0, 3.0]))).charges().tolist() == [0.25, 0.75]
     train = complete(Task.REGRESSION)
     points = path(fit(L1(), train, Task.REGRESSION, price_list(np.zeros(4))), train)
     assert points[-1].point["features"] == 4
@@ -196,7 +196,7 @@ def test_a_missing_cell_reads_the_training_mean(hole: float) -> None:
 def test_standard_columns_count_copies_and_leave_out_what_is_missing() -> None:
     X = np.array([[1.0, 5.0], [3.0, np.nan], [np.nan, 5.0]], dtype=np.float32)
     train = Examples(X, np.zeros(3), multiplicity=np.array([1, 3, 4]))
-    standard = Standard.of(train)
+    standard = Scaling.of(train)
     # known: once 1, three times 3: mean 2.5; squares 2.25 and 3 x .25 over all eight rows
     assert standard.mean.tolist() == [2.5, 5.0]
     assert standard.scale.tolist() == [pytest.approx(np.sqrt(3 / 8)), 0.0]
@@ -254,19 +254,19 @@ def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sens
     at = price_list(
         np.array([5.0, 3.0, 4.0, 0.0]), discounted=[group], derived={3: [1, 2]}
     )  # in all 2 + 3 + 1 + 4 = 10
-    tab = Tab.of(at)
-    assert tab.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])
-    assert not tab.buy(np.array([[0.0, -2.0, 0.0, 0.0]]))
-    assert tab.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])  # 3 still wants for 2
-    assert tab.buy(np.array([[0.0, 1.0, 0.5, 0.1]]))
-    assert tab.charges() == pytest.approx([0.5, 0.3, 0.4, 0.0])
-    assert not tab.buy(np.array([[0.0, 0.0, 0.0, 9.0]]))  # who paid first pays on
+    marginal = MarginalPrices.of(at)
+    assert marginal.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])
+    assert not marginal.buy(np.array([[0.0, -2.0, 0.0, 0.0]]))
+    assert marginal.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])  # 3 still wants for 2
+    assert marginal.buy(np.array([[0.0, 1.0, 0.5, 0.1]]))
+    assert marginal.charges() == pytest.approx([0.5, 0.3, 0.4, 0.0])
+    assert not marginal.buy(np.array([[0.0, 0.0, 0.0, 9.0]]))  # who paid first pays on
 
 
 def test_where_a_derived_feature_comes_first_its_parents_are_free() -> None:
-    tab = Tab.of(price_list(np.array([2.0, 8.0, 0.0]), derived={2: [0, 1]}))
-    assert tab.buy(np.array([[0.0, 0.5, 1.0]]))
-    assert tab.charges().tolist() == [0.0, 0.0, 1.0]
+    marginal = MarginalPrices.of(price_list(np.array([2.0, 8.0, 0.0]), derived={2: [0, 1]}))
+    assert marginal.buy(np.array([[0.0, 0.5, 1.0]]))
+    assert marginal.charges().tolist() == [0.0, 0.0, 1.0]
 
 
 ORTHOGONAL = np.array([[1, 1, 1], [-1, 1, -1], [1, -1, -1], [-1, -1, 1]], dtype=np.float32)

@@ -29,39 +29,25 @@ ROWS = {
 
 
 @dataclass(frozen=True)
-class YahooSim:
+class YahooSim(Judgement):
     """The generated stand-in for Yahoo set 1."""
 
     name: ClassVar[str] = "yahoo-sim"
     task: ClassVar[Task] = Task.RANKING
     title: ClassVar[str] = "Generated stand-in for Yahoo LTR set 1 (519 priced features)"
-    folds: ClassVar[int] = 1
-    files: ClassVar[tuple[str, ...]] = ()
     stand_in_for: ClassVar[str] = "yahoo"
-    version: ClassVar[int] = 1
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
 
     pattern: Literal["a", "b"] = param("a", "where the informative features lie")
-    relevant: int = param(0, "0 keeps the grades; g labels a document 1 iff its grade is >= g")
-    copies: int = param(1, "how many copies each irrelevant document stands for (papers: 10)")
-    copied: int = param(-1, "highest grade that is copied; -1: the documents labelled 0")
-    copied_in: Literal["all", "test"] = param("all", "splits in which negatives are copied")
-    split: float = param(0.25, "price of evaluating one split")
-
-    def __post_init__(self) -> None:
-        self._judgement()
-
-    def _judgement(self) -> Judgement:
-        return Judgement(self.relevant, self.copies, self.copied, self.copied_in)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Generate the three splits at the profile's size; ``fold`` is ignored."""
         if size not in ROWS:
             raise UsageError(f"size {size!r}: yahoo-sim has quick, standard and paper")
-        pattern, judge = PATTERNS[self.pattern], self._judgement()
+        pattern = PATTERNS[self.pattern]
         threads = min(4, os.cpu_count() or 1)
         train, valid, test = (
-            judge(generate(pattern, seed, split, rows, threads), split)
+            self.judged(generate(pattern, seed, split, rows, threads), split)
             for split, rows in enumerate(ROWS[size])
         )
         cost = np.array([f.price for f in features(pattern)], dtype=np.float64)

@@ -124,7 +124,7 @@ CASES = [
     csv("too many cells", "2,1,4,1", "2,1,4,1,9", "line 4", "correct the file"),
     csv("two columns of one name", "a,b", "a,a", "line 1: two columns", "rename one"),
     csv("a column without a name", "a,b", "a,", "line 1: column 3", "give it one"),
-    csv("a table of queries and splits", CSV, "query,split\n1,train\n", "line 1: no feature", "add"),
+    csv("queries and splits alone", CSV, "query,split\n1,train\n", "line 1: no feature", "add"),
     Case(
         "line ends of old spreadsheets", "rows.csv", own, CSV, CSV.replace("\n", "\r"),
         "line 1: its lines end in bare carriage returns", "save it as CSV again",
@@ -154,6 +154,7 @@ CASES = [
     Case("too many lines", "costs.txt", costs, "1\n2\n3\n", "1\n2\n3\n4\n", "line 4", "surplus"),
     Case("not name:cost", "costs.txt", costs, "a:1\nb:2\nc:3", "a:1\nb\nc:3", "line 2", "correct"),
     Case("binary rubbish", "costs.txt", costs, "1\n2\n3\n", b"1\n\xff\xfe\n", "line 2", "UTF-8"),
+    tariff("endless number", "2.5", "9" * 5000, "a number of too many digits", "correct it"),
     tariff("broken JSON", '"b": 2.5,', '"b": 2.5', "line 1: not JSON", "correct it"),
     tariff("negative JSON cost", '"b": 2.5', '"b": -2.5', "line 1: feature 'b'", "correct it"),
     tariff("true as a cost", '"b": 2.5', '"b": true', "line 1: feature 'b'", "correct it"),
