@@ -1,4 +1,4 @@
-"""Errors that a user can mend: one line saying what, where and what to do."""
+"""Errors that a user can correct: one line with place, fault and remedy."""
 
 from __future__ import annotations
 

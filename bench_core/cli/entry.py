@@ -96,7 +96,7 @@ def _system_line(error: OSError) -> str:
 
 def _complain(message: str) -> int:
     """One line on stderr, whatever the message holds."""
-    with contextlib.suppress(OSError):  # nobody reads stderr: the exit status still tells
+    with contextlib.suppress(OSError):  # nobody reads stderr: the exit status remains
         print(f"error: {one_line(message)}", file=sys.stderr, flush=True)
     return UNUSABLE_INPUT
 

@@ -69,7 +69,7 @@ def _by_suffix(output: Path | None) -> str:
     suffix = output.suffix.lower().lstrip(".") if output else "csv"
     if suffix not in FORMATS:
         raise UsageError(
-            f"cannot tell a format from {output}: end it in .csv, .json or .parquet, "
+            f"{output}: its suffix is no format: end it in .csv, .json or .parquet, "
             "or give --format"
         )
     return suffix

@@ -23,8 +23,8 @@ Examples:
   bench log 3 -o log.txt
 
 \b
-A traceback begins with the frames of the plugin; those of bench_core and of libraries follow below
-a line that says so. Of long tracebacks and outputs the beginning or the end is kept.""",
+A traceback begins with the frames of the plugin; the whole one, with bench_core and libraries,
+follows below a line that marks the cut. Of an output the end is kept.""",
 )
 @options.run_argument
 @click.option("--failed", is_flag=True, help="Leave out attempts that ended well.")

@@ -34,7 +34,7 @@ _OPTIONS = (
     _text("--test", metavar="FILE", help="Test file; without one a part of --data."),
     _text("--label", metavar="COLUMN", help="Column of the label, for CSV and Parquet."),
     _text("--query", metavar="COLUMN", help="Column of the query, for CSV and Parquet."),
-    _text("--split", metavar="COLUMN", help="Column that says train, valid or test."),
+    _text("--split", metavar="COLUMN", help="Column with the values train, valid and test."),
     _text("--task", metavar="TASK", help="ranking, regression, binary or multiclass."),
     options.names_option(
         "-m", "--metric", "metrics", help="Metrics, the primary one first: 'bench list metrics'."
@@ -93,7 +93,7 @@ _OPTIONS = (
     ),
     click.option("--fresh", is_flag=True, help="Do all work anew instead of reusing results."),
     click.option(
-        "--strict-data", is_flag=True, help="Fail where real data is absent: run on no stand-in."
+        "--strict-data", is_flag=True, help="Fail instead of falling back to generated data."
     ),
     options.data_dir_option,
     options.store_option,
@@ -102,7 +102,7 @@ _OPTIONS = (
 
 
 def request_options(command: Command) -> Command:
-    """All options that say what to run and how."""
+    """All options of a run."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

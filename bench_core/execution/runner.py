@@ -63,7 +63,7 @@ class RunResult:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; all finished work is kept, ``result`` says how far it came."""
+    """Ctrl-C during a run; finished work is kept, ``result`` holds the trials that ended."""
 
     def __init__(self, result: RunResult) -> None:
         super().__init__("interrupted; finished work is kept")
@@ -74,7 +74,7 @@ def carry_out(
     plan: Plan,
     request: RunRequest,
     writer: Writer,
-    tell: OnEvent,
+    emit: OnEvent,
     warm_up: Callable[[Iterable[str]], None],
 ) -> RunResult:
     """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C.
@@ -101,13 +101,13 @@ def carry_out(
     writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
     jobs = _jobs(plan)
     there = (len(plan.finished), len(plan.trials))
-    tell(Event("plan", plan.run, done=there[0], total=there[1], jobs_total=len(jobs)))
+    emit(Event("plan", plan.run, done=there[0], total=there[1], jobs_total=len(jobs)))
     try:
         for trial, reason in trials_skipped(plan):
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason))
         if jobs:
             warm_up(job.spec.learner_name for job in jobs if isinstance(job.spec, FitSpec))
-        with closing(_perform(jobs, request, plan.workers, plan.threads, tell)) as outcomes:
+        with closing(_perform(jobs, request, plan.workers, plan.threads, emit)) as outcomes:
             for outcome in outcomes:
                 writer.attempt(plan.run, outcome)
                 keep(outcome)
@@ -152,7 +152,7 @@ def _jobs(plan: Plan) -> list[Job]:
 
 
 def carry_out_audit(
-    store: Store, run: str, request: RunRequest, writer: Writer, tell: OnEvent
+    store: Store, run: str, request: RunRequest, writer: Writer, emit: OnEvent
 ) -> RunResult:
     """Replay every query and point of a run's finished trials."""
     from bench_core.execution.messages import spec_from_json
@@ -190,9 +190,9 @@ def carry_out_audit(
             failures=tuple(failures),
         )
 
-    tell(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
+    emit(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
     try:
-        with closing(_perform(jobs, request, workers, threads, tell)) as outcomes:
+        with closing(_perform(jobs, request, workers, threads, emit)) as outcomes:
             for outcome in outcomes:
                 writer.attempt(run, outcome)
                 keep(outcome)
@@ -205,12 +205,12 @@ def carry_out_audit(
 class _Count:
     """Adds to every event how many of the jobs are done."""
 
-    tell: OnEvent
+    emit: OnEvent
     total: int
     done: int = field(default=0)
 
     def __call__(self, event: Event) -> None:
-        self.tell(replace(event, jobs_done=self.done, jobs_total=self.total))
+        self.emit(replace(event, jobs_done=self.done, jobs_total=self.total))
 
     def end(self, outcome: Outcome) -> None:
         """Emit the event of a finished job."""
@@ -223,12 +223,12 @@ class _Count:
 
 
 def _perform(
-    jobs: Sequence[Job], request: RunRequest, workers: int, threads: int, tell: OnEvent
+    jobs: Sequence[Job], request: RunRequest, workers: int, threads: int, emit: OnEvent
 ) -> Generator[Outcome, None, None]:
     """Outcomes as they come; whatever happens, no process is left behind."""
     from bench_core.execution.scheduler import run_jobs
 
-    count = _Count(tell, len(jobs))
+    count = _Count(emit, len(jobs))
     executor = _executor(request, workers, threads, count)
     try:
         for outcome in run_jobs(jobs, executor):

@@ -78,7 +78,7 @@ def leave() -> None:
 
 
 def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
-    wire.send(sink, {"says": "started"})
+    wire.send(sink, {"event": "started"})
     started = last = time.perf_counter()
 
     def progress(done: int, total: int) -> None:
@@ -86,15 +86,15 @@ def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
         now = time.perf_counter()
         if now - last >= PROGRESS_SECONDS or done >= total:
             last = now
-            wire.send(sink, {"says": "progress", "done": int(done), "total": int(total)})
+            wire.send(sink, {"event": "progress", "done": int(done), "total": int(total)})
 
     try:
         result = perform(job_from_json(message), progress)
         header, arrays = result_to_wire(result)
-        answer = {"says": "done", "status": Status.OK, "result": header}
+        answer = {"event": "done", "status": Status.OK, "result": header}
     except BaseException as error:
         status, line, trace = failure(error)
-        answer = {"says": "done", "status": status, "error": line, "trace": trace}
+        answer = {"event": "done", "status": status, "error": line, "trace": trace}
         arrays = {}
     with contextlib.suppress(OSError, ValueError):  # the job may have closed them
         sys.stdout.flush()

@@ -63,8 +63,8 @@ class Worker:
     sent: float = field(default=0.0)
     log_start: int = 0  # where the output of the job begins in the log
 
-    def tell(self, job: Job, timeout: float) -> None:
-        """Send a job; its time counts once the worker says that it started."""
+    def assign(self, job: Job, timeout: float) -> None:
+        """Send a job; its time counts from the worker's message that it started."""
         self.job, self.sent = job, time.monotonic()
         self.log_start = os.fstat(self.log.fileno()).st_size
         self.deadline = self.sent + START_SECONDS + timeout if timeout else float("inf")
@@ -116,7 +116,7 @@ class LocalExecutor:
     def submit(self, job: Job) -> None:
         """Give a job to an idle worker, or to a new one."""
         worker = self._idle() or self._start()
-        worker.tell(job, self._timeout)
+        worker.assign(job, self._timeout)
 
     def outcome(self) -> Outcome:
         """Wait for a job to end, by itself, by its limits or with its worker."""
@@ -172,11 +172,11 @@ class LocalExecutor:
             return None  # a message of a worker that was replaced
         if message is None:
             return self._crashed(worker)
-        if message["says"] == "started":
+        if message["event"] == "started":
             worker.sent = time.monotonic()
             worker.deadline = worker.sent + self._timeout if self._timeout else float("inf")
             self._on_event(news("start", job, worker=worker.number))
-        elif message["says"] == "progress":
+        elif message["event"] == "progress":
             seconds = time.monotonic() - worker.sent
             done, total = message["done"], message["total"]
             event = news("progress", job, done=done, total=total, worker=worker.number)

@@ -157,8 +157,8 @@ def _show_records(table: Table, to: Console) -> None:
         to.print(Text(one_line(first[1]), style=style or "bold"))
         for column, cell in rest:
             if cell:
-                said = Text(f"{column.title}: {one_line(cell)}")
-                for part in said.wrap(to, to.width - GAP, overflow="fold"):
+                text = Text(f"{column.title}: {one_line(cell)}")
+                for part in text.wrap(to, to.width - GAP, overflow="fold"):
                     part.rstrip()
                     to.print(Text(" " * GAP) + part)
     for line in table.footer:

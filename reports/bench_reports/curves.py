@@ -25,7 +25,7 @@ _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", 
 def figure(board: Board, name: str, learners: Sequence[str]) -> dict[str, Any]:
     """One figure: a trace per learner, axes in words, a watermark on stand-ins.
 
-    A learner looks as its place in ``learners`` says, so that it is the same in all figures.
+    The place of a learner in ``learners`` decides its colour, the same in all figures.
     Texts are escaped, because plotly reads some HTML in them.
     """
     better = "higher" if board.higher_is_better else "lower"
