@@ -48,31 +48,31 @@ def run(
     from bench_core.results.schema import store_path
     from bench_core.results.writer import check_writable, open_writer
 
-    tell = on_event or silent
-    asked = _reachable(_asked(request, options), tell)
+    notify = on_event or silent
+    asked = _reachable(_asked(request, options), notify)
     path = store_path(asked.store)
     check_writable(path)
-    registry = _registry(asked, tell)
-    made = _plan(asked, registry, tell)
+    registry = _registry(asked, notify)
+    made = _plan(asked, registry, notify)
 
     def warm_up(learners: Iterable[str]) -> None:
         def say(line: str) -> None:
-            tell(Event("note", line))
+            notify(Event("note", line))
 
         registry.warm_up(learners, say)
         warm_up_metrics([parse_metric(name, registry.metrics) for name in made.metrics], say)
 
     with open_writer(path) as writer:
-        return carry_out(made, asked, writer, tell, warm_up)
+        return carry_out(made, asked, writer, notify, warm_up)
 
 
 def plan(
     *, request: RunRequest | None = None, on_event: OnEvent | None = None, **options: Any
 ) -> Plan:
     """What ``run`` would do with the same options; prepares data, trains nothing."""
-    tell = on_event or silent
-    asked = _reachable(_asked(request, options), tell)
-    return _plan(asked, _registry(asked, tell), tell)
+    notify = on_event or silent
+    asked = _reachable(_asked(request, options), notify)
+    return _plan(asked, _registry(asked, notify), notify)
 
 
 def audit(
@@ -124,17 +124,17 @@ def reprice(
     from bench_core.results.store import Store
     from bench_core.results.writer import open_writer
 
-    tell = on_event or silent
+    notify = on_event or silent
     kept = Store(store_path(store))
     named = kept.info(run).request.get("plugins", ())
     modules = tuple(dict.fromkeys([*named, *plugins]))
     asked = RunRequest(workers=workers, executor=executor, plugins=modules, costs=costs)
     check_request(asked)
-    made, request = plan_reprice(kept, run, tuple(data), asked, _registry(asked, tell))
+    made, request = plan_reprice(kept, run, tuple(data), asked, _registry(asked, notify))
     for line in made.notes:
-        tell(Event("note", line))
+        notify(Event("note", line))
     with open_writer(kept.path) as writer:
-        return carry_out(made, request, writer, tell, lambda learners: None)
+        return carry_out(made, request, writer, notify, lambda learners: None)
 
 
 _LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins")
@@ -162,7 +162,7 @@ def _plain(value: Any) -> Any:
     return value.__index__() if hasattr(value, "__index__") else value
 
 
-def _reachable(request: RunRequest, tell: OnEvent) -> RunRequest:
+def _reachable(request: RunRequest, notify: OnEvent) -> RunRequest:
     """The same request, inline where another process could not import a learner."""
     from bench_core.class_names import importable
     from bench_core.parameters import is_learner
@@ -175,11 +175,11 @@ def _reachable(request: RunRequest, tell: OnEvent) -> RunRequest:
         f"{', '.join(dict.fromkeys(stuck))} cannot be imported by another process, so everything "
         "runs in this one, without limits on time and memory; put it in a module"
     )
-    tell(Event("note", line, warning=True))
+    notify(Event("note", line, warning=True))
     return replace(request, executor="inline")
 
 
-def _registry(request: RunRequest, tell: OnEvent) -> Registry:
+def _registry(request: RunRequest, notify: OnEvent) -> Registry:
     from bench_core.datasets.search import data_folder
     from bench_core.datasets.user_datasets import add_own_data
     from bench_core.plugins import load_registry
@@ -189,17 +189,17 @@ def _registry(request: RunRequest, tell: OnEvent) -> Registry:
     for info in registry.plugins:
         if info.error:
             line = f"plugin {info.name} ({info.origin}) does not load: {info.error}"
-            tell(Event("note", message=line, warning=True))
+            notify(Event("note", message=line, warning=True))
     return registry
 
 
-def _plan(request: RunRequest, registry: Registry, tell: OnEvent) -> Plan:
+def _plan(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
     from bench_core.planning.planner import make_plan
 
     def note(line: str, warning: bool) -> None:
-        tell(Event("note", message=line, warning=warning))
+        notify(Event("note", message=line, warning=warning))
 
     def say(dataset: str, message: str) -> None:
-        tell(Event("prepare", message=message, title=dataset, dataset=dataset))
+        notify(Event("prepare", message=message, title=dataset, dataset=dataset))
 
     return make_plan(request, registry, note, say)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bench_core.results.records import FitSpec, TrialSpec
 
 
-Tell = Callable[[str, bool], None]
+Notify = Callable[[str, bool], None]
 """Takes one line for the user, and whether it is a warning."""
 
 

@@ -17,11 +17,11 @@ from bench_core.datasets.search import DataFolder
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
 from bench_core.planning.overrides import check_owners, read_settings
-from bench_core.planning.plan import DatasetUse, Plan, Tell
+from bench_core.planning.plan import DatasetUse, Notify, Plan
 from bench_core.planning.remaining_work import estimated_seconds, trials_left
 from bench_core.planning.request import RunRequest, check_request, cores_for, without_repeats
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
-from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, lone_blind
+from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
 from bench_core.planning.resolve_metrics import check_metrics, choose_metrics
 from bench_core.planning.specifications import Ground, Specifications
 from bench_core.planning.suites import find_suite
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def make_plan(
     request: RunRequest,
     registry: Registry,
-    tell: Tell = lambda line, warning: None,
+    notify: Notify = lambda line, warning: None,
     say: Callable[[str, str], None] = lambda dataset, message: None,
 ) -> Plan:
     """Find, prepare and fingerprint the data, and work out every fit and trial with its key.
@@ -48,14 +48,14 @@ def make_plan(
     store.
     """
     look_again()  # modules are rewritten between two runs of one session
-    return _Planner(without_repeats(request), registry, tell, say).plan()
+    return _Planner(without_repeats(request), registry, notify, say).plan()
 
 
 @dataclass(slots=True, eq=False)
 class _Planner:
     request: RunRequest
     registry: Registry
-    tell: Tell
+    notify: Notify
     say: Callable[[str, str], None]
     suite: Suite | None = None
     profile: Profile | None = None
@@ -94,7 +94,7 @@ class _Planner:
             registry,
             states=str(states_folder(store_path(request.store)).absolute()),
             accounting=self.suite.accounting if self.suite else "path",
-            reference=self.suite.reference if self.suite else lone_blind(learners),
+            reference=self.suite.reference if self.suite else default_reference(learners),
         )
         for chosen in datasets:
             name = chosen.replaces or chosen.dataset.name
@@ -113,7 +113,7 @@ class _Planner:
         if line not in kept:
             kept.append(line)
             if warning:
-                self.tell(line, True)
+                self.notify(line, True)
 
     def seeds(self) -> tuple[int, ...]:
         return self.request.seeds or (self.profile.seeds if self.profile else (0,))
@@ -199,7 +199,7 @@ class _Planner:
             executor=request.executor,
         )
         for line in self.notes:
-            self.tell(line, False)
+            self.notify(line, False)
         plan = _with_cores(plan, *cores_for(request, len(trials_left(plan))))
         return replace(plan, seconds=estimated_seconds(plan, store.timings() if store else ()))
 

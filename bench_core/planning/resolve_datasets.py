@@ -14,7 +14,7 @@ from bench_core.plugins import Registry
 from bench_core.protocols import Source
 
 if TYPE_CHECKING:
-    from bench_core.planning.plan import Tell
+    from bench_core.planning.plan import Notify
     from bench_core.planning.request import RunRequest
     from bench_core.planning.suites import Suite
 
@@ -35,7 +35,7 @@ def choose_datasets(
     registry: Registry,
     source: Source,
     settings: Sequence[Setting],
-    tell: Tell,
+    notify: Notify,
 ) -> tuple[list[ChosenDataset], tuple[str, ...]]:
     """The data sets of a request, stand-ins in place of what is licensed and absent.
 
@@ -63,7 +63,7 @@ def choose_datasets(
                 missing = _missing({entry.name: listed.files}, source)
                 raise InputError(f"--strict-data: no stand-ins, and {missing}")
             cls = registry.dataset(replacements[0])
-            tell(
+            notify(
                 f"STAND-IN: {listed.files[0]} of {entry.name} is not there, so {cls.name} takes "
                 "its place; a stand-in proves that the chain works, never that a method does",
                 True,
@@ -82,7 +82,7 @@ def choose_datasets(
         line = _missing(absent, source)
         if not chosen:
             raise InputError(f"suite {suite.name} has no data to run on, {line}")
-        tell(f"skipped data sets, as {line}", True)
+        notify(f"skipped data sets, as {line}", True)
     return chosen, tuple(absent)
 
 

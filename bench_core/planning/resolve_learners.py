@@ -14,7 +14,7 @@ from bench_core.plugins import Registry
 from bench_core.protocols import CompleteLearner
 
 if TYPE_CHECKING:
-    from bench_core.planning.plan import Tell
+    from bench_core.planning.plan import Notify
     from bench_core.planning.request import RunRequest
     from bench_core.planning.suites import Profile, Suite
 
@@ -43,14 +43,13 @@ def choose_learners(
     profile: Profile | None,
     registry: Registry,
     settings: Sequence[Setting],
-    tell: Tell = lambda line, warning: None,
+    notify: Notify = lambda line, warning: None,
     dataset: str = "",
 ) -> list[ChosenLearner]:
     """The learners of a request with their grids, the suite's reference first, its baselines last.
 
-    ``dataset`` heeds what the suite says of them on that data set.
-    One that lacks what it needs (see ``stamp`` in protocols) is an error where it was asked for by
-    name, else left out.
+    ``dataset``: apply the suite's ``[on.DATASET]`` tables. A learner whose package or file is
+    missing (see ``stamp`` in protocols) raises if the user named it, and is left out otherwise.
     """
     asked = list(request.learners) or (list(suite.learners) if suite else [ALL])
     by_name = [x for x in asked if isinstance(x, str) and x != ALL]
@@ -75,11 +74,11 @@ def choose_learners(
             cls = registry.learner(name)
         table = {**own_tables.get(name, {}), **(own or {}), **last_tables.get(name, {})}
         if name not in named and (lack := _no_default(cls, table, registry)):
-            tell(f"left out: {lack}", False)
+            notify(f"left out: {lack}", False)
             continue
         instances = _grid(cls, table, settings, registry, where)
         if name not in named and (lack := _lack(instances)):
-            tell(f"left out: {lack}", False)
+            notify(f"left out: {lack}", False)
             continue
         chosen.append(ChosenLearner(name, instances, name in named))
     return chosen + _instances(asked, [c.name for c in chosen], settings, registry)
@@ -106,9 +105,9 @@ def _lack(instances: Sequence[Any]) -> str:
     return ""
 
 
-def lone_blind(learners: Sequence[ChosenLearner]) -> str:
-    """What a run without a suite compares with: the one learner, if it is one, of the role
-    ``reference``; else the one that has no ``tradeoff`` and no role."""
+def default_reference(learners: Sequence[ChosenLearner]) -> str:
+    """The only learner with role ``reference``, else the only one without ``tradeoff`` and role;
+    "" where there is none or more than one."""
     meant = [c.name for c in learners if c.cls.role == "reference"]
     blind = [
         c.name

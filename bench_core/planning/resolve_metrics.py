@@ -11,7 +11,7 @@ from bench_core.protocols import JudgesPictures
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
-    from bench_core.planning.plan import Tell
+    from bench_core.planning.plan import Notify
     from bench_core.planning.request import RunRequest
     from bench_core.planning.suites import Suite
     from bench_core.plugins import Registry
@@ -33,7 +33,7 @@ def choose_metrics(
     registry: Registry,
     splits: Splits,
     label: str,
-    tell: Tell,
+    notify: Notify,
 ) -> list[Metric]:
     """The metrics of a request on a data set, the primary one first; ``label`` is its name.
 
@@ -54,7 +54,7 @@ def choose_metrics(
     fitting = [metric for metric in listed if not _unsuited(metric, splits, label)]
     if not fitting:
         fitting = [default_metric(task)]
-        tell(f"{label}: no metric of the suite judges {task}, so {fitting[0].name} does", False)
+        notify(f"{label}: no metric of the suite judges {task}, so {fitting[0].name} does", False)
     return fitting
 
 

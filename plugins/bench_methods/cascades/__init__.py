@@ -1,6 +1,6 @@
 """Cascades whose stages are given beforehand: Soft-Cascade and AND-OR.
 
-The trees of another learner are put into stages by the price of their dearest feature: stage k
+The trees of another learner are put into stages by the price of their costliest feature: stage k
 may use all trees up to the k-th limit (in the Cronus paper, AISTATS 2012, five stages and prices
 5, 20, 50, 150, 200). A stage is a linear function f_k = w_k.h + b_k of its trees' outputs h. What
 is learned is the weights, jointly for all stages, cycling over them.
@@ -34,8 +34,8 @@ operating point of the one fit; the last point is the model that rejects nobody.
 
 Departures
 - That serving rule, and the sweep, are ours. Cronus' authors drew AND-OR's curve by its weights.
-- Stages: ``limits = none`` orders the trees by dearest feature, then by place in the ensemble, and
-  stage k has the first k / K of them; so where all prices are equal a stage is a prefix of the
+- Stages: ``limits = none`` orders the trees by costliest feature, then by place in the ensemble;
+  stage k has the first k / K of them. Where all prices are equal a stage is a prefix of the
   ensemble. Stages without trees, or with the trees of the one before, are left out.
 - |w_k|^2 counts weights in the unit in which a stage's columns have variance 1 on average (one
   scale for all, so faint trees are shrunk most). Columns that are constant on the training rows are

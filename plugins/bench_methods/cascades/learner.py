@@ -37,7 +37,9 @@ class _Cascade:
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")
     limits: tuple[float, ...] | None = param(
-        None, "price of the dearest feature in each stage; none: equal shares of the trees", least=0
+        None,
+        "price of the costliest feature in each stage; none: equal shares of the trees",
+        least=0,
     )
     stages: int = param(5, "number of stages where there are no limits", least=1)
     ridge: float = param(

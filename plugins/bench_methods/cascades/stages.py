@@ -20,26 +20,26 @@ def stage_trees(
     """The trees of each stage, rising, every stage with more than the one before.
 
     With ``limits``: those whose features all cost at most the stage's limit. Without: the first
-    1/K, 2/K, ... of the trees, ordered by dearest feature. Raises UsageError where no tree fits.
+    1/K, 2/K, ... of the trees, ordered by costliest feature. Raises UsageError where no tree fits.
     """
-    dearest = _dearest(ensemble, prices)
+    highest = _highest_price(ensemble, prices)
     if limits is None:
-        order = np.argsort(dearest, kind="stable")
+        order = np.argsort(highest, kind="stable")
         ends = -(-np.arange(1, stages + 1) * len(order) // stages)
         found = [np.sort(order[:end]) for end in ends]
     else:
-        found = [np.flatnonzero(dearest <= limit) for limit in limits]
-        if len(dearest) and len(found[-1]) == 0:
+        found = [np.flatnonzero(highest <= limit) for limit in limits]
+        if len(highest) and len(found[-1]) == 0:
             raise UsageError(
                 f"no tree has only features of price <= {limits[-1]:g} (the least of the "
-                f"trees' dearest is {dearest.min():g}); raise limits or use a base of small trees"
+                f"trees' highest is {highest.min():g}); raise limits or use a base of small trees"
             )
     more = [len(t) > (len(found[k - 1]) if k else 0) for k, t in enumerate(found)]
     return [t for t, keep in zip(found, more, strict=True) if keep] or [found[-1]]
 
 
-def _dearest(ensemble: Ensemble, prices: Prices) -> FloatArray:
-    """The price of each tree's dearest feature, bought alone, (T,); 0 without features."""
+def _highest_price(ensemble: Ensemble, prices: Prices) -> FloatArray:
+    """The price of each tree's costliest feature, bought alone, (T,); 0 without features."""
     price = prices.feature_price()
     used = (price[ensemble.used_features(t)] for t in range(ensemble.trees))
     return np.array([p.max(initial=0.0) for p in used])
