@@ -248,32 +248,29 @@ def test_learner_objects_of_a_module_run_in_workers(home: Path) -> None:
     assert fits(home) == ["toy-prefix 0.25"]
 
 
-def test_what_a_learner_prints_does_not_reach_the_pipe(home: Path) -> None:
-    (home / "chatty.py").write_text(
+def test_what_a_learner_prints_does_not_reach_the_pipe(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "printing.py").write_text(
         "from dataclasses import dataclass\n"
         "from typing import ClassVar\n"
         "import os, sys\n"
         "import bench_core\n"
         "from helpers.toys import Prefix\n"
         "@dataclass(frozen=True)\n"
-        "class Chatty(Prefix):\n"
-        "    name: ClassVar[str] = 'chatty'\n"
+        "class Printing(Prefix):\n"
+        "    name: ClassVar[str] = 'printing'\n"
         "    def fit(self, *a):\n"
         "        print('hello'); os.write(1, b'x' * 5000); sys.stdin.read()\n"
         "        return super().fit(*a)\n"
         "@bench_core.hookimpl\n"
         "def bench_learners():\n"
-        "    return [Chatty]\n"
+        "    return [Printing]\n"
     )
-    import sys
-
-    sys.path.insert(0, str(home))
-    try:
-        result = bench_core.run(
-            data="toy-rank", plugins=("helpers.toys", "chatty"), learners="chatty", timeout=20
-        )
-    finally:
-        sys.path.remove(str(home))
+    monkeypatch.syspath_prepend(home)
+    result = bench_core.run(
+        data="toy-rank", plugins=("helpers.toys", "printing"), learners="printing", timeout=20
+    )
     assert result.counts == {"ok": 7}
 
 
