@@ -31,8 +31,8 @@ def stage_trees(
         found = [np.flatnonzero(highest <= limit) for limit in limits]
         if len(highest) and len(found[-1]) == 0:
             raise UsageError(
-                f"no tree has only features of price <= {limits[-1]:g} (the least of the "
-                f"trees' highest is {highest.min():g}); raise limits or use a base of small trees"
+                f"no tree has only features of price <= {limits[-1]:g} (the least that covers a "
+                f"tree is {highest.min():g}); raise limits or use a base of small trees"
             )
     more = [len(t) > (len(found[k - 1]) if k else 0) for k, t in enumerate(found)]
     return [t for t, keep in zip(found, more, strict=True) if keep] or [found[-1]]

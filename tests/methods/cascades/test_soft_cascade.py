@@ -56,7 +56,7 @@ def test_with_equal_prices_stages_are_prefixes() -> None:
 
 
 def test_limits_below_every_tree_are_one_clear_line() -> None:
-    with pytest.raises(UsageError, match=r"price <= 0\.5 .*dearest is 1"):
+    with pytest.raises(UsageError, match=r"price <= 0\.5 .*covers a tree is 1"):
         groups((0.5,))
 
 
