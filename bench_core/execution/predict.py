@@ -241,7 +241,7 @@ def predictions(
     model: Any, features: Features, costs: CostModel, classes: int, *, finite: bool = True
 ) -> Iterator[Prediction]:
     """The predictions of one block as they come, checked: at most 100 points, shapes, bills, and
-    unless told otherwise finite scores."""
+    with ``finite`` that scores are finite."""
     found = 0
     for prediction in model.predict_path(features):
         if found == MAX_POINTS:
