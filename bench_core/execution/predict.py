@@ -85,7 +85,7 @@ class Path:
     seconds: float
 
     def cut_to_points(self) -> Path:
-        """Without the room for points that there are not."""
+        """The same, its arrays cut to the points found."""
         p = len(self.points)
         numbers = ("scores", "cost", "scale", "feature_cost", "evaluation_cost", "bought")
         return replace(self, **{name: getattr(self, name)[:p] for name in numbers})
