@@ -159,7 +159,7 @@ def installed(group: str = GROUP) -> list[EntryPoint]:
 
 
 def about(point: EntryPoint) -> PluginInfo:
-    """What an entry point tells of itself without being loaded."""
+    """What is known of an entry point without loading it."""
     origin, version = (point.dist.name, point.dist.version) if point.dist else ("?", "?")
     return PluginInfo(point.name, origin, version, point.value)
 

@@ -125,7 +125,7 @@ class Report(Protocol):
     """A format that finished runs are shown in. A report is a value: a module's or an instance."""
 
     name: str
-    """The word behind ``bench report --format``."""
+    """What ``bench list reports`` shows."""
     suffixes: tuple[str, ...]
     """Of the files that it writes (``(".html", ".htm")``), "" for the terminal."""
 

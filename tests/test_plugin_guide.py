@@ -17,7 +17,7 @@ SHOWN = {  # what each command must show, beside ending well
     "closest,constant": "closest",
     "--data noisy --learners gbrt": "miser",
     "--metric hinge": "hinge",
-    "--costs costs.json": "cheapest-first",
+    "--costs costs.toml": "cheapest-first",
     "board.tsv": "",
     "--suite noise": "How much noise",
     "bench runs": "5 runs",

@@ -55,7 +55,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     (site,) = (home / "env" / "lib").glob("python*/site-packages")
     libraries = [path for path in sys.path if Path(path).name == "site-packages"]
     (site / "libraries.pth").write_text("\n".join(libraries))
-    (home / "costs.json").write_text(guide.files()["costs.json"])
+    (home / "costs.toml").write_text(guide.files()["costs.toml"])
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -97,7 +97,7 @@ def test_its_cost_model_and_report_are_listed(bench: Bench, kind: str, name: str
 
 
 def test_from_its_suite_under_its_costs_to_its_report(bench: Bench) -> None:
-    ran = bench("run", "--suite", "noise", "--costs", "costs.json", "--no-progress")
+    ran = bench("run", "--suite", "noise", "--costs", "costs.toml", "--no-progress")
     assert ran.returncode == 0, ran.stderr
     assert "closest" in ran.stdout
     written = bench("report", "-o", "board.tsv")

@@ -77,6 +77,8 @@ def _usage_line(error: Exception) -> str:
     import click
 
     message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    for jargon, plain in (("float range", "number"), ("integer range", "whole number")):
+        message = message.replace(f"a valid {jargon}", f"a {plain}")
     context = getattr(error, "ctx", None)
     if context is None:
         return message

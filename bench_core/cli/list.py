@@ -65,7 +65,8 @@ def command(
     """List what plugins offer (KIND is learners, datasets, suites, metrics, costs or reports), the
     plugins themselves (plugins) or runs (runs).
 
-    'bench show NAME' tells more about one of them, 'bench report RUN' about a run.
+    'bench show NAME' shows more of a learner, data set, suite or metric, 'bench report RUN' of a
+    run.
     """
     from bench_core.datasets.search import data_folder
     from bench_core.terminal.tables import deliver
@@ -77,7 +78,8 @@ def command(
     table = _datasets(registry, data_dir) if kind == "datasets" else _TABLES[kind](registry)
     deliver(table, output)
     if kind == "datasets" and not quiet:
-        options.note(f"absent: not in {data_folder(data_dir)}; 'bench show NAME' tells more")
+        where = f"absent: not in {data_folder(data_dir)}"
+        options.note(f"{where}; 'bench show NAME' says where to get the files")
     broken = [p.name for p in registry.plugins if p.error]
     if broken and kind != "plugins" and not quiet:
         options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")

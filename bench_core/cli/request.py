@@ -42,8 +42,8 @@ _OPTIONS = (
     _text(
         "--costs",
         metavar="FILE",
-        help="Feature costs as CSV, JSON, 'name:cost' lines or one value a line; "
-        "without it every feature costs 1.",
+        help="Feature costs as CSV, JSON, TOML, 'name:cost' lines or one value a line; default: "
+        "the data set's own, for files 1 each.",
     ),
     click.option(
         "--index-base",

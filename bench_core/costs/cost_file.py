@@ -12,7 +12,7 @@ Four forms, told apart by their content (``docs/cost-files.md`` has examples):
        "split": 0.25, "tree": 0, "unit": "dollars"}
 
   Key ``measured`` (how ``bench cost measure`` found the costs) is for people and not read. Key
-  ``model`` names another cost model, which reads keys of its own; without ``costs`` it stands on
+  ``model`` names another cost model, which reads keys of its own; without ``costs`` it builds on
   the data set's prices. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
 
 - lines ``name:cost``;
@@ -101,7 +101,10 @@ def cost_model(
     if "costs" in document:
         own = _prices(file, document, columns)
     if own is None:
-        raise InputError(f"{file.path}: key 'costs' is missing; give the costs it stands on")
+        raise InputError(
+            f"{file.path}: key 'costs' is missing, and the data have another cost model, "
+            "not prices to build on; add the key"
+        )
     options = {key: document[key] for key in model.options if key in document}
     try:
         return model.from_options(own, options, lambda name: columns.find(name, file.near(name)))

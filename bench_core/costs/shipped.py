@@ -46,10 +46,11 @@ class _OnSensors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerQueryPrices(_OnSensors):
-    """Sensors (s,) marked ``per_query`` are paid once per query, whichever rows bought them.
+    """A sensor marked as such is paid once per query, whichever rows bought it.
 
-    The price is shared equally by ALL rows of the query, so that the costs of its rows sum to the
-    query's bill. The other sensors, and all sensors of rows without queries, are paid by each row.
+    ``per_query`` (s,) marks them. The price is shared equally by ALL rows of the query, so that the
+    costs of its rows sum to the query's bill. The other sensors, and all sensors of rows without
+    queries, are paid by each row.
     """
 
     per_query: BoolArray

@@ -227,7 +227,7 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
         task, reason = Task.RANKING, "the file has queries"
     else:
         task, reason = _task_of_labels(_all_labels(parts))
-    notes.append(f"task: {task}, because {reason}; --task says otherwise")
+    notes.append(f"task: {task}, because {reason}; --task changes it")
     return task
 
 

@@ -34,7 +34,7 @@ def peak_rss_mb() -> float:
 
 
 def _resident() -> int:
-    """Resident memory in bytes now, or its peak where the system does not tell."""
+    """Resident memory in bytes now, or its peak where the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

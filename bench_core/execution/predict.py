@@ -85,7 +85,7 @@ class Path:
     seconds: float
 
     def cut_to_points(self) -> Path:
-        """Without the room for points that there are not."""
+        """The same, its arrays cut to the points found."""
         p = len(self.points)
         numbers = ("scores", "cost", "scale", "feature_cost", "evaluation_cost", "bought")
         return replace(self, **{name: getattr(self, name)[:p] for name in numbers})
@@ -241,7 +241,7 @@ def predictions(
     model: Any, features: Features, costs: CostModel, classes: int, *, finite: bool = True
 ) -> Iterator[Prediction]:
     """The predictions of one block as they come, checked: at most 100 points, shapes, bills, and
-    unless told otherwise finite scores."""
+    with ``finite`` that scores are finite."""
     found = 0
     for prediction in model.predict_path(features):
         if found == MAX_POINTS:

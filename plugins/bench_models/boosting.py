@@ -44,7 +44,7 @@ def bench_warm_up(say: Callable[[str], None]) -> None:
 
 def check_base(base: BudgetedLearner | None) -> None:
     """Raise ValueError where a learner says, by ``adds_up = False``, that its scores are no sum of
-    trees. Of the others only a fitted model tells."""
+    trees. For the others only the fitted model can show it."""
     if base is not None and not getattr(base, "adds_up", True):
         raise ValueError(
             f"base {base.name!r} has no trees that add up to its scores; choose gbrt, miser or cegb"

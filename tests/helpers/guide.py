@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 GUIDE = Path(__file__).parents[2] / "docs" / "plugins.md"
-_FILE = re.compile(r"```(?:python|toml|json)\n(?:#|//) (\S+)\n(.*?)```", re.S)
+_FILE = re.compile(r"```(?:python|toml)\n# (\S+)\n(.*?)```", re.S)
 
 
 def files() -> dict[str, str]:

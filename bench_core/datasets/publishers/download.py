@@ -23,7 +23,7 @@ CHUNK = 1 << 18
 TRIES = 4  # in a row without a byte more
 PAUSE = 0.5  # seconds, longer after each of them
 Progress = Callable[[int, int], None]
-"""Told bytes done and in all (0: not known), often."""
+"""Called often, with the bytes done and in all (0: not known)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def _by_name(folder: Path) -> dict[str, Path]:
 
 
 def identity(path: Path) -> tuple[str, int, int]:
-    """Tells a file that was changed."""
+    """Path, size and time of change: differs once the file is changed."""
     facts = path.stat()
     return str(path), facts.st_size, facts.st_mtime_ns
 

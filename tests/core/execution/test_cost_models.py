@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 import bench_core
-from bench_core import Acquired, CostModel, Features, InputError, SensorPrices, Splits
+from bench_core import Acquired, CostModel, Features, InputError, Splits
+from bench_core.contracts import check
 from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
 from bench_core.costs.shipped import MODELS
 from bench_core.datasets.cache import open_prepared
@@ -233,9 +234,10 @@ def test_the_models_of_the_page_on_cost_files_work(tmp_path: Path) -> None:
     acquired = Acquired.pack(np.array([[True, True, True, False], [False, True, False, True]]))
     assert costs.feature_cost(acquired, None).tolist() == [36, 24]
     assert costs.unit == "ms"
-    scope: dict[str, Any] = {"SensorPrices": SensorPrices, "hookimpl": bench_core.hookimpl}
+    scope: dict[str, Any] = {}
     exec(code, scope)
     (model,) = scope["bench_cost_models"]()
+    check(model, CostModel, "the page gives a class")
     made = model.from_options(costs.surrogate(Features(np.zeros((1, 4)))), {"fee": 5}, int)
     again = model.from_state(made.state())
     assert isinstance(again, CostModel)
