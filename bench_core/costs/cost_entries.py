@@ -1,4 +1,4 @@
-"""The costs in a file as they are written, one entry each; ``costfiles.py`` has the forms."""
+"""The costs in a file as they are written, one entry each; ``cost_file.py`` has the forms."""
 
 from __future__ import annotations
 
