@@ -178,6 +178,8 @@ def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home: Path) -> No
         ('{"model": "per-query",\n "per_query": "f1"}',
          r"c\.json, line 2: per_query must be a list of features, in \[ \]"),
         ('{"model": "per-query"}', r"c\.json, line 1: per_query must be a list"),
+        ('{"model": ["per-query"], "costs": [1, 1, 1, 1, 1, 1]}',
+         r"c\.json, line 1: unknown cost model \"\['per-query'\]\""),
         ('{"model": "parallel", "services": {"a": ["f1"]},\n "per_query": ["f1"]}',
          r"c\.json, line 2: unknown key 'per_query'; known: model, services"),
         ('{"model": "parallel", "costs": {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6": 6},\n'
