@@ -66,6 +66,10 @@ INVALID = {
     "no-values": ("del Metric.values; gives('bench_metrics', Metric())", "which has no values"),
     "no-prices": ("gives('bench_cost_models', Data)", "which has no evaluation_cost, everything, "),
     "no-write": ("gives('bench_reports', Metric())", "which has no suffixes, write"),
+    "suffixes": (
+        "Metric.write, Metric.suffixes = print, None; gives('bench_reports', Metric())",
+        "whose suffixes is None, not tuple",
+    ),
     "no-folder": ("gives('bench_suites', '/not/there')", "/not/there, which is no folder"),
     "key": ("@hookimpl\ndef bench_suite_keys(): return {'x': 3}", "key 'x' is 3, which cannot be"),
     "same-learner": (
