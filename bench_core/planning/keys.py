@@ -4,7 +4,8 @@ FitKey = learner (name, version, the source it runs), parameters, the fits it ne
 (fingerprint, task, fold, names of features), prices to train on, primary metric (a learner may stop
 early by it), seed. ScoreKey = FitKey + metrics, cost model, accounting, audit, whether training
 rows are scored, and the name that the data set goes by in results. Of metrics and cost models that
-plugins bring the source enters too. Threads, workers and machine do not enter: they must not change a result.
+plugins bring the source enters too. Threads, workers and machine do not enter: they must not change
+a result.
 """
 
 from __future__ import annotations
