@@ -21,7 +21,7 @@ from bench_core._io.hashing import canonical
 from bench_core._io.source_code import code_key
 from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from bench_core.costs.acquired import Acquired
-from bench_core.data import Features, Queries
+from bench_core.data import Examples, Queries
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -78,7 +78,7 @@ class CostModel(Protocol):
         """The price (rows,) of the splits (summed multipliers) and trees evaluated for each row."""
 
     @abstractmethod
-    def surrogate(self, train: Features) -> SensorPrices:
+    def surrogate(self, train: Examples) -> SensorPrices:
         """Additive prices of the same sensors for learners to train on."""
 
     @abstractmethod
@@ -203,7 +203,7 @@ class SensorPrices:
         cost = self.split * np.asarray(splits, float)
         return np.atleast_1d(cost + self.tree * np.asarray(trees, float))
 
-    def surrogate(self, train: Features) -> SensorPrices:
+    def surrogate(self, train: Examples) -> SensorPrices:
         """These prices themselves: they are additive."""
         return self
 

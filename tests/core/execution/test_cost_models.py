@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import bench_core
-from bench_core import Acquired, CostModel, Features, InputError, SensorPrices, Splits
+from bench_core import Acquired, CostModel, Examples, InputError, SensorPrices, Splits
 from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
 from bench_core.costs.shipped import MODELS
 from bench_core.datasets.cache import open_prepared
@@ -238,7 +238,9 @@ def test_the_models_of_the_page_on_cost_files_work(tmp_path: Path) -> None:
     scope: dict[str, Any] = {"SensorPrices": SensorPrices, "hookimpl": bench_core.hookimpl}
     exec(code, scope)
     (model,) = scope["bench_cost_models"]()
-    made = model.from_options(costs.surrogate(Features(np.zeros((1, 4)))), {"fee": 5}, int)
+    made = model.from_options(
+        costs.surrogate(Examples(np.zeros((1, 4)), np.zeros(1))), {"fee": 5}, int
+    )
     again = model.from_state(made.state())
     assert isinstance(again, CostModel)
     bought = Acquired.pack(np.array([[True, False, False, True], [False] * 4]))
