@@ -14,6 +14,7 @@ from helpers.commands import Ended, Run
 
 from bench_core import UsageError, protocols
 from bench_core.cli.app import plugin_commands
+from bench_core.cli.boards import report_for
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import CompleteDataset, CompleteLearner
 
@@ -304,6 +305,25 @@ def test_a_verb_that_does_not_load_or_is_taken_is_a_row(
         ("claims", "verb 'claims' is that of budget-bench: uninstall or rename one"),
     ):
         assert re.search(rf"^{name} .*failed: {re.escape(error)}", listed, re.M), name
+
+
+def test_a_verb_that_does_not_load_leaves_completion_whole(
+    install: Install,
+    bench: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install("cats", "import no_gpu", "bench.commands", "cats:command")
+    about = {"_BENCH_COMPLETE": "zsh_complete", "COMP_WORDS": "bench ", "COMP_CWORD": "1"}
+    for name, value in about.items():
+        monkeypatch.setenv(name, value)
+    ended = bench("")
+    assert (ended.status, ended.err) == (0, "")
+    assert {"run", "report", "cats"} <= {*ended.out.splitlines()}
+
+
+def test_a_report_of_a_third_party_does_not_take_the_terminal() -> None:
+    ours, theirs = (type("R", (), {"suffixes": ("",)})() for _ in range(2))
+    assert report_for(Registry(reports={"ours": ours, "theirs": theirs}), None) is ours
 
 
 def test_no_verb_of_a_plugin_is_loaded_by_another(install: Install, bench: Run) -> None:  # noqa: F811
