@@ -17,6 +17,7 @@ from bench_core import (
     Prices,
     Queries,
     SensorPrices,
+    UsageError,
     price_list,
 )
 from bench_core.costs.model import costs_key, needs_of
@@ -81,6 +82,17 @@ def test_copies_of_rows_share_the_surrogate_of_a_sensor_per_query_as_they_share_
     bill = Bill(everything).feature_cost(costs, 3, train.queries, train.weights)
     paid = costs.surrogate(train).feature_cost(everything)
     assert np.average(bill, weights=copies) == np.average(paid, weights=copies) == 1 + 110 * 2 / 8
+
+
+def test_a_state_that_cannot_be_kept_names_its_model_and_entry() -> None:
+    class Odd(PerQueryPrices):
+        name = "odd"
+
+        def state(self) -> dict[str, object]:
+            return {"fee": np.int64(3)}
+
+    with pytest.raises(UsageError, match=r"cost model 'odd': its state\(\)\['fee'\] is np.int64"):
+        costs_key(Odd(PRICES, SECOND_AND_THIRD))
 
 
 def test_a_service_costs_its_largest_sensor_and_services_add_up() -> None:
