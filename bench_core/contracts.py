@@ -70,7 +70,7 @@ def check(value: Any, contract: type, where: str) -> None:
         raise TypeError(f"{where}, which has no {', '.join(lacks)}")
     if not is_value:
         fill_in(cls, contract)
-    for name, kind in {"name": str, **_class_variables(contract)}.items():
+    for name, kind in {"name": str, **_types(contract)}.items():
         given = getattr(value, name, None)
         if not isinstance(given, kind | property):
             raise TypeError(f"{where}, whose {name} is {given!r}, not {kind.__name__}")
@@ -83,8 +83,8 @@ def check(value: Any, contract: type, where: str) -> None:
 
 
 @cache
-def _class_variables(contract: type) -> dict[str, type]:
-    """The types of a contract's class variables."""
+def _types(contract: type) -> dict[str, type]:
+    """The types of a contract's variables."""
     hints = get_type_hints(contract, {**vars(protocols), "ClassVar": ClassVar})
-    kinds = {n: get_args(h)[0] for n, h in hints.items() if get_origin(h) is ClassVar}
+    kinds = {n: get_args(h)[0] if get_origin(h) is ClassVar else h for n, h in hints.items()}
     return {n: get_origin(kind) or kind for n, kind in kinds.items() if kind is not Any}

@@ -56,6 +56,6 @@ class Splits:
 
     def under(self, costs: CostModel) -> Splits:
         """The same data under other costs."""
-        prices = costs.surrogate(self.train.features)
+        prices = costs.surrogate(self.train)
         other = None if prices is costs else costs
         return replace(self, prices=prices, cost_model=other, costs_assumed=False)

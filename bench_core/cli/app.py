@@ -16,6 +16,8 @@ from bench_core.errors import UsageError, unknown
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from click.shell_completion import CompletionItem
+
     from bench_core.plugins import PluginInfo
 
 SECTIONS = {
@@ -115,6 +117,14 @@ class Verbs(click.Group):
         for title, verbs in _sections():
             with formatter.section(title):
                 formatter.write_dl([(verb, self._help(ctx, verb)) for verb in verbs])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """As click's, also where a verb does not load."""
+        from click.shell_completion import CompletionItem
+
+        verbs = [verb for verb in self.list_commands(ctx) if verb.startswith(incomplete)]
+        items = [CompletionItem(verb, help=self._help(ctx, verb)) for verb in verbs]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def _help(self, ctx: click.Context, verb: str) -> str:
         try:

@@ -35,7 +35,8 @@ def report_for(registry: Registry, output: Path | None) -> Report:
     from bench_core.terminal.tables import check_output
 
     suffix = output.suffix.lower() if output is not None else ""
-    known = {s: report for report in registry.reports.values() for s in report.suffixes}
+    reports = reversed([*registry.reports.values()])  # of a suffix the first wins
+    known = {s: report for report in reports for s in report.suffixes}
     if suffix not in known:
         words = ", ".join(sorted(filter(None, known))) or "none: no report is installed"
         raise UsageError(

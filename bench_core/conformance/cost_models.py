@@ -14,7 +14,7 @@ from bench_core.conformance.errors import ConformanceError
 from bench_core.contracts import check
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel, SensorPrices, needs_of
-from bench_core.data import Features, Queries
+from bench_core.data import Examples, Queries
 from bench_core.datasets.priced import from_json, to_json
 
 ROWS, ROUNDING = 60, 1e-9
@@ -68,7 +68,7 @@ def check_state(costs: Any, bought: BoolArray, queries: Queries) -> None:
 def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
     """``surrogate`` gives additive prices of the same sensors."""
     X = np.zeros((ROWS, costs.features), dtype=np.float32)
-    prices = costs.surrogate(Features(X, queries))
+    prices = costs.surrogate(Examples(X, np.zeros(ROWS), queries))
     if not isinstance(prices, SensorPrices):
         raise ConformanceError(f"surrogate gives {prices!r}, not SensorPrices")
     if any(

@@ -113,7 +113,7 @@ def cost_model(
 
 
 def _model(file: CostFile, name: Any, models: Mapping[str, type[CostModel]]) -> type[CostModel]:
-    if name not in models:
+    if not isinstance(name, str) or name not in models:
         known = f"known: {', '.join(sorted(models))}"
         line = unknown("cost model", str(name), models)
         raise InputError(f"{file.near('model')}: {line if known in line else f'{line} {known}'}")

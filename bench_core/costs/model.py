@@ -21,7 +21,8 @@ from bench_core._io.hashing import canonical
 from bench_core._io.source_code import code_key
 from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from bench_core.costs.acquired import Acquired
-from bench_core.data import Features, Queries
+from bench_core.data import Examples, Queries
+from bench_core.errors import UsageError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -78,7 +79,7 @@ class CostModel(Protocol):
         """The price (rows,) of the splits (summed multipliers) and trees evaluated for each row."""
 
     @abstractmethod
-    def surrogate(self, train: Features) -> SensorPrices:
+    def surrogate(self, train: Examples) -> SensorPrices:
         """Additive prices of the same sensors for learners to train on."""
 
     @abstractmethod
@@ -203,7 +204,7 @@ class SensorPrices:
         cost = self.split * np.asarray(splits, float)
         return np.atleast_1d(cost + self.tree * np.asarray(trees, float))
 
-    def surrogate(self, train: Features) -> SensorPrices:
+    def surrogate(self, train: Examples) -> SensorPrices:
         """These prices themselves: they are additive."""
         return self
 
@@ -376,7 +377,10 @@ def needs_of(costs: CostModel) -> tuple[Int32Array, Int32Array]:
 
 
 def costs_key(costs: CostModel) -> str:
-    """A digest of everything that determines a bill."""
+    """A digest of everything that determines a bill.
+
+    Raises UsageError where the model's state is not arrays and JSON.
+    """
     h = hashlib.sha256(costs.name.encode())
     cls = type(costs)
     if not cls.__module__.startswith("bench_core."):
@@ -385,5 +389,11 @@ def costs_key(costs: CostModel) -> str:
         if isinstance(value, np.ndarray):
             h.update(f"|{name}|{value.dtype}|{value.shape}|".encode() + value.tobytes())
         else:
-            h.update(canonical([name, value]).encode())
+            try:
+                h.update(canonical([name, value]).encode())
+            except (TypeError, ValueError) as error:
+                raise UsageError(
+                    f"cost model {costs.name!r}: its state()[{name!r}] is {value!r}, neither an "
+                    "array nor JSON; correct it"
+                ) from error
     return h.hexdigest()[:32]

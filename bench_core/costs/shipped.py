@@ -11,7 +11,7 @@ import numpy as np
 from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel, Counts, SensorPrices
-from bench_core.data import Features, Queries
+from bench_core.data import Examples, Queries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,12 +74,12 @@ class PerQueryPrices(_OnSensors):
         bill = Acquired(union, self.sensors).cost(np.where(self.per_query, sensor, 0.0))
         return own + np.repeat(bill / queries.sizes, queries.sizes)
 
-    def surrogate(self, train: Features) -> SensorPrices:
-        """A sensor per query costs its price divided by the mean number of rows of a query: exact
-        on average where all rows of each query buy it, else too low."""
+    def surrogate(self, train: Examples) -> SensorPrices:
+        """A sensor per query costs its price divided by the mean number of rows of a query, copies
+        included: exact on average where all rows of each query buy it, else too low."""
         if train.queries is None:
             return self.prices
-        share = len(train.queries) / train.queries.rows
+        share = len(train.queries) / train.weights.sum()
         sensor = self.prices.sensor
         return replace(self.prices, sensor=np.where(self.per_query, sensor * share, sensor))
 
@@ -137,7 +137,7 @@ class ParallelPrices(_OnSensors):
         counts = np.bincount(self.service[self.service >= 0], minlength=self.sensors + 1)
         return np.asarray((self.service >= 0) & (counts[self.service] > 1))
 
-    def surrogate(self, train: Features) -> SensorPrices:
+    def surrogate(self, train: Examples) -> SensorPrices:
         """The sensors of a service, scaled so that all of them cost what the service does: exact
         where a row buys all of a service or nothing of it, else too low."""
         sensor = self.prices.sensor.copy()

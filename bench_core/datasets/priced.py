@@ -37,7 +37,7 @@ def costs_for(splits: Splits, given: str | Path | CostFile, models: Models) -> C
     file = given if isinstance(given, CostFile) else cost_text(given)
     own = splits.prices if splits.cost_model is None else None
     costs = cost_model(file, splits.names, own, models)
-    prices = costs.surrogate(splits.train.features)
+    prices = costs.surrogate(splits.train)
     if not (costs.everything or prices.split or prices.tree):
         raise InputError(f"{file.path}: every cost is 0; give at least one feature a cost above 0")
     if not same_sensors(costs, prices):

@@ -1,10 +1,11 @@
 """Content keys: what a result depends on, and nothing else.
 
 FitKey = learner (name, version, the source it runs), parameters, the fits it needs, training data
-(fingerprint, task, fold), prices to train on, primary metric (a learner may stop early by it),
-seed. ScoreKey = FitKey + metrics, cost model, accounting, audit, whether training rows are scored,
-and the name that the data set goes by in results. Of metrics and cost models that plugins bring the
-source enters too. Threads, workers and machine do not enter: they must not change a result.
+(fingerprint, task, fold, names of features), prices to train on, primary metric (a learner may stop
+early by it), seed. ScoreKey = FitKey + metrics, cost model, accounting, audit, whether training
+rows are scored, and the name that the data set goes by in results. Of metrics and cost models that
+plugins bring the source enters too. Threads, workers and machine do not enter: they must not change
+a result.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def fit_key(
     seed: int,
 ) -> str:
     """The FitKey. ``learner`` from ``learner_key``, ``needs`` FitKeys, ``data`` fingerprint,
-    task, classes, fold and prices, ``metric`` from ``metric_key``."""
+    task, classes, fold, prices and names of features, ``metric`` from ``metric_key``."""
     return digest(["fit", learner, list(needs), data, metric, seed])
 
 

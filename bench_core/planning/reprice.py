@@ -12,6 +12,8 @@ from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.priced import costs_for, same_sensors
 from bench_core.errors import InputError, UsageError, unknown
+from bench_core.metrics import parse_metric
+from bench_core.planning.keys import metric_key, score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.model_files import costs_path, load_model, state_path
@@ -90,7 +92,7 @@ class _Billed:
     def __init__(self, costs: str, registry: Registry, states: str) -> None:
         self.costs, self.registry, self.states = costs, registry, states
         self.models: dict[str, CostModel] = {}
-        self._by_data: dict[tuple[str, str], Splits] = {}
+        self._by_data: dict[tuple[str, str], tuple[Splits, str]] = {}
         self._by_use: dict[tuple[str, int, int], Splits] = {}
 
     def anew(self, spec: TrialSpec) -> TrialSpec:
@@ -99,21 +101,24 @@ class _Billed:
             raise InputError(f"the fitted model of {spec.title} is gone; run again --fresh")
         if (spec.data, spec.costs) not in self._by_data:
             self._by_data[spec.data, spec.costs] = self._open(spec)
-        splits = self._by_data[spec.data, spec.costs]
+        splits, trained = self._by_data[spec.data, spec.costs]
         self._by_use[spec.dataset, spec.fold, spec.seed] = splits
         key = costs_key(splits.costs)
         self.models[key] = splits.costs
+        metrics = [metric_key(parse_metric(m, self.registry.metrics)) for m in spec.metrics]
+        how = (metrics, spec.accounting, spec.audit, spec.splits)
         return replace(
             spec,
-            key=digest(["reprice", spec.key, key]),
+            key=score_key(spec.fit, spec.dataset, key, *how),
             costs=key,
             cost_model=splits.costs.name,
-            surrogate=True,
+            surrogate=trained != key,
             unit=splits.costs.unit,
             states=self.states,
         )
 
-    def _open(self, spec: TrialSpec) -> Splits:
+    def _open(self, spec: TrialSpec) -> tuple[Splits, str]:
+        """The data under the new costs, and the key of the prices that learners trained on."""
         splits = open_prepared(spec.data)
         if spec.costs:
             splits = splits.under(load_model(costs_path(self.states, spec.costs)))
@@ -123,7 +128,7 @@ class _Billed:
                 f"{self.costs}: its features share other measurements than in the run, whose "
                 f"models bill {splits.costs.sensors} sensors; run anew with --costs {self.costs}"
             )
-        return splits.under(costs)
+        return splits.under(costs), costs_key(splits.prices)
 
     def use(self, use: DatasetUse, note: str) -> DatasetUse:
         """What the run keeps about a data set, with its new price and unit."""

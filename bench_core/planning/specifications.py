@@ -149,6 +149,7 @@ class Specifications:
             "classes": on.use.classes,
             "fold": on.use.fold,
             "prices": costs_key(on.splits.prices),
+            "names": on.splits.feature_names,
         }
         metric = metric_key(parse_metric(on.use.metrics[0], self.registry.metrics))
         return fit_key(learner, needs, data, metric, on.use.seed)

@@ -6,6 +6,7 @@ trial      by ScoreKey: specification, status, error, audit, timings
 point      one row per trial, split and operating point
 unit       values per query, row or block of rows, by trial and split (``records.StoredValues``)
 fit        by FitKey: status and timings
+attempt    every attempt of a fit, trial or audit, with traceback and output (``attempts.py``)
 
 Fitted models and cost models are files beside the store (``model_files.py``).
 """

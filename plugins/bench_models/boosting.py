@@ -119,7 +119,6 @@ def fit_boosted(
         multiplicity=train.multiplicity,
         queries=None if train.queries is None else train.queries.boundaries,
         threads=context.threads,
-        seed=context.seed,
         progress=context.progress,
     )
     return chain(ensemble, prices, {"loss": name, **facts})

@@ -101,7 +101,6 @@ class Subsets:
             multiplicity=self.train.multiplicity,
             queries=None if self.train.queries is None else self.train.queries.boundaries,
             threads=self.context.threads,
-            seed=self.context.seed,
             progress=progress,
         )
         # leaves have the number -1, which finds the last entry

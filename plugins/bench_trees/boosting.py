@@ -32,7 +32,6 @@ def boost(
     queries: Int64Array | None = None,
     ledger: Ledger | None = None,
     threads: int = 1,
-    seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Ensemble:
     """Boost trees on binned rows.

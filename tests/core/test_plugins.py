@@ -14,6 +14,7 @@ from helpers.commands import Ended, Run
 
 from bench_core import UsageError, protocols
 from bench_core.cli.app import plugin_commands
+from bench_core.cli.boards import report_for
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import CompleteDataset, CompleteLearner
 
@@ -66,6 +67,10 @@ INVALID = {
     "no-values": ("del Metric.values; gives('bench_metrics', Metric())", "which has no values"),
     "no-prices": ("gives('bench_cost_models', Data)", "which has no evaluation_cost, everything, "),
     "no-write": ("gives('bench_reports', Metric())", "which has no suffixes, write"),
+    "suffixes": (
+        "Metric.write, Metric.suffixes = print, None; gives('bench_reports', Metric())",
+        "whose suffixes is None, not tuple",
+    ),
     "no-folder": ("gives('bench_suites', '/not/there')", "/not/there, which is no folder"),
     "key": ("@hookimpl\ndef bench_suite_keys(): return {'x': 3}", "key 'x' is 3, which cannot be"),
     "same-learner": (
@@ -300,6 +305,25 @@ def test_a_verb_that_does_not_load_or_is_taken_is_a_row(
         ("claims", "verb 'claims' is that of budget-bench: uninstall or rename one"),
     ):
         assert re.search(rf"^{name} .*failed: {re.escape(error)}", listed, re.M), name
+
+
+def test_a_verb_that_does_not_load_leaves_completion_whole(
+    install: Install,
+    bench: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install("cats", "import no_gpu", "bench.commands", "cats:command")
+    about = {"_BENCH_COMPLETE": "zsh_complete", "COMP_WORDS": "bench ", "COMP_CWORD": "1"}
+    for name, value in about.items():
+        monkeypatch.setenv(name, value)
+    ended = bench("")
+    assert (ended.status, ended.err) == (0, "")
+    assert {"run", "report", "cats"} <= {*ended.out.splitlines()}
+
+
+def test_a_report_of_a_third_party_does_not_take_the_terminal() -> None:
+    ours, theirs = (type("R", (), {"suffixes": ("",)})() for _ in range(2))
+    assert report_for(Registry(reports={"ours": ours, "theirs": theirs}), None) is ours
 
 
 def test_no_verb_of_a_plugin_is_loaded_by_another(install: Install, bench: Run) -> None:  # noqa: F811

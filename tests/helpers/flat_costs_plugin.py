@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bench_core import Acquired, CostModel, Features, Queries, SensorPrices, hookimpl
+from bench_core import Acquired, CostModel, Examples, Queries, SensorPrices, hookimpl
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class VisitFee:
     def evaluation_cost(self, splits: Any, trees: Any, rows: int) -> np.ndarray:
         return np.zeros(rows)
 
-    def surrogate(self, train: Features) -> SensorPrices:
+    def surrogate(self, train: Examples) -> SensorPrices:
         return self.prices
 
     def state(self) -> Mapping[str, Any]:

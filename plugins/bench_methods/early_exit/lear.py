@@ -111,5 +111,4 @@ class Lear:
             ),
             multiplicity=train.multiplicity,
             threads=context.threads,
-            seed=context.seed,
         )

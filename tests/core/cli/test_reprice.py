@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 from helpers.commands import DATA, QUICK, Ended, Run
 
+from bench_core.planning import keys
+
 MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
 SAME = ("learner", "params", "point", "split", "accuracy", "log_loss", "features_used", "audit")
 
@@ -82,6 +84,23 @@ def test_a_repriced_run_is_reused_audited_and_listed(done: Ended, bench: Run) ->
     board = bench("report", "-v").out
     assert "note: billed anew from run 1 under together.json" in board
     assert "note: costs by model 'parallel'" in board
+
+
+def test_under_its_own_costs_a_run_is_as_it_was(done: Ended, bench: Run) -> None:
+    before = exported(bench)
+    ended = bench("reprice", "--costs", "costs.csv", "-p", "mine", "--executor", "inline")
+    assert "2 ok (2 of them from before)" in ended.err
+    after = exported(bench)
+    pd.testing.assert_frame_equal(before.drop(columns="run"), after.drop(columns="run"))
+
+
+def test_rows_of_another_way_of_scoring_are_not_taken_for_repriced_ones(
+    done: Ended, bench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = ("reprice", "1", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
+    assert bench(*again).status == 0
+    monkeypatch.setattr(keys, "SCORING", keys.SCORING + 1)
+    assert "from before" not in bench(*again).err
 
 
 def test_a_run_repriced_anew_ignores_the_costs_in_between(done: Ended, bench: Run) -> None:

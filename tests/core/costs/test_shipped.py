@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,10 +13,11 @@ from bench_core import (
     Acquired,
     Bill,
     CostModel,
-    Features,
+    Examples,
     Prices,
     Queries,
     SensorPrices,
+    UsageError,
     price_list,
 )
 from bench_core.costs.model import costs_key, needs_of
@@ -30,6 +33,11 @@ def bought(*rows: str) -> Acquired:
     return Acquired.pack(np.array([[mark == "x" for mark in row] for row in rows]))
 
 
+def rows(n: int, d: int, queries: Queries | None = None) -> Examples:
+    """Rows of zeros."""
+    return Examples(np.zeros((n, d), np.float32), np.zeros(n), queries)
+
+
 def test_a_sensor_per_query_is_paid_once_and_shared_by_all_rows_of_the_query() -> None:
     costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
     queries = Queries.from_sizes(np.array([2, 4, 1]))
@@ -41,7 +49,7 @@ def test_a_sensor_per_query_is_paid_once_and_shared_by_all_rows_of_the_query() -
 def test_rows_without_queries_pay_every_sensor_themselves() -> None:
     costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
     assert costs.feature_cost(bought("xx-", "-x-"), None).tolist() == [11, 10]
-    assert costs.surrogate(Features(np.zeros((4, 3), np.float32))) is PRICES
+    assert costs.surrogate(rows(4, 3)) is PRICES
 
 
 def test_rows_that_all_bought_alike_may_be_given_as_one() -> None:
@@ -62,8 +70,29 @@ def test_a_row_that_stands_for_copies_is_billed_as_they_would_be() -> None:
 
 def test_the_surrogate_of_a_sensor_per_query_is_its_share_for_a_row_of_a_mean_query() -> None:
     costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
-    train = Features(np.zeros((8, 3), np.float32), Queries.from_sizes(np.array([2, 6])))
+    train = rows(8, 3, Queries.from_sizes(np.array([2, 6])))
     assert costs.surrogate(train).sensor.tolist() == [1, 2.5, 25]
+
+
+def test_copies_of_rows_share_the_surrogate_of_a_sensor_per_query_as_they_share_its_bill() -> None:
+    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    copies = np.array([1, 3, 4])
+    train = replace(rows(3, 3, Queries.from_sizes(np.array([2, 1]))), multiplicity=copies)
+    everything = bought("xxx", "xxx", "xxx")
+    bill = Bill(everything).feature_cost(costs, 3, train.queries, train.weights)
+    paid = costs.surrogate(train).feature_cost(everything)
+    assert np.average(bill, weights=copies) == np.average(paid, weights=copies) == 1 + 110 * 2 / 8
+
+
+def test_a_state_that_cannot_be_kept_names_its_model_and_entry() -> None:
+    class Odd(PerQueryPrices):
+        name = "odd"
+
+        def state(self) -> dict[str, object]:
+            return {"fee": np.int64(3)}
+
+    with pytest.raises(UsageError, match=r"cost model 'odd': its state\(\)\['fee'\] is np.int64"):
+        costs_key(Odd(PRICES, SECOND_AND_THIRD))
 
 
 def test_a_service_costs_its_largest_sensor_and_services_add_up() -> None:
@@ -73,7 +102,7 @@ def test_a_service_costs_its_largest_sensor_and_services_add_up() -> None:
         bought("------", "-xx---", "xx----", "x--x--", "xxxxxx", "-x--xx"), None
     ).tolist() == [0, 100, 11, 7, 110.5, 13.5]
     assert costs.everything == 110.5
-    surrogate = costs.surrogate(Features(np.zeros((2, 6), np.float32)))
+    surrogate = costs.surrogate(rows(2, 6))
     np.testing.assert_allclose(surrogate.sensor, [7 / 8, 100 / 11, 1000 / 11, 49 / 8, 3, 0.5])
     assert surrogate.everything == pytest.approx(costs.everything)
 
@@ -99,7 +128,7 @@ def test_without_a_sensor_per_query_and_with_a_service_each_bills_are_sensor_pri
     prices, queries = SensorPrices.additive(np.array(price)), Queries.from_sizes(np.array(sizes))
     acquired, s = drawn(seed, queries.rows, len(price)), len(price)
     plain = prices.feature_cost(acquired, queries).tobytes()
-    train = Features(np.zeros((queries.rows, s), np.float32), queries)
+    train = rows(queries.rows, s, queries)
     for costs in (
         PerQueryPrices(prices, np.zeros(s, dtype=bool)),
         ParallelPrices(prices, np.arange(s)),
@@ -133,7 +162,7 @@ def test_a_service_never_costs_more_than_its_sensors_nor_less_than_its_surrogate
     prices = SensorPrices.additive(np.array(price))
     costs = ParallelPrices(prices, np.random.default_rng(seed).integers(0, 3, len(price)))
     acquired = drawn(seed, sum(sizes), len(price))
-    surrogate = costs.surrogate(Features(np.zeros((1, len(price)), np.float32)))
+    surrogate = costs.surrogate(rows(1, len(price)))
     paid, slack = costs.feature_cost(acquired, None), 1e-9 * prices.everything
     assert np.all(paid <= prices.feature_cost(acquired) + slack)
     assert np.all(paid >= surrogate.feature_cost(acquired) - slack)

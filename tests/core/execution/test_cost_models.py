@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import bench_core
-from bench_core import Acquired, CostModel, Features, InputError, Splits
+from bench_core import Acquired, CostModel, Examples, InputError, Splits
 from bench_core.contracts import check
 from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
 from bench_core.costs.shipped import MODELS
@@ -179,6 +179,8 @@ def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home: Path) -> No
         ('{"model": "per-query",\n "per_query": "f1"}',
          r"c\.json, line 2: per_query must be a list of features, in \[ \]"),
         ('{"model": "per-query"}', r"c\.json, line 1: per_query must be a list"),
+        ('{"model": ["per-query"], "costs": [1, 1, 1, 1, 1, 1]}',
+         r"c\.json, line 1: unknown cost model \"\['per-query'\]\""),
         ('{"model": "parallel", "services": {"a": ["f1"]},\n "per_query": ["f1"]}',
          r"c\.json, line 2: unknown key 'per_query'; known: model, services"),
         ('{"model": "parallel", "costs": {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6": 6},\n'
@@ -238,7 +240,9 @@ def test_the_models_of_the_page_on_cost_files_work(tmp_path: Path) -> None:
     exec(code, scope)
     (model,) = scope["bench_cost_models"]()
     check(model, CostModel, "the page gives a class")
-    made = model.from_options(costs.surrogate(Features(np.zeros((1, 4)))), {"fee": 5}, int)
+    made = model.from_options(
+        costs.surrogate(Examples(np.zeros((1, 4)), np.zeros(1))), {"fee": 5}, int
+    )
     again = model.from_state(made.state())
     assert isinstance(again, CostModel)
     bought = Acquired.pack(np.array([[True, False, False, True], [False] * 4]))

@@ -363,6 +363,18 @@ def test_what_a_fit_depends_on_changes_its_key(home: Path, options: dict[str, An
     assert keys()[0] != keys(**options)[0]
 
 
+def test_columns_that_change_their_names_are_other_data_to_a_learner_that_may_read_names(
+    home: Path,
+) -> None:
+    rows = "".join(f"{i % 7},{i % 5},{i % 3 % 2}\n" for i in range(60))
+    planned = []
+    for names in ("a,b", "b,a"):
+        (home / "mine.csv").write_text(f"{names},label\n{rows}")
+        planned.append(plan(data="mine.csv", learners="gbrt").trials[0])
+    assert planned[0].fingerprint == planned[1].fingerprint
+    assert planned[0].fit != planned[1].fit
+
+
 def test_other_prices_change_the_fit_key(home: Path) -> None:
     (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
     assert keys()[0] != keys(costs="costs.txt")[0]
