@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from bench_core.results.records import Outcome
 
 TABLE = """
-CREATE TABLE IF NOT EXISTS attempt (
+CREATE TABLE attempt (
   number INTEGER PRIMARY KEY, run TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
   title TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL, trace TEXT NOT NULL,
-  output TEXT NOT NULL, seconds REAL NOT NULL, created_at TEXT NOT NULL)
+  output TEXT NOT NULL, seconds REAL NOT NULL, created_at TEXT NOT NULL);
 """
 
 _OF_RUN = """
@@ -59,8 +59,5 @@ def add_attempt(db: sqlite3.Connection, run: str, outcome: Outcome, moment: str)
 
 
 def attempts_of(db: sqlite3.Connection, run: str) -> list[Attempt]:
-    """The attempts of a run's fits and trials in order, also those of earlier runs that it uses;
-    none in a store without a log."""
-    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'attempt'").fetchone() is None:
-        return []
+    """The attempts of a run's fits and trials in order, also those of earlier runs that it uses."""
     return [Attempt(**dict(row)) for row in db.execute(_OF_RUN, {"run": run})]

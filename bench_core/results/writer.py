@@ -58,9 +58,8 @@ CREATE TABLE unit (
   metric BLOB NOT NULL, cost BLOB NOT NULL, weights BLOB NOT NULL, rows BLOB NOT NULL,
   PRIMARY KEY (trial, split));
 CREATE TABLE fit (
-  key TEXT PRIMARY KEY, status TEXT NOT NULL, seconds REAL, peak_rss_mb REAL,
-  machine TEXT NOT NULL, created_at TEXT NOT NULL);
-"""
+  key TEXT PRIMARY KEY, status TEXT NOT NULL, seconds REAL, peak_rss_mb REAL);
+{TABLE}"""
 _LOCK_SECONDS = 1.0
 
 
@@ -84,7 +83,6 @@ def open_writer(path: Path) -> Iterator[Writer]:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute(TABLE)
                 connection.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'")
                 yield Writer(path, connection)
             finally:
@@ -214,8 +212,6 @@ class Writer:
                 status=str(outcome.status),
                 seconds=result.seconds if result else outcome.seconds,
                 peak_rss_mb=result.peak_rss_mb if result else None,
-                machine=self._machine,
-                created_at=now(),
             )
 
     def trial(self, spec: TrialSpec, outcome: Outcome) -> None:
