@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from bench_core.parameters import convert, is_learner, parameters, plain
+from bench_core.annotations import convert
+from bench_core.parameters import is_learner, parameters, plain
 
 
 def encode(instance: Any) -> dict[str, Any]:

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-import json
 import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from itertools import product
 from math import inf, isfinite
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
+from bench_core.annotations import convert, in_words, learner_type, members, optional, takes_list
 from bench_core.contracts import name_of
 from bench_core.errors import UsageError
 
@@ -94,12 +93,12 @@ class Parameter:
     @property
     def kind(self) -> str:
         """Its type in words, such as ``whole number``."""
-        return _kind(self.annotation)
+        return in_words(self.annotation)
 
     @property
     def holds_learner(self) -> bool:
         """Whether its values are learners."""
-        return _learner_type(self.annotation) is not None
+        return learner_type(self.annotation) is not None
 
 
 def parameters(cls: type) -> tuple[Parameter, ...]:
@@ -217,7 +216,7 @@ def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[
     if p.holds_learner:
         wanted = value if isinstance(value, list) else [value]
         made = [x for v in wanted for x in _nested(p, v, registry, where)]
-    elif isinstance(value, list) and not (_takes_list(p.annotation) and not _all_lists(value)):
+    elif isinstance(value, list) and not (takes_list(p.annotation) and not _all_lists(value)):
         made = [convert(v, p.annotation, where) for v in value]
     else:
         made = [convert(value, p.annotation, where)]
@@ -231,8 +230,8 @@ def _all_lists(value: list[Any]) -> bool:
 
 
 def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
-    wanted = _learner_type(p.annotation)
-    if value is None or (value == "none" and _optional(p.annotation)):
+    wanted = learner_type(p.annotation)
+    if value is None or (value == "none" and optional(p.annotation)):
         made: tuple[Any, ...] = (None,)
     elif isinstance(value, str):
         made = expand(registry.learner(value), {}, registry, f"{where} = {value}")
@@ -250,7 +249,7 @@ def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[A
         raise UsageError(f"{where}: a learner's name or table is wanted, not {value!r}")
     for learner in made:
         if learner is not None and isinstance(wanted, type) and not isinstance(learner, wanted):
-            raise UsageError(f"{where}: a {_kind(wanted)} is wanted, not {_name(learner)}")
+            raise UsageError(f"{where}: a {in_words(wanted)} is wanted, not {_name(learner)}")
     return made
 
 
@@ -261,123 +260,6 @@ def _fields(instance: Any) -> dict[str, Any]:
 
 def _name(learner: Any) -> str:
     return name_of(learner) or type(learner).__name__
-
-
-def convert(value: Any, annotation: Any, where: str) -> Any:
-    """``value`` as the annotated type, or UsageError naming ``where``."""
-    try:
-        return _convert(value, annotation)
-    except TypeError:
-        raise UsageError(f"{where}: {_kind(annotation)} is wanted, not {_shown(value)}") from None
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, str | bool | list | dict) else repr(value)
-
-
-def _convert(value: Any, annotation: Any) -> Any:  # TypeError where it does not fit
-    origin, args = get_origin(annotation), get_args(annotation)
-    if annotation is Any:
-        return value
-    if annotation in (None, NoneType):
-        if value is None or value == "none":
-            return None
-    elif origin in (Union, UnionType):
-        return _convert_union(value, args)
-    elif origin is Literal:
-        if any(value == a and type(value) is type(a) for a in args):
-            return value
-    elif origin is tuple:
-        return _convert_tuple(value, args)
-    elif origin is dict:
-        if isinstance(value, dict):
-            return value
-    elif isinstance(annotation, type) and issubclass(annotation, Enum):
-        if isinstance(value, annotation) or value in [member.value for member in annotation]:
-            return annotation(value)
-    elif annotation is float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
-            return float(value)
-    elif annotation in (int, str, bool):
-        if type(value) is annotation:
-            return value
-    elif isinstance(annotation, type) and isinstance(value, annotation):
-        return value
-    raise TypeError
-
-
-def _convert_union(value: Any, args: tuple[Any, ...]) -> Any:
-    for exact in args:  # 3 stays an int in ``int | float``
-        if exact in (int, float, str, bool) and type(value) is exact and value != "none":
-            return value
-    for one in sorted(args, key=lambda a: a is str):  # "none" is None in ``str | None``
-        try:
-            return _convert(value, one)
-        except TypeError:
-            continue
-    raise TypeError
-
-
-def _convert_tuple(value: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
-        raise TypeError
-    if len(args) == 2 and args[1] is Ellipsis:
-        return tuple(_convert(v, args[0]) for v in value)
-    if len(value) != len(args):
-        raise TypeError
-    return tuple(_convert(v, a) for v, a in zip(value, args, strict=True))
-
-
-def _members(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-
-
-def _optional(annotation: Any) -> bool:
-    return NoneType in _members(annotation)
-
-
-def _takes_list(annotation: Any) -> bool:
-    return any(get_origin(m) is tuple for m in _members(annotation))
-
-
-def _learner_type(annotation: Any) -> Any:
-    """The learner class or protocol among an annotation's members, or None."""
-    for member in _members(annotation):
-        if isinstance(member, type) and hasattr(member, "fit"):
-            return member
-    return None
-
-
-_WORDS: dict[Any, str] = {
-    int: "a whole number",
-    float: "a number",
-    str: "a word",
-    bool: "true or false",
-    NoneType: "none",
-    None: "none",
-    Any: "any value",
-}
-
-
-def _kind(annotation: Any) -> str:
-    origin, args = get_origin(annotation), get_args(annotation)
-    if annotation in _WORDS:
-        return _WORDS[annotation]
-    if origin in (Union, UnionType):
-        return " or ".join(_kind(a) for a in args)
-    if origin is Literal:
-        return "one of " + ", ".join(str(a) for a in args)
-    if origin is dict:
-        return "a table"
-    if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
-        return f"a list, each {_kind(args[0])}"
-    if origin is tuple:
-        return "a list of " + ", ".join(_kind(a) for a in args)
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return "one of " + ", ".join(str(m.value) for m in annotation)
-    if _learner_type(annotation) is not None:
-        return name_of(annotation) or "learner"
-    return str(getattr(annotation, "__name__", annotation))
 
 
 def as_json(instance: Any) -> dict[str, Any]:
@@ -401,12 +283,12 @@ def plain(value: Any, p: Parameter) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple | list):
-        element = [m for m in _members(p.annotation) if get_origin(m) is tuple]
+        element = [m for m in members(p.annotation) if get_origin(m) is tuple]
         inner = get_args(element[0]) if element else ()
         float_items = bool(inner) and inner[0] is float
         return [float(v) if float_items else _scalar(v) for v in value]
     value = _scalar(value)
-    wants_float = float in _members(p.annotation) and int not in _members(p.annotation)
+    wants_float = float in members(p.annotation) and int not in members(p.annotation)
     if wants_float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value

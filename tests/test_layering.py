@@ -39,7 +39,16 @@ MAY_IMPORT = {
 }
 ORDER = (
     *("errors", "arrays", "_io", "data", "costs", "splits", "protocols", "contracts"),
-    *("parameters", "class_names", "hookspecs", "plugins", "metrics", "datasets", "results"),
+    *(
+        "annotations",
+        "parameters",
+        "class_names",
+        "hookspecs",
+        "plugins",
+        "metrics",
+        "datasets",
+        "results",
+    ),
     *("planning", "execution", "conformance", "terminal", "api", "cli", "__main__"),
 )
 """Parts of bench_core: each may import only what stands before it."""
@@ -197,3 +206,15 @@ def test_the_top_of_the_core_holds_about_a_dozen_modules() -> None:
 
 def test_suites_hold_no_python() -> None:
     assert list((ROOT / "suites").rglob("*.py")) == []
+
+
+def test_files_and_functions_stay_short() -> None:
+    texts = {name: path.read_text(encoding="utf-8") for name, path in all_modules().items()}
+    assert [name for name, text in texts.items() if len(text.splitlines()) > 400] == []
+    lengths = sorted(
+        node.end_lineno - node.lineno + 1
+        for text in texts.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
+    )
+    assert lengths[int(0.95 * len(lengths))] <= 30
