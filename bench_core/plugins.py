@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -159,9 +160,14 @@ def installed(group: str = GROUP) -> list[EntryPoint]:
 
 
 def about(point: EntryPoint) -> PluginInfo:
-    """What is known of an entry point without loading it."""
-    origin, version = (point.dist.name, point.dist.version) if point.dist else ("?", "?")
+    """An entry point's description, known without loading it."""
+    origin, version = _name_and_version(point.dist) if point.dist else ("?", "?")
     return PluginInfo(point.name, origin, version, point.value)
+
+
+@lru_cache(maxsize=128)  # reading the metadata of a distribution parses its whole file
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    return distribution.name, distribution.version
 
 
 def one_line(error: BaseException) -> str:
