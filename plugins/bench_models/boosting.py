@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import (
-    BudgetedLearner,
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    UsageError,
-)
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError
 from bench_core.arrays import IntArray
 from bench_models.staged import MOST_POINTS, StagedModel
 from bench_models.staged.prefix_chain import prefix_chain

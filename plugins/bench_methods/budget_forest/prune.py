@@ -9,15 +9,7 @@ import numpy as np
 from bench_models.boosting import OnTrees
 from bench_models.tradeoff import LossPrices
 
-from bench_core import (
-    BudgetedLearner,
-    Examples,
-    FitContext,
-    InputError,
-    Prices,
-    Task,
-    param,
-)
+from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
 from bench_core.arrays import BoolArray
 from bench_methods.budget_forest.adapters import Model, prunable
 from bench_methods.budget_forest.problem import PruningProblem, build

@@ -15,14 +15,7 @@ from bench_models.staged.prefix_chain import ensemble_of
 from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import price_of_cost
 
-from bench_core import (
-    BudgetedLearner,
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    param,
-)
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
 from bench_methods.cronus.initialise import initialise
 from bench_methods.cronus.objective import Cascade, Penalty
 from bench_methods.cronus.optimise import optimise, position
