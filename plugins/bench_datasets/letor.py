@@ -17,16 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import (
-    Dataset,
-    Facts,
-    InputError,
-    Prices,
-    Source,
-    Splits,
-    Task,
-    hookimpl,
-)
+from bench_core import Dataset, Facts, InputError, Prices, Source, Splits, Task, hookimpl
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight
 
 ROWS = {"quick": (12000, 4000, 6000), "standard": (60000, 15000, 25000)}
@@ -112,11 +103,7 @@ class IstellaS:
 
 
 def _splits(
-    source: Source,
-    names: Sequence[str],
-    size: str,
-    prices: Prices,
-    huge_is_missing: bool = False,
+    source: Source, names: Sequence[str], size: str, prices: Prices, huge_is_missing: bool = False
 ) -> Splits:
     parts, notes = [], []
     for split, name in enumerate(names):

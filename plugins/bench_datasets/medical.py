@@ -39,11 +39,8 @@ HEPATITIS = {
     "albumin": 7.27, "protime": 8.30, "histology": 1.0,
 }  # fmt: skip
 HEPATITIS_BLOOD = ("bilirubin", "alk_phosphate", "sgot", "albumin", "protime")
-HEPATITIS_FILE, HEPATITIS_TABLE, HEPATITIS_LABELS = (
-    "hepatitis.data",
-    "hepatitis.csv",
-    "hepatitis_target.csv",
-)
+HEPATITIS_FILE, HEPATITIS_TABLE = "hepatitis.data", "hepatitis.csv"
+HEPATITIS_LABELS = "hepatitis_target.csv"
 HEART = {
     "age": 1.0, "sex": 1.0, "cp": 1.0, "trestbps": 1.0, "chol": 7.27, "fbs": 5.20,
     "restecg": 15.50, "thalach": 102.90, "exang": 87.30, "oldpeak": 87.30, "slope": 87.30,

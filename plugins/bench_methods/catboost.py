@@ -61,8 +61,6 @@ from bench_core.arrays import IntArray
 if TYPE_CHECKING:
     from bench_trees.importers import Imported
 
-__all__ = ["CatBoost", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 _FAR = 30.0  # in log-odds

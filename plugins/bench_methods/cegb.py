@@ -54,8 +54,6 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hook
 if TYPE_CHECKING:
     from bench_trees import Penalty
 
-__all__ = ["CEGB", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 

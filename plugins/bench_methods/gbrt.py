@@ -26,8 +26,6 @@ from bench_models.staged import StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
-__all__ = ["GBRT", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 

@@ -31,8 +31,6 @@ from bench_models.staged import MOST_POINTS, Point, StagedModel
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 from bench_core.arrays import BoolArray, FloatArray
 
-__all__ = ["SubsetGBRT", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 PAPER = (1.0, 20.0, 100.0, 200.0)

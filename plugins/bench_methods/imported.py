@@ -43,8 +43,6 @@ from bench_core import (
     param,
 )
 
-__all__ = ["ImportedModel", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 MOST_BYTES = 2**31

@@ -41,8 +41,6 @@ from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
-__all__ = ["LightGBM", "LightGBMCEGB", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 _OBJECTIVES = {

@@ -51,8 +51,6 @@ from bench_core import (
     param,
 )
 
-__all__ = ["RandomForest", "ScikitLearn", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 _CLASSES = (Task.BINARY, Task.MULTICLASS)

@@ -31,8 +31,6 @@ from bench_models.libraries.serving import LibraryModel, serve
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 
-__all__ = ["XGBoost", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 _OBJECTIVES = {

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import (
-    BudgetedLearner,
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    UsageError,
-)
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError
 from bench_core.arrays import IntArray
 from bench_models.staged import MOST_POINTS, StagedModel
 from bench_models.staged.prefix_chain import prefix_chain
@@ -42,13 +35,25 @@ def bench_warm_up(say: Callable[[str], None]) -> None:
     warm_up(say)
 
 
-def check_base(base: BudgetedLearner | None) -> None:
-    """Raise ValueError where a learner says, by ``adds_up = False``, that its scores are no sum of
-    trees. For the others only the fitted model can show it."""
-    if base is not None and not getattr(base, "adds_up", True):
-        raise ValueError(
-            f"base {base.name!r} has no trees that add up to its scores; choose gbrt, miser or cegb"
-        )
+class OnTrees:
+    """What learners over the boosted trees of another one, their field ``base``, share.
+
+    Raises ValueError where the base says, by ``adds_up = False``, that its scores are no sum of
+    trees. For the others only the fitted model can show it.
+    """
+
+    base: BudgetedLearner | None
+
+    def __post_init__(self) -> None:
+        if self.base is not None and not getattr(self.base, "adds_up", True):
+            raise ValueError(
+                f"base {self.base.name!r} has no trees that add up to its scores; "
+                "choose gbrt, miser or cegb"
+            )
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The trees."""
+        return () if self.base is None else (self.base,)
 
 
 def loss_of(task: Task, name: LossName, classes: int) -> tuple[str, Loss]:
@@ -71,26 +76,25 @@ def loss_of(task: Task, name: LossName, classes: int) -> tuple[str, Loss]:
 
 def binned(train: Examples, max_bins: int, context: FitContext) -> tuple[Bins, NDArray[np.uint8]]:
     """The bins of the training rows and their codes (d, n), computed once for all trials."""
-    from bench_trees import Bins, find_bins
-
-    def build() -> Mapping[str, Any]:
-        bins = find_bins(train.X, max_bins, train.multiplicity, context.threads)
-        return {**bins.to_state(), "codes": bins.codes(train.X, context.threads)}
-
-    arrays = context.shared(f"codes-{max_bins}", build)
-    return Bins.from_state(arrays), arrays["codes"]
+    return _binned(train, max_bins, context, "codes")
 
 
 def packed(train: Examples, max_bins: int, context: FitContext) -> tuple[Bins, NDArray[np.uint64]]:
     """Bins and the codes in words, which ``boost`` reads without a copy; computed once likewise."""
+    return _binned(train, max_bins, context, "words")
+
+
+def _binned(
+    train: Examples, max_bins: int, context: FitContext, form: Literal["codes", "words"]
+) -> tuple[Bins, Any]:
     from bench_trees import Bins, find_bins
 
     def build() -> Mapping[str, Any]:
         bins = find_bins(train.X, max_bins, train.multiplicity, context.threads)
-        return {**bins.to_state(), "words": bins.words(train.X, context.threads)}
+        return {**bins.to_state(), form: getattr(bins, form)(train.X, context.threads)}
 
-    arrays = context.shared(f"words-{max_bins}", build)
-    return Bins.from_state(arrays), arrays["words"]
+    arrays = context.shared(f"{form}-{max_bins}", build)
+    return Bins.from_state(arrays), arrays[form]
 
 
 def fit_boosted(

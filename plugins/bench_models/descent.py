@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -12,6 +13,22 @@ from bench_core.arrays import FloatArray
 from bench_models.least_squares import BLOCK, add_gram
 
 _JITTER = 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``cut_off``: smaller weights become exact zeros. At most ``cycles`` over the blocks,
+    ``reweightings`` per block and ``steps`` of descent per re-weighting; either outer loop ends
+    when the true loss gains less than the share ``tolerance``. ``constant``: classifiers have a
+    free constant. ``threads`` changes no result."""
+
+    cut_off: float = 1e-4
+    cycles: int = 10
+    reweightings: int = 5
+    steps: int = 20
+    tolerance: float = 1e-4
+    constant: bool = True
+    threads: int = 1
 
 
 class Position(Protocol):

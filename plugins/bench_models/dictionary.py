@@ -43,9 +43,7 @@ def dictionary(
     if prices.split > 0:
         cost += prices.split * mean_splits(ensemble, X, share, prices, threads)
     return Dictionary(
-        columns=tree_columns(ensemble, X, threads),
-        tree_cost=cost,
-        needs=needs_of(ensemble, prices),
+        columns=tree_columns(ensemble, X, threads), tree_cost=cost, needs=needs_of(ensemble, prices)
     )
 
 

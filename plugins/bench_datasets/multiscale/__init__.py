@@ -27,8 +27,6 @@ from bench_core import Dataset, Metric, hookimpl
 from bench_datasets.multiscale.dataset import Multiscale
 from bench_datasets.multiscale.seg import Seg
 
-__all__ = ["Multiscale", "Seg", "bench_datasets", "bench_metrics"]
-
 
 @hookimpl
 def bench_datasets() -> Sequence[type[Dataset]]:

@@ -142,12 +142,8 @@ def _examples(path: Path, used: IntArray) -> Examples:
 
 def yahoo_costs(source: Source) -> FloatArray:
     """The 700 costs, from the data folder or fetched into it."""
-    path = source.find(COST_FILE) if source.has(COST_FILE) else _fetch(source)
+    path = source.find(COST_FILE) if source.has(COST_FILE) else fetch(COST, source.folder)
     return read_costs(path, features=COLUMNS).sensor
-
-
-def _fetch(source: Source) -> Path:
-    return fetch(COST, source.folder)
 
 
 @hookimpl

@@ -61,8 +61,6 @@ from bench_models.boosting import bench_warm_up
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.adapt.learners import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 
-__all__ = ["AdaptGBRT", "AdaptL1", "AdaptLin", "AdaptLstsq", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 

@@ -148,11 +148,7 @@ class AdaptGBRT(_Adapt):
         used = [m.ensemble for m in (pair.f1, pair.gate) if m is not None]
         features = {int(f) for e in used if e is not None for f in e.feature if f >= 0}
         gated = _gated(pair.f1, pair.gate, len(features), train, rows, self.gates)
-        facts = {
-            "tau": price.tau,
-            "lambda": total_weight * price.tau,
-            "objective": pair.objective,
-        }
+        facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": pair.objective}
         return AdaptModel([gated], f0, prices, facts, rows.calibration)
 
 

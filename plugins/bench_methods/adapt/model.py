@@ -18,15 +18,7 @@ from bench_models.staged.state import prices_from, prices_state
 from bench_models.states import nest, unnest
 from numpy.typing import NDArray
 
-from bench_core import (
-    Acquired,
-    Bill,
-    Features,
-    Prediction,
-    Prices,
-    find_class,
-    remember_class,
-)
+from bench_core import Acquired, Bill, Features, Prediction, Prices, find_class, remember_class
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_methods.adapt.q_step import last_prediction
 

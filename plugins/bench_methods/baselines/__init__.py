@@ -16,15 +16,6 @@ from bench_core import BudgetedLearner, hookimpl
 from bench_methods.baselines.constant import Constant
 from bench_methods.baselines.orders import CheapestFirst, GreedyOrder, RandomOrder
 
-__all__ = [
-    "CheapestFirst",
-    "Constant",
-    "GreedyOrder",
-    "RandomOrder",
-    "bench_learners",
-    "bench_warm_up",
-]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 

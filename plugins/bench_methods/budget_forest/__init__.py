@@ -70,8 +70,6 @@ from bench_core import BudgetedLearner, hookimpl
 from bench_methods.budget_forest.prune import BudgetPrune
 from bench_methods.budget_forest.rf import BudgetRF
 
-__all__ = ["BudgetPrune", "BudgetRF", "bench_learners", "bench_warm_up"]
-
 
 @hookimpl
 def bench_learners() -> Sequence[type[BudgetedLearner]]:

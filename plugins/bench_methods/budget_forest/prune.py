@@ -6,18 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import check_base
+from bench_models.boosting import OnTrees
 from bench_models.tradeoff import LossPrices
 
-from bench_core import (
-    BudgetedLearner,
-    Examples,
-    FitContext,
-    InputError,
-    Prices,
-    Task,
-    param,
-)
+from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
 from bench_core.arrays import BoolArray
 from bench_methods.budget_forest.adapters import Model, prunable
 from bench_methods.budget_forest.problem import PruningProblem, build
@@ -33,7 +25,7 @@ CUT_PINS = 20_000_000
 
 
 @dataclass(frozen=True)
-class BudgetPrune:
+class BudgetPrune(OnTrees):
     """Trees pruned to the best trade-off between what each of them loses and the cost of rows."""
 
     name: ClassVar[str] = "budget-prune"
@@ -56,13 +48,6 @@ class BudgetPrune:
     iterations: int = param(
         100, "subgradient: steps; streamed: passes over the rows at most", least=1
     )
-
-    def __post_init__(self) -> None:
-        check_base(self.base)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The trees."""
-        return (self.base,)
 
     def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Model:
         """Prune ``base``: ``train`` rows decide what nodes lose, ``valid`` rows pay the cost."""

@@ -12,14 +12,7 @@ from bench_models.boosting import binned
 from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
-from bench_core import (
-    Examples,
-    FitContext,
-    InputError,
-    Prices,
-    Task,
-    param,
-)
+from bench_core import Examples, FitContext, InputError, Prices, Task, param
 from bench_core.arrays import Array, Float32Array, FloatArray, Int32Array, IntArray
 from bench_methods.budget_forest.forest import CountedForest
 

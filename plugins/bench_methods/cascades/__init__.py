@@ -58,8 +58,6 @@ from bench_models.boosting import bench_warm_up
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.cascades.learner import AndOr, SoftCascade
 
-__all__ = ["AndOr", "SoftCascade", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import check_base
+from bench_models.boosting import OnTrees
 from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary
 from bench_models.labels import positives
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Cascade:
+class _Cascade(OnTrees):
     """What both learners do; ``loss`` and how scores are served are theirs."""
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
@@ -53,14 +53,13 @@ class _Cascade:
     tolerance: float = param(1e-3, "a pass that gains less than this share is the last", least=0)
 
     def __post_init__(self) -> None:
-        check_base(self.base)
+        super().__post_init__()
         limits = self.limits
         if limits is not None and not (limits and list(limits) == sorted(set(limits))):
             raise ValueError("limits must rise")
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The boosted trees."""
-        return (self.base,)
+        some: tuple[float, ...] = self.thresholds  # type: ignore[attr-defined]
+        if not (0 < len(set(some)) == len(some) < MOST_POINTS and bool(np.isfinite(some).all())):
+            raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different finite numbers")
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -163,10 +162,6 @@ class SoftCascade(_Cascade):
         below=1,
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_thresholds(self.thresholds)
-
     def _loss(
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
     ) -> Loss:
@@ -198,10 +193,6 @@ class AndOr(_Cascade):
         "operating points: a row is rejected once a stage scores it below this",
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_thresholds(self.thresholds)
-
     def _loss(
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
     ) -> Loss:
@@ -219,9 +210,3 @@ class AndOr(_Cascade):
         if task is not Task.BINARY:
             return Line(1.0, 0.0)
         return platt(scores.min(axis=0), positive, mass)
-
-
-def _check_thresholds(thresholds: tuple[float, ...]) -> None:
-    some = thresholds
-    if not (0 < len(set(some)) == len(some) < MOST_POINTS and bool(np.isfinite(some).all())):
-        raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different finite numbers")

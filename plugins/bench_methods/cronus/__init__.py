@@ -55,8 +55,6 @@ from __future__ import annotations
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.cronus.learner import Cronus, CronusInit, CronusSingle
 
-__all__ = ["Cronus", "CronusInit", "CronusSingle", "bench_learners"]
-
 
 @hookimpl
 def bench_learners() -> list[type[BudgetedLearner]]:

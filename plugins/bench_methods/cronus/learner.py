@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import check_base
+from bench_models.boosting import OnTrees
+from bench_models.descent import Settings
 from bench_models.dictionary import dictionary
 from bench_models.labels import positives
 from bench_models.problem import Problem
@@ -14,17 +15,10 @@ from bench_models.staged.prefix_chain import ensemble_of
 from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import price_of_cost
 
-from bench_core import (
-    BudgetedLearner,
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    param,
-)
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
 from bench_methods.cronus.initialise import initialise
 from bench_methods.cronus.objective import Cascade, Penalty
-from bench_methods.cronus.optimise import Settings, optimise, position
+from bench_methods.cronus.optimise import optimise, position
 from bench_methods.cronus.serving import staged
 
 if TYPE_CHECKING:
@@ -32,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CronusSingle:
+class CronusSingle(OnTrees):
     """Boosted trees weighted anew to minimise loss plus cost, one stage (eq. 4-7)."""
 
     name: ClassVar[str] = "cronus-single"
@@ -58,13 +52,6 @@ class CronusSingle:
         1e-4, "smaller tree weights become exact zeros (1 is the base's own)", above=0
     )
     iterations: int = param(200, "re-weighted least-squares solutions per stage, at most", least=1)
-
-    def __post_init__(self) -> None:
-        check_base(self.base)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The boosted trees."""
-        return (self.base,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.descent import cyclic_descent, minimise_gated
+from bench_models.descent import Settings, cyclic_descent, minimise_gated
 from bench_models.least_squares import NEGLIGIBLE
 from bench_models.mixed_norms import auxiliaries, quadratic_price, ridge
 from bench_models.problem import Problem
@@ -21,20 +21,6 @@ from bench_methods.cronus.objective import (
     squared_use,
     true_loss,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """``cut_off``: smaller weights become exact zeros. At most ``cycles`` over the stages,
-    ``reweightings`` per stage and ``steps`` of descent per re-weighting; either outer loop ends
-    when the true loss gains less than the share ``tolerance``. ``threads`` changes no result."""
-
-    cut_off: float = 1e-4
-    cycles: int = 10
-    reweightings: int = 5
-    steps: int = 20
-    tolerance: float = 1e-4
-    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from bench_core import Prices
-from bench_core.arrays import IntArray
 from bench_methods.cronus.objective import Cascade
 
 if TYPE_CHECKING:
@@ -63,27 +61,7 @@ def staged(
         stages=stages,
         points=[Point(len(stages) - 1, {"stages": len(stages)})],
         prices=prices,
-        ensemble=subset(ensemble, used),
+        ensemble=ensemble.select(used),
         rejected="score" if rejected == "score" else out,
         facts=dict(facts),
-    )
-
-
-def subset(ensemble: Ensemble, trees: IntArray) -> Ensemble:
-    """The ensemble of the given trees, in that order."""
-    sizes = np.diff(ensemble.start)[trees]
-    start = np.append(0, np.cumsum(sizes))
-    nodes = np.repeat(ensemble.start[trees] - start[:-1], sizes) + np.arange(start[-1])
-    moved = np.repeat(start[:-1] - ensemble.start[trees], sizes)
-    leaf = ensemble.feature[nodes] < 0
-    return replace(
-        ensemble,
-        start=start.astype(np.int32),
-        feature=ensemble.feature[nodes],
-        threshold=ensemble.threshold[nodes],
-        left=np.where(leaf, -1, ensemble.left[nodes] + moved).astype(np.int32),
-        right=np.where(leaf, -1, ensemble.right[nodes] + moved).astype(np.int32),
-        missing_left=ensemble.missing_left[nodes],
-        value=ensemble.value[nodes],
-        output=ensemble.output[trees],
     )

@@ -58,8 +58,6 @@ from bench_core import BudgetedLearner, hookimpl
 from bench_methods.cstc.astc import ASTC
 from bench_methods.cstc.learner import CSCC, CSTC, CSTCSingle
 
-__all__ = ["ASTC", "CSCC", "CSTC", "CSTCSingle", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 

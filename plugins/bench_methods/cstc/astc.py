@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import check_base
+from bench_models.boosting import OnTrees
 from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import price_of_cost
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ASTC:
+class ASTC(OnTrees):
     """A tree of linear classifiers whose columns are picked greedily for gain per cost."""
 
     name: ClassVar[str] = "astc"
@@ -72,13 +72,6 @@ class ASTC:
     constant: bool = param(True, "every classifier has a free constant")
     standardise: bool = param(False, "divide raw features by their standard deviation")
     prune: bool = param(True, "remove classifiers that do not help on validation")
-
-    def __post_init__(self) -> None:
-        check_base(self.base)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The boosted trees."""
-        return () if self.base is None else (self.base,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

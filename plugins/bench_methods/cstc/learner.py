@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import check_base
+from bench_models.boosting import OnTrees
+from bench_models.descent import Settings
 from bench_models.problem import Problem
 from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import price_of_cost
@@ -15,7 +16,7 @@ from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, para
 from bench_methods.cstc.finish import finished, pruned
 from bench_methods.cstc.initialise import initialise
 from bench_methods.cstc.inputs import inputs, label_variance, problem_of
-from bench_methods.cstc.optimise import Settings, optimise
+from bench_methods.cstc.optimise import optimise
 from bench_methods.cstc.serving import staged
 from bench_methods.cstc.tree import Penalty, Shape, Tree, stump
 
@@ -30,7 +31,7 @@ units, so that rescaled labels change nothing."""
 
 
 @dataclass(frozen=True)
-class CSTCSingle:
+class CSTCSingle(OnTrees):
     """One linear classifier over trees that minimises loss plus cost (eq. 4)."""
 
     name: ClassVar[str] = "cstc-single"
@@ -51,13 +52,6 @@ class CSTCSingle:
     iterations: int = param(
         200, "re-weighted least-squares solutions per classifier, at most", least=1
     )
-
-    def __post_init__(self) -> None:
-        check_base(self.base)
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The boosted trees."""
-        return () if self.base is None else (self.base,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

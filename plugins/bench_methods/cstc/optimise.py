@@ -6,28 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.descent import cyclic_descent, minimise_gated
+from bench_models.descent import Settings, cyclic_descent, minimise_gated
 from bench_models.least_squares import NEGLIGIBLE
 from bench_models.problem import Problem
 
 from bench_methods.cstc.node import node_objective
 from bench_methods.cstc.tree import Flow, Penalty, Tree, flow, scores_of, true_loss
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """``cut_off``: smaller weights become exact zeros and stay so. At most ``cycles`` over the
-    nodes, ``reweightings`` per node and ``steps`` of descent per re-weighting; either outer loop
-    ends when the true loss gains less than the share ``tolerance``. ``constant``: classifiers have
-    a free constant. ``threads`` changes no result."""
-
-    cut_off: float = 1e-4
-    cycles: int = 10
-    reweightings: int = 5
-    steps: int = 20
-    tolerance: float = 1e-4
-    constant: bool = True
-    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -55,8 +55,6 @@ from bench_core import BudgetedLearner, hookimpl
 from bench_methods.early_exit.lear import Lear
 from bench_methods.early_exit.learner import EarlyExit
 
-__all__ = ["EarlyExit", "Lear", "bench_learners", "bench_warm_up"]
-
 bench_warm_up = hookimpl(bench_warm_up)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import check_base
+from bench_models.boosting import OnTrees
 from bench_models.ranks import QueryGroups, ranks
 from bench_models.staged import MOST_POINTS, StagedModel
 from bench_models.staged.early_exits import ExitModel
@@ -23,7 +23,7 @@ _USUAL = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
-class Lear:
+class Lear(OnTrees):
     """Another learner's trees in their order, which documents leave at learned sentinels."""
 
     name: ClassVar[str] = "lear"
@@ -45,16 +45,12 @@ class Lear:
     leaves: int = param(8, "most leaves of a classifier's tree", least=2)
 
     def __post_init__(self) -> None:
-        check_base(self.base)
+        super().__post_init__()
         if not self.sentinels or list(self.sentinels) != sorted(set(self.sentinels)):
             raise ValueError("sentinels must rise")
         some = self.thresholds
         if not 0 < len(set(some)) == len(some) < MOST_POINTS:
             raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different numbers")
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The trees."""
-        return (self.base,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import check_base
+from bench_models.boosting import OnTrees
 from bench_models.staged import MOST_POINTS, StagedModel
 from bench_models.staged.early_exits import ExitModel
 from bench_models.staged.exit_rules import ExitRule
@@ -38,7 +38,7 @@ _USUAL: Mapping[str, Sequence[float]] = {  # from the most to the least eager to
 
 
 @dataclass(frozen=True)
-class EarlyExit:
+class EarlyExit(OnTrees):
     """Another learner's trees in their order, which rows leave when a rule says so."""
 
     name: ClassVar[str] = "early-exit"
@@ -59,14 +59,10 @@ class EarlyExit:
     )
 
     def __post_init__(self) -> None:
-        check_base(self.base)
+        super().__post_init__()
         some = self.thresholds
         if some is not None and not (0 < len(set(some)) == len(some) < MOST_POINTS):
             raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different numbers")
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The trees."""
-        return (self.base,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -8,8 +8,6 @@ from bench_core import BudgetedLearner, hookimpl
 from bench_methods.linear.l1 import L1
 from bench_methods.linear.svm import RBFSVM, AverageKernelSVM
 
-__all__ = ["L1", "RBFSVM", "AverageKernelSVM", "bench_learners", "bench_warm_up"]
-
 
 @hookimpl
 def bench_learners() -> Sequence[type[BudgetedLearner]]:

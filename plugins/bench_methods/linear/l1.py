@@ -46,14 +46,7 @@ from bench_models.tradeoff import constant_loss
 
 from bench_core import Examples, FitContext, Prices, Task, param
 from bench_core.arrays import FloatArray
-from bench_methods.linear.lasso import (
-    Classes,
-    Fitted,
-    LinearLoss,
-    Squared,
-    gram_of,
-    minimise,
-)
+from bench_methods.linear.lasso import Classes, Fitted, LinearLoss, Squared, gram_of, minimise
 from bench_methods.linear.marginal_prices import MarginalPrices
 from bench_methods.linear.model import LinearPath
 

@@ -115,12 +115,7 @@ class RBFSVM:
         return a * coefficients, a * intercept + b
 
     def _solved(
-        self,
-        kernels: Kernels,
-        z: FloatArray,
-        positive: BoolArray,
-        mass: FloatArray,
-        rows: IntArray,
+        self, kernels: Kernels, z: FloatArray, positive: BoolArray, mass: FloatArray, rows: IntArray
     ) -> tuple[FloatArray, float]:
         from sklearn.svm import SVC
 

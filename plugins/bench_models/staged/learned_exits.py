@@ -51,15 +51,19 @@ class Sentinels:
     classifiers: tuple[Ensemble, ...]
     least: FloatArray
 
-    def judge(
-        self, exit: int, scores: FloatArray, on: BoolArray, groups: QueryGroups
+    def decide(
+        self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
     ) -> tuple[BoolArray, FloatArray]:
-        """Which rows go on, and the splits evaluated to find out, both (P, n), by scores (P, n)."""
+        """Which rows go on, and the splits evaluated to find out, both (P, n).
+
+        Documents that left count with the score they left with.
+        """
         from bench_trees.inference import walk
         from bench_trees.kernels.records import Steps, Walked
 
         classifier, layout = self.classifiers[exit], self._layouts[exit]
-        inputs = describe(scores, groups)
+        on = rows.on
+        inputs = describe(np.where(on, scores[:, 0], rows.scores[:, :, 0]), groups)
         steps = Steps.prefixes([classifier.trees], classifier.base)
         setting, row = np.nonzero(on)
         start = Walked.begin(len(row), 1, layout.words)
@@ -69,13 +73,6 @@ class Sentinels:
         stays[setting, row] = probability >= self.least[setting]
         splits[setting, row] = done.splits[-1]
         return stays, splits
-
-    def decide(
-        self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
-    ) -> tuple[BoolArray, FloatArray]:
-        """As ``judge``; documents that left count with the score they left with."""
-        standing = np.where(rows.on, scores[:, 0], rows.scores[:, :, 0])
-        return self.judge(exit, standing, rows.on, groups)
 
     @cached_property
     def _layouts(self) -> list[Layout]:

@@ -82,9 +82,7 @@ class RowState:
         onward = np.where(passed, stage.then, stage.otherwise)
         out = ~passed & (stage.otherwise == END)
         return replace(
-            self,
-            next=_put(self.next, rows, onward),
-            rejected=_put(self.rejected, rows, out),
+            self, next=_put(self.next, rows, onward), rejected=_put(self.rejected, rows, out)
         )
 
 
