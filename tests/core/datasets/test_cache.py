@@ -260,7 +260,10 @@ def _prepare_in_child(folder: str, done: object) -> None:
     entry(Path(folder), Toy(wait=0.3))
 
 
-def test_processes_that_want_the_same_at_once_prepare_it_once(folder: Path) -> None:
+def test_processes_that_want_the_same_at_once_prepare_it_once(
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(root)])  # children import this module
     context = multiprocessing.get_context("spawn")
     children = [
         context.Process(target=_prepare_in_child, args=(str(folder), None)) for _ in range(3)
