@@ -34,9 +34,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import LossName, bench_warm_up, loss_of
+from bench_models.boosting import TASKS, LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
-    TASKS,
     bought_alone,
     check_classes,
     library_errors,

@@ -27,8 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from bench_models.boosting import bench_warm_up
-from bench_models.libraries.common import TASKS
+from bench_models.boosting import TASKS, bench_warm_up
 from bench_models.libraries.serving import LibraryModel, check_fits, onto_columns, serve
 
 from bench_core import (

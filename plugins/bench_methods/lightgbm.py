@@ -26,9 +26,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from bench_models.boosting import LossName, bench_warm_up, loss_of
+from bench_models.boosting import TASKS, LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
-    TASKS,
     bought_alone,
     check_classes,
     group_sizes,
@@ -75,11 +74,45 @@ class LightGBM:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LibraryModel:
         """Boost on ``train``; ``valid`` is not used."""
+        from bench_trees.importers import from_lightgbm
+
         self.stamp()
         check_classes(self.name, train, context.task)
         loss, _ = loss_of(context.task, self.loss, context.classes)
         costs, facts = self._costs(train, prices, context)
-        return _trained(self, loss, train, prices, context, costs, {"loss": loss, **facts})
+        how = {**self._parameters(loss, context), **costs}
+        rows = with_physical_copies(train)
+        group = group_sizes(rows) if loss == "lambdarank" else None
+        with library_errors(self.name):
+            import lightgbm
+
+            def tell(environment: Any) -> None:
+                context.progress(environment.iteration + 1, self.trees)
+
+            data = lightgbm.Dataset(rows.X, rows.y, group=group, params=how, categorical_feature=[])
+            booster = lightgbm.train(how, data, self.trees, callbacks=[tell])
+            text = booster.model_to_string(num_iteration=-1)
+        return serve(from_lightgbm(text), prices, {"loss": loss, **facts})
+
+    def _parameters(self, loss: str, context: FitContext) -> dict[str, Any]:
+        classes = {"num_class": context.classes} if loss == "softmax" else {}
+        return {
+            "objective": _OBJECTIVES[loss],
+            **classes,
+            "metric": "none",
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.leaves,
+            "max_depth": -1 if self.depth is None else self.depth,
+            "min_data_in_leaf": self.min_rows,
+            "max_bin": self.max_bins,
+            "lambda_l2": self.l2,
+            "num_threads": context.threads,
+            "seed": context.seed % 2**31,
+            "deterministic": True,
+            "force_col_wise": True,
+            "feature_pre_filter": False,
+            "verbosity": -1,
+        }
 
     def _costs(
         self, train: Examples, prices: Prices, context: FitContext
@@ -117,59 +150,6 @@ class LightGBMCEGB(LightGBM):
         else:
             costs["cegb_penalty_feature_coupled"] = (total_weight * alone).tolist()
         return costs, {"tau": row.tau}
-
-
-def _trained(
-    learner: LightGBM,
-    loss: str,
-    train: Examples,
-    prices: Prices,
-    context: FitContext,
-    costs: Mapping[str, Any],
-    facts: Mapping[str, Any],
-) -> LibraryModel:
-    from bench_trees.importers import from_lightgbm
-
-    rows = with_physical_copies(train)
-    how = {**_parameters(learner, loss, context), **costs}
-    with library_errors(learner.name):
-        import lightgbm
-
-        data = lightgbm.Dataset(
-            rows.X,
-            rows.y,
-            group=group_sizes(rows) if loss == "lambdarank" else None,
-            params=how,
-            categorical_feature=[],
-        )
-
-        def tell(environment: Any) -> None:
-            context.progress(environment.iteration + 1, learner.trees)
-
-        booster = lightgbm.train(how, data, learner.trees, callbacks=[tell])
-        text = booster.model_to_string(num_iteration=-1)
-    return serve(from_lightgbm(text), prices, facts)
-
-
-def _parameters(learner: LightGBM, loss: str, context: FitContext) -> dict[str, Any]:
-    classes = {"num_class": context.classes} if loss == "softmax" else {}
-    return {
-        "objective": _OBJECTIVES[loss],
-        **classes,
-        "metric": "none",
-        "learning_rate": learner.learning_rate,
-        "num_leaves": learner.leaves,
-        "max_depth": -1 if learner.depth is None else learner.depth,
-        "min_data_in_leaf": learner.min_rows,
-        "max_bin": learner.max_bins,
-        "lambda_l2": learner.l2,
-        "num_threads": context.threads,
-        "seed": context.seed % 2**31,
-        "deterministic": True,
-        "force_col_wise": True,
-        "feature_pre_filter": False,
-        "verbosity": -1,
-    }
 
 
 @hookimpl

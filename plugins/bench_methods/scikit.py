@@ -28,9 +28,8 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import bench_warm_up
+from bench_models.boosting import TASKS, bench_warm_up
 from bench_models.libraries.common import (
-    TASKS,
     check_classes,
     library_errors,
     version_of,
@@ -146,6 +145,7 @@ class ScikitLearn:
         from bench_trees.importers import ModelError, from_scikit
         from bench_trees.importers.scikit import is_known
         from sklearn.base import is_classifier
+        from threadpoolctl import threadpool_limits
 
         check_classes(self.name, train, context.task)
         made = self._made(context)
@@ -159,7 +159,7 @@ class ScikitLearn:
         y = rows.y.astype(np.int64) if classes else rows.y
         trees = is_known(type(made).__name__)
         whole = made if trees or not self.prepare else _prepared(made)
-        with library_errors(self.name), _one_thread():
+        with library_errors(self.name), threadpool_limits(1):
             # others in float64, where a block and a single row agree to the last bits
             whole.fit(np.array(rows.X) if trees else rows.X.astype(np.float64), y)
         if trees:
@@ -199,12 +199,6 @@ def _prepared(estimator: Any) -> Any:
 
     filled = SimpleImputer(keep_empty_features=True)
     return make_pipeline(filled, StandardScaler(), estimator)
-
-
-def _one_thread() -> Any:
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1)
 
 
 @hookimpl

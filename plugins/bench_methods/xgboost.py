@@ -18,9 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bench_models.boosting import LossName, bench_warm_up, loss_of
+from bench_models.boosting import TASKS, LossName, bench_warm_up, loss_of
 from bench_models.libraries.common import (
-    TASKS,
     check_classes,
     group_sizes,
     library_errors,

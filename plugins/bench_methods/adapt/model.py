@@ -16,10 +16,9 @@ from bench_models.calibration import Line
 from bench_models.staged import StagedModel
 from bench_models.staged.state import prices_from, prices_state
 from bench_models.states import nest, unnest
-from numpy.typing import NDArray
 
 from bench_core import Acquired, Bill, Features, Prediction, Prices, find_class, remember_class
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
 from bench_methods.adapt.q_step import last_prediction
 
 RELEASED = "adapt-released"
@@ -43,7 +42,7 @@ class GatedPair:
 class RowBills:
     """One bill with an entry for each of n rows."""
 
-    bits: NDArray[np.uint64]  # (n, w)
+    bits: BitArray  # (n, w)
     splits: FloatArray
     trees: FloatArray
 

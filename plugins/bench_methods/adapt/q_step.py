@@ -16,12 +16,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from bench_models.calibration import Line
-from numpy.typing import NDArray
 
 from bench_core import Acquired, Examples, Features, Prices
-from bench_core.arrays import FloatArray
-
-Words = NDArray[np.uint64]
+from bench_core.arrays import BitArray, FloatArray
 
 CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
 _NEVER = 1e-300  # stands for probability 0 in a logarithm
@@ -59,7 +56,7 @@ class TrainingRows:
     sign: FloatArray
     share: FloatArray
     loss0: FloatArray
-    bits0: Words
+    bits0: BitArray
     evaluation0: FloatArray
     calibration: Line | None = None
 
@@ -88,7 +85,12 @@ class TrainingRows:
         return float(self.share @ values)
 
     def premium(
-        self, gate: Words, kept: Words, evaluation1: FloatArray | float, prices: Prices, tau: float
+        self,
+        gate: BitArray,
+        kept: BitArray,
+        evaluation1: FloatArray | float,
+        prices: Prices,
+        tau: float,
     ) -> FloatArray:
         """``tau`` times what f0 costs more than f1, per row, where ``p_full`` is none.
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
-
-Words = NDArray[np.uint64]
+from bench_core.arrays import BitArray, BoolArray, FloatArray, Int32Array, IntArray
 
 
 @njit(cache=True, nogil=True)
@@ -45,7 +42,7 @@ def split_cost(
 
 @njit(cache=True, nogil=True)
 def spent(
-    leaf: Int32Array, weight: FloatArray, price: FloatArray, mask: Words, start: int, stop: int
+    leaf: Int32Array, weight: FloatArray, price: FloatArray, mask: BitArray, start: int, stop: int
 ) -> float:
     """What rows start:stop pay in all where each leaf needs the sensors in ``mask`` (leaves, w)."""
     total = 0.0

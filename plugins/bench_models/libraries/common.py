@@ -14,8 +14,6 @@ from bench_core import Examples, InputError, Prices, Queries, Task, UsageError
 from bench_core.arrays import FloatArray
 from bench_models.tradeoff import LossPrices
 
-TASKS = frozenset(Task)
-
 
 @cache
 def version_of(learner: str, *distributions: str) -> str:
