@@ -19,7 +19,7 @@ Equations
 
 ``adapt-lin`` is algorithm 1, ``adapt-gbrt`` algorithm 2, ``adapt-lstsq`` their third with D the
 squared difference of log-odds, ``adapt-l1`` the baseline of their section 5. An ADAPT model may
-itself be f0 (their second note). The gamma of adapt-lin is tau of ``bench_models.boosting``; that of
+itself be f0 (their note 2). The gamma of adapt-lin is tau of ``bench_models.boosting``; that of
 adapt-gbrt, whose residuals carry no 1/N here, is N tau (the paper's printed one tau / N, the
 released code's 2 N tau).
 
