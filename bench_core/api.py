@@ -44,7 +44,7 @@ def run(
     work where something is unusable, ``Interrupted`` on Ctrl-C.
     """
     from bench_core.execution.runner import carry_out
-    from bench_core.metrics.warm_up import warm_up as warm_up_metrics
+    from bench_core.metrics.evaluation import warm_up as warm_up_metrics
     from bench_core.results.schema import store_path
     from bench_core.results.writer import check_writable, open_writer
 

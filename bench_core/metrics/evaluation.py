@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.metrics.labels import Labels, checked_scores
-from bench_core.metrics.ranked import Ranked
+from bench_core.costs.acquired import Acquired
+from bench_core.data import Queries
+from bench_core.metrics.labels import Labels, Ranked, checked_scores
 from bench_core.metrics.ranking import RankingMetric, rank
 from bench_core.metrics.spelling import BuiltIn
 from bench_core.protocols import Metric, MetricValues
@@ -21,16 +24,12 @@ def evaluate(
     for all operating points: it keeps ideal orders, class sizes and the like.
     """
     metrics = list(metrics)
-    ranked = _rank_once(metrics, scores, labels)
-    return {metric.name: _judge(metric, scores, labels, ranked) for metric in metrics}
-
-
-def _rank_once(metrics: list[Metric], scores: FloatArray, labels: Labels) -> Ranked | None:
     ranking = [m for m in metrics if isinstance(m, RankingMetric)]
-    if not ranking or labels.queries is None:
-        return None
-    scores = checked_scores(scores, len(labels), ranking[0].name)
-    return rank(scores, labels, max(m.depth(labels) for m in ranking))
+    ranked = None
+    if ranking and labels.queries is not None:
+        checked = checked_scores(scores, len(labels), ranking[0].name)
+        ranked = rank(checked, labels, max(m.depth(labels) for m in ranking))
+    return {metric.name: _judge(metric, scores, labels, ranked) for metric in metrics}
 
 
 def _judge(
@@ -41,3 +40,22 @@ def _judge(
     if isinstance(metric, BuiltIn) and type(metric).values is BuiltIn.values:
         return metric.judge(scores, labels)
     return metric.values(scores, labels.y, labels.queries, labels.multiplicity)
+
+
+def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
+    """Compile the meter and the kernels of ranking metrics, by judging three rows, before any
+    worker starts: they are in numba's cache then."""
+    from bench_core.costs.meter import Meter
+
+    for price in (1.0, 0.1):  # sums that are exact, and sums that are not
+        Meter(np.array([price, 2.0]), 1).cost(Acquired.nothing(2))
+    ranking = [m for m in metrics if isinstance(m, RankingMetric)]
+    if not ranking:
+        return
+    from bench_core.metrics import ranking_kernels
+
+    labels = Labels(np.array([0.0, 1.0, 2.0]), Queries(np.array([0, 3])))
+    ranking_kernels.survey(labels.bounds, labels.y, labels.copies)  # the quickest to compile
+    if ranking_kernels.survey.stats.cache_misses:
+        say("compiling the ranking metrics, once per machine, a few seconds")
+    evaluate(ranking, np.array([0.0, 0.0, 1.0]), labels)

@@ -1,15 +1,15 @@
-"""Values that depend on the labels of a split alone, computed once for all metrics and operating
-points."""
+"""What the built-in metrics look at: labels, with what is computed from them once, checked scores
+and the rows of every query by descending score."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.data import Queries
 from bench_core.errors import InputError
 
@@ -52,11 +52,33 @@ class Labels:
         """Multiplicity as float64 (n,)."""
         return self.once("weights", lambda: self.copies.astype(np.float64))
 
+    @property
+    def bounds(self) -> IntArray:
+        """Row boundaries of the queries (q+1,)."""
+        assert self.queries is not None
+        return unwritable(np.ascontiguousarray(self.queries.boundaries, dtype=np.int64))
+
     def once(self, key: object, make: Callable[[], T]) -> T:
         """The value of ``make()``, made at the first call with this key."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]  # type: ignore[return-value]
+
+
+class Ranked(NamedTuple):
+    """Queries in rank order, perhaps no deeper than the metrics look.
+
+    ``bounds`` (q+1,) row boundaries of the queries; ``order`` (n,) the rows of query j by
+    descending score in ``order[bounds[j]:stop[j]]``, equal scores in row order; ``tied`` (n,)
+    whether ``order[i]`` ties with ``order[i-1]`` of the same query; ``copies`` (n,) how many
+    documents each row (not place) stands for.
+    """
+
+    bounds: IntArray
+    order: IntArray
+    stop: IntArray
+    tied: BoolArray
+    copies: IntArray
 
 
 def unwritable(array: NDArray[Number]) -> NDArray[Number]:
@@ -72,12 +94,8 @@ def checked_scores(scores: FloatArray, rows: int, metric: str) -> FloatArray:
     values = np.ascontiguousarray(scores, dtype=np.float64)
     if len(values) != rows:
         raise ValueError(f"{metric}: {len(values)} scores for {rows} rows")
-    bad: NDArray[np.bool_] = np.isnan(values)
-    _refuse(
-        bad if bad.ndim == 1 else bad.any(axis=1),
-        f"{metric}: the score",
-        "is NaN: a model must give every row a number",
-    )
+    bad = np.isnan(values).any(axis=tuple(range(1, values.ndim)))
+    _refuse(bad, f"{metric}: the score", "is NaN: a model must give every row a number")
     return values
 
 

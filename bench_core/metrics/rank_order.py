@@ -1,7 +1,7 @@
 """Compiled sorting of the rows of each query. Imported only when a ranking metric is computed.
 
-It stands apart from ``kernels``, which looks at the order alone: numba's cache notices changes of
-the file that a compiled function is in, not of those it calls into.
+It stands apart from ``ranking_kernels``, which looks at the order alone: numba's cache notices
+changes of the file that a compiled function is in, not of those it calls into.
 """
 
 # mypy: disallow-untyped-decorators=False
@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.metrics.ranked import Ranked
+from bench_core.metrics.labels import Ranked
 
 _fast: Any = njit(cache=True, nogil=True)
 _SHORT = 32  # rows that insertion sort takes

@@ -18,15 +18,14 @@ Grades are >= 0. Infinite scores are allowed and tie with one another; NaN is re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.data import Task
 from bench_core.errors import InputError
-from bench_core.metrics.labels import Labels, checked_scores, unwritable
-from bench_core.metrics.ranked import Ranked, bounds
+from bench_core.metrics.labels import Labels, Ranked, checked_scores, unwritable
 from bench_core.metrics.spelling import BuiltIn, choice, number
 from bench_core.protocols import MetricValues
 
@@ -56,8 +55,8 @@ class RankingMetric(BuiltIn):
             scores = checked_scores(scores, len(labels), self.name)
             ranked = rank(scores, labels, self.depth(labels))
         if self.ties == "stable":
-            ranked = ranked.untied()
-        judged = self.judged(labels)
+            ranked = ranked._replace(tied=np.zeros(len(ranked.tied), dtype=np.bool_))
+        judged = _relevant_totals(labels, self.threshold()) > 0
         values = np.where(judged, self.per_query(ranked, labels), float(self.empty == "1"))
         weights = judged.astype(np.float64) if self.empty == "skip" else np.ones(len(judged))
         return MetricValues(values, weights)
@@ -66,10 +65,6 @@ class RankingMetric(BuiltIn):
         """The places that matter: the cut-off, or all."""
         longest = labels.once("longest", lambda: int(_totals(labels).max(initial=0)))
         return longest if self.k is None else min(self.k, longest)
-
-    def judged(self, labels: Labels) -> BoolArray:
-        """Which queries hold a relevant document (q,)."""
-        return _relevant_totals(labels, self.threshold()) > 0
 
     def threshold(self) -> float:
         """Lowest grade that counts as relevant."""
@@ -87,11 +82,9 @@ class _Relevance(RankingMetric):
     relevant: float = number(1.0, "lowest grade that counts as relevant")
 
     def threshold(self) -> float:
-        """Lowest grade that counts as relevant."""
         return self.relevant
 
     def rows(self, labels: Labels) -> BoolArray:
-        """Which rows are relevant (n,)."""
         return labels.once(("relevant", self.relevant), lambda: labels.y >= self.relevant)
 
 
@@ -107,19 +100,16 @@ class Ndcg(RankingMetric):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """DCG@k / ideal DCG@k."""
-        from bench_core.metrics import ranking_kernels
-
         table = _POWERS if self.gain == "exponential" else _POWERS[:0]
         top = self.depth(labels)
         terms, summed = _running(labels, "discount", top)
 
         def gained(order: Ranked) -> FloatArray:
-            return np.asarray(ranking_kernels.dcg(order, labels.y, table, terms, summed, top))
+            return np.asarray(_kernels().dcg(order, labels.y, table, terms, summed, top))
 
         def best() -> FloatArray:
-            b = bounds(labels)
-            found, counted = ranking_kernels.ideal_dcg(
-                b, labels.copies, labels.y, table, terms, summed, top
+            found, counted = _kernels().ideal_dcg(
+                labels.bounds, labels.copies, labels.y, table, terms, summed, top
             )
             return found if counted else gained(rank(labels.y, labels, top))
 
@@ -135,9 +125,7 @@ class Precision(_Relevance):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected hits / k."""
-        from bench_core.metrics import ranking_kernels
-
-        hits = ranking_kernels.relevant_at_top(ranked, self.rows(labels), self.depth(labels))
+        hits = _kernels().relevant_at_top(ranked, self.rows(labels), self.depth(labels))
         return np.asarray(hits / self.k, dtype=np.float64)
 
 
@@ -151,11 +139,9 @@ class AveragePrecision(_Relevance):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected sum of precisions / relevant documents."""
-        from bench_core.metrics import ranking_kernels
-
         top = self.depth(labels)
         inverse = _running(labels, "inverse", top)[1]
-        summed = ranking_kernels.precision_sum(ranked, self.rows(labels), inverse, top)
+        summed = _kernels().precision_sum(ranked, self.rows(labels), inverse, top)
         return _ratio(summed, _relevant_totals(labels, self.relevant).astype(np.float64))
 
 
@@ -173,9 +159,7 @@ class LeadingRunPrecision(_Relevance):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected run / k."""
-        from bench_core.metrics import ranking_kernels
-
-        run = ranking_kernels.leading_run(ranked, self.rows(labels), self.depth(labels))
+        run = _kernels().leading_run(ranked, self.rows(labels), self.depth(labels))
         all_of_them = _relevant_totals(labels, self.relevant) == _totals(labels)
         return np.where(all_of_them, 1.0, run / self.k)
 
@@ -193,11 +177,9 @@ class ExpectedReciprocalRank(RankingMetric):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected 1/place, 0 where the user leaves the first k places unsatisfied."""
-        from bench_core.metrics import ranking_kernels
-
         satisfies = labels.once(("satisfies", self.top), lambda: self._satisfies(labels.y))
         top = self.depth(labels)
-        return np.asarray(ranking_kernels.reciprocal_cascade(ranked, satisfies, top), np.float64)
+        return np.asarray(_kernels().reciprocal_cascade(ranked, satisfies, top), np.float64)
 
     def _satisfies(self, y: FloatArray) -> FloatArray:
         if y.max(initial=0.0) > self.top:
@@ -216,42 +198,48 @@ class ReciprocalRank(_Relevance):
 
     def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Expected 1/place."""
-        from bench_core.metrics import ranking_kernels
-
-        first = ranking_kernels.first_relevant(ranked, self.rows(labels), self.depth(labels))
+        first = _kernels().first_relevant(ranked, self.rows(labels), self.depth(labels))
         return np.asarray(first, dtype=np.float64)
+
+
+METRICS = (
+    Ndcg,
+    Precision,
+    AveragePrecision,
+    LeadingRunPrecision,
+    ExpectedReciprocalRank,
+    ReciprocalRank,
+)
+
+
+def _kernels() -> Any:
+    from bench_core.metrics import ranking_kernels  # numba is imported with it
+
+    return ranking_kernels
 
 
 def _totals(labels: Labels) -> IntArray:
     """Documents per query (q,); InputError where a label is no grade."""
 
     def make() -> IntArray:
-        from bench_core.metrics import ranking_kernels
-
-        counted: tuple[IntArray, int] = ranking_kernels.survey(
-            bounds(labels), labels.y, labels.copies
-        )
-        total, bad = counted
+        total, bad = _kernels().survey(labels.bounds, labels.y, labels.copies)
         if bad >= 0:
             raise InputError(
                 f"the label {labels.y[bad]:g} of row {bad} (counted from 0) is not a grade: "
                 "ranking needs finite grades >= 0"
             )
-        return total
+        return np.asarray(total)
 
     return labels.once("totals", make)
 
 
 def _relevant_totals(labels: Labels, threshold: float) -> IntArray:
-    def make() -> IntArray:
-        from bench_core.metrics import ranking_kernels
-
-        counted: IntArray = ranking_kernels.relevant_totals(
-            bounds(labels), labels.y, labels.copies, threshold
-        )
-        return counted
-
-    return labels.once(("relevant totals", threshold), make)
+    return labels.once(
+        ("relevant totals", threshold),
+        lambda: np.asarray(
+            _kernels().relevant_totals(labels.bounds, labels.y, labels.copies, threshold)
+        ),
+    )
 
 
 def _running(labels: Labels, what: str, top: int) -> tuple[FloatArray, FloatArray]:
@@ -279,11 +267,11 @@ def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
     """
     from bench_core.metrics import rank_order
 
-    b = bounds(labels)
+    bounds = labels.bounds
     ranked = Ranked(
-        bounds=b,
+        bounds=bounds,
         order=np.empty(len(scores), dtype=np.int64),
-        stop=np.empty(len(b) - 1, dtype=np.int64),
+        stop=np.empty(len(bounds) - 1, dtype=np.int64),
         tied=np.empty(len(scores), dtype=np.bool_),
         copies=labels.copies,
     )

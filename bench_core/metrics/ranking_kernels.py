@@ -1,6 +1,6 @@
 """Compiled loops over queries. Imported only when a ranking metric is computed (numba).
 
-``ranked`` and its arrays: see ``ranked.Ranked``. ``top`` is the cut-off, at most the longest query;
+``ranked`` and its arrays: see ``labels.Ranked``. ``top`` is the cut-off, at most the longest query;
 ``terms[i]`` what place i counts for, ``summed[i]`` the sum of ``terms[:i]``. All return one value
 per query.
 
@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_core.metrics.ranked import Ranked
+from bench_core.metrics.labels import Ranked
 
 _fast: Any = njit(cache=True, nogil=True)
 _GRADES = 16  # whole grades that are counted, not sorted
@@ -151,11 +151,7 @@ def _hold(y: FloatArray, copies: IntArray, a: int, b: int, held: IntArray) -> in
 
 
 @_fast
-def relevant_at_top(
-    ranked: Ranked,
-    relevant: BoolArray,
-    top: int,
-) -> FloatArray:
+def relevant_at_top(ranked: Ranked, relevant: BoolArray, top: int) -> FloatArray:
     """Expected number of relevant documents in the first ``top`` places."""
     out = np.zeros(len(ranked.stop))
     for j in range(len(out)):
@@ -179,12 +175,7 @@ def _count(ranked: Ranked, i: int, end: int, relevant: BoolArray) -> tuple[int, 
 
 
 @_fast
-def precision_sum(
-    ranked: Ranked,
-    relevant: BoolArray,
-    summed: FloatArray,
-    top: int,
-) -> FloatArray:
+def precision_sum(ranked: Ranked, relevant: BoolArray, summed: FloatArray, top: int) -> FloatArray:
     """Expected sum of the precisions at the relevant documents in the first ``top`` places.
 
     With R relevant documents before the group, place + s (s = 1, 2, ...) expects
@@ -215,11 +206,7 @@ def precision_sum(
 
 
 @_fast
-def first_relevant(
-    ranked: Ranked,
-    relevant: BoolArray,
-    top: int,
-) -> FloatArray:
+def first_relevant(ranked: Ranked, relevant: BoolArray, top: int) -> FloatArray:
     """Expected 1 / place of the first relevant document, 0 beyond ``top``.
 
     In the first group that holds relevant documents it stands at step s with probability
@@ -242,11 +229,7 @@ def first_relevant(
 
 
 @_fast
-def leading_run(
-    ranked: Ranked,
-    relevant: BoolArray,
-    top: int,
-) -> FloatArray:
+def leading_run(ranked: Ranked, relevant: BoolArray, top: int) -> FloatArray:
     """Expected number of relevant documents before the first irrelevant one, at most ``top``.
 
     Groups of relevant documents alone add their size; in the first other one the run reaches
@@ -270,11 +253,7 @@ def leading_run(
 
 
 @_fast
-def reciprocal_cascade(
-    ranked: Ranked,
-    satisfies: FloatArray,
-    top: int,
-) -> FloatArray:
+def reciprocal_cascade(ranked: Ranked, satisfies: FloatArray, top: int) -> FloatArray:
     """Expected 1 / place at which the user is satisfied (Chapelle et al., CIKM 2009, eq. 6-7).
 
     A document satisfies with probability R, q = 1 - R. In a tie group let A[s] be the mean over

@@ -26,8 +26,9 @@ _SPELLING = re.compile(
 )
 
 
-class Spelled:
-    """What all metrics share: a name made of family, cut-off and non-default options."""
+class BuiltIn:
+    """What the built-in metrics share: a name made of family, cut-off and non-default options, and
+    judging by labels that are prepared once."""
 
     __slots__ = ()
 
@@ -39,23 +40,15 @@ class Spelled:
     @property
     def name(self) -> str:
         """Canonical spelling, such as ``ndcg@5`` or ``ndcg@5(empty=skip,ties=stable)``."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        values = {f.name: getattr(self, f.name) for f in fields}
-        k = values.pop("k", None)
-        defaults = {f.name: f.default for f in fields}
+        fields = sorted(dataclasses.fields(self), key=lambda f: f.name)  # type: ignore[arg-type]
         options = [
-            f"{key}={_show(value)}"
-            for key, value in sorted(values.items())
-            if value != defaults[key]
+            f"{f.name}={_show(value)}"
+            for f in fields
+            if f.name != "k" and (value := getattr(self, f.name)) != f.default
         ]
+        k = getattr(self, "k", None)
         cut_off = "" if k is None else f"@{k}"
         return f"{self.family}{cut_off}" + (f"({','.join(options)})" if options else "")
-
-
-class BuiltIn(Spelled):
-    """What the built-in metrics share: they judge by labels that are prepared once."""
-
-    __slots__ = ()
 
     def values(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bench_core.errors import UsageError, blaming
-from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
+from bench_core.metrics.plugin import USUAL, default_metric, parse_metric
 from bench_core.protocols import JudgesPictures
 from bench_core.splits import Splits
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 CODE = """
 from bench_core.metrics import parse_metric
-from bench_core.metrics.warm_up import warm_up
+from bench_core.metrics.evaluation import warm_up
 warm_up([parse_metric("mrr"), parse_metric("accuracy")], print)
 """
 
@@ -29,7 +29,7 @@ def test_the_first_compilation_of_ranking_metrics_is_announced_and_the_second_is
 
 def test_metrics_without_kernels_compile_nothing() -> None:
     from bench_core.metrics import parse_metric
-    from bench_core.metrics.warm_up import warm_up
+    from bench_core.metrics.evaluation import warm_up
 
     lines: list[str] = []
     warm_up([parse_metric("accuracy")], lines.append)

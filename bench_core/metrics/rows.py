@@ -1,9 +1,9 @@
-"""Metrics of classification, all as weighted means over rows.
+"""Metrics of classification and regression, all as weighted means over rows.
 
-Binary scores are log-odds of class 1, shape (n,): a row is called class 1 iff its score is > 0,
-so a score of exactly 0 means class 0. Multi-class scores are (n, K) logits (softmax gives the
-probabilities): the row's class is the largest score, the lowest class number among equals.
-Labels are 0..K-1.
+Scores of regression are in the unit of the labels. Binary scores are log-odds of class 1, shape
+(n,): a row is called class 1 iff its score is > 0, so a score of exactly 0 means class 0.
+Multi-class scores are (n, K) logits (softmax gives the probabilities): the row's class is the
+largest score, the lowest class number among equals. Labels of classes are 0..K-1.
 """
 
 from __future__ import annotations
@@ -21,12 +21,24 @@ from bench_core.metrics.labels import Labels, checked_scores
 from bench_core.metrics.spelling import BuiltIn
 from bench_core.protocols import MetricValues
 
-_TASKS = frozenset({Task.BINARY, Task.MULTICLASS})
+
+@dataclass(frozen=True, slots=True)
+class MeanSquaredError(BuiltIn):
+    """Mean of (score - label)^2, in squared label units."""
+
+    family: ClassVar[str] = "mse"
+    higher_is_better: ClassVar[bool] = False
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION})
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """Squared error per row, weighted by multiplicity."""
+        scores = checked_scores(scores, len(labels), self.name)
+        return MetricValues((scores - labels.y) ** 2, labels.weights)
 
 
-class _RowMetric(BuiltIn):
+class _OfClasses(BuiltIn):
     __slots__ = ()
-    tasks: ClassVar[frozenset[Task]] = _TASKS
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
 
     def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
         """Value and weight per row; binary scores (n,) or multi-class scores (n, K)."""
@@ -41,7 +53,7 @@ class _RowMetric(BuiltIn):
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy(_RowMetric):
+class Accuracy(_OfClasses):
     """Share of rows whose class is right."""
 
     family: ClassVar[str] = "accuracy"
@@ -52,7 +64,7 @@ class Accuracy(_RowMetric):
 
 
 @dataclass(frozen=True, slots=True)
-class BalancedAccuracy(_RowMetric):
+class BalancedAccuracy(_OfClasses):
     """Mean over the classes present of the share of their rows whose class is right."""
 
     family: ClassVar[str] = "balanced_accuracy"
@@ -63,7 +75,7 @@ class BalancedAccuracy(_RowMetric):
 
 
 @dataclass(frozen=True, slots=True)
-class LogLoss(_RowMetric):
+class LogLoss(_OfClasses):
     """Mean negative log-probability of the true class, in nats.
 
     Nothing is clipped: a row that is infinitely sure of a wrong class costs infinity.
@@ -82,7 +94,7 @@ class LogLoss(_RowMetric):
 
 
 @dataclass(frozen=True, slots=True)
-class Auc(_RowMetric):
+class Auc(_OfClasses):
     """Area under the ROC curve: how often a positive row scores above a negative, ties half.
 
     Multi-class: one class against the rest by its probability, then the plain mean over classes
@@ -95,19 +107,20 @@ class Auc(_RowMetric):
     def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         """For each row of class c the share of rows of other classes that score lower on c,
         weighted so that the mean is the area (binary: negatives have weight 0)."""
-        weight = labels.weights
+        values = np.zeros(len(scores))
         if scores.ndim == 1:
-            values = np.zeros(len(scores))
             positive = number == 1
             values[positive] = _share_below(scores, positive, labels)
             judged = positive & bool(np.any(~positive))
-            return MetricValues(values, np.where(judged, weight, 0.0))
-        values = np.zeros(len(scores))
+            return MetricValues(values, np.where(judged, labels.weights, 0.0))
         weights = _equal_classes(number, labels)
         present = np.unique(number)
         for c in present:
             values[number == c] = _share_below(_odds(scores, int(c)), number == c, labels)
         return MetricValues(values, weights if len(present) > 1 else np.zeros(len(scores)))
+
+
+METRICS = (Accuracy, BalancedAccuracy, LogLoss, Auc, MeanSquaredError)
 
 
 def _class_numbers(y: FloatArray, classes: int) -> IntArray:
@@ -128,11 +141,11 @@ def _right(scores: FloatArray, number: IntArray) -> FloatArray:
 
 
 def _equal_classes(number: IntArray, labels: Labels) -> FloatArray:
-    def make() -> FloatArray:
-        size = np.bincount(number, weights=labels.weights)
-        return labels.weights / size[number]
-
-    return labels.once("equal classes", make)
+    """Weights (n,) by which all classes count alike."""
+    return labels.once(
+        "equal classes",
+        lambda: labels.weights / np.bincount(number, weights=labels.weights)[number],
+    )
 
 
 def _log_sum(scores: FloatArray) -> FloatArray:
