@@ -1,4 +1,5 @@
-"""What a model returns: scores at one operating point, and the bills for them."""
+"""What a model returns: scores at one operating point and the bills for them; what rows cost, on
+average and at most."""
 
 from __future__ import annotations
 
@@ -6,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.acquired import Acquired, words
 from bench_core.costs.model import CostModel, Counts, SensorPrices
 from bench_core.data import Queries
 
-__all__ = ["Acquired", "Bill", "Counts", "Prediction", "words"]
+__all__ = ["Acquired", "Bill", "CostSummary", "Counts", "Prediction", "summarise_cost", "words"]
+
+PERCENT = 95
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,26 +55,23 @@ class Bill:
         Where rows stand for ``copies`` (rows,) and a query's rows are billed together, each row is
         billed as if the copies were there.
         """
-        if queries is None or copies is None or isinstance(costs, SensorPrices):
+        if (
+            queries is None
+            or copies is None
+            or isinstance(costs, SensorPrices)
+            or np.all(copies < 2)
+        ):
             return _spread(costs.feature_cost(self.acquired, queries), rows)
         counts = np.maximum(copies.astype(np.int64), 1)
-        if bool(np.all(counts == 1)):
-            return _spread(costs.feature_cost(self.acquired, queries), rows)
-        return _cost_of_copies(costs, self.acquired.rows(rows), queries, counts)
+        every = np.repeat(np.arange(rows), counts)
+        physical = Acquired(self.acquired.rows(rows).bits[every], self.acquired.sensors)
+        sizes = np.add.reduceat(counts, queries.boundaries[:-1])
+        cost = _spread(costs.feature_cost(physical, Queries.from_sizes(sizes)), len(every))
+        return np.asarray(cost[np.cumsum(counts) - counts])
 
     def evaluation_cost(self, costs: CostModel, rows: int) -> FloatArray:
         """Price of the splits and trees evaluated for each row, shape (rows,)."""
         return _spread(costs.evaluation_cost(self.splits, self.trees, rows), rows)
-
-
-def _cost_of_copies(
-    costs: CostModel, acquired: Acquired, queries: Queries, counts: IntArray
-) -> FloatArray:
-    every = np.repeat(np.arange(len(counts)), counts)
-    sizes = np.add.reduceat(counts, queries.boundaries[:-1])
-    physical = Acquired(acquired.bits[every], acquired.sensors)
-    cost = _spread(costs.feature_cost(physical, Queries.from_sizes(sizes)), len(every))
-    return np.asarray(cost[np.cumsum(counts) - counts])
 
 
 def _spread(values: FloatArray, rows: int) -> FloatArray:
@@ -90,3 +91,33 @@ class Prediction:
     point: Mapping[str, int | float]
     scores: FloatArray
     bills: Mapping[str, Bill]
+
+
+@dataclass(frozen=True, slots=True)
+class CostSummary:
+    """Cost per row, over all copies: the mean, the 95th percentile and the maximum.
+
+    The percentile is the smallest observed cost that at least 95 percent of the copies do not
+    exceed (numpy's ``inverted_cdf``), so it is a price somebody paid and multiplicities give
+    exactly what physical copies give.
+    """
+
+    average: float
+    p95: float
+    maximum: float
+
+
+def summarise_cost(cost: FloatArray, multiplicity: NDArray[np.int64] | None = None) -> CostSummary:
+    """Summary of costs (n,) of rows that stand for ``multiplicity`` (n,) copies each; n >= 1."""
+    cost = np.asarray(cost, dtype=np.float64)
+    if len(cost) == 0:
+        raise ValueError("there is no cost to summarise")
+    copies = len(cost) if multiplicity is None else int(multiplicity.sum())
+    place = -(-PERCENT * copies // 100) - 1  # among the sorted costs, in whole numbers
+    if multiplicity is None:
+        average, p95 = cost.mean(), np.partition(cost, place)[place]
+    else:
+        order = np.argsort(cost, kind="stable")
+        p95 = cost[order[np.searchsorted(np.cumsum(multiplicity[order]), place, side="right")]]
+        average = (cost * multiplicity).sum() / copies
+    return CostSummary(float(average), float(p95), float(cost.max()))

@@ -24,23 +24,19 @@ Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines 
 
 from __future__ import annotations
 
+import csv
+import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench_core._io.text import read_text
+from bench_core._io.text import parse_toml, read_text
 from bench_core.arrays import FloatArray
-from bench_core.costs.cost_entries import (
-    CostFile,
-    Entry,
-    document_of,
-    entries_of,
-    entry_of,
-    repeated,
-)
 from bench_core.costs.model import (
     ContradictionError,
     CostModel,
@@ -52,7 +48,41 @@ from bench_core.errors import InputError, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured", "model")
+HEADERS = ("name", "feature", "index")
 FEW_NAMES = 10
+LARGEST_COST = 1e100
+"""Sums over rows and features stay far below what float64 can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostFile:
+    """A cost file's text, and how messages name places in it.
+
+    ``table``: its parsed content where the text holds more than that (a suite).
+    """
+
+    path: Path
+    text: str
+    table: Mapping[str, Any] | None = None
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """The lines that say something, each after its place."""
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if line.strip() and not line.lstrip().startswith("#"):
+                yield f"{self.path}, line {number}", line.strip()
+
+    def near(self, name: str) -> str:
+        """The place of a key or text in JSON or TOML."""
+        found = re.search(rf"{re.escape(json.dumps(name))}|\b{re.escape(name)}\s*=", self.text)
+        if found is None:
+            return str(self.path)
+        line = self.text.count("\n", 0, found.start()) + 1
+        return f"{self.path}, line {line}"
+
+
+def cost_text(path: str | Path) -> CostFile:
+    """A cost file as it stands there."""
+    return CostFile(Path(path), read_text(path))
 
 
 def read_costs(
@@ -72,11 +102,6 @@ def read_costs(
     return costs
 
 
-def cost_text(path: str | Path) -> CostFile:
-    """A cost file as it stands there."""
-    return CostFile(Path(path), read_text(path))
-
-
 def cost_model(
     file: CostFile,
     names: Sequence[str],
@@ -88,16 +113,18 @@ def cost_model(
     ``own`` are the prices that hold where it has none; ``models`` are known by name. Raises
     InputError as ``read_costs``, also for an unknown model and for what its options lack.
     """
-    columns = _Columns(file.path, names)
-    document = document_of(file)
+    columns = _Columns(file, names)
+    document = _document(file)
     full = isinstance(document, Mapping) and (
         isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str)
     )
     if not full:
-        return SensorPrices.additive(columns.arrange(entries_of(file, document)))
+        return SensorPrices.additive(columns.arrange(_entries(file, document)))
     model = _model(file, document.get("model", SensorPrices.name), models)
-    own_keys = (key for key in KEYS if "costs" in document or key == "model")
-    _refuse_unknown(file, document, (*own_keys, *model.options))
+    keys = [*(k for k in KEYS if "costs" in document or k == "model"), *model.options]
+    for key in document:
+        if key not in keys:
+            raise InputError(f"{file.near(key)}: unknown key {key!r}; known: {', '.join(keys)}")
     if "costs" in document:
         own = _prices(file, document, columns)
     if own is None:
@@ -107,7 +134,7 @@ def cost_model(
         )
     options = {key: document[key] for key in model.options if key in document}
     try:
-        return model.from_options(own, options, lambda name: columns.find(name, file.near(name)))
+        return model.from_options(own, options, columns.find)
     except ValueError as error:
         raise InputError(f"{file.near(next(iter(options), 'model'))}: {error}") from error
 
@@ -120,22 +147,124 @@ def _model(file: CostFile, name: Any, models: Mapping[str, type[CostModel]]) -> 
     return models[name]
 
 
-def _refuse_unknown(file: CostFile, document: Mapping[str, Any], keys: Sequence[str]) -> None:
-    for key in document:
-        if key not in keys:
-            raise InputError(f"{file.near(key)}: unknown key {key!r}; known: {', '.join(keys)}")
+def _document(file: CostFile) -> Any:
+    """The parsed JSON or TOML, or None where the file is neither."""
+    if file.table is not None:
+        return file.table
+    if file.path.suffix.lower() == ".toml":
+        return parse_toml(file.path, file.text)
+    if file.path.suffix.lower() != ".json" and file.text.lstrip()[:1] not in ("{", "["):
+        return None
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in seen:
+                raise _repeated(file.near(key), key)
+            seen[key] = value
+        return seen
+
+    try:
+        return json.loads(file.text, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
+        place = f"{file.path}, line {error.lineno}"
+        raise InputError(f"{place}: not JSON ({error.msg}); correct it") from error
+    except (RecursionError, ValueError) as error:
+        deep = isinstance(error, RecursionError)
+        what = "brackets in brackets" if deep else "a number of too many digits"
+        raise InputError(f"{file.path}: not costs ({what}); correct it") from error
+
+
+def _repeated(place: str, name: str) -> InputError:
+    return InputError(f"{place}: feature {name!r} has a second cost; keep one line")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One cost as written. Where the file has no names, ``name`` is the position from 1."""
+
+    name: str
+    cost: float
+    place: str  # "FILE, line 3"
+    positional: bool = False
+
+
+def _entries(file: CostFile, document: Any) -> list[_Entry]:
+    """The costs of a file, or of its parsed JSON (all of it, or its ``costs``)."""
+    if isinstance(document, Mapping):
+        entries = [_entry(name, value, file.near(name)) for name, value in document.items()]
+    elif isinstance(document, list):
+        entries = [
+            _entry(str(position), value, f"{file.path}, entry {position}", True)
+            for position, value in enumerate(document, start=1)
+        ]
+    elif document is None:
+        entries = list(_entries_of_lines(file))
+    else:
+        raise InputError(f"{file.path}: a mapping or a list of costs is wanted; see --help")
+    if not entries:
+        raise InputError(
+            f"{file.path}: no costs in this file; write one line name,cost per feature"
+        )
+    return entries
+
+
+def _entries_of_lines(file: CostFile) -> Iterator[_Entry]:
+    """The form of the first line holds for all: cells, ``name:cost`` or a bare cost."""
+    first = next((line for _, line in file.lines()), "")
+    table = file.path.suffix.lower() in (".csv", ".tsv") or "," in first or "\t" in first
+    for position, (place, line) in enumerate(file.lines(), start=1):
+        if table:
+            cells = next(csv.reader([line], delimiter="\t" if "\t" in line else ","))
+            if len(cells) != 2:
+                raise InputError(
+                    f"{place}: {len(cells)} cells instead of name,cost; correct the line"
+                )
+            name, cost = (cell.strip() for cell in cells)
+            if position == 1 and name.lower() in HEADERS and _number(cost) is None:
+                continue
+            yield _entry(name, cost, place)
+        elif ":" in first:
+            name, colon, cost = line.rpartition(":")
+            if not colon:
+                raise InputError(f"{place}: {line!r} is not name:cost; correct the line")
+            yield _entry(name.strip(), cost.strip(), place)
+        else:
+            yield _entry(str(position), line, place, True)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _entry(name: str, value: Any, place: str, positional: bool = False) -> _Entry:
+    """One cost, checked: a finite number from 0 to ``LARGEST_COST``."""
+    cost = _number(value)
+    if cost is None:
+        raise InputError(f"{place}: feature {name!r} costs {value!r}, not a number; correct it")
+    if not 0 <= cost <= LARGEST_COST:
+        fault = "; costs are finite and >= 0, correct it"
+        if LARGEST_COST < cost < math.inf:
+            fault = ", more than can be added up; give all costs in a larger unit"
+        raise InputError(f"{place}: feature {name!r} costs {value}{fault}")
+    return _Entry(name, cost, place, positional)
 
 
 class _Columns:
     """Finds the column that a name in the file means."""
 
-    def __init__(self, path: Path, names: Sequence[str]) -> None:
-        self.path = path
+    def __init__(self, file: CostFile, names: Sequence[str]) -> None:
+        self.file = file
         self.names = names
         self.number = {name: j for j, name in enumerate(names)}
         self.positions = {str(j + 1): j for j in range(len(names))}
 
-    def find(self, name: str, place: str) -> int:
+    def find(self, name: str, place: str = "") -> int:
         bare = name[1:] if name[:1] == "f" and name[1:].isdigit() else name
         for known, spelling in ((self.number, name), (self.number, bare), (self.positions, bare)):
             if spelling in known:
@@ -146,57 +275,66 @@ class _Columns:
         few = f"; known: {', '.join(self.names)}" if len(self.names) <= FEW_NAMES else ""
         hint = f"did you mean {near[0]!r}?" if near else f"correct or remove the line{few}"
         raise InputError(
-            f"{place}: feature {name!r} is none of the {len(self.names)} features; {hint}"
+            f"{place or self.file.near(name)}: feature {name!r} is none of the "
+            f"{len(self.names)} features; {hint}"
         )
 
-    def _column(self, entry: Entry) -> int:
-        if not entry.positional:
-            return self.find(entry.name, entry.place)
-        if entry.name not in self.positions:
+    def members(self, key: str, group: Any) -> tuple[int, ...]:
+        """The columns of a group of names under a key of the file."""
+        if not isinstance(group, list) or not group:
             raise InputError(
-                f"{entry.place}: a cost number {entry.name} for {len(self.names)} features; "
-                "remove the surplus"
+                f"{self.file.near(key)}: {key} holds {group!r}; give a list of features"
             )
-        return self.positions[entry.name]
+        return tuple(self.find(str(name)) for name in group)
 
-    def arrange(
-        self, entries: Sequence[Entry], optional: frozenset[int] = frozenset()
-    ) -> FloatArray:
+    def arrange(self, entries: Sequence[_Entry], optional: Iterable[int] = ()) -> FloatArray:
         """Costs in column order; ``optional`` columns may have none (0 then)."""
         cost = np.full(len(self.names), np.nan)
         for entry in entries:
-            j = self._column(entry)
+            if not entry.positional:
+                j = self.find(entry.name, entry.place)
+            elif (j := self.positions.get(entry.name, -1)) < 0:
+                raise InputError(
+                    f"{entry.place}: a cost number {entry.name} for {len(self.names)} features; "
+                    "remove the surplus"
+                )
             if not math.isnan(cost[j]):
-                raise InputError(repeated(entry))
+                raise _repeated(entry.place, entry.name)
             cost[j] = entry.cost
         cost[[j for j in optional if math.isnan(cost[j])]] = 0
         missing = np.flatnonzero(np.isnan(cost))
         if len(missing):
             more = f" and {len(missing) - 1} more have" if len(missing) > 1 else " has"
             raise InputError(
-                f"{self.path}: feature {self.names[missing[0]]!r}{more} no cost "
+                f"{self.file.path}: feature {self.names[missing[0]]!r}{more} no cost "
                 f"({len(entries)} costs for {len(self.names)} features); add a line for each"
             )
         return cost
 
 
 def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> SensorPrices:
-    derived = _derived(file, document.get("derived", {}), columns)
-    entries = entries_of(file, document["costs"])
-    cost = columns.arrange(entries, optional=frozenset(derived))
-    shared = [_members(file, group, columns, "shared") for group in _list(file, document, "shared")]
-    discounted = [_discount(file, rule, columns) for rule in _list(file, document, "discounted")]
+    rules = document.get("derived", {})
+    if not isinstance(rules, Mapping):
+        raise InputError(f"{file.near('derived')}: derived maps a feature to its parents, in {{ }}")
+    derived = {
+        columns.find(name): columns.members("derived", parents) for name, parents in rules.items()
+    }
+    cost = columns.arrange(_entries(file, document["costs"]), optional=derived)
+    groups = {key: document.get(key, []) for key in ("shared", "discounted")}
+    for key, value in groups.items():
+        if not isinstance(value, list):
+            raise InputError(f"{file.near(key)}: {key} must be a list of groups; put it in [ ]")
     unit = document.get("unit", "cost")
     if not isinstance(unit, str):
         raise InputError(f"{file.near('unit')}: unit is {unit!r}; give it as text")
     try:
         return price_list(
             cost,
-            shared=shared,
-            discounted=discounted,
+            shared=[columns.members("shared", group) for group in groups["shared"]],
+            discounted=[_discount(file, rule, columns) for rule in groups["discounted"]],
             derived=derived,
-            split=entry_of("split", document.get("split", 0), file.near("split")).cost,
-            tree=entry_of("tree", document.get("tree", 0), file.near("tree")).cost,
+            split=_entry("split", document.get("split", 0), file.near("split")).cost,
+            tree=_entry("tree", document.get("tree", 0), file.near("tree")).cost,
             unit=unit,
             names=columns.names,
         )
@@ -204,41 +342,19 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
         raise InputError(f"{file.near(columns.names[error.feature])}: {error}") from error
 
 
-def _list(file: CostFile, document: Mapping[str, Any], key: str) -> list[Any]:
-    value = document.get(key, [])
-    if not isinstance(value, list):
-        raise InputError(f"{file.near(key)}: {key} must be a list of groups; put it in [ ]")
-    return value
-
-
-def _members(file: CostFile, group: Any, columns: _Columns, key: str) -> tuple[int, ...]:
-    if not isinstance(group, list) or not group:
-        raise InputError(f"{file.near(key)}: {key} holds {group!r}; give a list of features")
-    return tuple(columns.find(str(name), file.near(str(name))) for name in group)
-
-
 def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
     if not isinstance(rule, Mapping) or set(rule) != {"members", "later"}:
         raise InputError(
             f"{file.near('discounted')}: a discounted group has exactly the keys members and later"
         )
-    members = _members(file, rule["members"], columns, "discounted")
+    members = columns.members("discounted", rule["members"])
     later = rule["later"]
     if not isinstance(later, list) or len(later) != len(members):
         raise InputError(
             f"{file.near('later')}: give one later price for each of the {len(members)} members"
         )
     prices = (
-        entry_of(columns.names[j], value, file.near("later")).cost
+        _entry(columns.names[j], value, file.near("later")).cost
         for j, value in zip(members, later, strict=True)
     )
     return DiscountGroup(members, tuple(prices))
-
-
-def _derived(file: CostFile, rules: Any, columns: _Columns) -> dict[int, tuple[int, ...]]:
-    if not isinstance(rules, Mapping):
-        raise InputError(f"{file.near('derived')}: derived maps a feature to its parents, in {{ }}")
-    return {
-        columns.find(name, file.near(name)): _members(file, parents, columns, "derived")
-        for name, parents in rules.items()
-    }

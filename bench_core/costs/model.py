@@ -13,6 +13,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -171,15 +172,10 @@ class SensorPrices:
         mask = np.asarray(features)
         if mask.dtype != bool:
             mask = np.isin(np.arange(self.features), mask)
-        if self.one_each:
+        own = np.arange(self.features)
+        if self.sensors == len(own) and np.array_equal(self.needed, own):
             return np.array(mask, dtype=bool)
         return np.asarray(mask.astype(np.float64) @ self.needs > 0, dtype=bool)
-
-    @property
-    def one_each(self) -> bool:
-        """Whether sensor j is what feature j, and no other, needs."""
-        own = np.arange(self.features)
-        return self.sensors == len(own) and np.array_equal(self.needed, own)
 
     def acquired(self, features: BoolArray | IntArray) -> Acquired:
         """The purchase of all that these features need, as ``bought_for``."""
@@ -295,10 +291,9 @@ def price_list(
             needs[j].append(len(sensor))
         sensor.append(price)
 
-    in_group = {j for group in shared for j in group}
-    in_group |= {j for group in discounted for j in group.members}
+    grouped = set(chain(*shared, *(group.members for group in discounted), derived))
     for j in range(d):
-        if j not in in_group and j not in derived:
+        if j not in grouped:
             new(float(cost[j]), [j])
     for group in shared:
         new(float(cost[group[0]]), group)
@@ -327,16 +322,15 @@ def _refuse_contradictions(
     derived: Mapping[int, Sequence[int]],
     names: Sequence[str | int],
 ) -> None:
+    grouped = [j for group in (*shared, *(g.members for g in discounted), derived) for j in group]
+    for j in chain(grouped, *derived.values()):
+        if not 0 <= j < len(cost):
+            raise ValueError(f"feature {j} is outside 0..{len(cost) - 1}")
     seen: set[int] = set()
-    for members in (*shared, *(g.members for g in discounted), tuple(derived), *derived.values()):
-        for j in members:
-            if not 0 <= j < len(cost):
-                raise ValueError(f"feature {j} is outside 0..{len(cost) - 1}")
-    for members in (*shared, *(g.members for g in discounted), tuple(derived)):
-        for j in members:
-            if j in seen:
-                raise ContradictionError(j, f"feature {names[j]!r} is in two groups; keep one")
-            seen.add(j)
+    for j in grouped:
+        if j in seen:
+            raise ContradictionError(j, f"feature {names[j]!r} is in two groups; keep one")
+        seen.add(j)
     for group in shared:
         if not group:
             raise ValueError("a group of features that share one sensor is empty")

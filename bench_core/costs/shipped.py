@@ -22,25 +22,20 @@ class _OnSensors:
 
     @property
     def unit(self) -> str:
-        """What the numbers count."""
         return self.prices.unit
 
     @property
     def features(self) -> int:
-        """Number of features d."""
         return self.prices.features
 
     @property
     def sensors(self) -> int:
-        """Number of sensors s."""
         return self.prices.sensors
 
     def sensors_of(self, feature: int) -> Int32Array:
-        """The sensors that one feature needs."""
         return self.prices.sensors_of(feature)
 
     def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
-        """As with sensor prices."""
         return self.prices.evaluation_cost(splits, trees, rows)
 
 
@@ -139,7 +134,8 @@ class ParallelPrices(_OnSensors):
 
     def surrogate(self, train: Examples) -> SensorPrices:
         """The sensors of a service, scaled so that all of them cost what the service does: exact
-        where a row buys all of a service or nothing of it, else too low."""
+        where a row buys all of a service or nothing of it, else too low, or too high for a row that
+        spares the dearest."""
         sensor = self.prices.sensor.copy()
         for number in np.unique(self.service[self._together()]):
             members = self.service == number

@@ -13,8 +13,9 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, count, repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -67,11 +68,6 @@ class Timing:
         low, median, high = (1e3 * np.quantile(seconds, (0.25, 0.5, 0.75))).tolist()
         return cls(median, low, high, 1e3 * float(np.mean(seconds)), len(seconds))
 
-    @property
-    def spread(self) -> float:
-        """The distance of the quartiles."""
-        return self.high - self.low
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
@@ -112,33 +108,30 @@ def measure(
     step = _step(timer)
     least = max(LEAST, STEPS * step)
     features: dict[str, tuple[str, ...]] = {}
-    calls: dict[Key, int] = {}
+    watches: dict[Key, _Stopwatch] = {}
     first = _loaded(items[0], load)
-    for extractor in extractors:
-        with _blamed(extractor, items[0]):
-            given = extractor.extract(first)
-            features[extractor.name] = _features(extractor, given)
-            calls[extractor.name, ""] = _calls(timer, extractor.extract, first, least)
-            for name, output in extractor.outputs.items():
-                calls[extractor.name, name] = _calls(timer, output, given, least)
+    for e in extractors:
+        with _blamed(e, items[0]):
+            given = e.extract(first)
+            features[e.name] = _features(e, given)
+            watches[e.name, ""] = _Stopwatch(timer, e.extract, first, least)
+            for output, call in e.outputs.items():
+                watches[e.name, output] = _Stopwatch(timer, call, given, least)
     _refuse_doubles(features)
-    spent: dict[Key, list[float]] = {key: [] for key in calls}
-    total, done = repeats * len(items) * len(extractors), 0
+    total, done = repeats * len(items) * len(extractors), count(1)
     orders = np.random.default_rng(0)
     with _undisturbed():
-        for item in [item for _ in range(repeats) for item in items]:
+        for item in chain.from_iterable(repeat(items, repeats)):
             value = _loaded(item, load)
             for k in orders.permutation(len(extractors)):
-                extractor = extractors[k]
-                with _blamed(extractor, item):
-                    found = _time(extractor, value, timer, calls, spent)
-                _refuse_change(extractor, item, features[extractor.name], found)
-                done += 1
-                progress(done, total)
+                with _blamed(e := extractors[k], item):
+                    found = _time(e, value, watches)
+                _refuse_change(e, item, features[e.name], found)
+                progress(next(done), total)
     return Measured(
         features,
-        {e.name: Timing.of(spent[e.name, ""]) for e in extractors},
-        {name: Timing.of(spent[e.name, name]) for e in extractors for name in e.outputs},
+        {e.name: Timing.of(watches[e.name, ""].seconds) for e in extractors},
+        {name: Timing.of(watches[e.name, name].seconds) for e in extractors for name in e.outputs},
         len(items),
         repeats,
         clock,
@@ -146,40 +139,36 @@ def measure(
     )
 
 
-def _time(
-    extractor: Extractor,
-    value: Any,
-    timer: Callable[[], float],
-    calls: Mapping[Key, int],
-    spent: Mapping[Key, list[float]],
-) -> tuple[str, ...]:
-    """Add one timing of an extractor and of each of its outputs; the features it gave."""
-    name = extractor.name
-    seconds, given = _timed(timer, extractor.extract, value, calls[name, ""])
-    spent[name, ""].append(seconds)
-    for output, call in extractor.outputs.items():
-        seconds, number = _timed(timer, call, given, calls[name, output])
-        spent[name, output].append(seconds)
-        _refuse_many(name, output, number)
+def _time(extractor: Extractor, value: Any, watches: Mapping[Key, _Stopwatch]) -> tuple[str, ...]:
+    """Time an extractor and each of its outputs once; the features it gave."""
+    given = watches[extractor.name, ""](value)
+    for output in extractor.outputs:
+        _refuse_many(extractor.name, output, watches[extractor.name, output](given))
     return tuple(extractor.outputs) or _features(extractor, given)
 
 
-def _timed(timer: Callable[[], float], call: Call, value: Any, calls: int) -> tuple[float, Any]:
-    """Seconds per call, and what the last call returned."""
-    times, given = range(calls), None
-    begun = timer()
-    for _ in times:
-        given = call(value)
-    return (timer() - begun) / calls, given
+class _Stopwatch:
+    """Times a function, by as many calls at once as last ``least`` seconds; they warm it up."""
 
+    def __init__(self, timer: Callable[[], float], call: Call, value: Any, least: float) -> None:
+        self.timer, self.call, self.calls = timer, call, 1
+        self.seconds: list[float] = []
+        call(value)
+        while self.calls < MOST_CALLS and self._timed(value)[0] * self.calls < least:
+            self.calls *= 2
 
-def _calls(timer: Callable[[], float], call: Call, value: Any, least: float) -> int:
-    """The number of calls that last ``least`` seconds; they warm the function up."""
-    calls = 1
-    call(value)
-    while calls < MOST_CALLS and _timed(timer, call, value, calls)[0] * calls < least:
-        calls *= 2
-    return calls
+    def __call__(self, value: Any) -> Any:
+        seconds, given = self._timed(value)
+        self.seconds.append(seconds)
+        return given
+
+    def _timed(self, value: Any) -> tuple[float, Any]:
+        """Seconds per call, and what the last call returned."""
+        timer, call, times, given = self.timer, self.call, range(self.calls), None
+        begun = timer()
+        for _ in times:
+            given = call(value)
+        return (timer() - begun) / self.calls, given
 
 
 @contextmanager
@@ -199,16 +188,9 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _loaded(item: Any, load: Call) -> Any:
-    """An item as extractors take it."""
-    try:
+    remedy = "remove it from the input, or correct the function that loads"
+    with _refused(f"{_name(item)}: loading it failed", remedy):
         return load(item)
-    except InputError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise InputError(
-            f"{_name(item)}: loading it failed ({type(error).__name__}: {error}); remove it from "
-            "the input, or correct the function that loads"
-        ) from error
 
 
 def _name(item: Any) -> str:
@@ -227,17 +209,18 @@ def _step(clock: Callable[[], float]) -> float:
     return min(steps, default=0.0)
 
 
+def _blamed(extractor: Extractor, item: Any) -> AbstractContextManager[None]:
+    return _refused(f"extractor {extractor.name!r} failed on {_name(item)}", "correct it")
+
+
 @contextmanager
-def _blamed(extractor: Extractor, item: Any) -> Iterator[None]:
+def _refused(what: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # a script that ends itself
-        raise InputError(
-            f"extractor {extractor.name!r} failed on {_name(item)} "
-            f"({type(error).__name__}: {error}); correct it"
-        ) from error
+        raise InputError(f"{what} ({type(error).__name__}: {error}); {remedy}") from error
 
 
 def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
@@ -306,25 +289,17 @@ def cost_document(measured: Measured, *, numbered: bool = False) -> dict[str, An
     ``numbered`` calls the features 1, 2, ... in their order.
     """
     names = [f for features in measured.features.values() for f in features]
-    called = (
-        {n: str(k) for k, n in enumerate(names, start=1)}
-        if numbered
-        else dict(zip(names, names, strict=True))
-    )
+    called = {n: str(k) if numbered else n for k, n in enumerate(names, start=1)}
+    own = {f: _rounded(timing.median) for f, timing in measured.outputs.items()}
     costs: dict[str, float] = {}
     shared, discounted = [], []
     for name, features in measured.features.items():
         price = _rounded(measured.extract[name].median)
-        later = [
-            _rounded(measured.outputs[f].median) if f in measured.outputs else 0.0 for f in features
-        ]
+        costs |= {called[f]: price + own.get(f, 0.0) for f in features}
         members = [called[f] for f in features]
-        costs |= {m: price + extra for m, extra in zip(members, later, strict=True)}
-        if len(members) == 1:
-            continue
-        if any(f in measured.outputs for f in features):
-            discounted.append({"members": members, "later": later})
-        else:
+        if len(members) > 1 and own.keys() & features:
+            discounted.append({"members": members, "later": [own.get(f, 0.0) for f in features]})
+        elif len(members) > 1:
             shared.append(members)
     return {
         "costs": costs,

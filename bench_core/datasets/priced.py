@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.class_names import find_class, remember_class
-from bench_core.costs.cost_entries import CostFile
-from bench_core.costs.cost_file import cost_model, cost_text
+from bench_core.costs.cost_file import CostFile, cost_model, cost_text
 from bench_core.costs.model import CostModel, SensorPrices, needs_of
 from bench_core.costs.shipped import MODELS
 from bench_core.errors import InputError

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.text import parse_toml, read_text
-from bench_core.costs.cost_entries import CostFile
+from bench_core.costs.cost_file import CostFile
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.request import MOST_SEED, PROFILES
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench_core import InputError
-from bench_core.costs.summary import summarise_cost
+from bench_core.costs.bill import summarise_cost
 from bench_core.metrics import parse_metric
 
 
