@@ -23,7 +23,7 @@ _HOMES = {
     "Download": "datasets.publishers.download",
     "Examples": "data",
     "Extractor": "costs.timing",
-    "Facts": "datasets.publishers.expectations",
+    "Facts": "datasets.publishers.fetch",
     "Features": "data",
     "FitContext": "protocols",
     "Frames": "data",
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from bench_core.data import Queries as Queries
     from bench_core.data import Task as Task
     from bench_core.datasets.publishers.download import Download as Download
-    from bench_core.datasets.publishers.expectations import Facts as Facts
+    from bench_core.datasets.publishers.fetch import Facts as Facts
     from bench_core.errors import BenchError as BenchError
     from bench_core.errors import InputError as InputError
     from bench_core.errors import UsageError as UsageError

@@ -54,7 +54,7 @@ ORDER = (
 """Parts of bench_core: each may import only what stands before it."""
 PUBLIC = (
     *("bench_core.arrays", "bench_core.datasets.readers", "bench_core.datasets.splitting"),
-    *("bench_core.datasets.derived_cache", "bench_core.datasets.publishers"),
+    *("bench_core.datasets.cache", "bench_core.datasets.publishers"),
 )
 """Modules that plugins may import beside ``bench_core`` itself."""
 HEAVY = {"numba", "scipy", "pandas", "sklearn", "bench_trees"}

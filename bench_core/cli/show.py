@@ -128,18 +128,19 @@ def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
 
 def _way_to(dataset: Dataset, source: DataFolder) -> list[str]:
     """How to get the files, where they are not there and somebody publishes them."""
-    from bench_core.datasets.publishers.fetch import Publisher, is_there
+    from bench_core.contracts import dataset_of
+    from bench_core.datasets.publishers.fetch import is_there
 
-    publisher = Publisher.of(dataset)
+    dataset = dataset_of(dataset)
     try:
         absent = not is_there(dataset, source)
     except InputError:  # twice there, as their lines say
         absent = False
-    if not absent or not (publisher.downloads or publisher.homepage):
+    if not absent or not (dataset.downloads or dataset.homepage):
         return []
-    where = f" from {publisher.homepage}" if publisher.homepage else ""
-    fetch = f"'bench data fetch {publisher.name}', or " if publisher.downloads else ""
-    by_hand = f"get them{where} and say 'bench data import {publisher.name} FOLDER'"
+    where = f" from {dataset.homepage}" if dataset.homepage else ""
+    fetch = f"'bench data fetch {dataset.name}', or " if dataset.downloads else ""
+    by_hand = f"get them{where} and say 'bench data import {dataset.name} FOLDER'"
     return ["", f"What is missing: {fetch}{by_hand}"]
 
 

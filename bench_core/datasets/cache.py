@@ -9,6 +9,9 @@ An entry is a folder ``NAME-KEY``::
 It is built under a temporary name and renamed, so that a folder of the final name is whole
 whatever was killed. One process at a time builds an entry, others wait for it. An entry whose
 files are missing or have the wrong length is built again.
+
+Beside the entries are arrays and text that all folds of a data set share (``kept_arrays``):
+computing them for each fold would repeat the work, and measured values would differ by fold.
 """
 
 from __future__ import annotations
@@ -16,18 +19,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from bench_core._io.atomic import atomic_folder
+from bench_core._io.atomic import atomic_file, atomic_folder
 from bench_core._io.hashing import digest
 from bench_core._io.locks import locked
-from bench_core._io.source_code import code_key
+from bench_core._io.shared_arrays import shared_arrays
+from bench_core._io.source_code import code_key, module_digest
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of
 from bench_core.data import Examples, Frames, Queries, Task
@@ -53,6 +57,7 @@ READING = tuple(
 when it changes. FORMAT rises when other parts would give other arrays."""
 
 Say = Callable[[str], None]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,8 @@ def prepare(
     path = home / entry_name(dataset, size, fold, seed, source)
     if (splits := _whole(path)) is not None:
         return Prepared(path, splits)
-    with _writable(home), locked(home / f".{path.name}.lock"):
+    lock = home / f".{path.name}.lock"
+    with _writable(home, f"{home}: cannot keep prepared data"), locked(lock):
         if (splits := _whole(path)) is not None:  # another process made it meanwhile
             return Prepared(path, splits)
         say(f"preparing {dataset.name}")
@@ -104,34 +110,30 @@ def prepare(
 
 
 @contextmanager
-def _writable(home: Path) -> Iterator[None]:
+def _writable(folder: Path, what: str) -> Iterator[None]:
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise InputError(
-            f"{home}: cannot keep prepared data ({error}); name a writable folder in BENCH_CACHE"
-        ) from error
+        raise InputError(f"{what} ({error}); name a writable folder in BENCH_CACHE") from error
 
 
 def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source) -> str:
     """The folder name of an entry: all that its arrays depend on."""
     dataset = dataset_of(dataset)
     asked = {"size": size, "fold": fold, "seed": seed}
-    instance: Any = dataset
-    own = fields(instance) if is_dataclass(instance) else ()
+    own = fields(dataset) if is_dataclass(dataset) else ()
     facts = {
         "format": FORMAT,
         "name": dataset.name,
         "version": dataset.version,
         "code": code_key(type(dataset), READING),
-        "options": {f.name: repr(getattr(instance, f.name)) for f in own},
+        "options": {f.name: repr(getattr(dataset, f.name)) for f in own},
         "asked": {k: v for k, v in asked.items() if k in dataset.depends_on},
         "files": dataset.stamp(source) or list(_identities(dataset.files, source)),
     }
-    key = digest(facts)
     readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in dataset.name)[:60]
-    return f"{readable}-{key}"
+    return f"{readable}-{digest(facts)}"
 
 
 def _identities(names: tuple[str, ...], source: Source) -> Iterator[tuple[str, int, int]]:
@@ -176,12 +178,10 @@ def _open(path: Path) -> Splits:
 
 
 def _whole(path: Path) -> Splits | None:
-    if not path.is_dir():
-        return None
-    try:
-        return open_prepared(path)
-    except InputError:
-        return None
+    if path.is_dir():
+        with suppress(InputError):
+            return open_prepared(path)
+    return None
 
 
 def _open_examples(path: Path, arrays: dict[str, Any], split: str) -> Examples:
@@ -209,16 +209,16 @@ def _open_examples(path: Path, arrays: dict[str, Any], split: str) -> Examples:
 def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
     for name in SPLITS:
         examples: Examples = getattr(splits, name)
-        yield f"{name}.X", np.ascontiguousarray(examples.X, dtype=np.float32)
-        yield f"{name}.y", np.ascontiguousarray(examples.y, dtype=np.float64)
-        if examples.queries is not None:
-            yield f"{name}.queries", np.ascontiguousarray(examples.queries.boundaries, np.int64)
-        if examples.multiplicity is not None:
-            yield f"{name}.multiplicity", np.ascontiguousarray(examples.multiplicity, np.int64)
-        if examples.frames is not None:
-            yield f"{name}.frames", np.ascontiguousarray(examples.frames.boundaries, np.int64)
-            if examples.frames.widths is not None:
-                yield f"{name}.widths", np.ascontiguousarray(examples.frames.widths, np.int64)
+        for what, kind, array in (
+            ("X", np.float32, examples.X),
+            ("y", np.float64, examples.y),
+            ("queries", np.int64, getattr(examples.queries, "boundaries", None)),
+            ("multiplicity", np.int64, examples.multiplicity),
+            ("frames", np.int64, getattr(examples.frames, "boundaries", None)),
+            ("widths", np.int64, getattr(examples.frames, "widths", None)),
+        ):
+            if array is not None:
+                yield f"{name}.{what}", np.ascontiguousarray(array, dtype=kind)
 
 
 def fingerprint(splits: Splits) -> str:
@@ -252,3 +252,43 @@ def _write(path: Path, splits: Splits) -> None:
             "fingerprint": fingerprint(splits),
         }
         (new / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def kept_arrays(
+    name: str,
+    depends: Any,
+    modules: Sequence[str],
+    build: Callable[[], Mapping[str, Array]],
+) -> Mapping[str, Array]:
+    """The arrays of that name as read-only maps, built unless they are there.
+
+    ``depends`` is JSON of all that decides them beside the source of ``modules``.
+    """
+    folder = cache_folder() / "kept" / f"{name}-{_key(depends, modules)}"
+    with _writable(folder.parent, f"{folder}: cannot be kept"):
+        return shared_arrays(folder, lambda: _built(name, build))
+
+
+def kept_text(name: str, depends: Any, modules: Sequence[str], build: Callable[[], str]) -> Path:
+    """A file with the text of that name, as ``kept_arrays``; ``name`` has its suffix."""
+    stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, no path
+    path = cache_folder() / "kept" / f"{stem}-{_key(depends, modules)}{suffix}"
+    if not path.is_file():
+        lock = path.with_name(f".{path.name}.lock")
+        with _writable(path.parent, f"{path}: cannot be kept"), locked(lock):
+            if not path.is_file():
+                text = _built(name, build)
+                with atomic_file(path) as new:
+                    new.write_text(text, encoding="utf-8")
+    return path
+
+
+def _key(depends: Any, modules: Sequence[str]) -> str:
+    return digest([depends, [module_digest(name) for name in modules]])
+
+
+def _built(name: str, build: Callable[[], Made]) -> Made:
+    try:
+        return build()
+    except OSError as error:  # not the cache's fault
+        raise InputError(f"{name}: a file that it is made from fails ({error})") from error

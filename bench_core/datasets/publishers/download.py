@@ -1,21 +1,33 @@
-"""Download a publisher's files: resumed when cut, verified, atomic."""
+"""A publisher's files: downloaded (resumed when cut, verified, atomic), and taken out of archives.
+
+Where a member of an archive is written is decided here, never by the archive: paths in it are
+compared, not followed. Links, devices and folders are refused, and so is a member that grows beyond
+all reason.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import http.client
 import json
+import lzma
 import os
 import shutil
+import tarfile
 import time
-from collections.abc import Callable, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from bench_core._io.locks import locked
+from bench_core._io.text import FLOOR, RATIO
 from bench_core.errors import InputError
 
 SECONDS = 30.0
@@ -188,3 +200,77 @@ def _have(part: Path) -> int:
     except (OSError, ValueError):
         known = False
     return part.stat().st_size if known and part.is_file() else 0
+
+
+def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> list[Path]:
+    """Write each member (path in the archive, with or without leading folders) to ``folder``.
+
+    Raises InputError for what is no archive, damaged, encrypted, lacks a member or holds it twice,
+    or holds a link in its place.
+    """
+    limit = RATIO * archive.stat().st_size + FLOOR
+    written = []
+    with _readable(archive):
+        for path, source in _members(archive, members):
+            to = folder / members[path]
+            to.parent.mkdir(parents=True, exist_ok=True)
+            limit -= _copy(source, to, limit, archive)
+            written.append(to)
+    return written
+
+
+@contextmanager
+def _readable(archive: Path) -> Iterator[None]:
+    damaged = (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
+    try:
+        yield
+    except (*damaged, NotImplementedError, RuntimeError) as error:
+        raise InputError(
+            f"{archive}: damaged or encrypted archive ({error}); get the file again"
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"{archive}: cannot be unpacked ({error.strerror or error}); check file and disk"
+        ) from error
+
+
+def _members(archive: Path, wanted: Iterable[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    files: list[tuple[str, bool, Callable[[], IO[bytes] | None]]]  # name, whether a link, opens it
+    with ExitStack() as held:
+        if zipfile.is_zipfile(archive):
+            z = held.enter_context(zipfile.ZipFile(archive))
+            inside = [i for i in z.infolist() if not i.is_dir()]
+            files = [
+                (i.filename, i.external_attr >> 28 == 0o12, partial(z.open, i)) for i in inside
+            ]
+        elif tarfile.is_tarfile(archive):
+            tar = held.enter_context(tarfile.open(archive))
+            entries = [e for e in tar.getmembers() if not e.isdir()]
+            files = [(e.name, not e.isreg(), partial(tar.extractfile, e)) for e in entries]
+        else:
+            raise InputError(f"{archive}: neither a zip nor a tar archive; get the file again")
+        for want in wanted:
+            found = [
+                f for f in files if f[0].removeprefix("./") == want or f[0].endswith(f"/{want}")
+            ]
+            if len(found) != 1:
+                how = "no" if not found else f"{len(found)} files"
+                raise InputError(f"{archive}: {how} {want} in it; get the publisher's archive")
+            [(_, linked, opened)] = found
+            if linked or (source := opened()) is None:
+                raise InputError(f"{archive}: {want} is a link; get the publisher's archive")
+            with source:
+                yield want, source
+
+
+def _copy(source: IO[bytes], to: Path, limit: int, archive: Path) -> int:
+    written = 0
+    free = shutil.disk_usage(to.parent).free
+    with to.open("wb") as out:
+        while block := source.read(CHUNK):
+            written += len(block)
+            if written > limit or written > free:
+                why = "more than the disk holds" if written > free else "a decompression bomb"
+                raise InputError(f"{archive}: unpacks to {why}; get the publisher's archive")
+            out.write(block)
+    return written

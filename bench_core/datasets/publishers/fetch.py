@@ -9,16 +9,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from bench_core._io.locks import locked
 from bench_core.contracts import dataset_of
-from bench_core.datasets.publishers.archives import unpack
-from bench_core.datasets.publishers.download import Download, Progress, check_file, fetch
+from bench_core.datasets.publishers.download import Progress, check_file, fetch, unpack
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError, UsageError
-from bench_core.protocols import Dataset, Source
+from bench_core.protocols import CompleteDataset, Dataset, Source
+from bench_core.splits import Splits
 
 Say = Callable[[str], None]
 WORK = ".fetching"
@@ -27,42 +29,48 @@ ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True, slots=True)
-class Publisher:
-    """Names, places and downloads of a data set's files."""
+class Facts:
+    """Of the whole set (profile ``paper``, fold 0, seed 0), each where it is known.
 
-    name: str
-    files: tuple[str, ...]
-    downloads: tuple[Download, ...]
-    homepage: str
-    home: str
-    sums: Mapping[str, str]
-    place: str
+    ``rows`` of train, valid and test (0: not known), or of all three together; ``features``;
+    ``labels``: how many rows of the three splits together have each label; ``low`` and ``high``
+    bound all cells that are not missing.
+    """
 
-    @classmethod
-    def of(cls, dataset: Dataset) -> Publisher:
-        """Collect the class variables."""
-        d = dataset_of(dataset)
-        home = d.home or d.name
-        return cls(d.name, d.files, d.downloads, d.homepage, home, d.sums, d.place)
+    rows: tuple[int, ...] = ()
+    features: int = 0
+    labels: Mapping[float, int] = field(default_factory=dict)
+    low: float = -np.inf
+    high: float = np.inf
 
-    def inside(self, name: str) -> str:
-        """A file's path under ``home``."""
-        return name.removeprefix(f"{self.home}/")
+    def faults(self, splits: Splits) -> list[str]:
+        """What does not fit, in words; empty where all does."""
+        parts = (splits.train, splits.valid, splits.test)
+        found = tuple(len(p) for p in parts)
+        if len(self.rows) == 1:
+            found = (sum(found),)
+        faults = []
+        if any(w not in (0, f) for w, f in zip(self.rows, found, strict=False)):
+            faults.append(f"{_slashed(found)} rows instead of {_slashed(self.rows)}")
+        features = splits.train.X.shape[1]
+        if self.features not in (0, features):
+            faults.append(f"{features} features instead of {self.features}")
+        if self.labels:
+            y = np.concatenate([p.y for p in parts])
+            values, counts = np.unique(y, return_counts=True)
+            labels = dict(zip(values.tolist(), counts.tolist(), strict=True))
+            if labels != dict(self.labels):
+                faults.append(f"labels {labels} instead of {dict(self.labels)}")
+        low = min(float(np.fmin.reduce(p.X, axis=None, initial=np.inf)) for p in parts)
+        high = max(float(np.fmax.reduce(p.X, axis=None, initial=-np.inf)) for p in parts)
+        if low < self.low or high > self.high:
+            faults.append(f"values {low:g} to {high:g} outside {self.low:g} to {self.high:g}")
+        return faults
 
-    @property
-    def again(self) -> str:
-        """How to replace files that are wrong, as the end of a message."""
-        if self.downloads:
-            return f"say 'bench data fetch {self.name} --again'"
-        return f"correct {self.place}" if self.place else "get it again"
 
-    @property
-    def by_hand(self) -> str:
-        """How a person gets the files, as the end of a message."""
-        if self.place:
-            return f"put it there, or correct {self.place}"
-        where = f" from {self.homepage}" if self.homepage else ""
-        return f"get {', '.join(self.files)}{where} and say 'bench data import {self.name} FOLDER'"
+def home_of(dataset: Dataset) -> str:
+    """The folder of a data set's files in the data folder."""
+    return dataset_of(dataset).home or dataset.name
 
 
 def remedy(dataset: Dataset) -> str:
@@ -88,25 +96,25 @@ def fetch_dataset(
     Raises UsageError where there is nothing to download, InputError where it fails; what was
     transferred is kept for the next try, and nothing else is.
     """
-    publisher = Publisher.of(dataset)
-    if not publisher.downloads:
-        raise UsageError(_nothing_to_fetch(publisher))
-    transfers = source.folder / WORK / publisher.home
-    with _staged(publisher, source) as stage:
-        for download in publisher.downloads:
+    dataset = dataset_of(dataset)
+    if not dataset.downloads:
+        raise UsageError(_nothing_to_fetch(dataset))
+    transfers = source.folder / WORK / home_of(dataset)
+    with _staged(dataset, source) as stage:
+        for download in dataset.downloads:
             say(f"fetching {download.url}")
-            fetched = fetch(download, transfers, progress, publisher.by_hand)
+            fetched = fetch(download, transfers, progress, _by_hand(dataset))
             try:
                 if download.members:
                     say(f"unpacking {download.file}")
-                    unpack(fetched, download.members, stage / publisher.home)
+                    unpack(fetched, download.members, stage / home_of(dataset))
                 else:
-                    _copy(fetched, stage / publisher.home / download.file)
+                    _copy(fetched, stage / home_of(dataset) / download.file)
             except InputError:
                 fetched.unlink()  # the next try begins anew
                 raise
         try:
-            _verify(dataset, publisher, DataFolder(stage), say)
+            _verify(dataset, DataFolder(stage), say)
         except InputError:
             shutil.rmtree(transfers, ignore_errors=True)
             raise
@@ -115,27 +123,27 @@ def fetch_dataset(
 
 def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) -> None:
     """Copy the files from a folder, a file or an archive of the user's; verify; put in place."""
-    publisher = Publisher.of(dataset)
-    if not publisher.files or publisher.place:
-        raise UsageError(_nothing_to_fetch(publisher))
+    dataset = dataset_of(dataset)
+    if not dataset.files or dataset.place:
+        raise UsageError(_nothing_to_fetch(dataset))
     if not taken.exists():
         raise InputError(f"{taken}: no such file or folder; check the name")
-    with _staged(publisher, source) as stage:
-        home = stage / publisher.home
+    with _staged(dataset, source) as stage:
+        home = stage / home_of(dataset)
         if taken.is_dir():
-            _import_folder(dataset, publisher, DataFolder(taken), stage)
-        elif taken.name.endswith(ARCHIVES) and taken.name not in publisher.files:
-            _check(publisher, taken, publisher.sums.get(taken.name, ""))
+            _import_folder(dataset, DataFolder(taken), stage)
+        elif taken.name.endswith(ARCHIVES) and taken.name not in dataset.files:
+            _check(dataset, taken, dataset.sums.get(taken.name, ""))
             say(f"unpacking {taken.name}")
-            unpack(taken, _members(publisher, taken), home)
+            unpack(taken, _members(dataset, taken), home)
         else:
-            _copy(taken, home / _file_called(publisher, taken))
+            _copy(taken, home / _file_called(dataset, taken))
         if not is_there(dataset, DataFolder(stage)):
-            missing = [n for n in publisher.files if not DataFolder(stage).has(n)]
+            missing = [n for n in dataset.files if not DataFolder(stage).has(n)]
             raise InputError(
                 f"{taken}: no {', '.join(missing)} in it; name the folder of all files"
             )
-        _verify(dataset, publisher, DataFolder(stage), say)
+        _verify(dataset, DataFolder(stage), say)
 
 
 def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple[str, ...]]:
@@ -144,71 +152,92 @@ def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple
     Raises InputError for the first fault: a missing file, another sha256, unreadable content, other
     numbers of rows, labels or values.
     """
-    publisher = Publisher.of(dataset)
-    if not publisher.files:
-        raise UsageError(_nothing_to_fetch(publisher))
+    dataset = dataset_of(dataset)
+    if not dataset.files:
+        raise UsageError(_nothing_to_fetch(dataset))
     if not is_there(dataset, source):
-        missing = next(n for n in publisher.files if not source.has(n))
-        raise InputError(f"{source.folder}: no file {missing}; {publisher.by_hand}")
-    _verify(dataset, publisher, source, say)
-    paths = {name: source.find(name) for name in publisher.files if source.has(name)}
+        missing = next(n for n in dataset.files if not source.has(n))
+        raise InputError(f"{source.folder}: no file {missing}; {_by_hand(dataset)}")
+    _verify(dataset, source, say)
     return [
-        (
-            str(path),
-            str(path.stat().st_size),
-            "as published" if _sum_of(publisher, name, path) else "not known",
-        )
-        for name, path in paths.items()
+        (str(path), str(path.stat().st_size), "as published" if sha256 else "not known")
+        for path, sha256 in _present(dataset, source)
     ]
 
 
-def _nothing_to_fetch(publisher: Publisher) -> str:
-    if not publisher.files:
-        return f"{publisher.name}: needs no files: it is bundled or generated"
-    if publisher.place:
-        return f"{publisher.name}: its files are your own and stay where {publisher.place} says"
-    return f"{publisher.name}: its publisher allows no automatic download; {publisher.by_hand}"
+def _inside(dataset: Dataset, name: str) -> str:
+    return name.removeprefix(f"{home_of(dataset)}/")
 
 
-def _verify(dataset: Dataset, publisher: Publisher, source: DataFolder, say: Say) -> None:
-    for name in publisher.files:
-        if source.has(name):
-            path = source.find(name)
-            _check(publisher, path, _sum_of(publisher, name, path))
-    say(f"reading {publisher.name}")
-    if faults := dataset_of(dataset).faults(source):
+def _again(dataset: CompleteDataset) -> str:
+    """How to replace files that are wrong, as the end of a message."""
+    if dataset.downloads:
+        return f"say 'bench data fetch {dataset.name} --again'"
+    return f"correct {dataset.place}" if dataset.place else "get it again"
+
+
+def _by_hand(dataset: CompleteDataset) -> str:
+    """How a person gets the files, as the end of a message."""
+    if dataset.place:
+        return f"put it there, or correct {dataset.place}"
+    where = f" from {dataset.homepage}" if dataset.homepage else ""
+    return (
+        f"get {', '.join(dataset.files)}{where} and say 'bench data import {dataset.name} FOLDER'"
+    )
+
+
+def _nothing_to_fetch(dataset: CompleteDataset) -> str:
+    if not dataset.files:
+        return f"{dataset.name}: needs no files: it is bundled or generated"
+    if dataset.place:
+        return f"{dataset.name}: its files are your own and stay where {dataset.place} says"
+    return f"{dataset.name}: its publisher allows no automatic download; {_by_hand(dataset)}"
+
+
+def _verify(dataset: CompleteDataset, source: DataFolder, say: Say) -> None:
+    for path, sha256 in _present(dataset, source):
+        _check(dataset, path, sha256)
+    say(f"reading {dataset.name}")
+    if faults := dataset.faults(source):
         raise InputError(
-            f"{source.folder}: not the publisher's {publisher.name}: {'; '.join(faults)}; "
-            f"{publisher.again}"
+            f"{source.folder}: not the publisher's {dataset.name}: {'; '.join(faults)}; "
+            f"{_again(dataset)}"
         )
 
 
-def _check(publisher: Publisher, path: Path, sha256: str) -> None:
+def _check(dataset: CompleteDataset, path: Path, sha256: str) -> None:
     try:
         check_file(path, sha256)
     except ValueError as error:
         raise InputError(
-            f"{path}: not the publisher's file ({error}); {publisher.again}"
+            f"{path}: not the publisher's file ({error}); {_again(dataset)}"
         ) from error
 
 
-def _sum_of(publisher: Publisher, name: str, path: Path) -> str:
-    """The sum known for the file as it lies there: packed or not."""
-    plain = name.removesuffix(".gz")
-    return publisher.sums.get(f"{plain}.gz" if path.suffix == ".gz" else plain, "")
+def _present(dataset: CompleteDataset, source: DataFolder) -> Iterator[tuple[Path, str]]:
+    """The files that are there, each with the sum known for it, "" where none is."""
+    for name in dataset.files:
+        if source.has(name):
+            path = source.find(name)
+            yield path, dataset.sums.get(_as_found(name, path), "")
+
+
+def _as_found(name: str, path: Path) -> str:
+    """The name of a file as it lies there: packed or not."""
+    return name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else "")
 
 
 @contextmanager
-def _staged(publisher: Publisher, source: DataFolder) -> Iterator[Path]:
+def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
     """A temporary data folder; its ``home`` moves into the true one when the block ends well."""
-    home = source.folder / publisher.home
-    for name in publisher.files:
+    home = source.folder / home_of(dataset)
+    for name in dataset.files:
         if source.has(name) and home not in source.find(name).parents:
             raise InputError(
                 f"{source.find(name)}: already there; remove it first, or say "
-                f"'bench data verify {publisher.name}'"
+                f"'bench data verify {dataset.name}'"
             )
-    stage = source.folder / WORK / f"{publisher.home}.new"
+    stage = source.folder / WORK / f"{home_of(dataset)}.new"
     with ExitStack() as held:
         try:
             stage.parent.mkdir(parents=True, exist_ok=True)
@@ -222,7 +251,7 @@ def _staged(publisher: Publisher, source: DataFolder) -> Iterator[Path]:
             ) from error
         try:
             yield stage
-            _land(stage / publisher.home, home)
+            _land(stage / home_of(dataset), home)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
 
@@ -248,33 +277,36 @@ def _copy(path: Path, to: Path) -> None:
         ) from error
 
 
-def _import_folder(dataset: Dataset, publisher: Publisher, given: DataFolder, stage: Path) -> None:
-    home = stage / publisher.home
-    for name in publisher.files:
-        inside = publisher.inside(name)
+def _import_folder(dataset: CompleteDataset, given: DataFolder, stage: Path) -> None:
+    home = stage / home_of(dataset)
+    for name in dataset.files:
+        inside = _inside(dataset, name)
         if given.has(inside):
             path = given.find(inside)
-            plain = inside.removesuffix(".gz")
-            _copy(path, home / (f"{plain}.gz" if path.suffix == ".gz" else plain))
+            _copy(path, home / _as_found(inside, path))
     if is_there(dataset, DataFolder(stage)):
         return
-    for download in publisher.downloads:  # the publisher's archives, not unpacked
+    for download in dataset.downloads:  # the publisher's archives, not unpacked
         if download.members and given.has(download.file):
             unpack(given.find(download.file), download.members, home)
 
 
-def _members(publisher: Publisher, archive: Path) -> Mapping[str, str]:
-    for download in publisher.downloads:
+def _members(dataset: CompleteDataset, archive: Path) -> Mapping[str, str]:
+    for download in dataset.downloads:
         if download.members and download.file == archive.name:
             return download.members
-    return {publisher.inside(name): publisher.inside(name) for name in publisher.files}
+    return {_inside(dataset, name): _inside(dataset, name) for name in dataset.files}
 
 
-def _file_called(publisher: Publisher, path: Path) -> str:
+def _file_called(dataset: CompleteDataset, path: Path) -> str:
     plain = path.name.removesuffix(".gz")
-    for name in publisher.files:
+    for name in dataset.files:
         if Path(name).name.removesuffix(".gz") == plain:
-            return str(Path(publisher.inside(name)).with_name(path.name))
+            return str(Path(_inside(dataset, name)).with_name(path.name))
     raise InputError(
-        f"{path}: no file of {publisher.name} has this name; it has {', '.join(publisher.files)}"
+        f"{path}: no file of {dataset.name} has this name; it has {', '.join(dataset.files)}"
     )
+
+
+def _slashed(numbers: tuple[int, ...]) -> str:
+    return "/".join(str(n) if n else "?" for n in numbers)

@@ -47,7 +47,7 @@ from bench_core import (
     read_costs,
 )
 from bench_core.arrays import Array, Float32Array, IntArray
-from bench_core.datasets.derived_cache import kept_arrays, kept_text
+from bench_core.datasets.cache import kept_arrays, kept_text
 from bench_core.datasets.splitting import shuffled
 from bench_datasets.images._descriptors import DESCRIPTORS, regions
 from bench_datasets.images._image_folder import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_core.datasets.derived_cache import kept_arrays, kept_text
+from bench_core.datasets.cache import kept_arrays, kept_text
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 

@@ -12,7 +12,7 @@ from bench_datasets.yahoo import Yahoo, YahooSubset
 from helpers.webserver import Offer, serving
 
 from bench_core.data import Task
-from bench_core.datasets.publishers.fetch import Publisher, is_there
+from bench_core.datasets.publishers.fetch import home_of, is_there
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 from bench_core.splits import Splits
@@ -258,7 +258,7 @@ def test_one_copy_of_the_files_serves_the_set_and_its_subset(
     source = DataFolder(tmp_path)
     assert is_there(Yahoo(), source)
     assert is_there(YahooSubset(), source)
-    assert Publisher.of(YahooSubset()).home == Publisher.of(Yahoo()).home == "yahoo"
+    assert home_of(YahooSubset()) == home_of(Yahoo()) == "yahoo"
     (tmp_path / "set1.test.txt").unlink()
     assert not is_there(Yahoo(), source)
     assert is_there(YahooSubset(), source)
