@@ -26,9 +26,8 @@ from typing import Any
 from bench_core.conformance.checks import CHECKS
 from bench_core.conformance.cost_models import COST_MODEL_CHECKS, purchases
 from bench_core.conformance.datasets import DATASET_CHECKS
-from bench_core.conformance.errors import ConformanceError, run_all
 from bench_core.conformance.metrics import METRIC_CHECKS
-from bench_core.conformance.tasks import task_splits, with_learners
+from bench_core.conformance.tasks import ConformanceError, run_all, task_splits, with_learners
 from bench_core.contracts import learner_of
 from bench_core.data import Task
 from bench_core.datasets.search import DataFolder

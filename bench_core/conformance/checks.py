@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +17,15 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import IntArray
-from bench_core.conformance.errors import ConformanceError
-from bench_core.conformance.tasks import fit, with_copies, with_learners
+from bench_core.class_names import decode, encode
+from bench_core.conformance.tasks import ConformanceError, fit, with_copies, with_learners
 from bench_core.costs.bill import Prediction
-from bench_core.costs.model import Prices
-from bench_core.data import Examples, Features
+from bench_core.data import Features
 from bench_core.execution.audit import gather, replay
 from bench_core.execution.predict import ContractError, predict_block, predict_split
 from bench_core.execution.predict import Path as ScoredPath
+from bench_core.parameters import as_json, parameters
+from bench_core.results.model_files import StateError, load_model, save_model
 from bench_core.splits import Splits
 
 TOLERANCE = 1e-9
@@ -35,9 +38,6 @@ def check_parameters(learner: Any, splits: Splits) -> None:
 
     It has ``name`` and ``tasks``, and comes back equal from what is sent to a worker.
     """
-    from bench_core.class_names import decode, encode
-    from bench_core.parameters import as_json, parameters
-
     cls = type(learner)
     if not is_dataclass(learner) or not cls.__dataclass_params__.frozen:
         raise ConformanceError("it is no frozen dataclass")
@@ -55,28 +55,23 @@ def check_parameters(learner: Any, splits: Splits) -> None:
 
 def check_contract(learner: Any, splits: Splits) -> None:
     """Paths have 1 to 100 points, alike on all blocks; shapes, finite scores and bills hold."""
-    _path(fit(learner, splits), splits.test, splits)
+    _path(fit(learner, splits), splits)
 
 
 def check_state(learner: Any, splits: Splits) -> None:
     """``state`` is arrays and JSON; a model rebuilt from it predicts the same bits."""
-    from bench_core.results.model_files import StateError, load_model, save_model
-
     model = fit(learner, splits)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "model.npz"
-        try:
+        with _promised():
             save_model(place, model)
-        except StateError as error:
-            raise ConformanceError(str(error)) from error
         again = load_model(place)
-    _same(_path(model, splits.test, splits), _path(again, splits.test, splits), 0.0, "reloaded")
+    _same(_path(model, splits), _path(again, splits), 0.0, "reloaded")
 
 
 def check_repeatable(learner: Any, splits: Splits) -> None:
     """Two fits with the same seed give the same model, whatever the number of threads."""
-    one = _path(fit(learner, splits, threads=1), splits.test, splits)
-    two = _path(fit(learner, splits, threads=2), splits.test, splits)
+    one, two = (_path(fit(learner, splits, threads=n), splits) for n in (1, 2))
     _same(one, two, TOLERANCE, "fitted again, with two threads")
 
 
@@ -97,13 +92,14 @@ def check_blocks(learner: Any, splits: Splits) -> None:
 def check_own_arrays(learner: Any, splits: Splits) -> None:
     """A prediction keeps its values after the next one was made."""
     model = fit(learner, splits)
-    kept, copies = [], []
-    for prediction in model.predict_path(splits.test.features):
-        kept.append(prediction)
-        copies.append((np.array(prediction.scores), _bits(prediction, len(splits.test))))
-    for prediction, (scores, bits) in zip(kept, copies, strict=True):
+    n = len(splits.test)
+    kept = [
+        (prediction, np.array(prediction.scores), _bits(prediction, n))
+        for prediction in model.predict_path(splits.test.features)
+    ]
+    for prediction, scores, bits in kept:
         same = np.array_equal(prediction.scores, scores)
-        if not same or not np.array_equal(_bits(prediction, len(splits.test)), bits):
+        if not same or not np.array_equal(_bits(prediction, n), bits):
             raise ConformanceError(f"the prediction at {dict(prediction.point)} changed later")
 
 
@@ -121,9 +117,10 @@ def check_rescaled_costs(learner: Any, splits: Splits) -> None:
     """A learner with ``tradeoff`` does not care about the unit of cost."""
     if not hasattr(learner, "tradeoff"):
         return
-    dear = replace(splits, prices=_scaled(splits.prices, SCALE))
-    one = _path(fit(learner, splits), splits.test, splits)
-    two = _path(fit(learner, dear), dear.test, dear)
+    prices = splits.prices
+    scaled = {name: getattr(prices, name) * SCALE for name in ("sensor", "split", "tree")}
+    dear = replace(splits, prices=replace(prices, **scaled))
+    one, two = (_path(fit(learner, at), at) for at in (splits, dear))
     two.cost /= SCALE
     _same(one, two, TOLERANCE, "with all costs times 1024")
 
@@ -133,12 +130,13 @@ def check_multiplicity(learner: Any, splits: Splits) -> None:
 
     Learners that depend on the seed are let off: they must agree in distribution only.
     """
-    seeds = [_path(fit(learner, splits, seed=s), splits.test, splits) for s in (0, 1)]
+    seeds = [_path(fit(learner, splits, seed=s), splits) for s in (0, 1)]
     if not np.array_equal(seeds[0].scores, seeds[1].scores):
         return
-    weighted, physical = with_copies(splits.train)
-    one = _path(fit(learner, replace(splits, train=weighted)), splits.test, splits)
-    two = _path(fit(learner, replace(splits, train=physical)), splits.test, splits)
+    one, two = (
+        _path(fit(learner, replace(splits, train=train)), splits)
+        for train in with_copies(splits.train)
+    )
     _same(one, two, COPIES_TOLERANCE, "trained on physical copies")
 
 
@@ -155,27 +153,22 @@ CHECKS = (
 )
 
 
-def _scaled(prices: Prices, factor: float) -> Prices:
-    return replace(
-        prices,
-        sensor=prices.sensor * factor,
-        split=prices.split * factor,
-        tree=prices.tree * factor,
-    )
-
-
-def _path(model: Any, examples: Examples, splits: Splits) -> ScoredPath:
+@contextmanager
+def _promised() -> Iterator[None]:
     try:
-        return predict_split(model, examples, splits.prices, splits.classes)
-    except ContractError as error:
+        yield
+    except (ContractError, StateError) as error:
         raise ConformanceError(str(error)) from error
+
+
+def _path(model: Any, splits: Splits) -> ScoredPath:
+    with _promised():
+        return predict_split(model, splits.test, splits.prices, splits.classes)
 
 
 def _predict(model: Any, features: Features, splits: Splits) -> list[Prediction]:
-    try:
+    with _promised():
         return predict_block(model, features, splits.prices, splits.classes)
-    except ContractError as error:
-        raise ConformanceError(str(error)) from error
 
 
 def _same(one: ScoredPath, two: ScoredPath, tolerance: float, how: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
-from bench_core.conformance.errors import ConformanceError
+from bench_core.conformance.tasks import ConformanceError
 from bench_core.contracts import check
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel, SensorPrices, needs_of

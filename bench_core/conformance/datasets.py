@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.conformance.errors import ConformanceError
+from bench_core.conformance.tasks import ConformanceError
 from bench_core.contracts import check, dataset_of
 from bench_core.data import Examples, Task
 from bench_core.datasets.cache import fingerprint, prepare

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.conformance.errors import ConformanceError
-from bench_core.conformance.tasks import CLASSES, with_copies
+from bench_core.conformance.tasks import CLASSES, ConformanceError, with_copies
 from bench_core.contracts import check
 from bench_core.data import Examples, Task
 from bench_core.protocols import Metric, MetricValues

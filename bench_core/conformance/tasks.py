@@ -1,13 +1,13 @@
-"""Small generated tasks that learners are checked on, one for each kind of task.
+"""What all checks stand on: their error, and small generated tasks, one for each kind of task.
 
-Each has ten features of which some matter, missing values, prices with a shared sensor, a
+Each task has ten features of which some matter, missing values, prices with a shared sensor, a
 discounted group and a derived feature, and charges splits and trees. Arrays are read-only, as
 the harness hands them out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,23 @@ from bench_core.splits import Splits
 
 FEATURES = 10
 CLASSES = 3
+
+
+class ConformanceError(AssertionError):
+    """A plugin breaks a promise; the message says which and how."""
+
+
+def run_all(checks: Iterable[tuple[str, Callable[[], None]]]) -> None:
+    """Run named checks; ConformanceError with a line for each that fails."""
+    broken = []
+    for name, check in checks:
+        try:
+            check()
+        except Exception as error:
+            kind = "" if isinstance(error, ConformanceError) else f"{type(error).__name__}: "
+            broken.append(f"{name}: {kind}{error}")
+    if broken:
+        raise ConformanceError("\n".join(broken))
 
 
 def prices() -> Prices:
@@ -57,10 +74,7 @@ def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
     X[:, 1] = np.round(X[:, 1])
     signal = X[:, 0] + 0.7 * X[:, 2] * (X[:, 1] > 0) + 0.5 * X[:, 6] + 0.3 * rng.normal(size=n)
     X[rng.random(X.shape) < 0.03] = np.nan
-    queries = None
-    if task == Task.RANKING:
-        sizes = _sizes(n, rng)
-        queries = Queries.from_sizes(sizes)
+    queries = Queries.from_sizes(_sizes(n, rng)) if task == Task.RANKING else None
     return Examples(_sealed(X.astype(np.float32)), _sealed(_labels(task, signal)), queries)
 
 
@@ -93,8 +107,7 @@ def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
     rows = np.repeat(np.arange(len(examples)), copies)
     queries = examples.queries
     if queries is not None:
-        sizes = np.add.reduceat(copies, queries.boundaries[:-1])
-        queries = Queries.from_sizes(sizes)
+        queries = Queries.from_sizes(np.add.reduceat(copies, queries.boundaries[:-1]))
     weighted = replace(examples, multiplicity=copies)
     physical = Examples(_sealed(examples.X[rows]), _sealed(examples.y[rows]), queries)
     return weighted, physical

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.arrays import Float32Array, IntArray
+from bench_core.arrays import Float32Array
 from bench_core.data import Queries
 from bench_core.datasets.splitting import hashed
 from bench_core.errors import InputError, unknown
@@ -51,12 +51,12 @@ class Part:
 
     def choose(self, units: NDArray[np.bool_]) -> Part:
         """The rows of some queries (or some rows), in order."""
-        if self.queries is None:
-            rows, queries = units, None
-        else:
-            rows = np.repeat(units, self.queries.sizes)
-            sizes = self.queries.sizes[units]
-            queries = Queries.from_sizes(sizes) if len(sizes) else None
+        rows, queries = units, self.queries
+        if queries is not None:
+            rows, queries = (
+                np.repeat(units, queries.sizes),
+                Queries.from_sizes(queries.sizes[units]),
+            )
         numbers = np.flatnonzero(rows)
         return replace(
             self,
@@ -69,20 +69,12 @@ class Part:
         )
 
 
-def read_part(
-    path: Path,
-    *,
-    label: str = "",
-    query: str = "",
-    split: str = "",
-    index_base: int = 1,
-    format: str = "",
-) -> Part:
+def read_part(path: Path, columns: Mapping[str, str], index_base: int, format: str) -> Part:
     """Read a file. The format is the given one, or follows from the suffix or the first line.
 
-    Raises InputError for content that cannot be used, and for column names that are not there.
+    ``columns`` are the names of label, query and split, "" where none is given, by the option that
+    gives them. Raises InputError for content that cannot be used, and for names that are not there.
     """
-    columns = {"--label": label, "--query": query, "--split": split}
     if format in ("csv", "parquet") or (not format and _is_table(path)):
         return _table_part(path, columns, format)
     for option, column in columns.items():
@@ -146,7 +138,9 @@ def _table_part(path: Path, columns: Mapping[str, str], format: str) -> Part:
     return Part(
         path,
         table.matrix(names),
-        _labels(table, label),
+        table.texts(label)
+        if table.is_text(label)
+        else np.asarray(table.numbers(label, missing=False)),
         queries,
         unit,
         names,
@@ -160,26 +154,17 @@ def _named(table: Table, names: tuple[str, ...]) -> str:
     return next((n for wanted in names for n in table.names if n.lower() == wanted), "")
 
 
-def _labels(table: Table, label: str) -> NDArray[Any]:
-    if table.is_text(label):
-        return table.texts(label)
-    return np.asarray(table.numbers(label, missing=False))
-
-
 def _groups(table: Table, query: str) -> tuple[Queries, NDArray[np.uint64]]:
     ids = table.texts(query)
     starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
-    seen: dict[str, int] = {}
+    digests: dict[str, bytes] = {}
     for start in starts.tolist():
-        if ids[start] in seen:
+        name = str(ids[start])
+        if name in digests:
             raise InputError(
-                f"{table.place(start)}: query {str(ids[start])!r} is split: it came before, "
+                f"{table.place(start)}: query {name!r} is split: it came before, "
                 "with other queries between; put its lines together"
             )
-        seen[ids[start]] = start
-    digests = [
-        int.from_bytes(blake2b(str(name).encode(), digest_size=8).digest(), "little")
-        for name in seen
-    ]
-    boundaries: IntArray = np.append(starts, len(ids)).astype(np.int64)
-    return Queries(boundaries), np.array(digests, dtype=np.uint64)
+        digests[name] = blake2b(name.encode(), digest_size=8).digest()
+    unit = np.frombuffer(b"".join(digests.values()), dtype="<u8").astype(np.uint64, copy=False)
+    return Queries(np.append(starts, len(ids)).astype(np.int64)), unit

@@ -86,7 +86,12 @@ class FileData:
 
         Raises InputError for files that cannot be used, with file, line and remedy.
         """
-        parts = {name: self._read(name) for name in SPLITS if getattr(self, name)}
+        columns = {"--label": self.label, "--query": self.query, "--split": self.split}
+        parts = {
+            name: read_part(Path(path), columns, self.index_base, self.format)
+            for name in SPLITS
+            if (path := getattr(self, name))
+        }
         first = parts["train"]
         notes = list(first.notes)
         parts = _same_columns(parts)
@@ -114,17 +119,6 @@ class FileData:
         )
         return with_costs(splits, self.costs) if self.costs else splits
 
-    def _read(self, name: str) -> Part:
-        path = Path(getattr(self, name))
-        return read_part(
-            path,
-            label=self.label,
-            query=self.query,
-            split=self.split,
-            index_base=self.index_base,
-            format=self.format,
-        )
-
 
 def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
     """All parts with the same columns: SVMlight padded with zeros, tables in the first's order."""
@@ -133,9 +127,8 @@ def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
     made = {}
     for name, part in parts.items():
         if part.numbered and first.numbered:
-            wide = np.zeros((len(part), len(widest)), dtype=np.float32)
-            wide[:, : len(part.names)] = part.X
-            X = part.X if len(part.names) == len(widest) else wide
+            more = len(widest) - len(part.names)
+            X = np.pad(part.X, ((0, 0), (0, more))) if more else part.X
             made[name] = replace(part, X=X, names=widest)
             continue
         for here, there in ((part, first), (first, part)):
@@ -211,31 +204,24 @@ def _by_hash(
 
 
 def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
-    has_queries = all(part.queries is not None for part in parts.values())
+    without = [part.path for part in parts.values() if part.queries is None]
     if asked:
         try:
             task = Task(asked)
         except ValueError:
             known = ", ".join(t.value for t in Task)
             raise InputError(f"--task {asked}: no such task; known: {known}") from None
-        if task is Task.RANKING and not has_queries:
-            raise _without_queries(parts)
-        return task
-    if any(part.queries is not None for part in parts.values()):
-        if not has_queries:
-            raise _without_queries(parts)
-        task, reason = Task.RANKING, "the file has queries"
     else:
-        task, reason = _task_of_labels(_all_labels(parts))
-    notes.append(f"task: {task}, because {reason}; --task changes it")
+        task, reason = Task.RANKING, "the file has queries"
+        if len(without) == len(parts):
+            task, reason = _task_of_labels(_all_labels(parts))
+        notes.append(f"task: {task}, because {reason}; --task changes it")
+    if task is Task.RANKING and without:
+        raise InputError(
+            f"{without[0]}: ranking needs queries; add qid, a file {without[0].name}.query, "
+            "or --query COLUMN"
+        )
     return task
-
-
-def _without_queries(parts: dict[str, Part]) -> InputError:
-    path = next(p.path for p in parts.values() if p.queries is None)
-    return InputError(
-        f"{path}: ranking needs queries; add qid, a file {path.name}.query, or --query COLUMN"
-    )
 
 
 def _task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
@@ -250,12 +236,9 @@ def _task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
 
 
 def _all_labels(parts: dict[str, Part]) -> NDArray[Any]:
-    kinds = {part.labels.dtype.kind == "f" for part in parts.values()}
-    if len(kinds) == 2:
-        text = next(p for p in parts.values() if p.labels.dtype.kind != "f")
-        raise InputError(
-            f"{text.path}: labels are text here and numbers elsewhere; use one of them"
-        )
+    text = [part.path for part in parts.values() if part.labels.dtype.kind != "f"]
+    if 0 < len(text) < len(parts):
+        raise InputError(f"{text[0]}: labels are text here and numbers elsewhere; use one of them")
     return np.concatenate([parts[n].labels for n in SPLITS])
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MISSING = ("?",)
+NUMBERS = "biuf"  # kinds of column types
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,19 +61,16 @@ class Table:
 
         Raises InputError for text, for infinite values and, unless ``missing``, for empty cells.
         """
-        import pandas as pd
-
         column = self.frame[name]
-        if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
+        if column.dtype.kind not in NUMBERS:
             self._refuse_text(name, column)
         with np.errstate(over="ignore"):
             values = column.to_numpy(dtype=np.float64, na_value=np.nan).astype(dtype)
-        for wrong, what in ((np.isinf(values), "is infinite"), (np.isnan(values), "is missing")):
-            if bool(wrong.any()) and (what == "is infinite" or not missing):
-                row = int(np.argmax(wrong))
-                raise InputError(
-                    f"{self.place(row)}, column {name!r}: the value {what}; correct it"
-                )
+        wrong = np.isinf(values) if missing else ~np.isfinite(values)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            what = "missing" if np.isnan(values[row]) else "infinite"
+            raise InputError(f"{self.place(row)}, column {name!r}: the value is {what}; correct it")
         return values
 
     def is_text(self, name: str) -> bool:
@@ -80,7 +78,7 @@ class Table:
         import pandas as pd
 
         column = self.frame[name]
-        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        if column.dtype.kind in NUMBERS:
             return False
         values = pd.to_numeric(column.astype("str"), errors="coerce")
         return bool(values.notna().sum() * 2 < len(column))
@@ -165,9 +163,9 @@ def read_matrix(
         )
     frame.columns = [str(j + 1) for j in range(columns)]
     table = Table(path, frame, raw, header=0)
-    for j in range(columns):
-        if j not in text and not missing and bool(frame.iloc[:, j].isna().any()):
-            table.numbers(str(j + 1), missing=False)
+    for j, name in enumerate(table.names):
+        if j not in text and not missing and bool(frame[name].isna().any()):
+            table.numbers(name, missing=False)
     return table
 
 
