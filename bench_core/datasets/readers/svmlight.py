@@ -8,11 +8,12 @@ nearest to the decimal number, labels float64.
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +29,9 @@ SMALL = 1 << 22
 """Files up to this many bytes are read without compiling anything."""
 SIDE_CARS = (".query", ".group")
 MOST_FEATURES = 1_000_000
+NEWLINE = b"\n"
 
-Bytes = NDArray[np.uint8]
+Content = bytes | mmap.mmap
 Arrays = tuple[Float32Array, FloatArray, IntArray]  # X, y, qid
 
 
@@ -72,10 +74,9 @@ def read_svmlight(
     path = Path(path)
     if index_base not in (0, 1):
         raise ValueError("index_base is 0 or 1")
-    content = _content(path)
     threads = threads or min(4, os.cpu_count() or 1)
-    job = _Job(path, content, index_base, features, columns, huge_is_missing, threads)
-    small = len(content) <= SMALL or _uncompiled()
+    job = _Job(path, _content(path), index_base, features, columns, huge_is_missing, threads)
+    small = len(job.content) <= SMALL or _uncompiled()
     X, y, qid = _read_small(job) if small else _read_large(job)
     queries, qids = _queries(job, qid)
     return SvmRows(path, X, y, queries, qids, job.place_of_row)
@@ -102,7 +103,7 @@ def some_queries(examples: Examples, first: int, last: int) -> Examples:
 @dataclass(frozen=True, slots=True)
 class _Job:
     path: Path
-    content: Bytes
+    content: Content
     index_base: int
     features: int | None
     columns: IntArray | None
@@ -114,43 +115,31 @@ class _Job:
 
     def place(self, position: int) -> str:
         """The file and the line that begins at a position."""
-        line = int(np.count_nonzero(self.content[:position] == ord("\n"))) + 1
-        return f"{self.path}, line {line}"
+        return f"{self.path}, line {self.content[:position].count(NEWLINE) + 1}"
 
     def place_of_row(self, row: int) -> str:
         """The file and line of a data row (from 0)."""
-        for position, line in _lines(self.content):
-            if line.partition(b"#")[0].strip():
-                if row == 0:
-                    return self.place(position)
-                row -= 1
-        return str(self.path)
+        rows = (at for at, line in _lines(self.content) if line.partition(b"#")[0].strip())
+        position = next(islice(rows, row, None), None)
+        return str(self.path) if position is None else self.place(position)
 
 
-def _content(path: Path) -> Bytes:
-    plain = path.suffix != ".gz" and path.is_file()
-    if not plain or path.stat().st_size <= max(SMALL, 0):
-        return np.frombuffer(read_bytes(path), dtype=np.uint8)
+def _content(path: Path) -> Content:
+    if path.suffix == ".gz" or not path.is_file() or path.stat().st_size <= max(SMALL, 0):
+        return read_bytes(path)
     try:
-        return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the file") from error
 
 
-def _line_end(content: Bytes, position: int) -> int:
-    step = 1 << 16
-    for start in range(position, len(content), step):
-        found = np.flatnonzero(content[start : start + step] == ord("\n"))
-        if len(found):
-            return start + int(found[0])
-    return len(content)
-
-
-def _lines(content: Bytes) -> Iterator[tuple[int, bytes]]:
+def _lines(content: Content) -> Iterator[tuple[int, bytes]]:
     position = 0
     while position < len(content):
-        end = _line_end(content, position)
-        yield position, content[position:end].tobytes()
+        found = content.find(NEWLINE, position)
+        end = found if found >= 0 else len(content)
+        yield position, content[position:end]
         position = end + 1
 
 
@@ -233,7 +222,7 @@ def _read_large(job: _Job) -> Arrays:
 
 
 def _read_piece(
-    job: _Job, offset: int, content: Bytes, kept: IntArray, out: Arrays
+    job: _Job, offset: int, content: NDArray[np.uint8], kept: IntArray, out: Arrays
 ) -> tuple[int, str] | None:
     """Read one piece; where the first line that cannot be read begins, and why, or None."""
     from bench_core.datasets.readers.svmlight_kernel import read_rows
@@ -250,16 +239,17 @@ def _read_piece(
     return None
 
 
-def _pieces(content: Bytes, wanted: int) -> list[tuple[int, Bytes]]:
+def _pieces(content: Content, wanted: int) -> list[tuple[int, NDArray[np.uint8]]]:
     """Consecutive parts and where they begin; the last is a copy that surely ends its line."""
     marks = [0]
     for part in range(1, wanted):
-        mark = _line_end(content, len(content) * part // wanted) + 1
+        mark = content.find(NEWLINE, len(content) * part // wanted) + 1
         if marks[-1] < mark < len(content):
             marks.append(mark)
-    last = np.append(content[marks[-1] :], np.uint8(ord("\n")))
-    last.flags.writeable = False  # as the content is: kernels are compiled for one kind of array
-    return [*((a, content[a:b]) for a, b in pairwise(marks)), (marks[-1], last)]
+    whole = np.frombuffer(content, dtype=np.uint8)
+    last = np.append(whole[marks[-1] :], np.uint8(ord(NEWLINE)))
+    last.flags.writeable = False  # as the others are: kernels are compiled for one kind of array
+    return [*((a, whole[a:b]) for a, b in pairwise(marks)), (marks[-1], last)]
 
 
 def _queries(job: _Job, qid: IntArray) -> tuple[Queries | None, IntArray | None]:

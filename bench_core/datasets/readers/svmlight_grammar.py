@@ -33,15 +33,6 @@ class Line:
     values: list[float]
 
 
-def number(token: bytes) -> float:
-    """A decimal number, infinite where it overflows, or NaN for ``nan``; ValueError otherwise."""
-    if NUMBER.fullmatch(token):
-        return float(token)
-    if token.lower() in NO_NUMBER:
-        return math.nan
-    raise ValueError(token)
-
-
 def parse_line(
     text: bytes,
     index_base: int = 1,
@@ -64,29 +55,34 @@ def parse_line(
     values: list[float] = []
     for token in rest:
         index, value = _cell(token, huge_is_missing)
-        if index < index_base:
+        at, last = index - index_base, indices[-1] if indices else -1
+        if at < 0:
             raise LineError(
                 f"index {index} in a file counted from {index_base}; "
                 "say --index-base 0 if its first feature is 0"
             )
-        if indices and index - index_base == indices[-1]:
+        if at == last:
             raise LineError(f"index {index} comes twice; remove one of the two")
-        if indices and index - index_base < indices[-1]:
-            raise LineError(
-                f"index {index} after {indices[-1] + index_base}; sort the line by index"
-            )
-        if features is not None and index - index_base >= features:
+        if at < last:
+            raise LineError(f"index {index} after {last + index_base}; sort the line by index")
+        if features is not None and at >= features:
             raise LineError(f"index {index} in a file of {features} features; correct it")
-        indices.append(index - index_base)
+        indices.append(at)
         values.append(value)
     return Line(label, qid, indices, values)
 
 
+def _number(token: bytes, what: str) -> float:
+    """A decimal number, infinite where it overflows, or NaN for ``nan``."""
+    if NUMBER.fullmatch(token):
+        return float(token)
+    if token.lower() in NO_NUMBER:
+        return math.nan
+    raise LineError(f"{what} {_shown(token)} is not a number; correct it")
+
+
 def _label(token: bytes) -> float:
-    try:
-        label = number(token)
-    except ValueError:
-        raise LineError(f"label {_shown(token)} is not a number; correct it") from None
+    label = _number(token, "label")
     if not math.isfinite(label):
         raise LineError(f"label {_shown(token)} is not finite; correct it or remove the line")
     return label
@@ -104,12 +100,7 @@ def _cell(token: bytes, huge_is_missing: bool) -> tuple[int, float]:
         raise LineError(f"{_shown(token)} must follow the label, once; correct the line")
     if not colon or not WHOLE.fullmatch(left):
         raise LineError(f"{_shown(token)} is not index:value; correct it")
-    try:
-        value = number(right)
-    except ValueError:
-        raise LineError(
-            f"feature {left.decode()}: {_shown(right)} is not a number; correct it"
-        ) from None
+    value = _number(right, f"feature {left.decode()}:")
     if abs(value) > LARGEST:
         if huge_is_missing:
             return int(left), math.nan
