@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_core._io.text import read_beginning
 from bench_core.arrays import Float32Array
 from bench_core.data import Queries
+from bench_core.datasets.readers.svmlight import grouped, read_svmlight
+from bench_core.datasets.readers.tables import Table, read_table
 from bench_core.datasets.splitting import hashed
 from bench_core.errors import InputError, unknown
-
-if TYPE_CHECKING:
-    from bench_core.datasets.readers.tables import Table
 
 LABELS = ("label", "target", "y", "class", "relevance", "grade")
 QUERIES = ("query", "qid", "query_id")
@@ -82,8 +82,6 @@ def read_part(path: Path, columns: Mapping[str, str], index_base: int, format: s
             raise InputError(
                 f"{path}: {option} {column} names a column, an SVMlight file has none; leave it out"
             )
-    from bench_core.datasets.readers.svmlight import read_svmlight
-
     rows = read_svmlight(path, index_base=index_base)
     count = len(rows) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
@@ -92,8 +90,6 @@ def read_part(path: Path, columns: Mapping[str, str], index_base: int, format: s
 
 
 def _is_table(path: Path) -> bool:
-    from bench_core._io.text import read_beginning
-
     suffixes = [s.lower() for s in path.suffixes if s != ".gz"]
     if suffixes and suffixes[-1] in (*TABLES, ".svm", ".svmlight", ".libsvm", ".letor"):
         return suffixes[-1] in TABLES
@@ -115,8 +111,6 @@ def _is_table(path: Path) -> bool:
 
 
 def _table_part(path: Path, columns: Mapping[str, str], format: str) -> Part:
-    from bench_core.datasets.readers.tables import read_table
-
     table = read_table(path, format)
     for option, column in columns.items():
         if column and column not in table.names:
@@ -134,7 +128,11 @@ def _table_part(path: Path, columns: Mapping[str, str], format: str) -> Part:
     names = tuple(n for n in table.names if n not in (label, query, split))
     if not names:
         raise InputError(f"{path}, line 1: no feature columns beside the label; add some")
-    queries, unit = _groups(table, query) if query else (None, hashed(np.arange(len(table))))
+    queries, unit = None, hashed(np.arange(len(table)))
+    if query:
+        queries, ids = grouped(table.texts(query), table.place)
+        digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
+        unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
     return Part(
         path,
         table.matrix(names),
@@ -152,19 +150,3 @@ def _table_part(path: Path, columns: Mapping[str, str], format: str) -> Part:
 
 def _named(table: Table, names: tuple[str, ...]) -> str:
     return next((n for wanted in names for n in table.names if n.lower() == wanted), "")
-
-
-def _groups(table: Table, query: str) -> tuple[Queries, NDArray[np.uint64]]:
-    ids = table.texts(query)
-    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
-    digests: dict[str, bytes] = {}
-    for start in starts.tolist():
-        name = str(ids[start])
-        if name in digests:
-            raise InputError(
-                f"{table.place(start)}: query {name!r} is split: it came before, "
-                "with other queries between; put its lines together"
-            )
-        digests[name] = blake2b(name.encode(), digest_size=8).digest()
-    unit = np.frombuffer(b"".join(digests.values()), dtype="<u8").astype(np.uint64, copy=False)
-    return Queries(np.append(starts, len(ids)).astype(np.int64)), unit

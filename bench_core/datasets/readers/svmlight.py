@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -262,22 +263,30 @@ def _queries(job: _Job, qid: IntArray) -> tuple[Queries | None, IntArray | None]
             f"{job.place_of_row(int(np.argmin(given)))}: no qid, while other lines have one; "
             "give every line its query"
         )
-    starts = np.flatnonzero(np.diff(qid, prepend=-1))
-    ids = qid[starts]
-    order = np.argsort(ids, kind="stable")
-    again = order[1:][ids[order[1:]] == ids[order[:-1]]]
-    if len(again):
-        group = int(again.min())
-        raise InputError(
-            f"{job.place_of_row(int(starts[group]))}: query {ids[group]} is split: it came before, "
-            "with other queries between; put its lines together"
-        )
-    queries = Queries(np.append(starts, len(qid)).astype(np.int64))
+    queries, ids = grouped(qid, job.place_of_row)
     if side_car is not None:
         sizes = read_group_sizes(side_car, len(qid))
         if not np.array_equal(sizes.boundaries, queries.boundaries):
             raise InputError(f"{side_car}: group sizes contradict the qid of {job.path}; remove it")
     return queries, ids
+
+
+def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, NDArray[Any]]:
+    """Queries from the id of each row (n,), and the ids (q,).
+
+    Raises InputError, with the ``place`` of the row, where a query comes a second time.
+    """
+    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+    names = ids[starts]
+    order = np.argsort(names, kind="stable")
+    again = order[1:][names[order[1:]] == names[order[:-1]]]
+    if len(again):
+        group = int(again.min())
+        raise InputError(
+            f"{place(int(starts[group]))}: query {names[group].item()!r} is split: it came before, "
+            "with other queries between; put its lines together"
+        )
+    return Queries(np.append(starts, len(ids)).astype(np.int64)), names
 
 
 def find_side_car(path: Path) -> Path | None:
