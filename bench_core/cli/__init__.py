@@ -3,6 +3,6 @@
 Nothing else lives here: the module of a verb (``list``, ``plan``) becomes a name of this package.
 """
 
-from bench_core.cli.entry import main
+from bench_core.cli.app import main
 
 __all__ = ["main"]

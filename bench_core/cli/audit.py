@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.request import EXECUTORS
+from bench_core.cli.run import failures, following, needed_plugins
+from bench_core.terminal.tables import check_output, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,54 +30,36 @@ Cells that a model did not declare as bought are replaced; its answer must stay 
 bit. A learner that fails leaves the ranking, and the exit status is then 1.""",
 )
 @options.run_argument
-@click.option("-w", "--workers", type=click.IntRange(1), metavar="N", help="Jobs at the same time.")
-@click.option(
-    "--executor",
-    type=click.Choice(EXECUTORS),
-    default=EXECUTORS[0],
-    show_default=True,
-    help="Run jobs in processes that can be killed, or inline in this one.",
-)
-@click.option("--no-progress", is_flag=True, help="Show no progress bars or lines.")
+@options.workers_option
+@options.executor_option
+@options.no_progress_option
 @options.output_option
 @options.store_option
 @options.common_options
 def command(
     run: str,
     output: Path | None,
-    workers: int | None,
-    executor: str,
-    no_progress: bool,
     store: Path,
+    workers: int,
+    executor: str,
     plugins: Sequence[str],
-    quiet: bool,
-    verbose: bool,
+    **display: bool,
 ) -> int:
     """Audit RUN in full: all its trials, every query, every operating point."""
     from bench_core import api
-    from bench_core.cli.run import failures, summary
-    from bench_core.results.store import Store
-    from bench_core.terminal.progress import progress
-    from bench_core.terminal.tables import check_output, write_text
 
     check_output(output)
-
-    needed = Store(store).info(run).request.get("plugins", ())
-    modules = tuple(dict.fromkeys([*needed, *plugins]))
+    modules = needed_plugins(store, run, plugins)
     options.find_plugins_here(modules)
-    try:
-        with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
-            result = api.audit(
-                run,
-                store=str(store),
-                workers=workers or 0,
-                executor=executor,
-                plugins=modules,
-                on_event=show,
-            )
-    except api.Interrupted as stop:
-        options.note(f"interrupted: {summary(stop.result)}")
-        return stop.result.exit_status
+    with following(**display) as show:
+        result = api.audit(
+            run,
+            store=str(store),
+            workers=workers,
+            executor=executor,
+            plugins=modules,
+            on_event=show,
+        )
     lines = [*failures(result), f"run {result.run}: {verdict(result)}"]
     write_text(output or Path("-"), "\n".join(lines) + "\n")
     return result.exit_status

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.cli.app import ALL_WELL, UNUSABLE_INPUT
 from bench_core.errors import BenchError, one_line
+from bench_core.terminal.tables import Table, deliver
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
@@ -41,11 +43,7 @@ def command() -> None:
 @options.quiet_option
 @options.debug_option
 def fetch_command(
-    names: tuple[str, ...],
-    again: bool,
-    data_dir: Path | None,
-    plugins: Sequence[str],
-    quiet: bool,
+    names: tuple[str, ...], again: bool, data_dir: Path | None, plugins: Sequence[str], quiet: bool
 ) -> int:
     """Download, unpack and verify the files of data sets (NAME..., or all).
 
@@ -53,12 +51,13 @@ def fetch_command(
     data set fails the others are fetched; the exit status is then 2.
     """
     from bench_core.datasets.publishers.fetch import fetch_dataset, is_there
+    from bench_core.datasets.search import DataFolder
     from bench_core.terminal.progress import counting
 
     say = _say(quiet)
 
     def fetch(dataset: Any) -> None:
-        folder = _folder(data_dir)  # with what landed before
+        folder = DataFolder(data_dir)  # with what landed before
         if dataset.files and is_there(dataset, folder) and not again:
             say(f"{dataset.name}: already there ('bench data verify {dataset.name}' checks it)")
             return
@@ -78,16 +77,13 @@ def fetch_command(
 @options.quiet_option
 @options.debug_option
 def import_command(
-    name: str,
-    path: Path,
-    data_dir: Path | None,
-    plugins: Sequence[str],
-    quiet: bool,
+    name: str, path: Path, data_dir: Path | None, plugins: Sequence[str], quiet: bool
 ) -> None:
     """Copy the files of data set NAME from PATH (folder, file or archive) and verify them."""
     from bench_core.datasets.publishers.fetch import import_dataset
+    from bench_core.datasets.search import DataFolder
 
-    folder, say = _folder(data_dir), _say(quiet)
+    folder, say = DataFolder(data_dir), _say(quiet)
     [dataset] = _chosen(options.registry(plugins, data_dir), (name,))
     import_dataset(dataset, path, folder, say)
     say(f"{name}: imported and verified, in {_home(folder, dataset)}")
@@ -113,12 +109,11 @@ def verify_command(
     have the right numbers of rows, labels and values. Each data set with a fault is an error in one
     line; the exit status is then 2.
     """
-    from bench_core.cli.entry import UNUSABLE_INPUT
     from bench_core.datasets.publishers.fetch import is_there, verify_dataset
+    from bench_core.datasets.search import DataFolder
     from bench_core.datasets.user_datasets import FILE
-    from bench_core.terminal.tables import Column, Table, deliver
 
-    folder, say = _folder(data_dir), _say(quiet)
+    folder, say = DataFolder(data_dir), _say(quiet)
     rows: list[tuple[str, ...]] = []
 
     def verify(dataset: Any) -> None:
@@ -134,22 +129,10 @@ def verify_command(
             status = UNUSABLE_INPUT
     if not rows and not status:
         say(f"nothing to verify in {folder.folder}: 'bench data fetch NAME' puts files there")
-    columns = (
-        Column("data set", style="bold"),
-        Column("file", fold=True),
-        Column("bytes", right=True),
-        Column("sha256"),
-        Column("content"),
-    )
     if rows:
-        deliver(Table("", columns, rows), output)
+        titles = ("data set", "file", "bytes", "sha256", "content")
+        deliver(Table(titles, rows, "data set", ("bytes",), ("file",)), output)
     return status
-
-
-def _folder(data_dir: Path | None) -> DataFolder:
-    from bench_core.datasets.search import DataFolder
-
-    return DataFolder(data_dir)
 
 
 def _home(folder: DataFolder, dataset: Any) -> Path:
@@ -169,8 +152,6 @@ def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> 
 
 def _each(datasets: Sequence[Any], work: Callable[[Any], None]) -> int:
     """Work on all of them, also after one failed; the exit status."""
-    from bench_core.cli.entry import ALL_WELL, UNUSABLE_INPUT
-
     status = ALL_WELL
     for dataset in datasets:
         try:

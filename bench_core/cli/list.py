@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import InputError
+from bench_core.errors import InputError, unknown
+from bench_core.terminal.tables import Table, deliver
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
     from bench_core.plugins import Registry
-    from bench_core.terminal.tables import Table
 
 PRESENT, ABSENT = "present", "absent"
 KINDS = ("learners", "datasets", "suites", "metrics", "costs", "reports", "plugins", "runs")
+WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials")
+"""Columns that may be broken over several lines."""
 
 
 if TYPE_CHECKING:
@@ -31,8 +33,6 @@ class Kind(Choice):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """The nearest kinds, or all."""
-        from bench_core.errors import unknown
-
         return unknown("kind", str(value), KINDS)
 
 
@@ -69,7 +69,6 @@ def command(
     run.
     """
     from bench_core.datasets.search import data_folder
-    from bench_core.terminal.tables import deliver
 
     if kind == "runs":
         deliver(_runs(store), output)
@@ -86,24 +85,19 @@ def command(
 
 
 def _learners(registry: Registry) -> Table:
-    from bench_core.terminal.tables import Column, Table
-
     rows = [
-        (
-            name,
-            ", ".join(sorted(learner.tasks)),
-            registry.origin["learner", name].name,
-            summary(learner),
-        )
+        (name, _tasks(learner), registry.origin["learner", name].name, summary(learner))
         for name, learner in sorted(registry.learners.items())
     ]
-    columns = (Column("learner", style="bold"), Column("tasks", fold=True), Column("plugin"))
-    return Table("", (*columns, Column("what it is", fold=True)), rows)
+    return Table(("learner", "tasks", "plugin", "what it is"), rows, "learner", fold=WORDY)
 
 
-def _datasets(registry: Registry, data_dir: Path | None) -> Table:
+def _tasks(plugin: Any) -> str:
+    return ", ".join(sorted(plugin.tasks))
+
+
+def _datasets(registry: Registry, data_dir: Path | None = None) -> Table:
     from bench_core.datasets.search import DataFolder
-    from bench_core.terminal.tables import Column, Table
 
     source = DataFolder(data_dir)
     rows = [
@@ -111,9 +105,8 @@ def _datasets(registry: Registry, data_dir: Path | None) -> Table:
         for name, dataset in sorted(registry.datasets.items())
     ]
     styles = ["dim" if row[3] == ABSENT else "" for row in rows]
-    columns = (Column("data set", style="bold"), Column("task"), Column("folds", right=True))
-    more = (Column("files", fold=True), Column("title", fold=True))
-    return Table("", (*columns, *more), rows, styles)
+    titles = ("data set", "task", "folds", "files", "title")
+    return Table(titles, rows, "data set", ("folds",), WORDY, row_styles=styles)
 
 
 def _files(dataset: Any, source: DataFolder) -> str:
@@ -134,7 +127,6 @@ def _files(dataset: Any, source: DataFolder) -> str:
 
 def _suites(registry: Registry) -> Table:
     from bench_core.planning.suites import read_suite
-    from bench_core.terminal.tables import Column, Table
 
     rows = []
     for name, path in sorted(registry.suites().items()):
@@ -144,91 +136,61 @@ def _suites(registry: Registry) -> Table:
             rows.append((name, ", ".join(datasets), suite.title))
         except InputError as fault:
             rows.append((name, "", f"unusable: {fault}"))
-    columns = (Column("suite", style="bold"), Column("data sets", fold=True))
-    return Table("", (*columns, Column("title", fold=True)), rows)
+    return Table(("suite", "data sets", "title"), rows, "suite", fold=WORDY)
 
 
 def _metrics(registry: Registry) -> Table:
-    from bench_core.terminal.tables import Column, Table
-
     rows = [
         (
             name,
             "higher" if metric.higher_is_better else "lower",
-            ", ".join(sorted(metric.tasks)),
+            _tasks(metric),
             registry.origin["metric", name].name,
         )
         for name, metric in sorted(registry.metrics.items())
     ]
-    columns = (Column("metric", style="bold"), Column("better is"), Column("tasks", fold=True))
-    return Table("", (*columns, Column("plugin")), rows)
+    return Table(("metric", "better is", "tasks", "plugin"), rows, "metric", fold=WORDY)
 
 
 def _cost_models(registry: Registry) -> Table:
-    from bench_core.terminal.tables import Column, Table
-
     rows = [
         (name, registry.origin["cost model", name].name, summary(model))
         for name, model in sorted(registry.cost_models.items())
     ]
-    columns = (Column("cost model", style="bold"), Column("plugin"))
-    return Table("", (*columns, Column("what it is", fold=True)), rows)
+    return Table(("cost model", "plugin", "what it is"), rows, "cost model", fold=WORDY)
 
 
 def _reports(registry: Registry) -> Table:
-    from bench_core.terminal.tables import Column, Table
-
-    rows = [
-        (
-            name,
-            " ".join(s or "(terminal)" for s in report.suffixes),
-            registry.origin["report", name].name,
-        )
-        for name, report in sorted(registry.reports.items())
-    ]
-    columns = (Column("report", style="bold"), Column("files", fold=True), Column("plugin"))
-    return Table("", columns, rows)
+    rows = []
+    for name, report in sorted(registry.reports.items()):
+        files = " ".join(s or "(terminal)" for s in report.suffixes)
+        rows.append((name, files, registry.origin["report", name].name))
+    return Table(("report", "files", "plugin"), rows, "report", fold=WORDY)
 
 
 def _plugins(registry: Registry) -> Table:
     from bench_core.cli.app import invalid_commands
-    from bench_core.terminal.tables import Column, Table
 
     plugins = [*registry.plugins, *invalid_commands()]
-    rows = [
-        (
-            plugin.name,
-            plugin.origin,
-            plugin.version or "-",
-            plugin.module,
-            f"failed: {plugin.error}" if plugin.error else "loaded",
-        )
-        for plugin in sorted(plugins, key=lambda p: (not p.error, p.name))
-    ]
+    rows = []
+    for p in sorted(plugins, key=lambda p: (not p.error, p.name)):
+        state = f"failed: {p.error}" if p.error else "loaded"
+        rows.append((p.name, p.origin, p.version or "-", p.module, state))
     styles = ["yellow" if row[-1] != "loaded" else "" for row in rows]
-    titles = ("plugin", "comes from", "version", "module")
-    columns = [Column(title, style="bold" if title == "plugin" else "") for title in titles]
-    return Table("", (*columns, Column("state", fold=True)), rows, styles)
+    titles = ("plugin", "comes from", "version", "module", "state")
+    return Table(titles, rows, "plugin", fold=WORDY, row_styles=styles)
 
 
 def _runs(store: Path) -> Table:
     from bench_core.results.store import Store
-    from bench_core.terminal.tables import Column, Table
 
-    rows = [
-        (
-            str(run.number),
-            run.run,
-            f"{run.created_at[:16].replace('T', ' ')} UTC",
-            run.state,
-            ", ".join(f"{n} {status}" for status, n in run.counts.items()) or "none",
-            str(run.planned),
-        )
-        for run in Store(store).runs()
-    ]
-    columns = (Column("no.", right=True), Column("run", style="bold"), Column("begun"))
-    more = (Column("state"), Column("trials", fold=True), Column("planned", right=True))
-    return Table("", (*columns, *more), rows)
+    rows = []
+    for run in Store(store).runs():
+        begun = f"{run.created_at[:16].replace('T', ' ')} UTC"
+        trials = ", ".join(f"{n} {status}" for status, n in run.counts.items()) or "none"
+        rows.append((str(run.number), run.run, begun, run.state, trials, str(run.planned)))
+    titles = ("no.", "run", "begun", "state", "trials", "planned")
+    return Table(titles, rows, "run", ("no.", "planned"), WORDY)
 
 
 def summary(thing: object) -> str:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STORE = Path("results/bench.db")
+EXECUTORS = ("local", "inline")
 _DEBUG = "bench.debug"
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -88,12 +90,6 @@ def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) ->
     return tuple(names)
 
 
-def names_option(*spellings: str, **settings: Any) -> Callable[[Command], Command]:
-    """An option that takes a list of names."""
-    defaults: dict[str, Any] = {"multiple": True, "callback": split_names, "metavar": "NAMES"}
-    return click.option(*spellings, **(defaults | settings))
-
-
 def whole_numbers(
     ctx: click.Context, param: click.Parameter, values: Sequence[str]
 ) -> tuple[int, ...]:
@@ -108,27 +104,22 @@ def whole_numbers(
     return tuple(dict.fromkeys(numbers))
 
 
-def numbers_option(*spellings: str, **settings: Any) -> Callable[[Command], Command]:
-    """An option that takes a list of whole numbers."""
-    defaults: dict[str, Any] = {"multiple": True, "callback": whole_numbers, "metavar": "NUMBERS"}
-    return click.option(*spellings, **(defaults | settings))
+def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one, in this order."""
 
-
-def _all(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
+        return reduce(lambda made, option: option(made), reversed(decorators), command)
 
     return decorate
 
 
-plugins_option = click.option(
+names_option = partial(click.option, multiple=True, callback=split_names, metavar="NAMES")
+numbers_option = partial(click.option, multiple=True, callback=whole_numbers, metavar="NUMBERS")
+
+plugins_option = names_option(
     "-p",
     "--plugin",
     "plugins",
-    multiple=True,
-    callback=split_names,
     metavar="MODULE",
     help="Load a plugin module of the current folder or the environment that is not installed "
     "as a plugin.",
@@ -155,11 +146,27 @@ data_dir_option = click.option(
 )
 
 output_option = click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    metavar="FILE",
-    help="Write to this file instead of the terminal.",
+    "-o", "--output", type=FILE, metavar="FILE", help="Write to this file instead of the terminal."
+)
+
+count_option = partial(
+    click.option,
+    type=click.IntRange(1),
+    metavar="N",
+    callback=lambda context, _, value: value or 0,  # 0: as the machine suggests
+)
+workers_option = count_option("-w", "--workers", help="Jobs at the same time.")
+
+executor_option = click.option(
+    "--executor",
+    type=click.Choice(EXECUTORS),
+    default=EXECUTORS[0],
+    show_default=True,
+    help="Run jobs in processes that can be killed, or inline in this one.",
+)
+
+no_progress_option = click.option(
+    "--no-progress", is_flag=True, help="Show no progress bars or lines."
 )
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result.")
@@ -181,7 +188,7 @@ def debugging() -> bool:
     return bool(click.get_current_context().meta.get(_DEBUG))
 
 
-common_options = _all(plugins_option, quiet_option, verbose_option, debug_option)
+common_options = together(plugins_option, quiet_option, verbose_option, debug_option)
 
 run_argument = click.argument("run", default="last", metavar="[RUN]")
 

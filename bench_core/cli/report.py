@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bench_core.cli import options
+from bench_core.errors import UsageError
+from bench_core.terminal.tables import check_output
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.plugins import Registry
+    from bench_core.protocols import Report
+    from bench_core.results.records import RunInfo
 
 
 @click.command(
@@ -29,17 +39,52 @@ the data set's prices. The suffix of FILE chooses the format; plugins may add fo
 @options.store_option
 @options.common_options
 def command(
-    run: str,
-    output: Path | None,
-    store: Path,
-    plugins: Sequence[str],
-    quiet: bool,
-    verbose: bool,
+    run: str, output: Path | None, store: Path, plugins: Sequence[str], quiet: bool, verbose: bool
 ) -> int:
     """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
-    from bench_core.cli.boards import write_report
-
     write_report(options.registry(plugins), store, run, output, verbose=verbose)
     if output is not None and str(output) != "-" and not quiet:
         options.note(f"wrote {output}")
     return 0
+
+
+def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
+    """A run and its finished rows, of which there must be some."""
+    from bench_core.results.store import Store
+
+    kept = Store(store)
+    info = kept.info(run)
+    frame = kept.frame(run)
+    if frame.empty:
+        raise UsageError(f"run {info.run} in {store} has no finished trials yet: run it again")
+    return info, frame
+
+
+def report_for(registry: Registry, output: Path | None) -> Report:
+    """The report that writes files like ``output``, or shows boards on the terminal.
+
+    Raises UsageError for a file that cannot be written, and for a suffix that no report has.
+    """
+    suffix = output.suffix.lower() if output is not None else ""
+    reports = reversed([*registry.reports.values()])  # of a suffix the first wins
+    known = {s: report for report in reports for s in report.suffixes}
+    if suffix not in known:
+        words = ", ".join(sorted(filter(None, known))) or "none: no report is installed"
+        raise UsageError(
+            f"{output or 'the terminal'}: no report has the suffix {suffix!r}; known: {words} "
+            "('bench export' writes tables)"
+        )
+    check_output(output)
+    return known[suffix]
+
+
+def write_report(
+    registry: Registry, store: str | Path, run: str, output: Path | None, *, verbose: bool
+) -> RunInfo:
+    """Write the report of a run to a file, or show it on the terminal."""
+    report = report_for(registry, output)
+    info, frame = finished(store, run)
+    made = (section_of(info, frame) for section_of in registry.sections.values())
+    sections = [section for section in made if section is not None]
+    report.write(info, frame, output, sections=sections, verbose=verbose)
+    return info

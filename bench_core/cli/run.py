@@ -1,17 +1,125 @@
-"""``bench run``: the main job, from data to leaderboard."""
+"""``bench run``: the main job, from data to leaderboard; its options are those of ``plan`` too."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bench_core.cli import options
-from bench_core.cli.request import request, request_options
+from bench_core.cli.options import names_option, numbers_option
+from bench_core.cli.report import report_for, write_report
 from bench_core.errors import one_line
+from bench_core.terminal.wording import duration, notices
 
 if TYPE_CHECKING:
     from bench_core.api import RunResult
+    from bench_core.execution.events import OnEvent
+    from bench_core.planning.request import RunRequest
+    from bench_core.plugins import Registry
+
+AUDITS = ("sample", "full", "off")
+GO_ON = "; the same command goes on from there"
+
+_text = partial(click.option, default="")
+
+request_options = options.together(
+    _text("-s", "--suite", metavar="NAME", help="The suite to run: 'bench list suites'."),
+    names_option(
+        "-d",
+        "--data",
+        help="Data sets by name, or files (SVMlight, CSV, Parquet; write ./letters for a file that "
+        "has a data set's name). With --suite, those of its data sets to use.",
+    ),
+    _text("--valid", metavar="FILE", help="Validation file; without one a part of --data."),
+    _text("--test", metavar="FILE", help="Test file; without one a part of --data."),
+    _text("--label", metavar="COLUMN", help="Column of the label, for CSV and Parquet."),
+    _text("--query", metavar="COLUMN", help="Column of the query, for CSV and Parquet."),
+    _text("--split", metavar="COLUMN", help="Column with the values train, valid and test."),
+    _text("--task", metavar="TASK", help="ranking, regression, binary or multiclass."),
+    names_option(
+        "-m", "--metric", "metrics", help="Metrics, the primary one first: 'bench list metrics'."
+    ),
+    _text(
+        "--costs",
+        metavar="FILE",
+        help="Feature costs as CSV, JSON, TOML, 'name:cost' lines or one value a line; default: "
+        "the data set's own, for files 1 each.",
+    ),
+    click.option(
+        "--index-base",
+        type=click.IntRange(0, 1),
+        default=1,
+        show_default=True,
+        help="Number of the first feature in SVMlight files.",
+    ),
+    names_option("-l", "--learners", help="Learners by name, or 'all': 'bench list learners'."),
+    _text("--profile", metavar="NAME", help="quick (the default), standard or paper."),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="LEARNER.FIELD=VALUE",
+        help="A learner's parameter as a TOML value; a list is a grid (miser.trees=[100,300]).",
+    ),
+    numbers_option("--seeds", help="Seeds, as 0,1,2 or 0-2."),
+    numbers_option("--folds", help="Folds of the data sets, as 0,1,2 or 0-2."),
+    options.workers_option,
+    options.count_option("-t", "--threads", help="Threads of each job."),
+    options.executor_option,
+    click.option(
+        "--timeout", type=options.DURATION, metavar="TIME", help="Limit of each job: 90s, 10m, 2h."
+    ),
+    click.option(
+        "--memory", type=options.MEMORY, metavar="SIZE", help="Limit of each job: 500MiB, 4GiB."
+    ),
+    click.option(
+        "--audit",
+        type=click.Choice(AUDITS),
+        default=AUDITS[0],
+        show_default=True,
+        help="Replay a sample of the queries, all of them, or none, to check the declared costs.",
+    ),
+    click.option("--fresh", is_flag=True, help="Do all work anew instead of reusing results."),
+    click.option(
+        "--strict-data", is_flag=True, help="Fail instead of falling back to generated data."
+    ),
+    options.data_dir_option,
+    options.store_option,
+    options.no_progress_option,
+)
+"""All options of a run."""
+
+
+def request(
+    *,
+    plugins: Sequence[str],
+    store: Path,
+    data_dir: Path | None,
+    seeds: tuple[int, ...],
+    folds: tuple[int, ...],
+    timeout: float | None,
+    memory: float | None,
+    **given: Any,
+) -> RunRequest:
+    """The request that the options of ``request_options`` and ``-p`` make."""
+    from bench_core.planning.request import RunRequest
+
+    options.find_plugins_here(plugins)
+    return RunRequest(
+        plugins=tuple(plugins),
+        store=str(store),
+        data_dir=str(data_dir or ""),
+        seeds=seeds or None,
+        folds=folds or None,
+        timeout=timeout or 0.0,
+        memory=int(memory or 0),
+        **given,
+    )
 
 
 @click.command(
@@ -33,26 +141,49 @@ Interrupt at any time: finished work is kept, and the same command does the rest
 @request_options
 @options.output_option
 @options.common_options
-def command(no_progress: bool, output: Any, quiet: bool, verbose: bool, **given: Any) -> int:
+def command(
+    no_progress: bool, output: Path | None, quiet: bool, verbose: bool, **given: Any
+) -> int:
     """Run learners on data and show the leaderboard.
 
     What to run is a suite, or data sets or files of your own. Results are kept in the store;
     what it already holds is not done again.
     """
     from bench_core import api
-    from bench_core.cli.boards import report_for, write_report
-    from bench_core.terminal.progress import progress
-    from bench_core.terminal.wording import notices
 
     asked = request(**given)
     registry = options.registry(asked.plugins)
     report_for(registry, output)  # refused before hours are spent
+    with following(no_progress, quiet, verbose, GO_ON) as show:
+        result = api.run(request=asked, on_event=show)
+    return show_result(registry, result, output, quiet, verbose)
+
+
+@contextmanager
+def following(no_progress: bool, quiet: bool, verbose: bool, advice: str = "") -> Iterator[OnEvent]:
+    """The display of work on a run; where the user interrupts the work, the command ends."""
+    from bench_core.api import Interrupted
+    from bench_core.terminal.progress import progress
+
     try:
         with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
-            result = api.run(request=asked, on_event=show)
-    except api.Interrupted as stop:
-        options.note(f"interrupted: {summary(stop.result)}; the same command goes on from there")
-        return stop.result.exit_status
+            yield show
+    except Interrupted as stop:
+        options.note(f"interrupted: {summary(stop.result)}{advice}")
+        raise click.exceptions.Exit(stop.result.exit_status) from None
+
+
+def needed_plugins(store: Path, run: str, named: Sequence[str]) -> tuple[str, ...]:
+    """The modules of ``-p`` that a run was made with, and those named now."""
+    from bench_core.results.store import Store
+
+    return tuple(dict.fromkeys([*Store(store).info(run).request.get("plugins", ()), *named]))
+
+
+def show_result(
+    registry: Registry, result: RunResult, output: Path | None, quiet: bool, verbose: bool
+) -> int:
+    """Write the report on a run that was carried out; the exit status."""
     info = write_report(registry, result.store, result.run, output, verbose=verbose)
     if not quiet:
         for line in ("", *notices(info), summary(result), *next_steps(result)):
@@ -62,8 +193,6 @@ def command(no_progress: bool, output: Any, quiet: bool, verbose: bool, **given:
 
 def summary(result: RunResult) -> str:
     """Counts by status, reused trials, duration, and the store."""
-    from bench_core.terminal.wording import duration
-
     counts = [f"{n} {status}" for status, n in result.counts.items() if n] or ["no trials"]
     counts += [f"{n} refused by the audit" for n in [len(result.audit_failures)] if n]
     reused = f" ({result.reused} of them from before)" if result.reused else ""

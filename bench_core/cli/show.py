@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bench_core.cli import options
+from bench_core.cli.list import summary
 from bench_core.errors import InputError, UsageError
+from bench_core.terminal.tables import write_text
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
     from bench_core.parameters import Parameter
     from bench_core.plugins import Registry
     from bench_core.protocols import Dataset
+
+
+INDENT = " " * 6
 
 
 @click.command(
@@ -39,15 +47,9 @@ Examples:
 @options.plugins_option
 @options.debug_option
 def command(
-    name: str,
-    kind: str | None,
-    data_dir: Path | None,
-    output: Path | None,
-    plugins: Sequence[str],
+    name: str, kind: str | None, data_dir: Path | None, output: Path | None, plugins: Sequence[str]
 ) -> None:
     """Show what NAME is: a learner, a data set, a suite or a metric."""
-    from bench_core.terminal.tables import write_text
-
     registry = options.registry(plugins, data_dir)
     text = "\n\n".join(_described(registry, name, kind, data_dir))
     if output is None:
@@ -93,18 +95,33 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
         default = "no default" if p.required else f"default {_default(p)}"
         lines.append(", ".join(filter(None, (f"  {p.name}: {p.kind}", str(p.range), default))))
         if p.doc:
-            lines += _wrapped(p.doc, "      ")
+            lines += wrap(p.doc, 96, initial_indent=INDENT, subsequent_indent=INDENT)
     return lines
 
 
 def _default(p: Parameter) -> str:
     """A default as it would be typed; a learner by its name."""
-    from bench_core.cli.literals import toml_literal
     from bench_core.contracts import name_of
 
     if p.holds_learner and p.default is not None:
         return name_of(p.default) or str(p.default)
     return toml_literal(p.default)
+
+
+def toml_literal(value: Any) -> str:
+    """A parameter's value as ``--set`` and suites spell it; no value is the word none."""
+    if value is None:
+        return '"none"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key} = {toml_literal(v)}" for key, v in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(toml_literal, value))}]"
+    return str(value)
 
 
 def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
@@ -173,15 +190,5 @@ def _from(registry: Registry, kind: str, name: str) -> str:
 
 def _doc(thing: type) -> list[str]:
     """The docstring, indented, unless it is the one dataclasses invent."""
-    from inspect import cleandoc
-
-    from bench_core.cli.list import summary
-
     doc = cleandoc(thing.__doc__ or "") if summary(thing) else ""
     return [""] + [f"  {line}".rstrip() for line in doc.splitlines()] if doc else []
-
-
-def _wrapped(text: str, indent: str) -> list[str]:
-    from textwrap import wrap
-
-    return wrap(text, 96, initial_indent=indent, subsequent_indent=indent)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.arrays import IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.data import Examples
 
 U64 = NDArray[np.uint64]
 
@@ -25,6 +28,17 @@ def shuffled(rows: int, seed: int) -> IntArray:
     return order.astype(np.int64)
 
 
+def drawn(rows: int, sizes: Sequence[int], seed: int) -> list[IntArray]:
+    """Row numbers of parts of these sizes, in a shuffled order; what is left over is left out."""
+    return np.split(shuffled(rows, seed)[: sum(sizes)], np.cumsum(sizes)[:-1])
+
+
+def in_proportion(rows: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    """All rows in the proportions of ``sizes``; the last part takes the rest."""
+    first = [rows * size // sum(sizes) for size in sizes[:-1]]
+    return *first, rows - sum(first)
+
+
 def cut(rows: int, shares: tuple[float, ...], seed: int) -> list[IntArray]:
     """Row numbers (rising) of consecutive shares of a shuffled order; the last takes the rest."""
     ends = [round(rows * share) for share in np.cumsum(shares[:-1])]
@@ -39,3 +53,11 @@ def cut_by_class(y: NDArray[np.float64], shares: tuple[float, ...], seed: int) -
         for part, chosen in zip(parts, cut(len(rows), shares, seed), strict=True):
             part.append(rows[chosen])
     return [np.sort(np.concatenate(part)) for part in parts]
+
+
+def take(
+    X: Float32Array, y: FloatArray, parts: Iterable[IntArray]
+) -> tuple[Examples, Examples, Examples]:
+    """Train, valid and test: rows of features X (n, d) and labels y (n,), by their numbers."""
+    train, valid, test = (Examples(X[rows], y[rows]) for rows in parts)
+    return train, valid, test

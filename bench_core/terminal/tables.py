@@ -9,8 +9,8 @@ from __future__ import annotations
 import csv
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,24 +28,22 @@ PROSE = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A heading, and on which side its cells are aligned; ``style`` in rich's words."""
-
-    title: str
-    right: bool = False
-    style: str = ""
-    fold: bool = False  # may be broken over several lines
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
-    """Cells are plain text; a row's style colours it on a terminal."""
+    """Cells are plain text. ``bold``, ``right`` and ``fold`` (may be broken over lines) are
+    columns by title; a row's style, in rich's words, colours it on a terminal."""
 
-    title: str
-    columns: Sequence[Column]
+    titles: Sequence[str]
     rows: Sequence[Sequence[str]]
-    row_styles: Sequence[str] = field(default=())
-    footer: Sequence[str] = field(default=())
+    bold: str = ""
+    right: Sequence[str] = ()
+    fold: Sequence[str] = ()
+    title: str = ""
+    row_styles: Sequence[str] = ()
+    footer: Sequence[str] = ()
+
+    def styled_rows(self) -> Iterator[tuple[Sequence[str], str]]:
+        """Each row with its style."""
+        return zip(self.rows, self.row_styles or [""] * len(self.rows), strict=True)
 
 
 def console(stderr: bool = False) -> Console:
@@ -67,24 +65,27 @@ def show(table: Table, to: Console) -> None:
         for line in plain_lines(table):
             to.out(line, highlight=False)
         return
-    least = _least_widths(table) if table.rows else [0] * len(table.columns)
+    from rich.text import Text
+
+    least = _least_widths(table) if table.rows else [0] * len(table.titles)
     room = to.width - GAP * (len(least) - 1)
     if sum(least) > room:
         _show_records(table, to)
     else:
         _show_framed(table, to, _widths(table, least, room) if table.rows else None)
+    for line in table.footer:
+        to.print(Text(one_line(line), style="dim"))
 
 
 def plain_lines(table: Table) -> list[str]:
     """Title, headings, one line a row, footer."""
     cells = [[one_line(c) for c in row] for row in table.rows]
-    head = [c.title for c in table.columns]
-    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    widths = [max(map(len, column)) for column in zip(table.titles, *cells, strict=True)]
     lines = [one_line(table.title)] if table.title else []
-    for row in [head, *cells]:
+    for row in [table.titles, *cells]:
         parts = [
-            cell.rjust(width) if column.right else cell.ljust(width)
-            for cell, width, column in zip(row, widths, table.columns, strict=True)
+            cell.rjust(width) if title in table.right else cell.ljust(width)
+            for cell, width, title in zip(row, widths, table.titles, strict=True)
         ]
         lines.append((" " * GAP).join(parts).rstrip())
     return [*lines, *map(one_line, table.footer)]
@@ -93,10 +94,11 @@ def plain_lines(table: Table) -> list[str]:
 def _least_widths(table: Table) -> list[int]:
     """The widths below which columns would cut a word, or break prose into single words."""
     widths = []
-    for column, cells in zip(table.columns, zip(*table.rows, strict=True), strict=True):
-        pieces = [piece for c in cells for piece in (c.split() if column.fold else [c])]
-        longest = max(map(len, [*_heading(column).split("\n"), *pieces]))
-        widths.append(max(longest, min(PROSE, max(map(len, cells)))) if column.fold else longest)
+    for title, cells in zip(table.titles, zip(*table.rows, strict=True), strict=True):
+        fold = title in table.fold
+        pieces = [piece for c in cells for piece in (c.split() if fold else [c])]
+        longest = max(map(len, [*_heading(table, title).split("\n"), *pieces]))
+        widths.append(max(longest, min(PROSE, max(map(len, cells)))) if fold else longest)
     return widths
 
 
@@ -110,9 +112,9 @@ def _widths(table: Table, least: Sequence[int], room: int) -> list[int]:
     return widths
 
 
-def _heading(column: Column) -> str:
+def _heading(table: Table, title: str) -> str:
     """A number's heading may be wider than the numbers: one word a line."""
-    return column.title.replace(" ", "\n") if column.right else column.title
+    return title.replace(" ", "\n") if title in table.right else title
 
 
 def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> None:
@@ -129,21 +131,18 @@ def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> Non
         pad_edge=False,
         show_edge=False,
     )
-    for j, column in enumerate(table.columns):
+    for j, title in enumerate(table.titles):
         framed.add_column(
-            Text(_heading(column)),
-            justify="right" if column.right else "left",
-            style=column.style,
-            no_wrap=not column.fold,
+            Text(_heading(table, title)),
+            justify="right" if title in table.right else "left",
+            style="bold" if title == table.bold else "",
+            no_wrap=title not in table.fold,
             overflow="fold",
             width=widths[j] if widths else None,
         )
-    styles = table.row_styles or [""] * len(table.rows)
-    for row, style in zip(table.rows, styles, strict=True):
+    for row, style in table.styled_rows():
         framed.add_row(*(Text(one_line(cell)) for cell in row), style=style or None)
     to.print(framed)
-    for line in table.footer:
-        to.print(Text(one_line(line), style="dim"))
 
 
 def _show_records(table: Table, to: Console) -> None:
@@ -151,18 +150,14 @@ def _show_records(table: Table, to: Console) -> None:
 
     if table.title:
         to.print(Text(one_line(table.title), style="bold"))
-    styles = table.row_styles or [""] * len(table.rows)
-    for row, style in zip(table.rows, styles, strict=True):
-        first, *rest = zip(table.columns, row, strict=True)
-        to.print(Text(one_line(first[1]), style=style or "bold"))
-        for column, cell in rest:
+    for row, style in table.styled_rows():
+        to.print(Text(one_line(row[0]), style=style or "bold"))
+        for title, cell in zip(table.titles[1:], row[1:], strict=True):
             if cell:
-                text = Text(f"{column.title}: {one_line(cell)}")
+                text = Text(f"{title}: {one_line(cell)}")
                 for part in text.wrap(to, to.width - GAP, overflow="fold"):
                     part.rstrip()
                     to.print(Text(" " * GAP) + part)
-    for line in table.footer:
-        to.print(Text(one_line(line), style="dim"))
 
 
 NO_TABLES = (".html", ".htm", ".json", ".parquet", ".tsv", ".xlsx")
@@ -175,17 +170,12 @@ def deliver(table: Table, output: Path | None) -> None:
     elif output.suffix.lower() in NO_TABLES:
         raise UsageError(f"{output}: this table is written as CSV (.csv) or plain text (.txt)")
     elif output.suffix.lower() == ".csv":
-        write_text(output, _csv(table))
+        lines = StringIO()
+        rows = ([one_line(cell) for cell in row] for row in table.rows)
+        csv.writer(lines, lineterminator="\n").writerows([table.titles, *rows])
+        write_text(output, lines.getvalue())
     else:
         write_text(output, "\n".join(plain_lines(table)) + "\n")
-
-
-def _csv(table: Table) -> str:
-    lines = StringIO()
-    csv.writer(lines, lineterminator="\n").writerows(
-        [[c.title for c in table.columns], *([one_line(c) for c in row] for row in table.rows)]
-    )
-    return lines.getvalue()
 
 
 def check_output(output: Path | None) -> None:

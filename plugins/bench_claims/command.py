@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.terminal.tables import Table, deliver
 
 if TYPE_CHECKING:
     from bench_claims.claims import Claim, Verdict
     from bench_core.plugins import Registry
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-    from bench_core.terminal.tables import Table
 
 SOME_FAIL = 1
 
@@ -51,7 +51,6 @@ def command(
     The exit status is 1 where a claim does not hold.
     """
     from bench_claims.claims import FAILS, tally
-    from bench_core.terminal.tables import deliver
 
     registry = options.registry(plugins, data_dir)
     names = suites or tuple(sorted(registry.suites()))
@@ -147,7 +146,6 @@ def _there(registry: Registry, name: str, data_dir: Path | None) -> bool:
 def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
     """One row for each claim."""
     from bench_claims.claims import FAILS, HOLDS
-    from bench_core.terminal.tables import Column, Table
 
     styles = {HOLDS: "green", FAILS: "red"}
     rows, row_styles = [], []
@@ -156,13 +154,6 @@ def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
             claim = v.claim
             rows.append((claim.says, claim.published, v.shown, v.word, v.how, claim.source, suite))
             row_styles.append(styles.get(v.word, "dim"))
-    columns = (
-        Column("claim", style="bold", fold=True),
-        Column("published", fold=True),
-        Column("measured", right=True),
-        Column("verdict", fold=True),
-        Column("how", fold=True),
-        Column("source", fold=True),
-        Column("suite"),
-    )
-    return Table("", columns, rows, row_styles)
+    titles = ("claim", "published", "measured", "verdict", "how", "source", "suite")
+    fold = ("claim", "published", "verdict", "how", "source")
+    return Table(titles, rows, "claim", ("measured",), fold, row_styles=row_styles)

@@ -100,13 +100,8 @@ def _waves(rows: int, rng: np.random.Generator) -> Examples:
 
 def _splits(parts: Sequence[Examples], cost: NDArray[np.float64]) -> Splits:
     train, valid, test = parts
-    return Splits(
-        train, valid, test,
-        prices=Prices.additive(cost),
-        task=Task.BINARY,
-        classes=2,
-        feature_names=("x", "y"),
-    )  # fmt: skip
+    prices = Prices.additive(cost)
+    return Splits(train, valid, test, prices, Task.BINARY, classes=2, feature_names=("x", "y"))
 
 
 @hookimpl

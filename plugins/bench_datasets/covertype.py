@@ -14,21 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import (
-    Dataset,
-    Download,
-    Examples,
-    Facts,
-    InputError,
-    Prices,
-    Source,
-    Splits,
-    Task,
-    hookimpl,
-    param,
-)
-from bench_core.datasets.readers.tables import Table, read_matrix, read_table
-from bench_core.datasets.splitting import shuffled
+from bench_core import Dataset, Facts, InputError, Prices, Source, Splits, Task, hookimpl, param
+from bench_core.arrays import Float32Array, FloatArray
+from bench_core.datasets.publishers.download import Download, from_uci
+from bench_core.datasets.readers.tables import read_matrix, read_table
+from bench_core.datasets.splitting import drawn, in_proportion, take
 
 FULL_FILE, SAMPLE_FILE = "covtype.data", "covtype-100k.csv"
 COUNTS = {1: 211840, 2: 283301, 3: 35754, 4: 2747, 5: 9493, 6: 17367, 7: 20510}  # by cover type
@@ -52,13 +42,7 @@ class Forest:
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI Forest Covertype, one class against the rest"
     files: ClassVar[tuple[str, ...]] = (f"{FULL_FILE}.gz", f"{SAMPLE_FILE}.gz")
-    downloads: ClassVar[tuple[Download, ...]] = (
-        Download(
-            "https://archive.ics.uci.edu/static/public/31/covertype.zip",
-            "covertype.zip",
-            members={f"{FULL_FILE}.gz": f"{FULL_FILE}.gz"},
-        ),
-    )
+    downloads: ClassVar[tuple[Download, ...]] = from_uci(31, "covertype.zip", f"{FULL_FILE}.gz")
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/31"
     facts: ClassVar[Facts] = Facts(features=54, low=-173, high=7173)
 
@@ -75,8 +59,8 @@ class Forest:
     def faults(self, source: Source) -> list[str]:
         """What of the facts is wrong, and whether the whole file has its rows of each type."""
         faults = self.facts.faults(self.prepare(source, "paper", 0, 0))
-        table, _, label, sample = _read(source)
-        kinds, numbers = np.unique(table.numbers(label, missing=False), return_counts=True)
+        _, kind, sample = _read(source)
+        kinds, numbers = np.unique(kind, return_counts=True)
         found = dict(zip(kinds.tolist(), numbers.tolist(), strict=True))
         if not sample and found != COUNTS:
             faults.append(f"cover types {found} instead of {COUNTS}")
@@ -84,53 +68,39 @@ class Forest:
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw the three splits by ``seed``; ``quick`` takes fewer rows."""
-        table, names, label, sample = _read(source)
-        kind = table.numbers(label, missing=False)
-        sizes, notes = _sizes(len(table), size, sample)
-        X, y = table.matrix(names), (kind == self.positive).astype(np.float64)
-        order = shuffled(len(table), seed)[: sum(sizes)]
-        train, valid, test = (
-            Examples(X[rows], y[rows]) for rows in np.split(order, np.cumsum(sizes)[:-1])
-        )
+        X, kind, sample = _read(source)
+        sizes: tuple[int, ...] = PAPER
+        notes: list[str] = []
+        if sample:
+            sizes = in_proportion(len(X), PAPER)
+            notes.append(f"sample: {len(X)} of {FULL_ROWS} rows, in the papers' proportions")
+        if size == "quick" and sum(sizes) > sum(QUICK):
+            sizes = QUICK
+            notes.append(f"quick: {sum(QUICK)} rows drawn by the seed")
+        y = (kind == self.positive).astype(np.float64)
         return Splits(
-            train, valid, test,
-            prices=Prices.additive(np.ones(len(NAMES))),
-            task=Task.BINARY, classes=2, feature_names=NAMES, notes=notes,
+            *take(X, y, drawn(len(X), sizes, seed)),
+            Prices.additive(np.ones(len(NAMES))),
+            Task.BINARY, classes=2, feature_names=NAMES, notes=tuple(notes),
         )  # fmt: skip
 
 
-def _read(source: Source) -> tuple[Table, tuple[str, ...], str, bool]:
-    """The rows, the columns of the features and of the label, and whether it is a sample."""
+def _read(source: Source) -> tuple[Float32Array, FloatArray, bool]:
+    """Features (n, 54), cover types (n,), and whether it is a sample."""
     path = source.find(FULL_FILE, SAMPLE_FILE)
-    sample = path.name.removesuffix(".gz").endswith(".csv")
-    table = read_table(path) if sample else read_matrix(path, len(NAMES) + 1)
-    names = NAMES if sample else table.names[:-1]
-    label = LABEL if sample else table.names[-1]
-    _check(table, (*names, label), sample)
-    return table, names, label, sample
-
-
-def _check(table: Table, names: tuple[str, ...], sample: bool) -> None:
-    absent = [name for name in names if name not in table.names]
-    if absent:
-        raise InputError(f"{table.path}, line 1: no column {absent[0]!r}; get the file again")
-    if not sample and len(table) != FULL_ROWS:
+    if path.name.removesuffix(".gz").endswith(".csv"):
+        table = read_table(path)
+        for name in (*NAMES, LABEL):
+            if name not in table.names:
+                raise InputError(f"{path}, line 1: no column {name!r}; get the file again")
+        return table.matrix(NAMES), table.numbers(LABEL, missing=False), True
+    table = read_matrix(path, len(NAMES) + 1)
+    if len(table) != FULL_ROWS:
         raise InputError(
-            f"{table.path}: {len(table)} rows where the publisher's file has {FULL_ROWS}; "
+            f"{path}: {len(table)} rows where the publisher's file has {FULL_ROWS}; "
             f"get it again, or name a sample {SAMPLE_FILE}"
         )
-
-
-def _sizes(rows: int, size: str, sample: bool) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    notes: tuple[str, ...] = ()
-    sizes = PAPER
-    if sample:
-        notes = (f"sample: {rows} of {FULL_ROWS} rows, in the papers' proportions",)
-        train, valid = (rows * part // sum(PAPER) for part in PAPER[:2])
-        sizes = (train, valid, rows - train - valid)
-    if size == "quick" and sum(sizes) > sum(QUICK):
-        return QUICK, (*notes, f"quick: {sum(QUICK)} rows drawn by the seed")
-    return sizes, notes
+    return table.matrix(table.names[:-1]), table.numbers(table.names[-1], missing=False), False
 
 
 @hookimpl

@@ -40,12 +40,8 @@ class CSTCSynthetic:
         train, valid, test = (
             generate(np.random.default_rng([seed, split]), rows) for split, rows in enumerate(ROWS)
         )
-        return Splits(
-            train, valid, test,
-            prices=Prices.additive(COSTS),
-            task=Task.REGRESSION,
-            feature_names=NAMES,
-        )  # fmt: skip
+        prices = Prices.additive(COSTS)
+        return Splits(train, valid, test, prices, Task.REGRESSION, feature_names=NAMES)
 
 
 def generate(rng: np.random.Generator, rows: int) -> Examples:

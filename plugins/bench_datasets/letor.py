@@ -21,25 +21,19 @@ from bench_core import Dataset, Facts, InputError, Prices, Source, Splits, Task,
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight
 
 ROWS = {"quick": (12000, 4000, 6000), "standard": (60000, 15000, 25000)}
-FOLDS = range(1, 6)
 PARTS = ("train.txt", "vali.txt", "test.txt")
+
+
+def _mslr_files(name: str) -> tuple[str, ...]:
+    return tuple(f"{name}/Fold{fold}/{part}" for fold in range(1, 6) for part in PARTS)
 
 
 def mslr_costs() -> NDArray[np.float64]:
     """The 136 assigned costs; five at a time: body, anchor, title, url, whole document."""
     streams = [50, 20, 10, 10, 50]
-    return np.array(
-        [
-            *(2 * streams),
-            *(5 * [1]),
-            *(50, 50, 20, 20, 50),
-            *(10 * [20, 20, 10, 10, 20]),
-            *(6 * streams),
-            *(5 * [100, 50, 10, 10, 100]),
-            *(11 * [1]),
-        ],
-        dtype=np.float64,
-    )
+    costs = 2 * streams + 5 * [1] + [50, 50, 20, 20, 50] + 10 * [20, 20, 10, 10, 20]
+    costs += 6 * streams + 5 * [100, 50, 10, 10, 100] + 11 * [1]
+    return np.array(costs, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -50,9 +44,7 @@ class Mslr10k:
     task: ClassVar[Task] = Task.RANKING
     title: ClassVar[str] = "Microsoft MSLR-WEB10K (136 priced features)"
     folds: ClassVar[int] = 5
-    files: ClassVar[tuple[str, ...]] = tuple(
-        f"mslr-web10k/Fold{fold}/{part}" for fold in FOLDS for part in PARTS
-    )
+    files: ClassVar[tuple[str, ...]] = _mslr_files(name)
     depends_on: ClassVar[tuple[str, ...]] = ("size", "fold")
     homepage: ClassVar[str] = "https://www.microsoft.com/en-us/research/project/mslr (a licence)"
     sums: ClassVar[Mapping[str, str]] = {
@@ -62,8 +54,8 @@ class Mslr10k:
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """The publisher's fold ``fold + 1``; ``quick`` and ``standard`` take the first queries."""
-        paths = [f"{self.name}/Fold{fold + 1}/{part}" for part in PARTS]
-        return _splits(source, paths, size, Prices.additive(mslr_costs()))
+        names = self.files[3 * fold : 3 * fold + 3]
+        return _splits(source, names, size, Prices.additive(mslr_costs()))
 
 
 @dataclass(frozen=True)
@@ -72,9 +64,7 @@ class Mslr30k(Mslr10k):
 
     name: ClassVar[str] = "mslr-web30k"
     title: ClassVar[str] = "Microsoft MSLR-WEB30K (136 priced features)"
-    files: ClassVar[tuple[str, ...]] = tuple(
-        f"mslr-web30k/Fold{fold}/{part}" for fold in FOLDS for part in PARTS
-    )
+    files: ClassVar[tuple[str, ...]] = _mslr_files(name)
     sums: ClassVar[Mapping[str, str]] = {
         "MSLR-WEB30K.zip": "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae"
     }

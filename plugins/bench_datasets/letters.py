@@ -7,41 +7,26 @@ training, 4000 for validation, 4000 for testing; every feature costs 1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from bench_core import (
-    Dataset,
-    Download,
-    Examples,
-    Facts,
-    InputError,
-    Prices,
-    Source,
-    Splits,
-    Task,
-    hookimpl,
-    param,
-)
+from bench_core import Dataset, Facts, InputError, Prices, Source, Splits, Task, hookimpl, param
+from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
+from bench_core.datasets.splitting import take
 
 NAMES = (
     "x-box", "y-box", "width", "high", "onpix", "x-bar", "y-bar", "x2bar", "y2bar", "xybar",
     "x2ybr", "xy2br", "x-ege", "xegvy", "y-ege", "yegvx",
 )  # fmt: skip
-ENDS = (12000, 16000, 20000)
+ROWS = (12000, 4000, 4000)
 FILE = "letter-recognition.data"
 COUNTS = (  # A to Z, as its publisher gives them
     789, 766, 736, 805, 768, 775, 773, 734, 755, 747, 739, 761, 792,
     783, 753, 803, 783, 758, 748, 796, 813, 764, 752, 787, 786, 734,
 )  # fmt: skip
-DOWNLOAD = Download(
-    "https://archive.ics.uci.edu/static/public/59/letter+recognition.zip",
-    "letter+recognition.zip",
-    members={FILE: FILE},
-)
 
 
 @dataclass(frozen=True)
@@ -53,18 +38,14 @@ class Letters:
     title: ClassVar[str] = "UCI Letter Recognition, N..Z against A..M"
     files: ClassVar[tuple[str, ...]] = (FILE,)
     depends_on: ClassVar[tuple[str, ...]] = ()
-    downloads: ClassVar[tuple[Download, ...]] = (DOWNLOAD,)
+    downloads: ClassVar[tuple[Download, ...]] = from_uci(59, "letter+recognition.zip", FILE)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/59"
     home: ClassVar[str] = "letters"
     sums: ClassVar[Mapping[str, str]] = {
         FILE: "2b89f3602cf768d3c8355267d2f13f2417809e101fc2b5ceee10db19a60de6e2"
     }
     facts: ClassVar[Facts] = Facts(
-        rows=(12000, 4000, 4000),
-        features=16,
-        labels={0.0: sum(COUNTS[:13]), 1.0: sum(COUNTS[13:])},
-        low=0,
-        high=15,
+        ROWS, 16, labels={0.0: sum(COUNTS[:13]), 1.0: sum(COUNTS[13:])}, low=0, high=15
     )
 
     classes: Literal[2, 26] = param(2, "2: N..Z (label 1) against A..M, as in the papers; or 26")
@@ -81,23 +62,18 @@ class Letters:
                 f"{table.place(row)}: {letter[row]!r} is not a capital letter; get the file again"
             )
         X = table.matrix(table.names[1:])
-        if len(table) != ENDS[-1]:
+        if len(table) != sum(ROWS):
             raise InputError(
-                f"{path}: {len(table)} rows where the publisher's file has {ENDS[-1]}; "
+                f"{path}: {len(table)} rows where the publisher's file has {sum(ROWS)}; "
                 "get the file again"
             )
         number = np.array([ord(c) - ord("A") for c in letter], dtype=np.float64)
         y = number if self.classes == 26 else (number >= ord("N") - ord("A")).astype(np.float64)
-        train, valid, test = (
-            Examples(X[start:stop], y[start:stop])
-            for start, stop in zip((0, *ENDS), ENDS, strict=False)
-        )
         return Splits(
-            train, valid, test,
-            prices=Prices.additive(np.ones(len(NAMES))),
-            task=Task.BINARY if self.classes == 2 else Task.MULTICLASS,
-            classes=self.classes,
-            feature_names=NAMES,
+            *take(X, y, np.split(np.arange(len(X)), np.cumsum(ROWS)[:-1])),
+            Prices.additive(np.ones(len(NAMES))),
+            Task.BINARY if self.classes == 2 else Task.MULTICLASS,
+            classes=self.classes, feature_names=NAMES,
         )  # fmt: skip
 
 
@@ -108,12 +84,8 @@ class Letters26(Letters):
     name: ClassVar[str] = "letters-26"
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "UCI Letter Recognition, 26 classes"
-    facts: ClassVar[Facts] = Facts(
-        rows=(12000, 4000, 4000),
-        features=16,
-        labels={float(k): count for k, count in enumerate(COUNTS)},
-        low=0,
-        high=15,
+    facts: ClassVar[Facts] = replace(
+        Letters.facts, labels={float(k): count for k, count in enumerate(COUNTS)}
     )
 
     classes: Literal[2, 26] = param(26, "2: N..Z (label 1) against A..M, as in the papers; or 26")

@@ -15,21 +15,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import (
-    Dataset,
-    Download,
-    Examples,
-    Facts,
-    InputError,
-    Source,
-    Splits,
-    Task,
-    hookimpl,
-    param,
-)
+from bench_core import Dataset, Facts, InputError, Source, Splits, Task, hookimpl, param
 from bench_core.arrays import Float32Array, FloatArray
+from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
-from bench_core.datasets.splitting import cut_by_class
+from bench_core.datasets.splitting import cut_by_class, take
 from bench_datasets._turney import refuse_labels, turney_prices
 
 HEPATITIS = {
@@ -65,15 +55,8 @@ class Hepatitis:
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI hepatitis with the prices of its tests"
     files: ClassVar[tuple[str, ...]] = (HEPATITIS_FILE, HEPATITIS_TABLE, HEPATITIS_LABELS)
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
-    downloads: ClassVar[tuple[Download, ...]] = (
-        Download(
-            "https://archive.ics.uci.edu/static/public/46/hepatitis.zip",
-            "hepatitis.zip",
-            members={HEPATITIS_FILE: HEPATITIS_FILE},
-        ),
-    )
+    downloads: ClassVar[tuple[Download, ...]] = from_uci(46, "hepatitis.zip", HEPATITIS_FILE)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/46"
     facts: ClassVar[Facts] = Facts(rows=(155,), features=19, labels={0.0: 123, 1.0: 32}, low=0)
 
@@ -97,15 +80,8 @@ class Heart:
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI heart disease (Cleveland) with the prices of its tests"
     files: ClassVar[tuple[str, ...]] = (HEART_FILE,)
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
-    downloads: ClassVar[tuple[Download, ...]] = (
-        Download(
-            "https://archive.ics.uci.edu/static/public/45/heart+disease.zip",
-            "heart+disease.zip",
-            members={HEART_FILE: HEART_FILE},
-        ),
-    )
+    downloads: ClassVar[tuple[Download, ...]] = from_uci(45, "heart+disease.zip", HEART_FILE)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/45"
     facts: ClassVar[Facts] = Facts(rows=(303,), features=13, labels={0.0: 164, 1.0: 139}, low=0)
 
@@ -128,7 +104,6 @@ class Pima:
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "Pima diabetes with the prices of its blood tests"
     files: ClassVar[tuple[str, ...]] = (PIMA_FILE,)
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     homepage: ClassVar[str] = "OpenML, set 37 (as comma-separated numbers without a header)"
     facts: ClassVar[Facts] = Facts(rows=(768,), features=8, labels={0.0: 500, 1.0: 268}, low=0)
@@ -156,9 +131,9 @@ def _hepatitis(source: Source) -> tuple[Float32Array, FloatArray]:
         return table.matrix(table.names[1:]), (kind == 1) * 1.0
     table = read_table(source.find(HEPATITIS_TABLE))
     labels = read_table(source.find(HEPATITIS_LABELS))
-    absent = [name for name in HEPATITIS if name not in table.names]
-    if absent:
-        raise InputError(f"{table.path}, line 1: no column {absent[0]!r}; get the file again")
+    for name in HEPATITIS:
+        if name not in table.names:
+            raise InputError(f"{table.path}, line 1: no column {name!r}; get the file again")
     y = labels.numbers(labels.names[0], missing=False)
     refuse_labels(labels, y, range(2))
     if len(y) != len(table):
@@ -170,13 +145,9 @@ def _hepatitis(source: Source) -> tuple[Float32Array, FloatArray]:
 def _splits(
     X: Float32Array, y: FloatArray, cost: Mapping[str, float], blood: Sequence[str], seed: int
 ) -> Splits:
-    parts = cut_by_class(y, (0.6, 0.2, 0.2), seed)
-    train, valid, test = (Examples(X[rows], y[rows]) for rows in parts)
-    return Splits(
-        train, valid, test,
-        prices=turney_prices(cost, blood),
-        task=Task.BINARY, classes=2, feature_names=tuple(cost),
-    )  # fmt: skip
+    parts = take(X, y, cut_by_class(y, (0.6, 0.2, 0.2), seed))
+    prices = turney_prices(cost, blood)
+    return Splits(*parts, prices, Task.BINARY, classes=2, feature_names=tuple(cost))
 
 
 @hookimpl

@@ -17,21 +17,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import (
-    Dataset,
-    Download,
-    Examples,
-    Facts,
-    InputError,
-    Prices,
-    Source,
-    Splits,
-    Task,
-    hookimpl,
-)
+from bench_core import Dataset, Examples, Facts, InputError, Prices, Source, Splits, Task, hookimpl
 from bench_core.arrays import Float32Array, FloatArray
+from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers import read_beginning, read_bytes
-from bench_core.datasets.splitting import shuffled
+from bench_core.datasets.splitting import drawn, in_proportion, take
 
 QUICK = (12000, 4000, 8000)
 SENTINEL = -999.0
@@ -49,12 +39,8 @@ class MiniBooNE:
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI MiniBooNE particle identification"
     files: ClassVar[tuple[str, ...]] = (MINIBOONE_FILE,)
-    downloads: ClassVar[tuple[Download, ...]] = (
-        Download(
-            "https://archive.ics.uci.edu/static/public/199/miniboone+particle+identification.zip",
-            "miniboone+particle+identification.zip",
-            members={MINIBOONE_FILE: MINIBOONE_FILE},
-        ),
+    downloads: ClassVar[tuple[Download, ...]] = from_uci(
+        199, "miniboone+particle+identification.zip", MINIBOONE_FILE
     )
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/199"
     facts: ClassVar[Facts] = Facts(
@@ -64,8 +50,10 @@ class MiniBooNE:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw the three splits by ``seed``; ``quick`` takes fewer rows."""
         X, y = _miniboone(source.find(MINIBOONE_FILE))
-        train, valid = (len(y) * part // sum(MINIBOONE_ROWS) for part in MINIBOONE_ROWS[:2])
-        return _drawn(X, y, (train, valid, len(y) - train - valid), size, seed)
+        few = size == "quick" and len(y) > sum(QUICK)
+        sizes = QUICK if few else in_proportion(len(y), MINIBOONE_ROWS)
+        notes = (f"quick: {sum(QUICK)} rows drawn by the seed",) if few else ()
+        return _splits(take(X, y, drawn(len(y), sizes, seed)), notes)
 
 
 def _miniboone(path: Path) -> tuple[Float32Array, FloatArray]:
@@ -92,14 +80,9 @@ def _miniboone(path: Path) -> tuple[Float32Array, FloatArray]:
     return X, np.repeat([1.0, 0.0], [signal, background])
 
 
-def _hepmass_zip(files: tuple[str, ...]) -> Download:
+def _hepmass_zip(files: tuple[str, ...]) -> tuple[Download, ...]:
     """The publisher's one archive holds the files of all masses."""
-    return Download(
-        "https://archive.ics.uci.edu/static/public/347/hepmass.zip",
-        "hepmass.zip",
-        bytes=7893269133,
-        members={name: name for name in files},
-    )
+    return from_uci(347, "hepmass.zip", *files, bytes=7893269133)
 
 
 @dataclass(frozen=True)
@@ -110,7 +93,7 @@ class Hepmass1000:
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "UCI HEPMASS, mass 1000"
     files: ClassVar[tuple[str, ...]] = ("1000_train.csv.gz", "1000_test.csv.gz")
-    downloads: ClassVar[tuple[Download, ...]] = (_hepmass_zip(files),)
+    downloads: ClassVar[tuple[Download, ...]] = _hepmass_zip(files)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/347"
     facts: ClassVar[Facts] = Facts(rows=(3_500_000, 1_400_000, 5_600_000), features=27)
 
@@ -122,16 +105,17 @@ class Hepmass1000:
             _hepmass(source.find(name), features, limit)
             for name, limit in zip(self.files, limits, strict=True)
         )
-        known = (len(y) // 2, len(y) // 5)
-        order = shuffled(len(y), seed)
-        train, valid, rest = np.split(order, np.cumsum(known))
-        test = Examples(np.concatenate([X[rest], X_test]), np.concatenate([y[rest], y_test]))
-        parts = [Examples(X[train], y[train]), Examples(X[valid], y[valid]), test]
-        notes: tuple[str, ...] = ()
-        if size != "paper":
-            parts = [Examples(p.X[:n], p.y[:n]) for p, n in zip(parts, _most(size), strict=True)]
-            notes = (f"{size}: {sum(map(len, parts))} rows from the beginning of the files",)
-        return _splits(parts, notes)
+        half, fifth = len(y) // 2, len(y) // 5
+        sizes = half, fifth, len(y) - half - fifth
+        train, valid, rest = take(X, y, drawn(len(y), sizes, seed))
+        rest = Examples(np.concatenate([rest.X, X_test]), np.concatenate([rest.y, y_test]))
+        parts = [train, valid, rest]
+        if size == "paper":
+            return _splits(parts)
+        most = [n if size == "quick" else 5 * n for n in QUICK]
+        parts = [Examples(p.X[:n], p.y[:n]) for p, n in zip(parts, most, strict=True)]
+        rows = sum(map(len, parts))
+        return _splits(parts, (f"{size}: {rows} rows from the beginning of the files",))
 
 
 @dataclass(frozen=True)
@@ -141,14 +125,8 @@ class HepmassNot1000(Hepmass1000):
     name: ClassVar[str] = "hepmass-not1000"
     title: ClassVar[str] = "UCI HEPMASS, masses other than 1000"
     files: ClassVar[tuple[str, ...]] = ("not1000_train.csv.gz", "not1000_test.csv.gz")
-    downloads: ClassVar[tuple[Download, ...]] = (_hepmass_zip(files),)
+    downloads: ClassVar[tuple[Download, ...]] = _hepmass_zip(files)
     facts: ClassVar[Facts] = Facts(rows=(3_500_000, 1_400_000, 5_600_000), features=28)
-
-
-def _most(size: str) -> tuple[int, int, int]:
-    a, b, c = QUICK
-    times = 1 if size == "quick" else 5
-    return times * a, times * b, times * c
 
 
 def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, FloatArray]:
@@ -178,23 +156,13 @@ def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, Float
     return np.concatenate([p[:, 1:] for p in pieces]), y
 
 
-def _drawn(X: Float32Array, y: FloatArray, sizes: tuple[int, ...], size: str, seed: int) -> Splits:
-    notes: tuple[str, ...] = ()
-    if size == "quick" and sum(sizes) > sum(QUICK):
-        sizes, notes = QUICK, (f"quick: {sum(QUICK)} rows drawn by the seed",)
-    order = shuffled(len(y), seed)[: sum(sizes)]
-    parts = [Examples(X[rows], y[rows]) for rows in np.split(order, np.cumsum(sizes)[:-1])]
-    return _splits(parts, notes)
-
-
-def _splits(parts: list[Examples], notes: tuple[str, ...]) -> Splits:
+def _splits(parts: Sequence[Examples], notes: tuple[str, ...] = ()) -> Splits:
     train, valid, test = parts
+    d = train.X.shape[1]
+    prices, names = Prices.additive(np.ones(d)), tuple(f"f{j}" for j in range(d))
     return Splits(
-        train, valid, test,
-        prices=Prices.additive(np.ones(train.X.shape[1])),
-        task=Task.BINARY, classes=2, notes=notes,
-        feature_names=tuple(f"f{j}" for j in range(train.X.shape[1])),
-    )  # fmt: skip
+        train, valid, test, prices, Task.BINARY, classes=2, feature_names=names, notes=notes
+    )
 
 
 def _short(error: Exception) -> str:

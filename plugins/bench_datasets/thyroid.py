@@ -11,18 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench_core import (
-    Dataset,
-    Download,
-    Examples,
-    Facts,
-    Prices,
-    Source,
-    Splits,
-    Task,
-    hookimpl,
-    param,
-)
+from bench_core import Dataset, Examples, Facts, Prices, Source, Splits, Task, hookimpl, param
+from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import cut_by_class
 from bench_datasets._turney import refuse_labels, turney_prices
@@ -44,15 +34,8 @@ class Thyroid:
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "UCI ann-thyroid with the prices of its medical tests"
     files: ClassVar[tuple[str, ...]] = FILES
-    code: ClassVar[tuple[str, ...]] = ("bench_datasets._turney",)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
-    downloads: ClassVar[tuple[Download, ...]] = (
-        Download(
-            "https://archive.ics.uci.edu/static/public/102/thyroid+disease.zip",
-            "thyroid+disease.zip",
-            members={name: name for name in FILES},
-        ),
-    )
+    downloads: ClassVar[tuple[Download, ...]] = from_uci(102, "thyroid+disease.zip", *FILES)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/102"
     facts: ClassVar[Facts] = Facts(
         rows=(7200,), features=21, labels={0.0: 166, 1.0: 368, 2.0: 6666}, low=0, high=1
@@ -67,11 +50,8 @@ class Thyroid:
             Examples(known.X[rows], known.y[rows])
             for rows in cut_by_class(known.y, (0.7, 0.3), seed)
         )
-        return Splits(
-            train, valid, test,
-            prices=thyroid_prices(self.discount),
-            task=Task.MULTICLASS, classes=3, feature_names=NAMES,
-        )  # fmt: skip
+        prices = thyroid_prices(self.discount)
+        return Splits(train, valid, test, prices, Task.MULTICLASS, classes=3, feature_names=NAMES)
 
 
 def thyroid_prices(discount: bool) -> Prices:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
+from bench_core.terminal.tables import Table, check_output, deliver, write_text
+from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
     from bench_core.costs.timing import Measured, Timing
-    from bench_core.terminal.tables import Table
 
 COARSE = 1e-3
 """Seconds; a clock that moves by more is slow to measure with."""
@@ -122,7 +123,6 @@ def measure_command(
 
     from bench_core.costs.timing import cost_document, measure
     from bench_core.terminal.progress import counting
-    from bench_core.terminal.tables import check_output, deliver, write_text
     from bench_measure.extractors import find_items, load_extractors, load_object
 
     check_output(output)
@@ -154,10 +154,7 @@ def measure_command(
 def _table(measured: Measured) -> Table:
     from bench_core._io.machine import machine
     from bench_core.costs.timing import STEPS, UNITS
-    from bench_core.terminal.tables import Column, Table
-    from bench_core.terminal.wording import count
 
-    unit = UNITS[measured.clock]
     rows = []
     for name, features in measured.features.items():
         timing = measured.extract[name]
@@ -167,18 +164,13 @@ def _table(measured: Measured) -> Table:
             for feature in features
             if feature in measured.outputs
         ]
-    columns = (
-        Column("extractor", style="bold"),
-        Column("features", right=True),
-        Column(f"median {unit}", right=True),
-        Column("quartiles", right=True),
-    )
     taken = f"{count(measured.items, 'item')} x {count(measured.repeats, 'repeat')}"
     footer = [f"per item, {taken}, on {machine()}"]
     if measured.step >= COARSE:
         coarse = f"the clock moves by {1e3 * measured.step:.3g} ms, so prices are right to "
         footer.append(f"{coarse}{1 / STEPS:.0%}; --clock wall is finer")
-    return Table("", columns, rows, footer=footer)
+    titles = ("extractor", "features", f"median {UNITS[measured.clock]}", "quartiles")
+    return Table(titles, rows, "extractor", right=titles[1:], footer=footer)
 
 
 def _figures(timing: Timing) -> tuple[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import UsageError
+from bench_core.cli.report import finished
+from bench_core.cli.show import toml_literal
+from bench_core.errors import UsageError, unknown
+from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
+from bench_core.terminal.wording import cost, notices, quality
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.plugins import Registry
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
-    from bench_core.terminal.tables import Table
-    from bench_reports.offers import Offer
+    from bench_reports.assembly import Offer
 
 NOTHING_AFFORDABLE = 1
 COMMANDS_SHOWN = 3
@@ -70,9 +75,6 @@ def command(
     plugins: Sequence[str],
 ) -> int:
     """Show which learner and setting of RUN is best within a budget, and how to train it."""
-    from bench_core.cli.boards import finished
-    from bench_core.terminal.tables import console, plain_lines, show, write_text
-
     info, frame = finished(store, run)
     screen = console()
     affordable = False
@@ -101,9 +103,7 @@ def answer(
     store: Path,
 ) -> tuple[Table | None, list[str]]:
     """For one data set: who can be afforded, and the winner with the command that trains it."""
-    from bench_core.terminal.wording import cost, notices
-    from bench_reports.assembly import primary_metric, uses_of
-    from bench_reports.offers import least_cost, offers
+    from bench_reports.assembly import least_cost, offers, primary_metric, uses_of
 
     judge = primary_metric(info, name, metric or "")
     found = offers(frame, judge, budget)
@@ -122,16 +122,7 @@ def answer(
 
 def ranking(found: Sequence[Offer], name: str, metric: Criterion, budget: float) -> Table:
     """The affordable learners, the best on validation first."""
-    from bench_core.terminal.tables import Column, Table
-    from bench_core.terminal.wording import cost, quality
-
-    numbers = [metric.name, "±", "cost", f"validation {metric.name}", "validation cost"]
-    columns = [
-        Column("learner", style="bold"),
-        *(Column(title, right=True) for title in numbers),
-        Column("audit"),
-        Column("repeats"),
-    ]
+    numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
     rows = [
         [
             offer.learner,
@@ -146,15 +137,15 @@ def ranking(found: Sequence[Offer], name: str, metric: Criterion, budget: float)
         for offer in found
     ]
     title = f"{name}: best {metric.name} within {cost(budget)} per row"
-    return Table(title, columns, rows, ["bold green", *[""] * (len(rows) - 1)])
+    styles = ["bold green", *[""] * (len(rows) - 1)]
+    titles = ("learner", *numbers, "audit", "repeats")
+    return Table(titles, rows, "learner", numbers, title=title, row_styles=styles)
 
 
 def _datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
     known = list(dict.fromkeys(frame["dataset"].astype(str)))
     for name in wanted:
         if name not in known:
-            from bench_core.errors import unknown
-
             raise UsageError(unknown("data set of this run", name, known))
     return [name for name in known if not wanted or name in wanted]
 
@@ -163,11 +154,67 @@ def _commands(
     info: RunInfo, name: str, offer: Offer, plugins: Sequence[str], store: Path
 ) -> list[str]:
     """One for each choice of parameters that some repeat made, the most frequent first."""
-    from bench_core.cli.literals import run_command
-
     registry = options.registry([*info.request.get("plugins", ()), *plugins])
     commands = [
         run_command(info.request, name, offer.learner, setting.params, registry, store)
         for setting in offer.pick.settings
     ]
     return list(dict.fromkeys(commands))[:COMMANDS_SHOWN]
+
+
+_FIELDS = (
+    *("suite", "data", "valid", "test", "label", "query", "split", "task", "metrics", "costs"),
+    *("profile", "data_dir", "plugins", "index_base", "seeds", "folds"),
+)
+_FLAGS = {"metrics": "metric", "plugins": "plugin"}
+
+
+def run_command(
+    request: Mapping[str, Any],
+    dataset: str,
+    learner: str,
+    params: Mapping[str, Any],
+    registry: Registry,
+    store: Path,
+) -> str:
+    """The command that trains one learner at one setting on one data set of an earlier run."""
+    words = ["bench", "run"]
+    base = str(request.get("index_base", 1))
+    asked = {**request, "index_base": "" if base == "1" else base}
+    if asked.get("suite") and dataset:
+        asked["data"] = dataset.partition("(")[0]  # options stand behind the name in results
+    for field in _FIELDS:
+        if value := asked.get(field):
+            text = value if isinstance(value, str) else ",".join(map(str, value))
+            words += [f"--{_FLAGS.get(field, field).replace('_', '-')}", text]
+    words += ["--learners", learner]
+    for setting in asked.get("settings", ()):
+        if setting.partition(".")[0].strip() in registry.datasets:
+            words += ["--set", setting]
+    given, defaults = _given(asked, learner, registry), _defaults(learner, registry)
+    for name, value in params.items():
+        if name in given or name not in defaults or defaults[name] != value:
+            words += ["--set", f"{learner}.{name}={toml_literal(value)}"]
+    words += ["--store", str(store)] if store != options.STORE else []
+    return shlex.join(words)
+
+
+def _given(request: Mapping[str, Any], learner: str, registry: Registry) -> set[str]:
+    """The parameters that the suite sets, and which a command must therefore set again."""
+    from bench_core.planning.suites import find_suite
+
+    if not request.get("suite"):
+        return set()
+    suite = find_suite(request["suite"], registry)
+    tables = [suite.learners, *(profile.learners for profile in suite.profiles.values())]
+    return {name for table in tables for name in table.get(learner, {})}
+
+
+def _defaults(learner: str, registry: Registry) -> Mapping[str, Any]:
+    """Parameters that may be left out; none of a learner that is not installed here."""
+    from bench_core.parameters import as_json
+
+    try:
+        return as_json(registry.learners[learner]())
+    except (KeyError, TypeError, ValueError):  # unknown, or something has no default
+        return {}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.terminal.tables import Column, Table, plain_lines, show
+from bench_core.terminal.tables import Table, plain_lines, show
 from bench_core.terminal.wording import cost, count, quality, times
 from bench_reports.board import SHARE, Board, Failure, Row, notes_of, notice
 
@@ -90,25 +90,18 @@ def board_title(board: Board) -> str:
 
 def table(board: Board, *, named: bool = False) -> Table:
     """The rows; ``named`` puts the data set in front of each."""
-    columns = [
-        Column("learner", style="bold"),
-        Column(board.metric, right=True),
-        Column("±", right=True),
-        Column("cost", right=True),
-        Column(f"{PERCENT} {board.metric}", right=True),
-        Column(f"{PERCENT} cost", right=True),
-        Column("saving", right=True),
-        Column("audit"),
-        Column("marks", fold=True),
-    ]
+    kept = (f"{PERCENT} {board.metric}", f"{PERCENT} cost", "saving")
+    numbers = (board.metric, "±", "cost", *kept)
+    titles = ("learner", *numbers, "audit", "marks")
     rows = [
         [one_line(row.learner), *_numbers(row), row.audit, ", ".join(board.marks_of(row)) or "-"]
         for row in board.rows
     ]
     if named:
-        columns.insert(0, Column("data set"))
+        titles = ("data set", *titles)
         rows = [[board.dataset, *row] for row in rows]
-    return Table("", columns, rows, ["dim" if row.baseline else "" for row in board.rows])
+    styles = ["dim" if row.baseline else "" for row in board.rows]
+    return Table(titles, rows, "learner", numbers, ("marks",), row_styles=styles)
 
 
 def _numbers(row: Row) -> list[str]:

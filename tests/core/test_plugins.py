@@ -14,7 +14,7 @@ from helpers.commands import Ended, Run
 
 from bench_core import UsageError, protocols
 from bench_core.cli.app import plugin_commands
-from bench_core.cli.boards import report_for
+from bench_core.cli.report import report_for
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import CompleteDataset, CompleteLearner
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bench_datasets import cifar10
-from bench_datasets.cifar10 import BATCHES, TEST, Cifar10, _coates_patches
-from bench_datasets.cifar10._coates_patches import Coder
+from bench_datasets.cifar10 import BATCHES, TEST, Cifar10, Coder
 
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
@@ -16,7 +15,7 @@ from bench_core.errors import InputError
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_coates_patches, "SAMPLE", 3000)
+    monkeypatch.setattr(cifar10, "SAMPLE", 3000)
     monkeypatch.setattr(cifar10, "ROWS", {"quick": (60, 20, 20)})
 
 
@@ -64,10 +63,10 @@ def test_whitened_patches_are_uncorrelated() -> None:
     smooth = np.cumsum(rng.normal(size=(20, 32, 32, 3)), axis=1) * 10 + 128
     images = np.clip(smooth, 0, 255).astype(np.uint8)
     coder = Coder.learn(images, 5, seed=0)
-    views = _coates_patches._patches(images)
-    rows = _coates_patches._normalised(views.reshape(-1, 108))[::7]
+    views = cifar10._patches(images)
+    rows = cifar10._normalised(views.reshape(-1, 108))[::7]
     covariance = np.cov((rows - coder.mean) @ coder.whiten, rowvar=False)
-    strong = np.linalg.eigvalsh(np.cov(rows, rowvar=False)) > 10 * _coates_patches.RIDGE
+    strong = np.linalg.eigvalsh(np.cov(rows, rowvar=False)) > 10 * cifar10.RIDGE
     values = np.linalg.eigvalsh(covariance)
     assert strong.any()
     assert values.max() < 1.1

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from bench_reports.assembly import boards, primary_metric
+from bench_reports.assembly import boards, least_cost, offers, primary_metric
 from bench_reports.board import Board, Row, notice
-from bench_reports.offers import least_cost, offers
 from helpers import example
 
 from bench_core.errors import UsageError

@@ -10,8 +10,7 @@ import pandas as pd
 import plotly.graph_objects
 import pytest
 from bench_reports.assembly import boards
-from bench_reports.curves import figure
-from bench_reports.html import page, script_json
+from bench_reports.html import figure, page, script_json
 from helpers import example
 
 

@@ -53,6 +53,12 @@ class Download:
     members: Mapping[str, str] = field(default_factory=dict)
 
 
+def from_uci(number: int, archive: str, *files: str, bytes: int = 0) -> tuple[Download, ...]:
+    """A zip of UCI's repository, the files of which keep their names."""
+    url = f"https://archive.ics.uci.edu/static/public/{number}/{archive}"
+    return (Download(url, archive, bytes=bytes, members={name: name for name in files}),)
+
+
 def fetch(
     download: Download,
     folder: Path,

@@ -47,6 +47,7 @@ RECIPE = (
     "subset: which documents the papers put into which part is not published; here whole queries "
     "in file order, cut next to their sizes"
 )
+SPLIT_FILES = ("set1.train.txt", "set1.valid.txt", "set1.test.txt")
 COST_FILE = "yahoo_feature_cost.txt"
 COST = Download(
     "https://raw.githubusercontent.com/rmit-ir/joint-cascade-ranking/"
@@ -63,12 +64,7 @@ class Yahoo(Judgement):
     name: ClassVar[str] = "yahoo"
     task: ClassVar[Task] = Task.RANKING
     title: ClassVar[str] = "Yahoo learning-to-rank set 1 (519 priced features)"
-    files: ClassVar[tuple[str, ...]] = (
-        "set1.train.txt",
-        "set1.valid.txt",
-        "set1.test.txt",
-        COST_FILE,
-    )
+    files: ClassVar[tuple[str, ...]] = (*SPLIT_FILES, COST_FILE)
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
     homepage: ClassVar[str] = "Yahoo's Webscope, set C14B (a licence)"
     sums: ClassVar[Mapping[str, str]] = {COST_FILE: COST.sha256}
@@ -76,11 +72,11 @@ class Yahoo(Judgement):
 
     def complete(self, source: Source) -> bool:
         """The costs are fetched when they are wanted."""
-        return all(source.has(name) for name in self.files if name != COST_FILE)
+        return all(source.has(name) for name in self.files[:-1])
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the publisher's splits; ``quick`` and ``standard`` take the first queries."""
-        paths = [source.find(name) for name in self.files if name != COST_FILE]
+        paths = [source.find(name) for name in self.files[:-1]]
         cost = yahoo_costs(source)
         used = np.flatnonzero(cost < UNUSED)
         notes, splits = [], []
@@ -111,7 +107,7 @@ class YahooSubset(Yahoo):
 
     name: ClassVar[str] = "yahoo-subset"
     title: ClassVar[str] = "Yahoo set 1, its training split in three (519 priced features)"
-    files: ClassVar[tuple[str, ...]] = (Yahoo.files[0], COST_FILE)
+    files: ClassVar[tuple[str, ...]] = (SPLIT_FILES[0], COST_FILE)
     home: ClassVar[str] = Yahoo.name
     facts: ClassVar[Facts] = Facts(rows=(sum(SUBSET),), features=519, low=0.0, high=1.0)
 

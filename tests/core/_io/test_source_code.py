@@ -288,7 +288,7 @@ def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: st
         ("bench_core/errors.py", set()),
         ("bench_core/datasets/readers/svmlight_kernel.py", {"yahoo", "mine.csv"}),
         ("bench_core/datasets/readers/tables.py", {"letters", "mine.csv"}),
-        ("bench_core/datasets/splitting.py", {"mine.csv"}),
+        ("bench_core/datasets/splitting.py", {"letters", "mine.csv"}),
         ("bench_core/costs/cost_file.py", {"yahoo", "mine.csv"}),
         ("bench_datasets/yahoo/_labels.py", {"yahoo"}),
     ],

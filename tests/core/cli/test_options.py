@@ -7,8 +7,9 @@ from typing import Any
 import click
 import pytest
 
-from bench_core.cli import options, request
+from bench_core.cli import options
 from bench_core.cli.app import bench as group
+from bench_core.cli.run import AUDITS
 from bench_core.planning.request import RunRequest, check_request
 
 
@@ -136,7 +137,7 @@ def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
 
 
 def test_the_engine_accepts_every_executor_and_audit_offered() -> None:
-    for executor in request.EXECUTORS:
+    for executor in options.EXECUTORS:
         check_request(RunRequest(suite="x", executor=executor))
-    for audit in request.AUDITS:
+    for audit in AUDITS:
         check_request(RunRequest(suite="x", audit=audit))

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from bench_core.errors import UsageError
 from bench_core.terminal.tables import (
-    Column,
     Table,
     check_output,
     deliver,
@@ -24,8 +23,9 @@ LONG = "a remark of many words that goes on well beyond the width of any usual t
 
 
 def table(remark: str = "short") -> Table:
-    columns = (Column("name"), Column("mean cost", right=True), Column("remark", fold=True))
-    return Table("", columns, [("one", "1.5", remark), ("twelve", "120.25", "")])
+    rows = [("one", "1.5", remark), ("twelve", "120.25", "")]
+    titles = ("name", "mean cost", "remark")
+    return Table(titles, rows, right=("mean cost",), fold=("remark",))
 
 
 def shown(what: Table, width: int, terminal: bool = True) -> str:
@@ -71,9 +71,8 @@ def test_prose_is_not_broken_into_single_words() -> None:
 
 
 def test_no_word_is_cut_where_columns_have_room_for_it() -> None:
-    columns = (Column("a", fold=True), Column("b", fold=True), Column("c", fold=True))
     path = "a/path/of/forty/characters/that/is/long"
-    made = Table("", columns, [(LONG, f"see {path}", LONG)])
+    made = Table(("a", "b", "c"), [(LONG, f"see {path}", LONG)], fold=("a", "b", "c"))
     for width in range(80, 200, 7):
         text = shown(made, width)
         assert path in text
@@ -110,8 +109,8 @@ def test_nothing_is_lost_on_a_narrow_terminal() -> None:
 
 
 def test_an_empty_table_is_its_headings() -> None:
-    assert plain_lines(Table("", (Column("a"), Column("b")), [])) == ["a  b"]
-    assert "a" in shown(Table("", (Column("a"), Column("b")), []), width=40)
+    assert plain_lines(Table(("a", "b"), [])) == ["a  b"]
+    assert "a" in shown(Table(("a", "b"), []), width=40)
 
 
 def test_markup_in_a_cell_is_text() -> None:

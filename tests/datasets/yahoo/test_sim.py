@@ -9,12 +9,13 @@ import pytest
 from bench_datasets.yahoo.sim import (
     PATTERNS,
     ROWS,
+    SIZES,
     YahooSim,
     YahooSimB,
     features,
     generate,
+    query_sizes,
 )
-from bench_datasets.yahoo.sim._rows import SIZES, query_sizes
 from helpers.yahoo_sim_definition import Definition
 
 from bench_core.data import Examples, Task

@@ -1,14 +1,23 @@
-"""What each of the 519 columns costs and shows, by importance pattern."""
+"""What each of the 519 columns costs and shows, by importance pattern.
+
+All random numbers come from a counter-based hash, the finaliser of splitmix64.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from math import isqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench_core.arrays import Float32Array
-from bench_datasets.yahoo.sim._hashing import draw, stream
+from bench_core.arrays import Float32Array, Int32Array
+
+U64 = NDArray[np.uint64]
+
+GOLDEN = 0x9E3779B97F4A7C15
+MASK = (1 << 64) - 1
 
 PRICE_GROUPS = ((1, 123), (5, 31), (20, 191), (50, 125), (100, 16), (150, 32), (200, 1))
 FEATURES = 519
@@ -81,13 +90,39 @@ class Feature:
     cut: int
 
 
+def draw(key: int, counter: int) -> int:
+    """The random 64 bits number ``counter`` of a stream."""
+    z = (key + (counter + 1) * GOLDEN) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def stream(*parts: int) -> int:
+    """The key of a stream."""
+    return reduce(draw, parts, 0)
+
+
+def draws(key: int, counters: U64) -> U64:
+    """``draw`` for an array of counters; wraps around modulo 2**64."""
+    z = (counters + np.uint64(1)) * np.uint64(GOLDEN) + np.uint64(key)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def bell(bits: U64) -> Int32Array:
+    """Sum of the four 16-bit parts, centred: mean 0, standard deviation 37837."""
+    parts = bits.view(np.uint16).reshape(*bits.shape, 4).astype(np.int32)
+    total = parts[..., 0] + parts[..., 1] + parts[..., 2] + parts[..., 3]
+    return np.asarray(total - np.int32(131070))
+
+
 def features(pattern: Pattern) -> list[Feature]:
     """The 519 columns of a pattern, in column order."""
     order = sorted(range(FEATURES), key=lambda j: draw(stream(777), j))
-    price = [0] * FEATURES
     by_price = [p for p, count in PRICE_GROUPS for _ in range(count)]
-    for position, j in enumerate(order):
-        price[j] = by_price[position]
+    price = dict(zip(order, by_price, strict=True))
     columns: dict[int, Feature] = {}
     strong_so_far = 0
     for (cost, count), strong in zip(PRICE_GROUPS, pattern.strong, strict=True):
