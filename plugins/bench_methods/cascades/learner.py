@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import OnTrees
+from bench_models.boosting import OnTrees, ensemble_of
 from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary
 from bench_models.labels import positives
-from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
-from bench_models.staged.early_exits import ExitModel
+from bench_models.staged import END, Point, Stage, StagedModel
+from bench_models.staged.early_exits import ExitModel, check_thresholds
 from bench_models.staged.exit_rules import ExitRule
-from bench_models.staged.prefix_chain import ensemble_of
 from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import entropy, price_of_cost
 
@@ -57,9 +56,7 @@ class _Cascade(OnTrees):
         limits = self.limits
         if limits is not None and not (limits and list(limits) == sorted(set(limits))):
             raise ValueError("limits must rise")
-        some: tuple[float, ...] = self.thresholds  # type: ignore[attr-defined]
-        if not (0 < len(set(some)) == len(some) < MOST_POINTS and bool(np.isfinite(some).all())):
-            raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different finite numbers")
+        check_thresholds(self.thresholds)  # type: ignore[attr-defined]
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
