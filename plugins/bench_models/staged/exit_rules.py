@@ -16,7 +16,7 @@ import numpy as np
 
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
 from bench_models.ranks import QueryGroups, kth_best, ranks
-from bench_models.states import nest, unnest
+from bench_models.states import Stored, nest, unnest
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -68,7 +68,7 @@ class ExitState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ExitRule:
+class ExitRule(Stored):
     """Who goes on at exit e under setting p, with v = ``values[p, e]``; values are (P, E).
 
     ``score``: score >= v. ``proximity``: score >= that of the ``k``-th best survivor of the query
@@ -109,15 +109,6 @@ class ExitRule:
     def trees(self) -> FloatArray:
         """Trees evaluated to decide at the first 0, 1, ... exits: none."""
         return np.zeros(self.values.shape[1] + 1)
-
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON."""
-        return {"rule.values": self.values, "rule": {"kind": self.kind, "k": self.k}}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``state``."""
-        return cls(values=state["rule.values"], **state["rule"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,16 +157,16 @@ class Sentinels:
         """Arrays and JSON."""
         parts: dict[str, Any] = {}
         for i, classifier in enumerate(self.classifiers):
-            parts |= nest(f"rule.{i}", classifier.to_state())
-        return {**parts, "rule.least": self.least, "rule": {"sentinels": len(self.classifiers)}}
+            parts |= nest(str(i), classifier.to_state())
+        return {**parts, "least": self.least, "sentinels": len(self.classifiers)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of ``state``."""
         from bench_trees import Ensemble
 
-        parts = [unnest(f"rule.{i}", state) for i in range(state["rule"]["sentinels"])]
-        return cls(tuple(Ensemble.from_state(part) for part in parts), state["rule.least"])
+        parts = (unnest(str(i), state) for i in range(state["sentinels"]))
+        return cls(tuple(Ensemble.from_state(part) for part in parts), state["least"])
 
 
 def describe(scores: FloatArray, groups: QueryGroups, weights: IntArray | None = None) -> Any:
