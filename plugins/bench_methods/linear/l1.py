@@ -40,8 +40,8 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import loss_of
+from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS
-from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import constant_loss, labels_of
 
 from bench_core import Examples, FitContext, Prices, Task, param
