@@ -29,40 +29,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import TASKS, LossName, bench_warm_up, loss_of
-from bench_models.libraries.common import (
-    bought_alone,
-    check_classes,
-    library_errors,
-    version_of,
-    with_physical_copies,
-)
-from bench_models.libraries.serving import LibraryModel, serve
-from bench_models.tradeoff import LossPrices, constant_loss
+from bench_models.boosting import bench_warm_up
+from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone
 
-from bench_core import (
-    BudgetedLearner,
-    Examples,
-    FitContext,
-    InputError,
-    Prices,
-    Task,
-    hookimpl,
-    param,
-)
-from bench_core.arrays import IntArray
-
-if TYPE_CHECKING:
-    from bench_trees.importers import Imported
+from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, hookimpl, param
 
 bench_warm_up = hookimpl(bench_warm_up)
-
-_FAR = 30.0  # in log-odds
 
 _LOSSES = {
     "squared": "RMSE",
@@ -73,17 +50,16 @@ _LOSSES = {
 
 
 @dataclass(frozen=True)
-class CatBoost:
+class CatBoost(LibraryTrees):
     """CatBoost's boosted trees, charged for features not used before."""
 
     name: ClassVar[str] = "catboost"
-    tasks: ClassVar[frozenset[Task]] = TASKS
+    distributions: ClassVar[tuple[str, ...]] = ("catboost",)
 
     tradeoff: float = param(
         0.1, "price of all features in units of the constant's training loss", least=0
     )
     trees: int = param(300, "boosting iterations", least=1)
-    learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
     depth: int = param(4, "most split levels of a tree", least=1, most=16)
     grow: Literal["Depthwise", "Lossguide", "SymmetricTree"] = param(
         "Depthwise", "growing policy; symmetric trees split whatever it costs"
@@ -91,60 +67,27 @@ class CatBoost:
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it, or all at its first use"
     )
-    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(
         20, "least rows (copies counted) in a leaf; not for symmetric trees", least=1
     )
     max_bins: int = param(254, "most borders per feature", least=2)
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0)
 
-    def stamp(self) -> str:
-        """The library's version."""
-        return version_of(self.name, "catboost")
-
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> LibraryModel:
-        """Boost on ``train``; ``valid`` is not used.
-
-        Raises InputError where all labels are the same, or no feature varies.
-        """
-        from bench_trees.importers import read_model
-
-        self.stamp()
-        check_classes(self.name, train, context.task)
+    def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
         _check_varied(self.name, train)
-        name, loss = loss_of(context.task, self.loss, context.classes)
-        row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
-        rows = with_physical_copies(train)
-        with library_errors(self.name):
-            import catboost
-
-            groups = rows.queries.index() if name == "lambdarank" and rows.queries else None
-            grown = catboost.CatBoost(self._parameters(name, row, prices, len(rows), context))
-            grown.fit(catboost.Pool(rows.X, rows.y, group_id=groups))
-            raw = _json(grown)
-        context.progress(self.trees, self.trees)
-        model = read_model(raw)
-        if name == "softmax":
-            model = _all_classes(model, np.unique(train.y).astype(np.int64), context.classes)
-        return serve(model, prices, {"loss": name, "tau": row.tau})
-
-    def _parameters(
-        self, loss: str, row: LossPrices, prices: Prices, total_weight: int, context: FitContext
-    ) -> dict[str, Any]:
+        row = self.loss_prices(self.tradeoff, train, prices, context)
         alone = bought_alone(row, prices)
-        penalty = {
+        name, penalty = {
             "per-row": ("per_object_feature_penalties", alone),
-            "all-rows": ("first_feature_use_penalties", total_weight * alone),
+            "all-rows": ("first_feature_use_penalties", float(train.weights.sum()) * alone),
         }[self.acquisition]
-        costs: dict[str, Any] = {}
-        if self.tradeoff > 0:
-            costs = {"penalties_coefficient": 2.0, penalty[0]: penalty[1].tolist()}
-        if self.grow != "SymmetricTree":
-            costs["min_data_in_leaf"] = self.min_rows
+        costs = {"penalties_coefficient": 2.0, name: penalty.tolist()}
+        return costs if self.tradeoff > 0 else {}, {"tau": row.tau}
+
+    def _parameters(self, loss: str, context: FitContext) -> Parameters:
+        limit = {} if self.grow == "SymmetricTree" else {"min_data_in_leaf": self.min_rows}
         return {
-            **costs,
+            **limit,
             "loss_function": _LOSSES[loss],
             "iterations": self.trees,
             "learning_rate": self.learning_rate,
@@ -163,6 +106,18 @@ class CatBoost:
             "verbose": False,
         }
 
+    def _trained(self, how: Parameters, rows: Examples, loss: str, context: FitContext) -> bytes:
+        import catboost
+
+        groups = rows.queries.index() if loss == "lambdarank" and rows.queries else None
+        grown = catboost.CatBoost(how)
+        grown.fit(catboost.Pool(rows.X, rows.y, group_id=groups))
+        context.progress(self.trees, self.trees)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.json"
+            grown.save_model(str(path), format="json")
+            return path.read_bytes()
+
 
 def _check_varied(learner: str, train: Examples) -> None:
     """The library refuses what leaves nothing to learn; so in words of ours."""
@@ -172,23 +127,6 @@ def _check_varied(learner: str, train: Examples) -> None:
     same = (first == train.X) | (np.isnan(first) & np.isnan(train.X))
     if bool(same.all()):
         raise InputError(f"{learner}: no feature varies in the training rows")
-
-
-def _all_classes(model: Imported, present: IntArray, classes: int) -> Imported:
-    """The model with an output for each class, those that training lacks far below the others."""
-    assert model.vectors is not None
-    vectors = np.zeros((len(model.vectors), classes))
-    base = np.full(classes, model.ensemble.base.min() - _FAR)
-    vectors[:, present] = model.vectors
-    base[present] = model.ensemble.base
-    return replace(model, vectors=vectors, ensemble=replace(model.ensemble, base=base))
-
-
-def _json(model: Any) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
-        model.save_model(str(path), format="json")
-        return path.read_bytes()
 
 
 @hookimpl

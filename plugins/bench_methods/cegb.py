@@ -45,11 +45,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted, loss_of
+from bench_models.boosting import BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
-from bench_models.tradeoff import LossPrices, constant_loss
+from bench_models.tradeoff import LossPrices
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
 
 if TYPE_CHECKING:
     from bench_trees import Penalty
@@ -58,17 +58,14 @@ bench_warm_up = hookimpl(bench_warm_up)
 
 
 @dataclass(frozen=True)
-class CEGB:
+class CEGB(BoostedTrees):
     """Boosted trees grown best first, charged for what each row's path costs."""
 
     name: ClassVar[str] = "cegb"
-    tasks: ClassVar[frozenset[Task]] = TASKS
 
     tradeoff: float = param(
         0.3, "price of all features in units of the constant's training loss", least=0
     )
-    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
-    learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
     leaves: int = param(16, "most leaves of a tree", least=2)
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     acquisition: Literal["per-row", "all-rows"] = param(
@@ -77,36 +74,16 @@ class CEGB:
     order: Literal["best", "level"] = param("best", "which leaf to split next")
     stop: Literal["net", "raw"] = param("net", "split while this gain is positive")
     train_costs: Literal["true", "uniform"] = param("true", "prices seen in training")
-    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
         """Boost on ``train``; ``valid`` is not used."""
-        from bench_trees import Settings
-
-        name, loss = loss_of(context.task, self.loss, context.classes)
-        row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
-        return fit_boosted(
-            train,
-            prices,
-            context,
-            loss=self.loss,
-            settings=Settings(
-                trees=self.trees,
-                learning_rate=self.learning_rate,
-                max_depth=self.depth,
-                max_leaves=self.leaves,
-                min_rows=self.min_rows,
-                order=self.order,
-                stop=self.stop,
-            ),
-            max_bins=self.max_bins,
-            penalty=self._penalty(prices, row, float(train.weights.sum())),
-            facts={"tau": row.tau, "lambda": row.tau},
-        )
+        row = self.loss_prices(self.tradeoff, train, prices, context)
+        settings = self.settings(self.leaves, order=self.order, stop=self.stop)
+        penalty = self._penalty(prices, row, float(train.weights.sum()))
+        facts = {"tau": row.tau, "lambda": row.tau}
+        return self.boosted(train, prices, context, settings, penalty, **facts)
 
     def _penalty(self, prices: Prices, row: LossPrices, total_weight: float) -> Penalty:
         from bench_trees import Penalty

@@ -21,52 +21,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted
+from bench_models.boosting import BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
 
 bench_warm_up = hookimpl(bench_warm_up)
 
 
 @dataclass(frozen=True)
-class GBRT:
+class GBRT(BoostedTrees):
     """Gradient boosted trees, blind to cost."""
 
     name: ClassVar[str] = "gbrt"
-    tasks: ClassVar[frozenset[Task]] = TASKS
     role: ClassVar[str] = "reference"
 
-    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
-    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
-    depth: int | None = param(4, "most split levels of a tree, none = no limit", least=1)
     leaves: int = param(16, "most leaves of a tree", least=2)
-    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
         """Boost on ``train``; ``valid`` is not used."""
-        from bench_trees import Settings
-
-        return fit_boosted(
-            train,
-            prices,
-            context,
-            loss=self.loss,
-            settings=Settings(
-                trees=self.trees,
-                learning_rate=self.learning_rate,
-                max_depth=self.depth,
-                max_leaves=self.leaves,
-                min_rows=self.min_rows,
-            ),
-            max_bins=self.max_bins,
-            penalty=None,
-            facts={},
-        )
+        return self.boosted(train, prices, context, self.settings(self.leaves))
 
 
 @hookimpl

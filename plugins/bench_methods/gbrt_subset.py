@@ -24,11 +24,11 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS, LossName, bench_warm_up, chain
+from bench_models.boosting import BoostedTrees, bench_warm_up, chain
 from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
 from bench_core.arrays import BoolArray, FloatArray
 
 bench_warm_up = hookimpl(bench_warm_up)
@@ -37,11 +37,10 @@ PAPER = (1.0, 20.0, 100.0, 200.0)
 
 
 @dataclass(frozen=True)
-class SubsetGBRT:
+class SubsetGBRT(BoostedTrees):
     """Boosted trees on the features up to some cost, one model for each limit."""
 
     name: ClassVar[str] = "gbrt-subset"
-    tasks: ClassVar[frozenset[Task]] = TASKS
     adds_up: ClassVar[bool] = False
 
     costs: tuple[float, ...] | None = param(
@@ -53,12 +52,7 @@ class SubsetGBRT:
     trees: int = param(
         300, "boosting iterations of each model (for K classes K trees each)", least=0
     )
-    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
-    depth: int | None = param(4, "most split levels of a tree, none = no limit", least=1)
     leaves: int = param(16, "most leaves of a tree", least=2)
-    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def __post_init__(self) -> None:
         limits = self.costs
@@ -71,22 +65,7 @@ class SubsetGBRT:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> PathOfModels:
         """Boost on each subset of the features; ``valid`` is not used."""
-        from bench_trees import Settings
-
-        subsets = Subsets.of(
-            train,
-            prices,
-            context,
-            loss=self.loss,
-            settings=Settings(
-                trees=self.trees,
-                learning_rate=self.learning_rate,
-                max_depth=self.depth,
-                max_leaves=self.leaves,
-                min_rows=self.min_rows,
-            ),
-            max_bins=self.max_bins,
-        )
+        subsets = Subsets(self, self.settings(self.leaves), train, prices, context)
         limits = limited(prices, self.costs)
         each = MOST_POINTS // len(limits)
         models = []

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bench_models.boosting import TASKS, bench_warm_up
-from bench_models.libraries.serving import LibraryModel, check_fits, onto_columns, serve
+from bench_models.libraries import LibraryModel, check_fits, onto_columns, serve
 
 from bench_core import (
     BudgetedLearner,

@@ -22,23 +22,14 @@ Departures
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from bench_models.boosting import TASKS, LossName, bench_warm_up, loss_of
-from bench_models.libraries.common import (
-    bought_alone,
-    check_classes,
-    group_sizes,
-    library_errors,
-    version_of,
-    with_physical_copies,
-)
-from bench_models.libraries.serving import LibraryModel, serve
-from bench_models.tradeoff import LossPrices, constant_loss
+from bench_models.boosting import bench_warm_up
+from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone, group_sizes
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -51,50 +42,17 @@ _OBJECTIVES = {
 
 
 @dataclass(frozen=True)
-class LightGBM:
+class LightGBM(LibraryTrees):
     """LightGBM's boosted trees, blind to cost."""
 
     name: ClassVar[str] = "lightgbm"
-    tasks: ClassVar[frozenset[Task]] = TASKS
+    distributions: ClassVar[tuple[str, ...]] = ("lightgbm",)
 
-    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
-    learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
     leaves: int = param(16, "most leaves of a tree", least=2)
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
-    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    max_bins: int = param(255, "most bins per feature", least=2)
     l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)", least=0)
 
-    def stamp(self) -> str:
-        """The library's version."""
-        return version_of(self.name, "lightgbm")
-
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> LibraryModel:
-        """Boost on ``train``; ``valid`` is not used."""
-        from bench_trees.importers import from_lightgbm
-
-        self.stamp()
-        check_classes(self.name, train, context.task)
-        loss, _ = loss_of(context.task, self.loss, context.classes)
-        costs, facts = self._costs(train, prices, context)
-        how = {**self._parameters(loss, context), **costs}
-        rows = with_physical_copies(train)
-        group = group_sizes(rows) if loss == "lambdarank" else None
-        with library_errors(self.name):
-            import lightgbm
-
-            def tell(environment: Any) -> None:
-                context.progress(environment.iteration + 1, self.trees)
-
-            data = lightgbm.Dataset(rows.X, rows.y, group=group, params=how, categorical_feature=[])
-            booster = lightgbm.train(how, data, self.trees, callbacks=[tell])
-            text = booster.model_to_string(num_iteration=-1)
-        return serve(from_lightgbm(text), prices, {"loss": loss, **facts})
-
-    def _parameters(self, loss: str, context: FitContext) -> dict[str, Any]:
+    def _parameters(self, loss: str, context: FitContext) -> Parameters:
         classes = {"num_class": context.classes} if loss == "softmax" else {}
         return {
             "objective": _OBJECTIVES[loss],
@@ -114,11 +72,16 @@ class LightGBM:
             "verbosity": -1,
         }
 
-    def _costs(
-        self, train: Examples, prices: Prices, context: FitContext
-    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """LightGBM's parameters for costs, and facts to keep."""
-        return {}, {}
+    def _trained(self, how: Parameters, rows: Examples, loss: str, context: FitContext) -> bytes:
+        import lightgbm
+
+        def tell(environment: Any) -> None:
+            context.progress(environment.iteration + 1, self.trees)
+
+        group = group_sizes(rows) if loss == "lambdarank" else None
+        data = lightgbm.Dataset(rows.X, rows.y, group=group, params=how, categorical_feature=[])
+        booster = lightgbm.train(how, data, self.trees, callbacks=[tell])
+        return bytes(booster.model_to_string(num_iteration=-1).encode())
 
 
 @dataclass(frozen=True)
@@ -134,11 +97,8 @@ class LightGBMCEGB(LightGBM):
         "per-row", "who pays for a feature: each row that needs it (lazy), or all at once (coupled)"
     )
 
-    def _costs(
-        self, train: Examples, prices: Prices, context: FitContext
-    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        name, loss = loss_of(context.task, self.loss, context.classes)
-        row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
+    def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
+        row = self.loss_prices(self.tradeoff, train, prices, context)
         alone = bought_alone(row, prices)
         total_weight = float(train.weights.sum())
         costs: dict[str, Any] = {

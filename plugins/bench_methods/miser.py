@@ -41,65 +41,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models.boosting import TASKS, LossName, bench_warm_up, fit_boosted, loss_of
+from bench_models.boosting import BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
-from bench_models.tradeoff import LossPrices, constant_loss
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
 
 bench_warm_up = hookimpl(bench_warm_up)
 
 
 @dataclass(frozen=True)
-class GreedyMiser:
+class GreedyMiser(BoostedTrees):
     """Boosted trees that pay for each feature once, for all rows."""
 
     name: ClassVar[str] = "miser"
-    tasks: ClassVar[frozenset[Task]] = TASKS
 
     tradeoff: float = param(
         0.1, "price of all features in units of the constant's training loss", least=0
     )
-    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
-    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
     depth: int = param(4, "split levels of a tree", least=1)
     charge: Literal["tree", "node"] = param(
         "tree", "pay a feature once per tree, or at every node of the first tree using it"
     )
-    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
         """Boost on ``train``; ``valid`` is not used."""
-        from bench_trees import Penalty, Settings
+        from bench_trees import Penalty
 
-        name, loss = loss_of(context.task, self.loss, context.classes)
-        row = LossPrices.of(prices, self.tradeoff, constant_loss(name, loss, train))
+        row = self.loss_prices(self.tradeoff, train, prices, context)
         total_weight = float(train.weights.sum())
-        return fit_boosted(
-            train,
-            prices,
-            context,
-            loss=self.loss,
-            settings=Settings(
-                trees=self.trees,
-                learning_rate=self.learning_rate,
-                max_depth=self.depth,
-                max_leaves=2**self.depth,
-                min_rows=self.min_rows,
-                second_order=False,
-                order="level",
-                charge=self.charge,
-            ),
-            max_bins=self.max_bins,
-            penalty=Penalty.over(
-                prices.start, prices.needed, prices.sensors, coupled=total_weight * row.sensor
-            ),  # eq. 5: lambda c_a
-            facts={"tau": row.tau, "lambda": total_weight * row.tau},
+        settings = self.settings(
+            2**self.depth, second_order=False, order="level", charge=self.charge
         )
+        penalty = Penalty.over(
+            prices.start, prices.needed, prices.sensors, coupled=total_weight * row.sensor
+        )  # eq. 5: lambda c_a
+        facts = {"tau": row.tau, "lambda": total_weight * row.tau}
+        return self.boosted(train, prices, context, settings, penalty, **facts)
 
 
 @hookimpl

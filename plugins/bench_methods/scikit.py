@@ -29,13 +29,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import TASKS, bench_warm_up
-from bench_models.libraries.common import (
+from bench_models.libraries import (
+    LibraryModel,
     check_classes,
     library_errors,
+    serve,
     version_of,
     with_physical_copies,
 )
-from bench_models.libraries.serving import LibraryModel, serve
 from bench_models.opaque import EstimatorModel
 
 from bench_core import (

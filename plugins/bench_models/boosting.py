@@ -1,17 +1,17 @@
-"""What the boosted-tree learners share: losses by task, binned rows, and their paths."""
+"""Learners of boosted trees: their parameters, losses by task, binned rows, chains of trees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
 from bench_core.arrays import IntArray
-from bench_models.staged import MOST_POINTS, StagedModel
-from bench_models.staged.prefix_chain import prefix_chain
+from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
+from bench_models.tradeoff import LossPrices, constant_loss
 
 if TYPE_CHECKING:
     from bench_trees import Bins, Ensemble, Loss, Penalty, Settings
@@ -35,6 +35,62 @@ def bench_warm_up(say: Callable[[str], None]) -> None:
     warm_up(say)
 
 
+@dataclass(frozen=True, kw_only=True)
+class BoostedTrees:
+    """The parameters that all learners of boosted trees have."""
+
+    tasks: ClassVar[frozenset[Task]] = TASKS
+
+    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
+    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
+    depth: int | None = param(4, "most split levels of a tree, none = no limit", least=1)
+    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
+
+    def settings(self, max_leaves: int, **more: Any) -> Settings:
+        """Those of the engine; ``more`` of its fields come on top or instead."""
+        from bench_trees import Settings
+
+        own = {"trees": self.trees, "learning_rate": self.learning_rate, "max_depth": self.depth}
+        return Settings(**(own | {"min_rows": self.min_rows, "max_leaves": max_leaves} | more))
+
+    def loss_prices(
+        self, tradeoff: float, train: Examples, prices: Prices, context: FitContext
+    ) -> LossPrices:
+        """Prices of one row in units of the loss, at a ``tradeoff``."""
+        name, loss = loss_of(context.task, self.loss, context.classes)
+        return LossPrices.of(prices, tradeoff, constant_loss(name, loss, train))
+
+    def boosted(
+        self,
+        train: Examples,
+        prices: Prices,
+        context: FitContext,
+        settings: Settings,
+        penalty: Penalty | None = None,
+        **facts: float,
+    ) -> StagedModel:
+        """Boost under a penalty and serve every prefix worth reporting."""
+        from bench_trees import boost
+
+        name, objective = loss_of(context.task, self.loss, context.classes)
+        bins, words = binned(train, self.max_bins, context, "words")
+        ensemble = boost(
+            words,
+            bins,
+            train.y,
+            loss=objective,
+            settings=settings,
+            penalty=penalty,
+            multiplicity=train.multiplicity,
+            queries=None if train.queries is None else train.queries.boundaries,
+            threads=context.threads,
+            progress=context.progress,
+        )
+        return chain(ensemble, prices, {"loss": name, **facts})
+
+
 class OnTrees:
     """What learners over the boosted trees of another one, their field ``base``, share.
 
@@ -46,47 +102,51 @@ class OnTrees:
 
     def __post_init__(self) -> None:
         if self.base is not None and not getattr(self.base, "adds_up", True):
-            raise ValueError(
-                f"base {self.base.name!r} has no trees that add up to its scores; "
-                "choose gbrt, miser or cegb"
-            )
+            raise ValueError(f"base {self.base.name!r} {_NO_SUM}")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The trees."""
         return () if self.base is None else (self.base,)
 
 
+_NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
+
+
+def ensemble_of(
+    name: str, base: BudgetedLearner, context: FitContext, *, single: bool = True
+) -> Ensemble:
+    """The trees of ``base``, of one output where ``single``. ``name`` is who asks for them.
+
+    Raises UsageError where it has none.
+    """
+    model = context.fitted(base)
+    ensemble: Ensemble | None = getattr(model, "ensemble", None)
+    if ensemble is None or (isinstance(model, StagedModel) and not model.adds_up):
+        raise UsageError(f"{name}: base {base.name!r} {_NO_SUM}")
+    outputs = ensemble.outputs_count
+    if single and outputs != 1:
+        raise UsageError(f"{name}: base {base.name!r} has {outputs} outputs, not one")
+    return ensemble
+
+
 def loss_of(task: Task, name: LossName, classes: int) -> tuple[str, Loss]:
     """The loss for a task and its name. Raises UsageError where the two do not go together."""
-    from bench_trees import LambdaRank, Logistic, Softmax, Squared
+    from bench_trees.losses import Softmax, named
 
     fitting = _LOSSES[task]
     chosen = fitting[0] if name == "auto" else name
     if chosen not in fitting:
         raise UsageError(f"loss={name}: a {task} task takes {' or '.join(fitting)}")
-    if chosen == "softmax":
-        return chosen, Softmax(classes)
-    plain: dict[str, Loss] = {
-        "squared": Squared(),
-        "logistic": Logistic(),
-        "lambdarank": LambdaRank(),
-    }
-    return chosen, plain[chosen]
+    return chosen, Softmax(classes) if chosen == "softmax" else named(chosen, np.zeros(0))
 
 
-def binned(train: Examples, max_bins: int, context: FitContext) -> tuple[Bins, NDArray[np.uint8]]:
-    """The bins of the training rows and their codes (d, n), computed once for all trials."""
-    return _binned(train, max_bins, context, "codes")
-
-
-def packed(train: Examples, max_bins: int, context: FitContext) -> tuple[Bins, NDArray[np.uint64]]:
-    """Bins and the codes in words, which ``boost`` reads without a copy; computed once likewise."""
-    return _binned(train, max_bins, context, "words")
-
-
-def _binned(
-    train: Examples, max_bins: int, context: FitContext, form: Literal["codes", "words"]
+def binned(
+    train: Examples, max_bins: int, context: FitContext, form: Literal["codes", "words"] = "codes"
 ) -> tuple[Bins, Any]:
+    """The bins of the training rows and their codes, computed once for all trials.
+
+    ``codes`` are uint8 (d, n); ``words`` hold them packed, as ``boost`` reads without a copy.
+    """
     from bench_trees import Bins, find_bins
 
     def build() -> Mapping[str, Any]:
@@ -97,42 +157,38 @@ def _binned(
     return Bins.from_state(arrays), arrays[form]
 
 
-def fit_boosted(
-    train: Examples,
-    prices: Prices,
-    context: FitContext,
-    *,
-    loss: LossName,
-    settings: Settings,
-    max_bins: int,
-    penalty: Penalty | None,
-    facts: Mapping[str, Any],
-) -> StagedModel:
-    """Boost under a penalty and serve every prefix worth reporting."""
-    from bench_trees import boost
-
-    name, objective = loss_of(context.task, loss, context.classes)
-    bins, words = packed(train, max_bins, context)
-    ensemble = boost(
-        words,
-        bins,
-        train.y,
-        loss=objective,
-        settings=settings,
-        penalty=penalty,
-        multiplicity=train.multiplicity,
-        queries=None if train.queries is None else train.queries.boundaries,
-        threads=context.threads,
-        progress=context.progress,
-    )
-    return chain(ensemble, prices, {"loss": name, **facts})
-
-
 def chain(ensemble: Ensemble, prices: Prices, facts: Mapping[str, Any]) -> StagedModel:
     """An ensemble as stages that carry and always pass, one for each reported prefix."""
     outputs = len(ensemble.base)
     ends = outputs * prefixes(ensemble.trees // outputs)
     return prefix_chain(ensemble, ends.tolist(), prices, facts, all_points=True)
+
+
+def prefix_chain(
+    ensemble: Ensemble,
+    ends: Sequence[int],
+    prices: Prices,
+    facts: Mapping[str, Any],
+    *,
+    all_points: bool = False,
+) -> StagedModel:
+    """The ensemble as stages that carry, one per prefix of ``ends`` trees; the last is all.
+
+    Operating points are the last stage or, with ``all_points``, every stage.
+    """
+    stages = [
+        Stage(
+            entries=np.arange(start, end, dtype=np.int64),
+            weights=np.ones(end - start),
+            bias=ensemble.base if k == 0 else np.zeros(ensemble.outputs_count),
+            carry=k > 0,
+            then=END if k == len(ends) - 1 else k + 1,
+        )
+        for k, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True))
+    ]
+    points = [Point(k, {"trees": int(end)}) for k, end in enumerate(ends)]
+    reported = points if all_points else points[-1:]
+    return StagedModel(stages, reported, prices, ensemble, facts=facts)
 
 
 def prefixes(iterations: int) -> IntArray:

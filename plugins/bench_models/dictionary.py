@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench_core import Prices
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -116,8 +116,13 @@ def _walk(
 
 def needs_of(ensemble: Ensemble, prices: Prices) -> FloatArray:
     """``F`` over sensors, float64 (s, T)."""
+    return prices.bought_for(tested_features(ensemble)).T.astype(np.float64)
+
+
+def tested_features(ensemble: Ensemble) -> BoolArray:
+    """Which features each tree tests, (T, d)."""
     owner = np.repeat(np.arange(ensemble.trees), np.diff(ensemble.start))
     inner = ensemble.feature >= 0
-    tested = np.zeros((ensemble.features, ensemble.trees), dtype=bool)
-    tested[ensemble.feature[inner], owner[inner]] = True
-    return prices.bought_for(tested.T).T.astype(np.float64)
+    tested = np.zeros((ensemble.trees, ensemble.features), dtype=bool)
+    tested[owner[inner], ensemble.feature[inner]] = True
+    return tested

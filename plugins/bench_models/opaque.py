@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -21,36 +21,20 @@ from numpy.typing import NDArray
 
 from bench_core import Acquired, Bill, Features, InputError, Prediction, Prices, Task
 from bench_core.arrays import FloatArray, IntArray
+from bench_models.states import Stored
 
 _LEAST = 1e-12  # probabilities are clipped there
 
-_NUMPY = {
-    "ndarray",
-    "dtype",
-    "scalar",
-    "_reconstruct",
-    "_frombuffer",
-    "RandomState",
-    "Generator",
-    "MT19937",
-    "PCG64",
-    "__randomstate_ctor",
-    "__bit_generator_ctor",
-    "__generator_ctor",
-    "float64",
-    "float32",
-    "int64",
-    "int32",
-    "bool",
-    "bool_",
-    "str_",
-}
+_ARRAYS = {"ndarray", "dtype", "scalar", "_reconstruct", "_frombuffer"}
+_NUMBERS = {"float64", "float32", "int64", "int32", "bool", "bool_", "str_"}
+_RANDOM = {"RandomState", "Generator", "MT19937", "PCG64"}
+_RANDOM_MAKERS = {"__randomstate_ctor", "__bit_generator_ctor", "__generator_ctor"}
 _MAKERS = {"newObj"}  # of scikit-learn's search trees
 _BUILT_IN = {"set", "frozenset", "slice", "complex", "bytearray", "object", "int", "float", "str"}
 
 
 @dataclass(frozen=True, eq=False)
-class EstimatorModel:
+class EstimatorModel(Stored):
     """A fitted estimator as a path of one point that buys everything."""
 
     pickled: NDArray[np.uint8]
@@ -115,20 +99,6 @@ class EstimatorModel:
         scores[:, columns] = raw
         return scores
 
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON; ``from_state`` is the inverse."""
-        from bench_models.staged.state import prices_state
-
-        about = {"version": self.version, "task": self.task, "classes": self.classes}
-        return {"pickled": self.pickled, "about": about, **prices_state(self.prices)}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild a model from ``state``; nothing is unpickled before it predicts."""
-        from bench_models.staged.state import prices_from
-
-        return cls(state["pickled"], prices=prices_from(state), **state["about"])
-
 
 class _Careful(pickle.Unpickler):
     """Lets in classes of scikit-learn, and what arrays, sparse matrices and trees are made of."""
@@ -137,7 +107,7 @@ class _Careful(pickle.Unpickler):
         package = module.partition(".")[0]
         allowed = {
             "sklearn": "." not in name and not module.startswith("sklearn.externals"),
-            "numpy": name in _NUMPY,
+            "numpy": name in _ARRAYS | _NUMBERS | _RANDOM | _RANDOM_MAKERS,
             "scipy": module.startswith(("scipy.sparse", "scipy.interpolate")) and name[:1] != "_",
             "builtins": name in _BUILT_IN,
             "collections": name in ("OrderedDict", "defaultdict"),

@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core import Examples, Features, FitContext, Prediction, Prices
 from bench_core.arrays import BoolArray, IntArray
-from bench_models.boosting import LossName, binned, loss_of
+from bench_models.boosting import BoostedTrees, binned, loss_of
 from bench_models.staged import Point, Stage, StagedModel
 from bench_models.states import nest, unnest
 
 if TYPE_CHECKING:
-    from bench_trees import Bins, Ensemble, Loss, Settings
+    from bench_trees import Bins, Ensemble, Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,34 +57,20 @@ def readable(prices: Prices, features: BoolArray) -> BoolArray:
     return np.asarray(features | (prices.needs @ missing.astype(np.float64) == 0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Subsets:
     """Boosting on any subset of the features of one training set, binned once for all."""
 
-    train: Examples
-    prices: Prices
-    context: FitContext
-    settings: Settings
-    loss_name: str
-    loss: Loss
-    bins: Bins
-    codes: NDArray[np.uint8]  # (d, n)
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
+        learner: BoostedTrees,
+        settings: Settings,
         train: Examples,
         prices: Prices,
         context: FitContext,
-        *,
-        loss: LossName,
-        settings: Settings,
-        max_bins: int,
-    ) -> Subsets:
-        """Bin the rows and choose the loss."""
-        name, objective = loss_of(context.task, loss, context.classes)
-        bins, codes = binned(train, max_bins, context)
-        return cls(train, prices, context, settings, name, objective, bins, codes)
+    ) -> None:
+        self.settings, self.train, self.prices, self.context = settings, train, prices, context
+        self.loss_name, self.loss = loss_of(context.task, learner.loss, context.classes)
+        self.bins, self.codes = binned(train, learner.max_bins, context)  # codes (d, n)
 
     def boost(self, features: BoolArray, progress: Callable[[int, int], None]) -> Ensemble:
         """Boosted trees that test these features (d,) only, numbered as in the data."""

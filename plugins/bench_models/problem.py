@@ -1,4 +1,14 @@
-"""The training problem that cascades and trees of classifiers share: rows, a dictionary, prices."""
+"""The training problem of cascades and trees of classifiers: rows, a dictionary, relaxed costs.
+
+With ``squares`` (T,) the sum of a tree's squared weights over stages, the relaxed cost of sparse
+weights is a mixed norm over trees and one over sensors,
+
+    sum_t e_t sqrt(squares_t) + sum_a c_a sqrt(sum_t F_at squares_t).
+
+sqrt(g) = min_{z > 0} (g / z + z) / 2 is least at z = sqrt(g). With auxiliary variables kappa (T,)
+and eta (s,) at that optimum the cost is a quadratic form in the weights, whose diagonal is
+``quadratic_price``. |b| is treated alike, by sigma.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core import Examples, InputError, Task
+from bench_core.arrays import BoolArray, Float32Array, FloatArray
 
 _CHUNK = 4_000_000
 """Float64 copies of the float32 columns hold about this many values at a time (32 MB)."""
@@ -62,3 +73,53 @@ def sigmoid(z: FloatArray) -> FloatArray:
     tail = np.exp(-np.abs(z))
     result: FloatArray = np.where(z >= 0, 1.0, tail) / (1.0 + tail)
     return result
+
+
+def auxiliaries(problem: Problem, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """kappa (T,) and eta (s,), the square roots themselves."""
+    return np.sqrt(squares), np.sqrt(problem.needs @ squares)
+
+
+def relaxed_cost(problem: Problem, squares: FloatArray) -> float:
+    """The two mixed norms of weights whose squares are given, (T,)."""
+    kappa, eta = auxiliaries(problem, squares)
+    return float(problem.tree_cost @ kappa + problem.sensor_cost @ eta)
+
+
+def quadratic_price(problem: Problem, kappa: FloatArray, eta: FloatArray) -> FloatArray:
+    """e_t / kappa_t + sum_a c_a F_at / eta_a: what b_t^2 / 2 costs, (T,)."""
+    by_sensor = _divided(problem.sensor_cost, eta)
+    return _divided(problem.tree_cost, kappa) + by_sensor @ problem.needs
+
+
+def ridge(sigma: FloatArray, rho: float, lam: float, price: FloatArray) -> FloatArray:
+    """rho / sigma_t + lam price_t: what b_t^2 / 2 costs with its l1 norm, sigma (T,) at |b|."""
+    return _divided(np.full(len(sigma), rho), sigma) + lam * price
+
+
+def _divided(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+
+
+def positives(learner: str, train: Examples, task: Task, relevant_grade: int) -> BoolArray:
+    """Which rows are labelled +1, (n,): grades of at least ``relevant_grade``, or class 1.
+
+    Raises InputError, which names the ``learner``, where all rows are alike.
+    """
+    ranking = task == Task.RANKING
+    positive = train.y >= relevant_grade if ranking else train.y > 0.5
+    if positive.any() and not positive.all():
+        return positive
+    if not ranking:
+        raise InputError(
+            f"{learner}: all training labels are {train.y[0]:g}; it needs both classes"
+        )
+    if positive.all():
+        raise InputError(
+            f"{learner}: every training document reaches grade {relevant_grade}; "
+            "raise relevant_grade"
+        )
+    raise InputError(
+        f"{learner}: no training document reaches grade {relevant_grade} "
+        f"(the highest is {train.y.max():g}); lower relevant_grade"
+    )

@@ -25,6 +25,7 @@ from bench_core.arrays import FloatArray
 
 if TYPE_CHECKING:
     from bench_trees import Loss
+    from bench_trees.losses import Labels
 
 
 def price_of_cost(tradeoff: float, loss: float, everything: float) -> float:
@@ -53,13 +54,19 @@ def entropy(shares: FloatArray) -> float:
     return abs(float((some * np.log(some)).sum()))
 
 
-def _curvature(loss: Loss, train: Examples) -> FloatArray:
-    """Second derivatives (n,) at equal scores."""
+def labels_of(train: Examples) -> Labels:
+    """The training rows as the engine's losses read them."""
     from bench_trees.losses import Labels
-    from bench_trees.threads import workers
 
     queries = None if train.queries is None else train.queries.boundaries
-    labels = Labels(train.y, train.multiplicity, None, queries)
+    return Labels(train.y, train.multiplicity, None, queries)
+
+
+def _curvature(loss: Loss, train: Examples) -> FloatArray:
+    """Second derivatives (n,) at equal scores."""
+    from bench_trees.threads import workers
+
+    labels = labels_of(train)
     base = loss.base(labels)  # refuses labels and queries that do not fit
     with workers(1) as crew:
         _, hessian = loss.gradients(np.tile(base[:, None], len(train)), labels, crew)

@@ -12,6 +12,7 @@ from bench_core import Features, Prediction, Prices
 from bench_core.arrays import FloatArray
 from bench_models.boosting import prefixes
 from bench_models.staged import END, Point, Stage, StagedModel
+from bench_models.states import Stored
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -23,7 +24,7 @@ _LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, eq=False)
-class TreeAverage:
+class TreeAverage(Stored):
     """Scores are link(base + sum over trees of a row of ``vectors``), the sum averaged if asked.
 
     ``numbers`` has one stage per tree whose score is the row of ``vectors`` (m, K) that the tree's
@@ -99,24 +100,6 @@ class TreeAverage:
         share = 1.0 / trees.trees if self.average else 1.0
         value = share * self.vectors[trees.value.astype(np.int64), 0]
         return replace(trees, value=np.where(trees.feature < 0, value, 0.0), base=self.base)
-
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON; ``from_state`` is the inverse."""
-        about = {"average": self.average, "link": self.link, "per_round": self.per_round}
-        return {
-            **self.numbers.state(),
-            "vectors": self.vectors,
-            "base": self.base,
-            "linked": {**about, "facts": dict(self.facts)},
-            **({} if self.counts is None else {"counts": self.counts}),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild a model from ``state``."""
-        numbers = StagedModel.from_state(state)
-        own = {"counts": state.get("counts"), **state["linked"]}
-        return cls(numbers, state["vectors"], state["base"], **own)
 
 
 def _probability(shares: FloatArray) -> FloatArray:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from bench_models.boosting import prefix_chain
 from bench_models.staged.early_exits import ExitModel
 from bench_models.staged.exit_rules import ExitRule
-from bench_models.staged.prefix_chain import prefix_chain
 
 from bench_core import Features, Prices
 from helpers.random_trees import path, random_ensemble

@@ -15,9 +15,12 @@ from bench_methods.baselines import (
     GreedyOrder,
     RandomOrder,
     bench_learners,
+    extended,
+    gains,
+    growing,
 )
-from bench_methods.baselines.orders import extended, gains, growing
 from bench_methods.gbrt import GBRT
+from bench_models.boosting import BoostedTrees
 from bench_models.path_of_models import Subsets
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
@@ -120,14 +123,8 @@ def test_gains_are_what_the_means_of_bins_explain() -> None:
     y = rng.normal(size=90)
     m = rng.integers(1, 4, 90)
     train = Examples(X, y, multiplicity=m)
-    of = Subsets.of(
-        train,
-        price_list(np.ones(2)),
-        FakeContext(Task.REGRESSION),
-        loss="auto",
-        settings=Settings(trees=1),
-        max_bins=255,
-    )
+    context = FakeContext(Task.REGRESSION)
+    of = Subsets(BoostedTrees(), Settings(trees=1), train, price_list(np.ones(2)), context)
     empty = of.whole(of.boost(np.zeros(2, dtype=bool), lambda done, total: None), {})
     residual = y - np.average(y, weights=m)
     expected = []

@@ -12,7 +12,7 @@ from bench_methods.cegb import CEGB
 from bench_methods.lightgbm import LightGBM, LightGBMCEGB
 from bench_methods.scikit import RandomForest
 from bench_methods.xgboost import XGBoost
-from bench_models.libraries import common
+from bench_models import libraries
 from bench_models.staged import StagedModel
 from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
@@ -248,16 +248,16 @@ def test_multiclass_catboost_counts_trees_not_trees_times_classes() -> None:
 
 def test_a_peer_that_is_not_installed_is_one_line_with_the_extra() -> None:
     with pytest.raises(UsageError, match=r"pip install 'budget-bench\[peers\]'"):
-        common.version_of("nothing", "no-such-distribution-of-anyone")
+        libraries.version_of("nothing", "no-such-distribution-of-anyone")
 
 
 def test_another_version_of_a_peer_is_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = learner_key(XGBoost())
-    common.version_of.cache_clear()
-    monkeypatch.setattr(common, "version", lambda name: "0.0.1")
+    libraries.version_of.cache_clear()
+    monkeypatch.setattr(libraries, "version", lambda name: "0.0.1")
     assert learner_key(XGBoost()) != before
     monkeypatch.undo()
-    common.version_of.cache_clear()
+    libraries.version_of.cache_clear()
     assert learner_key(XGBoost()) == before
 
 

@@ -143,6 +143,6 @@ def test_a_state_that_calls_anything_else_is_not_let_in(bomb: Any) -> None:
 
 def test_a_state_of_another_version_is_refused_with_a_remedy() -> None:
     state = model_of(None).state()
-    state["about"]["version"] = "0.1"
+    state["version"] = "0.1"
     with pytest.raises(InputError, match=r"fitted by scikit-learn 0\.1.*run again --fresh"):
         list(EstimatorModel.from_state(state).predict_path(examples(Task.BINARY).features))

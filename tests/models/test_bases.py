@@ -12,9 +12,8 @@ import pytest
 from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.cronus import Cronus
 from bench_methods.gbrt import GBRT
-from bench_models.boosting import chain
+from bench_models.boosting import chain, ensemble_of
 from bench_models.staged import Gate, Stage, StagedModel
-from bench_models.staged.prefix_chain import ensemble_of
 from helpers.boosted_cases import examples, prices
 from helpers.every_learner_cases import LEARNERS, quick
 from helpers.fakes import FakeContext

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from bench_models.boosting import BoostedTrees
 from bench_models.path_of_models import PathOfModels, Subsets, readable
 from helpers.boosted_cases import examples, mean_cost, prices
 from helpers.fakes import FakeContext
@@ -16,14 +17,7 @@ from bench_core import DiscountGroup, Examples, Task, price_list
 def subsets(train: Examples, task: Task = Task.REGRESSION, trees: int = 5) -> Subsets:
     from bench_trees import Settings
 
-    return Subsets.of(
-        train,
-        prices(),
-        FakeContext(task),
-        loss="auto",
-        settings=Settings(trees=trees),
-        max_bins=255,
-    )
+    return Subsets(BoostedTrees(), Settings(trees=trees), train, prices(), FakeContext(task))
 
 
 def mask(*features: int, of: int = 4) -> np.ndarray:

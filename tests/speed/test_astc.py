@@ -34,7 +34,7 @@ from bench_methods.cstc.greedy import greedy_tree
 from bench_methods.cstc.inputs import inputs, problem_of
 from bench_methods.cstc.tree import Shape
 from bench_methods.gbrt import GBRT
-from bench_models.threads import one_blas_thread
+from bench_models.least_squares import one_blas_thread
 from bench_models.tradeoff import price_of_cost
 from helpers.cstc_cases import synthetic, tradeoff
 from helpers.fakes import FakeContext

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_models.libraries.serving import serve
+from bench_models.libraries import serve
 from bench_trees.importers import read_model
 from paired import compare, setting
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from bench_models.boosting import binned
 from bench_models.calibration import platt
+from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
-from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import LossPrices, constant_loss
 
 from bench_core import (

@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 from bench_models.calibration import Line
 from bench_models.staged import StagedModel
-from bench_models.staged.state import prices_from, prices_state
 from bench_models.states import nest, unnest
 
 from bench_core import Acquired, Bill, Features, Prediction, Prices, find_class, remember_class
@@ -187,7 +186,7 @@ class AdaptModel:
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
         state: dict[str, Any] = {
-            **prices_state(self.prices),
+            **nest("prices", self.prices.state()),
             "facts": dict(self.facts),
             "f0.class": remember_class(type(self.f0)),
         }
@@ -221,7 +220,7 @@ class AdaptModel:
         return cls(
             pairs,
             f0.from_state(unnest("f0.state", state)),
-            prices_from(state),
+            Prices.from_state(unnest("prices", state)),
             state["facts"],
             Line(*map(float, state["f0.line"])) if "f0.line" in state else None,
         )

@@ -24,7 +24,7 @@ detection", CVPR 2007 [formulas as in its patent]. With y = +-1 and e_ik = 1 - y
 Equations
     soft-cascade    losses.Soft.value, one stage's part losses.Soft.stage
     and-or          losses.Hinges.value, one stage's part losses.Hinges.stage
-    stages, c_k     stages.stage_trees, stages.stage_costs
+    stages, c_k     learner.stage_trees, learner.stage_costs
     cycles          descent.descend, descent.Descent.improved
 
 When serving, a row is rejected as soon as what it can still reach is below a threshold: p_i so far

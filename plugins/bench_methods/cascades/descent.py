@@ -100,11 +100,14 @@ class Descent:
         Z = design.columns(self.columns)
         return minimise(self.loss.alone(), design, Z, start, self.ridge, self.steps)
 
-    def evaluated(self, stages: Sequence[Linear]) -> Fitted:
-        """The objective of these stages."""
-        pairs = zip(stages, self.designs, strict=True)
-        scores = np.stack([s.scores(d.columns(self.columns)) for s, d in pairs])
-        return Fitted(tuple(stages), scores, self._loss(stages, scores))
+    def evaluated(self, stages: Sequence[Linear], scores: FloatArray | None = None) -> Fitted:
+        """The objective of these stages, whose ``scores`` (K, n) may be known."""
+        if scores is None:
+            pairs = zip(stages, self.designs, strict=True)
+            scores = np.stack([s.scores(d.columns(self.columns)) for s, d in pairs])
+        squares = sum(float(s.weights @ s.weights) for s in stages)
+        loss = self.loss.value(scores) + 0.5 * self.ridge * squares
+        return Fitted(tuple(stages), scores, loss)
 
     def improved(self, at: Fitted, k: int, alone: Linear) -> Fitted:
         """``at`` with a better stage k, or ``at``.
@@ -120,13 +123,8 @@ class Descent:
             stages = (*at.stages[:k], found, *at.stages[k + 1 :])
             scores = at.scores.copy()
             scores[k] = found.scores(Z)
-            new = Fitted(stages, scores, self._loss(stages, scores))
-            best = new if new.loss < best.loss else best
+            best = min(best, self.evaluated(stages, scores), key=lambda fitted: fitted.loss)
         return best
-
-    def _loss(self, stages: Sequence[Linear], scores: FloatArray) -> float:
-        squares = sum(float(s.weights @ s.weights) for s in stages)
-        return self.loss.value(scores) + 0.5 * self.ridge * squares
 
 
 def descend(

@@ -1,41 +1,41 @@
-"""The two learners: what they share, and the objective that sets them apart."""
+"""The two learners: what they share, the objective that sets them apart, and their stages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import OnTrees
+from bench_models.boosting import OnTrees, ensemble_of
 from bench_models.calibration import Line, platt
-from bench_models.dictionary import dictionary
-from bench_models.labels import positives
-from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
-from bench_models.staged.early_exits import ExitModel
+from bench_models.dictionary import dictionary, tested_features
+from bench_models.least_squares import one_blas_thread
+from bench_models.problem import positives
+from bench_models.staged import END, Point, Stage, StagedModel
+from bench_models.staged.early_exits import ExitModel, check_thresholds
 from bench_models.staged.exit_rules import ExitRule
-from bench_models.staged.prefix_chain import ensemble_of
-from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import entropy, price_of_cost
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cascades.descent import Descent, Design, Fitted, descend
 from bench_methods.cascades.losses import Hinges, Loss, Soft
-from bench_methods.cascades.stages import stage_costs, stage_trees
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Cascade(OnTrees):
     """What both learners do; ``loss`` and how scores are served are theirs."""
 
+    name: ClassVar[str]
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")
+    thresholds: tuple[float, ...]
     limits: tuple[float, ...] | None = param(
         None,
         "price of the costliest feature in each stage; none: equal shares of the trees",
@@ -57,9 +57,7 @@ class _Cascade(OnTrees):
         limits = self.limits
         if limits is not None and not (limits and list(limits) == sorted(set(limits))):
             raise ValueError("limits must rise")
-        some: tuple[float, ...] = self.thresholds  # type: ignore[attr-defined]
-        if not (0 < len(set(some)) == len(some) < MOST_POINTS and bool(np.isfinite(some).all())):
-            raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different finite numbers")
+        check_thresholds(self.thresholds)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -68,9 +66,8 @@ class _Cascade(OnTrees):
 
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
-        name: str = self.name  # type: ignore[attr-defined]
-        ensemble = ensemble_of(name, self.base, context)
-        positive = positives(name, train, context.task, self.relevant_grade)
+        ensemble = ensemble_of(self.name, self.base, context)
+        positive = positives(self.name, train, context.task, self.relevant_grade)
         chosen = stage_trees(ensemble, prices, self.limits, self.stages)
         total = len(chosen) * (1 + self.cycles)
         with one_blas_thread():
@@ -94,41 +91,21 @@ class _Cascade(OnTrees):
             "trees_per_stage": [len(own) for own in chosen],
             "cost_per_stage": cost.tolist(),
         }
-        combine = self._combine(context.task)
-        return self._served(fitted, designs, ensemble, prices, line, combine, facts)
+        stages = served(fitted, designs, line)
+        chain = StagedModel(stages, [Point(len(stages) - 1, {})], prices, ensemble, facts=facts)
+        return self._with_exits(chain, line, context.task)
 
-    def _served(
-        self,
-        fitted: Fitted,
-        designs: Sequence[Design],
-        ensemble: Ensemble,
-        prices: Prices,
-        line: Line,
-        combine: str,
-        facts: dict[str, Any],
-    ) -> ExitModel:
-        """The stages as a chain, left below each threshold. Scores are those of ``line``."""
-        count = len(designs)
-        stages = []
-        for k, (linear, design) in enumerate(zip(fitted.stages, designs, strict=True)):
-            weights, bias = linear.on_trees(design)
-            stages.append(
-                Stage(
-                    entries=design.trees,
-                    weights=line.slope * weights,
-                    bias=line(np.array([bias])),
-                    then=END if k == count - 1 else k + 1,
-                )
-            )
-        chain = StagedModel(stages, [Point(count - 1, {})], prices, ensemble, facts=facts)
-        thresholds = self.thresholds if count > 1 else ()  # type: ignore[attr-defined]
+    def _with_exits(self, chain: StagedModel, line: Line, task: Task) -> ExitModel:
+        """The chain, left below each threshold."""
+        count = len(chain.stages)
+        thresholds = self.thresholds if count > 1 else ()
         bars = line(self._bars(np.array(thresholds, dtype=np.float64)))
         return ExitModel(
             chain=chain,
             rule=ExitRule("score", np.repeat(bars[:, None], count - 1, axis=1)),
             points=[{"threshold": float(t)} for t in thresholds],
             full={"stages": count},
-            combine=combine,
+            combine=self._combine(task),
         )
 
     def _loss(
@@ -210,3 +187,52 @@ class AndOr(_Cascade):
         if task is not Task.BINARY:
             return Line(1.0, 0.0)
         return platt(scores.min(axis=0), positive, mass)
+
+
+def stage_trees(
+    ensemble: Ensemble, prices: Prices, limits: Sequence[float] | None, stages: int
+) -> list[IntArray]:
+    """The trees of each stage, rising, every stage with more than the one before.
+
+    With ``limits``: those whose features all cost at most the stage's limit. Without: the first
+    1/K, 2/K, ... of the trees, ordered by costliest feature. Raises UsageError where no tree fits.
+    """
+    # the price of each tree's costliest feature, bought alone
+    highest = np.where(tested_features(ensemble), prices.feature_price(), 0.0).max(axis=1)
+    if limits is None:
+        order = np.argsort(highest, kind="stable")
+        ends = -(-np.arange(1, stages + 1) * len(order) // stages)
+        found = [np.sort(order[:end]) for end in ends]
+    else:
+        found = [np.flatnonzero(highest <= limit) for limit in limits]
+        if len(highest) and len(found[-1]) == 0:
+            raise UsageError(
+                f"no tree has only features of price <= {limits[-1]:g} (the least that covers a "
+                f"tree is {highest.min():g}); raise limits or use a base of small trees"
+            )
+    more = [len(t) > (len(found[k - 1]) if k else 0) for k, t in enumerate(found)]
+    return [t for t, keep in zip(found, more, strict=True) if keep] or [found[-1]]
+
+
+def stage_costs(
+    stages: Sequence[IntArray], tree_cost: FloatArray, needs: FloatArray, sensor: FloatArray
+) -> FloatArray:
+    """What each stage adds to the cost of a row, (K,): new sensors and new trees.
+
+    ``tree_cost`` (T,), ``needs`` (s, T) 1.0 where a tree needs a sensor, prices ``sensor`` (s,).
+    """
+    totals = [
+        float(tree_cost[trees].sum() + sensor @ needs[:, trees].any(axis=1)) for trees in stages
+    ]
+    return np.diff(totals, prepend=0.0)
+
+
+def served(fitted: Fitted, designs: Sequence[Design], line: Line) -> list[Stage]:
+    """The stages one after the other over the trees' plain outputs; scores are ``line``'s."""
+    stages = []
+    for k, (linear, design) in enumerate(zip(fitted.stages, designs, strict=True)):
+        weights, bias = linear.on_trees(design)
+        then = END if k == len(designs) - 1 else k + 1
+        weights, constant = line.slope * weights, line(np.array([bias]))
+        stages.append(Stage(design.trees, weights, constant, then=then))
+    return stages

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -17,23 +16,6 @@ OneStage = Callable[[FloatArray], tuple[float, FloatArray]]
 """A loss and its derivative (n,) by one stage's scores (n,)."""
 
 _CERTAIN = -1e-12  # log-probabilities above it count as this: the loss stays finite
-
-
-class Loss(Protocol):
-    """What is minimised, but for the ridge."""
-
-    @property
-    def curvature(self) -> float:
-        """About that of a row's loss in a stage's score."""
-
-    def value(self, scores: FloatArray) -> float:
-        """The objective itself."""
-
-    def stage(self, scores: FloatArray, k: int) -> OneStage:
-        """As a function of stage k alone, up to a constant."""
-
-    def alone(self) -> OneStage:
-        """The loss of a cascade of one stage, to start from."""
 
 
 def log_sigmoid(z: FloatArray) -> FloatArray:
@@ -133,3 +115,12 @@ class Hinges:
     def alone(self) -> OneStage:
         """A weighted hinge."""
         return self.stage(np.zeros((1, len(self.share))), 0)
+
+
+Loss = Soft | Hinges
+"""What is minimised, but for the ridge.
+
+``curvature``: about that of a row's loss in a stage's score. ``value``: the objective itself.
+``stage``: as a function of one stage alone, up to a constant. ``alone``: the loss of a cascade of
+one stage, to start from.
+"""

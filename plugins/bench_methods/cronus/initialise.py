@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from bench_models.least_squares import Growing, Normal, solve_positive
-from bench_models.mixed_norms import auxiliaries, quadratic_price, relaxed_cost, ridge
-from bench_models.problem import Problem, sigmoid
+from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge, sigmoid
 
 from bench_core.arrays import FloatArray, IntArray
 from bench_methods.cronus.objective import Cascade, Penalty

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import OnTrees
+from bench_models.boosting import OnTrees, ensemble_of
 from bench_models.descent import Settings
 from bench_models.dictionary import dictionary
-from bench_models.labels import positives
-from bench_models.problem import Problem
-from bench_models.staged.prefix_chain import ensemble_of
-from bench_models.threads import one_blas_thread
+from bench_models.least_squares import one_blas_thread
+from bench_models.problem import Problem, positives
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param

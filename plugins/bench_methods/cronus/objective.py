@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.mixed_norms import relaxed_cost
-from bench_models.problem import Problem, sigmoid
+from bench_models.problem import Problem, relaxed_cost, sigmoid
 
 from bench_core.arrays import FloatArray
 

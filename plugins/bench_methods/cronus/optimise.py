@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from bench_models.descent import Settings, cyclic_descent, minimise_gated
 from bench_models.least_squares import NEGLIGIBLE
-from bench_models.mixed_norms import auxiliaries, quadratic_price, ridge
-from bench_models.problem import Problem
+from bench_models.problem import Problem, auxiliaries, quadratic_price, ridge
 
 from bench_core.arrays import FloatArray, IntArray
 from bench_methods.cronus.objective import (

@@ -16,7 +16,7 @@ Equations
     4           initialise.solve_leaf           one classifier as if it were a leaf
     5           tree.true_loss                  risk, l1 and tree.expected_cost
     p^k, p^l    tree.flow, tree.arrival
-    lemma 1     bench_models.mixed_norms.auxiliaries, bench_models.mixed_norms.quadratic_price
+    lemma 1     bench_models.problem.auxiliaries, bench_models.problem.quadratic_price
     one node    node.NodeObjective              (5) by lemma 1
 
 Square roots and absolute values become quadratic by auxiliary variables (lemma 1). Nodes are

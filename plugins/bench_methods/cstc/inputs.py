@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from bench_models.boosting import ensemble_of
 from bench_models.dictionary import dictionary, needs_of, tree_columns
 from bench_models.problem import Problem
-from bench_models.staged.prefix_chain import ensemble_of
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
 from bench_core.arrays import Float32Array, FloatArray

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from bench_models.boosting import OnTrees
 from bench_models.descent import Settings
+from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem
-from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param

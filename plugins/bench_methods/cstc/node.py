@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from bench_models.mixed_norms import auxiliaries, quadratic_price, relaxed_cost
-from bench_models.problem import Problem, sigmoid
+from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, sigmoid
 
 from bench_core.arrays import FloatArray, IntArray
 from bench_methods.cstc.tree import (

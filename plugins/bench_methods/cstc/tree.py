@@ -16,8 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from bench_models.mixed_norms import relaxed_cost
-from bench_models.problem import Problem, sigmoid
+from bench_models.problem import Problem, relaxed_cost, sigmoid
 
 from bench_core.arrays import Float32Array, FloatArray
 

@@ -18,7 +18,7 @@ deviation, so that a weight is a number without dimension, as the price of havin
 Equations
     the path      bench_methods.linear.l1.L1._path
     a point       bench_methods.linear.lasso.minimise
-    c_j           bench_methods.linear.marginal_prices.MarginalPrices.charges
+    c_j           bench_methods.linear.l1.MarginalPrices.charges
 
 Departures
 - ``refit``: at each point the weights of the chosen features are fitted anew without penalty, so
@@ -40,15 +40,16 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import loss_of
-from bench_models.scaling import Scaling
+from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS
-from bench_models.tradeoff import constant_loss
+from bench_models.tradeoff import constant_loss, labels_of
 
 from bench_core import Examples, FitContext, Prices, Task, param
-from bench_core.arrays import FloatArray
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from bench_methods.linear.lasso import Classes, Fitted, LinearLoss, Squared, gram_of, minimise
-from bench_methods.linear.marginal_prices import MarginalPrices
-from bench_methods.linear.model import LinearPath
+from bench_methods.linear.model import LinearPath, Scaling
+
+NOBODY = -1
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,6 @@ class L1:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LinearPath:
         """Follow the path on ``train``; ``valid`` is not used."""
-        from bench_models.threads import one_blas_thread
-
         name, objective = loss_of(context.task, "auto", context.classes)
         constant = constant_loss(name, objective, train)
         with one_blas_thread():
@@ -106,7 +105,7 @@ class L1:
         start: Fitted,
         marginal: MarginalPrices,
         worth: float,
-        usable: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        usable: BoolArray,
         context: FitContext,
     ) -> list[tuple[float, Fitted]]:
         """The points, from the largest trade-off down; ``worth`` is the penalty of everything at a
@@ -143,10 +142,8 @@ def _begin(
     train: Examples, scaling: Scaling, context: FitContext, spread: float
 ) -> tuple[LinearLoss, FloatArray, Fitted]:
     """The loss, G and the best constant, labels in units of ``spread``."""
-    from bench_trees.losses import Labels
-
     _, objective = loss_of(context.task, "auto", context.classes)
-    base = np.asarray(objective.base(Labels(train.y, train.multiplicity)), dtype=np.float64)
+    base = np.asarray(objective.base(labels_of(train)), dtype=np.float64)
     d = train.X.shape[1]
     start = Fitted(base / spread, np.zeros((len(base), d)))
     classes = context.task in (Task.BINARY, Task.MULTICLASS)
@@ -160,3 +157,43 @@ def _begin(
 def chosen(fitted: Fitted) -> list[bool]:
     """Which features have a weight."""
     return [bool(column.any()) for column in fitted.weights.T]
+
+
+@dataclass(slots=True, eq=False)
+class MarginalPrices:
+    """Pairs of a feature and a priced sensor that it needs; the payer (s,) of each sensor, which
+    is the feature that bought it first. The price of everything is 1."""
+
+    alone: FloatArray  # (d,) the price of each feature bought alone
+    feature: IntArray  # (pairs,)
+    sensor: Int32Array  # (pairs,)
+    payer: IntArray
+
+    @classmethod
+    def of(cls, prices: Prices) -> MarginalPrices:
+        """With nothing bought. Where everything is free, features are charged alike."""
+        if prices.everything == 0:
+            prices = Prices.additive(np.ones(prices.features))
+        feature = np.repeat(np.arange(prices.features), np.diff(prices.start))
+        priced = prices.sensor[prices.needed] > 0
+        alone = prices.feature_price() / max(prices.everything, 1e-300)
+        nobody = np.full(prices.sensors, NOBODY)
+        return cls(alone, feature[priced], prices.needed[priced], nobody)
+
+    def charges(self) -> FloatArray:
+        """What a weight of 1 on each feature is charged (d,): nothing if others pay for all of
+        its sensors, else what it costs alone."""
+        payer = self.payer[self.sensor]
+        owes = (payer == NOBODY) | (payer == self.feature)
+        some = np.bincount(self.feature, owes, len(self.alone)) > 0
+        return np.where(some, self.alone, 0.0)
+
+    def buy(self, weights: FloatArray) -> bool:
+        """Note what features with weights (K, d) buy, the largest weight first; whether that
+        makes any feature free."""
+        before = self.charges()
+        strength = np.abs(weights).max(axis=0)[self.feature]
+        for i in np.argsort(-strength, kind="stable")[: np.count_nonzero(strength)]:
+            if self.payer[self.sensor[i]] == NOBODY:
+                self.payer[self.sensor[i]] = self.feature[i]
+        return bool(np.any(self.charges() < before))

@@ -15,42 +15,37 @@ E. Candes, 2015). skglm solves such problems with working sets and a duality gap
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from bench_models.scaling import Scaling
 
 from bench_core import Examples
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core.arrays import FloatArray
+from bench_methods.linear.model import Scaling
 
 RIDGE = 1e-6
 """Weight of b_j^2 / 2 on columns without penalty: separable or dependent ones would not settle."""
 
 SWEEPS = 1000
+_BLOCK = 8192  # rows standardised at a time: bounds the memory
 
 
 class LinearLoss(Protocol):
     """A loss of K linear scores; see the module."""
 
     lipschitz: float
-    outputs: int
 
     def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Derivatives by bias (K,) and weights (K, d)."""
 
 
-@dataclass(slots=True)
-class Fitted:
+class Fitted(NamedTuple):
     """Bias (K,) and weights (K, d)."""
 
     bias: FloatArray
     weights: FloatArray
-
-    def copy(self) -> Fitted:
-        """With own arrays."""
-        return Fitted(self.bias.copy(), self.weights.copy())
 
 
 def gram_of(train: Examples, scaling: Scaling, target: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -58,7 +53,9 @@ def gram_of(train: Examples, scaling: Scaling, target: FloatArray) -> tuple[Floa
     share = train.weights / train.weights.sum()
     d = train.X.shape[1]
     gram, cross = np.zeros((d, d)), np.zeros(d)
-    for rows, z in scaling.blocks(train.X):
+    for start in range(0, len(train), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        z = scaling.columns(train.X[rows])
         weighted = z * share[rows, None]
         gram += weighted.T @ z
         cross += weighted.T @ target[rows]
@@ -73,50 +70,31 @@ class Squared:
     cross: FloatArray  # Z'W (y - mean)
     mean: float
     lipschitz: float = 1.0
-    outputs: int = 1
 
     def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The columns have mean 0, so that bias and weights do not meet."""
         return bias - self.mean, weights @ self.gram - self.cross
 
 
-@dataclass(eq=False)
 class Classes:
     """Logistic (one output) or softmax loss."""
 
-    train: Examples
-    scaling: Scaling
-    outputs: int  # 1 or the number of classes
-    lipschitz: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.lipschitz = 0.25 if self.outputs == 1 else 0.5
-
-    @cached_property
-    def _z(self) -> FloatArray:
-        return self.scaling.columns(self.train.X)
-
-    @cached_property
-    def _share(self) -> FloatArray:
-        mass = self.train.weights
-        return np.asarray(mass / mass.sum(), dtype=np.float64)
-
-    @cached_property
-    def _wanted(self) -> FloatArray:
-        """What the probabilities should be, (n, K)."""
-        y = self.train.y.astype(np.int64)
-        return np.eye(max(2, self.outputs))[y] if self.outputs > 1 else self.train.y[:, None]
+    def __init__(self, train: Examples, scaling: Scaling, outputs: int) -> None:
+        self.lipschitz = 0.25 if outputs == 1 else 0.5
+        self.z, self.share = scaling.columns(train.X), train.weights / train.weights.sum()
+        wanted = np.eye(outputs)[train.y.astype(np.int64)] if outputs > 1 else train.y[:, None]
+        self.wanted: FloatArray = wanted  # what the probabilities should be, (n, K)
 
     def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Z'W (p - wanted)."""
-        scores = self._z @ weights.T + bias
-        if self.outputs == 1:
+        scores = self.z @ weights.T + bias
+        if len(bias) == 1:
             p = 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
         else:
             p = np.exp(scores - scores.max(axis=1, keepdims=True))
             p /= p.sum(axis=1, keepdims=True)
-        off = (p - self._wanted) * self._share[:, None]
-        return off.sum(axis=0), off.T @ self._z
+        off = (p - self.wanted) * self.share[:, None]
+        return off.sum(axis=0), off.T @ self.z
 
 
 def minimise(
@@ -131,10 +109,10 @@ def minimise(
 
     Ends when no weight moves by more than ``tolerance`` times the largest in a step.
     """
-    prox = _Prox.of(loss, gram, penalty, tolerance / 10)
-    x, z, t = start.copy(), start.copy(), 1.0
+    step = _proximal_step(loss, gram, penalty, tolerance / 10)
+    x, z, t = start, start, 1.0
     for _ in range(steps):
-        new = prox.step(z)
+        new = step(z)
         moved = max(
             float(np.abs(new.weights - z.weights).max(initial=0.0)),
             float(np.abs(new.bias - z.bias).max()),
@@ -153,33 +131,24 @@ def minimise(
     return x
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Prox:
-    """The proximal step: ``curvature`` (c, c) is L G plus the ridge of the c columns ``inside``."""
+def _proximal_step(
+    loss: LinearLoss, gram: FloatArray, penalty: FloatArray, tolerance: float
+) -> Callable[[Fitted], Fitted]:
+    """B of the module as a function of Z, over the columns of finite penalty."""
+    from bench_methods.linear.kernels import descend
 
-    loss: LinearLoss
-    inside: BoolArray
-    penalty: FloatArray
-    ridge: FloatArray
-    curvature: FloatArray
-    tolerance: float
+    inside = np.isfinite(penalty)
+    ridge = np.where(penalty > 0, 0.0, RIDGE)[inside]
+    curvature = loss.lipschitz * gram[np.ix_(inside, inside)] + np.diag(ridge)
 
-    @classmethod
-    def of(cls, loss: LinearLoss, gram: FloatArray, penalty: FloatArray, tolerance: float) -> _Prox:
-        inside = np.isfinite(penalty)
-        ridge = np.where(penalty > 0, 0.0, RIDGE)[inside]
-        curvature = loss.lipschitz * gram[np.ix_(inside, inside)] + np.diag(ridge)
-        return cls(loss, inside, penalty[inside], ridge, curvature, tolerance)
+    def step(z: Fitted) -> Fitted:
+        by_bias, by_weights = loss.gradient(z.bias, z.weights)
+        weights = z.weights.copy()
+        for own, gradient in zip(weights, by_weights, strict=True):
+            b = own[inside]
+            slope = curvature @ b - gradient[inside] - ridge * b
+            descend(curvature, slope, penalty[inside], b, SWEEPS, tolerance)
+            own[inside] = b
+        return Fitted(z.bias - by_bias / loss.lipschitz, weights)
 
-    def step(self, z: Fitted) -> Fitted:
-        from bench_methods.linear.kernels import descend
-
-        by_bias, by_weights = self.loss.gradient(z.bias, z.weights)
-        new = z.copy()
-        new.bias -= by_bias / self.loss.lipschitz
-        for k in range(self.loss.outputs):
-            b = z.weights[k, self.inside]
-            slope = self.curvature @ b - by_weights[k, self.inside] - self.ridge * b
-            descend(self.curvature, slope, self.penalty, b, SWEEPS, self.tolerance)
-            new.weights[k, self.inside] = b
-        return new
+    return step

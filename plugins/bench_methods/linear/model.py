@@ -1,21 +1,88 @@
-"""Linear scores at the points of a path: each pays for the columns with a weight that is not 0."""
+"""Models over standardised columns: what they share, and linear scores at the points of a path.
+
+Standardised columns have mean 0 and variance 1; their missing cells are 0, the training mean.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from bench_models.scaling import Scaling
-from bench_models.staged.state import prices_from, prices_state
+from bench_models.states import Stored
 
-from bench_core import Bill, Features, Prediction, Prices
-from bench_core.arrays import FloatArray
+from bench_core import Bill, Examples, Features, Prediction, Prices
+from bench_core.arrays import BoolArray, Float32Array, FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaling(Stored):
+    """z = (x - mean) / scale; a missing or infinite cell has z = 0.
+
+    ``mean`` (d,) is over the known cells, ``scale`` (d,) the root of the mean of (x - mean)^2
+    over all rows, missing cells counting 0; it is 0 for a column that does not vary, whose z is 0.
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, train: Examples) -> Scaling:
+        """Learn it from training rows, copies counted."""
+        mass = train.weights
+        d = train.X.shape[1]
+        mean, scale = np.zeros(d), np.zeros(d)
+        for j in range(d):
+            x = train.X[:, j].astype(np.float64)
+            known = np.isfinite(x)
+            if not known.any():
+                continue
+            mean[j] = np.average(x[known], weights=mass[known])
+            off = np.zeros(len(x))
+            off[known] = x[known] - mean[j]
+            scale[j] = np.sqrt(np.average(off**2, weights=mass))
+            # a rounded mean of equal cells need not equal them
+            if scale[j] <= 1e-12 * max(abs(mean[j]), np.finfo(np.float64).tiny):
+                scale[j] = 0.0
+        return cls(mean, scale)
+
+    def columns(self, X: Float32Array) -> FloatArray:
+        """Rows X (n, d) as z (n, d); a cell depends on nothing but itself."""
+        factor = np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
+        z = X.astype(np.float64)
+        missing = ~np.isfinite(z)
+        z[missing] = 0.0
+        z -= self.mean
+        z *= factor
+        z[missing] = 0.0
+        return z
 
 
 @dataclass(frozen=True, eq=False)
-class LinearPath:
+class ScaledModel(Stored):
+    """A model over standardised columns, for which all rows pay alike."""
+
+    scaling: Scaling
+    prices: Prices
+
+    def columns(self, features: Features) -> FloatArray:
+        """The standardised columns (n, d)."""
+        if features.X.ndim != 2 or features.X.shape[1] != self.prices.features:
+            raise ValueError(f"expected X (n, {self.prices.features}), got {features.X.shape}")
+        return self.scaling.columns(features.X)
+
+    def prediction(
+        self, point: Mapping[str, int | float], scores: FloatArray, read: BoolArray
+    ) -> Prediction:
+        """That of scores (n, K) for which the features ``read`` (d,) were bought."""
+        bill = Bill.for_features(self.prices, read)
+        shaped = np.ascontiguousarray(scores[:, 0] if scores.shape[1] == 1 else scores)
+        return Prediction(dict(point), shaped, {"path": bill, "model": bill})
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPath(ScaledModel):
     """P points with ``weights`` (P, K, d) over standardised columns and ``bias`` (P, K).
 
     It is no path of staged models: all points share one standardised block. All rows pay alike.
@@ -26,47 +93,13 @@ class LinearPath:
     weights: FloatArray
     bias: FloatArray
     points: Sequence[Mapping[str, int | float]]
-    scaling: Scaling
-    prices: Prices
     facts: Mapping[str, Any]
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point."""
-        if features.X.ndim != 2 or features.X.shape[1] != self.prices.features:
-            raise ValueError(f"expected X (n, {self.prices.features}), got {features.X.shape}")
-        z = np.ascontiguousarray(self.scaling.columns(features.X).T)
+        z = np.ascontiguousarray(self.columns(features).T)
         for weights, bias, point in zip(self.weights, self.bias, self.points, strict=True):
-            scores = np.tile(bias[:, None], len(features))
-            for j in np.flatnonzero(weights.any(axis=0)):
+            scores, read = np.tile(bias[:, None], len(features)), weights.any(axis=0)
+            for j in np.flatnonzero(read):
                 scores += weights[:, j, None] * z[j]
-            bill = Bill.for_features(self.prices, weights.any(axis=0))
-            yield Prediction(dict(point), _shaped(scores), {"path": bill, "model": bill})
-
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON; ``from_state`` is the inverse."""
-        return {
-            "weights": self.weights,
-            "bias": self.bias,
-            "mean": self.scaling.mean,
-            "scale": self.scaling.scale,
-            **prices_state(self.prices),
-            "points": [dict(point) for point in self.points],
-            "facts": dict(self.facts),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild a model from ``state``."""
-        return cls(
-            weights=state["weights"],
-            bias=state["bias"],
-            points=state["points"],
-            scaling=Scaling(state["mean"], state["scale"]),
-            prices=prices_from(state),
-            facts=state["facts"],
-        )
-
-
-def _shaped(scores: FloatArray) -> FloatArray:
-    """Scores (K, n) as a prediction has them."""
-    return scores[0] if len(scores) == 1 else np.ascontiguousarray(scores.T)
+            yield self.prediction(point, scores.T, read)

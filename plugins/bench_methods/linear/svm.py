@@ -11,7 +11,7 @@ greedy miser", ICML 2012: one kernel for each descriptor, and one machine on the
 is no trade-off: a row pays for all features.
 
 Equations
-    k(x, v)       bench_methods.linear.kernel_model.Kernels.sums
+    k(x, v)       bench_methods.linear.svm.Kernels.sums
     one machine   bench_methods.linear.svm.RBFSVM._solved
     A, B          bench_models.calibration.platt
 
@@ -29,18 +29,100 @@ Departures
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.calibration import platt
-from bench_models.scaling import Scaling
+from bench_models.states import Stored
 
-from bench_core import Examples, FitContext, InputError, Prices, Task, param
+from bench_core import (
+    Examples,
+    Features,
+    FitContext,
+    InputError,
+    Prediction,
+    Prices,
+    Task,
+    param,
+)
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_methods.linear.kernel_model import KernelMachine, Kernels
+from bench_methods.linear.model import ScaledModel, Scaling
 
 HELD_OUT = 5  # one row in so many calibrates the margins
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernels(Stored):
+    """The average of G kernels exp(-gamma_g |z_g - v_g|^2).
+
+    Kernel g looks at ``columns[start[g]:start[g + 1]]``.
+    """
+
+    columns: IntArray
+    start: IntArray
+    gamma: FloatArray
+
+    @classmethod
+    def of(cls, groups: Sequence[IntArray], gamma: float | None) -> Kernels:
+        """A kernel for each group of columns; ``gamma`` None: one over their number."""
+        sizes = np.array([len(g) for g in groups], dtype=np.int64)
+        widths = 1.0 / np.maximum(1, sizes) if gamma is None else np.full(len(groups), gamma)
+        columns = np.concatenate([*groups, np.zeros(0, dtype=np.int64)]).astype(np.int64)
+        return cls(columns, np.concatenate([[0], np.cumsum(sizes)]), widths.astype(np.float64))
+
+    @property
+    def weight(self) -> FloatArray:
+        """That of each kernel in the average, (G,)."""
+        return np.full(len(self.gamma), 1.0 / max(1, len(self.gamma)))
+
+    def sums(self, z: FloatArray, vectors: FloatArray, coefficients: FloatArray) -> FloatArray:
+        """Sums over S vectors (S, d) of coefficients (K, S) times the G kernels' sum, (n, K)."""
+        from bench_methods.linear.kernels import kernel_sums
+
+        out = np.zeros((len(z), len(coefficients)))
+        rows, pillars = z[:, self.columns], vectors[:, self.columns].T
+        kernel_sums(
+            np.ascontiguousarray(rows),
+            np.ascontiguousarray(pillars),
+            np.ascontiguousarray(coefficients),
+            self.start,
+            self.gamma,
+            out,
+        )
+        return out
+
+    def matrix(self, z: FloatArray) -> FloatArray:
+        """The averages between all rows (n, n)."""
+        from scipy.spatial.distance import cdist
+
+        total = np.zeros((len(z), len(z)))
+        for g, gamma in enumerate(self.gamma.tolist()):
+            own = z[:, self.columns[self.start[g] : self.start[g + 1]]]
+            total += np.exp(-gamma * cdist(own, own, "sqeuclidean"))
+        return np.asarray(total * self.weight[0], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMachine(ScaledModel):
+    """Scores are ``bias`` (K,) plus the kernels' sums over ``vectors`` (S, d); one point.
+
+    Every row reads, and pays for, every feature that varied in training.
+    """
+
+    vectors: FloatArray
+    coefficients: FloatArray  # (K, S)
+    bias: FloatArray
+    kernels: Kernels
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """The one prediction."""
+        z = self.columns(features)
+        scores = self.kernels.sums(z, self.vectors, self.coefficients) + self.bias
+        read = np.zeros(self.prices.features, dtype=bool)
+        read[self.kernels.columns] = len(self.vectors) > 0
+        yield self.prediction({"features": int(read.sum())}, scores, read)
 
 
 @dataclass(frozen=True)
@@ -83,7 +165,16 @@ class RBFSVM:
         for k, label in enumerate(labels):
             machines.append(self._machine(kernels, z, some.y == label, some.weights, rng))
             context.progress(k + 1, len(labels))
-        return KernelMachine.of(machines, z, kernels, scaling, prices)
+        coefficients = np.array([own for own, _ in machines])
+        kept = coefficients.any(axis=0)
+        return KernelMachine(
+            scaling=scaling,
+            prices=prices,
+            vectors=z[kept],
+            coefficients=coefficients[:, kept],
+            bias=np.array([intercept for _, intercept in machines]),
+            kernels=kernels,
+        )
 
     def _groups(self, scaling: Scaling, prices: Prices) -> list[IntArray]:
         """The columns of each kernel."""

@@ -16,11 +16,11 @@ import numpy as np
 from bench_core import Bill, Features, Prediction, Queries
 from bench_core.arrays import FloatArray, IntArray
 from bench_models.ranks import QueryGroups
-from bench_models.staged.exit_rules import ExitRule, ExitState
-from bench_models.staged.learned_exits import Sentinels
+from bench_models.staged.exit_rules import ExitRule, ExitState, Sentinels
 from bench_models.staged.model import StagedModel
 from bench_models.staged.routing import below
 from bench_models.staged.stages import MOST_POINTS
+from bench_models.states import nest, unnest
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -99,13 +99,21 @@ class ExitModel:
             "full": dict(self.full),
             "combine": self.combine,
         }
-        return {**self.chain.state(), **self.rule.state(), "exits": own}
+        return {**self.chain.state(), **nest("rule", self.rule.state()), "exits": own}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild a model from ``state``."""
-        rule = Sentinels if "sentinels" in state["rule"] else ExitRule
-        return cls(StagedModel.from_state(state), rule.from_state(state), **state["exits"])
+        rule = unnest("rule", state)
+        kind = Sentinels if "sentinels" in rule else ExitRule
+        return cls(StagedModel.from_state(state), kind.from_state(rule), **state["exits"])
+
+
+def check_thresholds(thresholds: Sequence[float]) -> None:
+    """Raise ValueError where they cannot be the operating points of a rule."""
+    count = len(thresholds)
+    if not 0 < len(set(thresholds)) == count < MOST_POINTS or not np.isfinite(thresholds).all():
+        raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different finite numbers")
 
 
 def _shown(scores: FloatArray, stage: IntArray, last: int, queries: Queries | None) -> FloatArray:

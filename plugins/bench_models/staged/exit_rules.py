@@ -1,19 +1,30 @@
 """Rules that say at every exit of a chain which rows go on, for many settings side by side.
 
 What counts is a row's partial score among the rows of its query that are still on their way.
-Rows without queries are alone: nothing is known of others.
+Rows without queries are alone: nothing is known of others. ``ExitRule`` compares with a value,
+``Sentinels`` are classifiers on inputs that cost nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
 from bench_models.ranks import QueryGroups, kth_best, ranks
+from bench_models.states import Stored, nest, unnest
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+    from bench_trees.kernels.records import Layout
+
+INPUTS = 4
+"""Partial score, the same scaled to [0, 1] in the query, rank, size of the query."""
+
 
 RULES = ("score", "rank", "capacity", "proximity", "class")
 
@@ -57,7 +68,7 @@ class ExitState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ExitRule:
+class ExitRule(Stored):
     """Who goes on at exit e under setting p, with v = ``values[p, e]``; values are (P, E).
 
     ``score``: score >= v. ``proximity``: score >= that of the ``k``-th best survivor of the query
@@ -99,14 +110,84 @@ class ExitRule:
         """Trees evaluated to decide at the first 0, 1, ... exits: none."""
         return np.zeros(self.values.shape[1] + 1)
 
+
+@dataclass(frozen=True, eq=False)
+class Sentinels:
+    """One classifier per sentinel, and the probabilities ``least`` (P,) that it must reach."""
+
+    classifiers: tuple[Ensemble, ...]
+    least: FloatArray
+
+    def decide(
+        self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
+    ) -> tuple[BoolArray, FloatArray]:
+        """Which rows go on, and the splits evaluated to find out, both (P, n).
+
+        Documents that left count with the score they left with.
+        """
+        from bench_trees.inference import walk
+        from bench_trees.kernels.records import Steps, Walked
+
+        classifier, layout = self.classifiers[exit], self._layouts[exit]
+        on = rows.on
+        inputs = describe(np.where(on, scores[:, 0], rows.scores[:, :, 0]), groups)
+        steps = Steps.prefixes([classifier.trees], classifier.base)
+        setting, row = np.nonzero(on)
+        start = Walked.begin(len(row), 1, layout.words)
+        done = walk(layout, steps, inputs[setting, row], start)
+        stays, splits = on.copy(), np.zeros(on.shape)
+        probability = 1.0 / (1.0 + np.exp(-done.scores[-1, :, 0]))
+        stays[setting, row] = probability >= self.least[setting]
+        splits[setting, row] = done.splits[-1]
+        return stays, splits
+
+    @cached_property
+    def _layouts(self) -> list[Layout]:
+        from bench_trees.inference import Needs, lay_out
+
+        return [lay_out(classifier, Needs.plain(INPUTS)) for classifier in self.classifiers]
+
+    @cached_property
+    def trees(self) -> FloatArray:
+        """Trees with a split among the classifiers of the first 0, 1, ... sentinels."""
+        own = [int((np.diff(c.start) > 1).sum()) for c in self.classifiers]
+        return np.concatenate([[0.0], np.cumsum(own)])
+
     def state(self) -> dict[str, Any]:
         """Arrays and JSON."""
-        return {"rule.values": self.values, "rule": {"kind": self.kind, "k": self.k}}
+        parts: dict[str, Any] = {}
+        for i, classifier in enumerate(self.classifiers):
+            parts |= nest(str(i), classifier.to_state())
+        return {**parts, "least": self.least, "sentinels": len(self.classifiers)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of ``state``."""
-        return cls(values=state["rule.values"], **state["rule"])
+        from bench_trees import Ensemble
+
+        parts = (unnest(str(i), state) for i in range(state["sentinels"]))
+        return cls(tuple(Ensemble.from_state(part) for part in parts), state["least"])
+
+
+def describe(scores: FloatArray, groups: QueryGroups, weights: IntArray | None = None) -> Any:
+    """The classifier's inputs float32 (P, n, 4) from each setting's scores (P, n).
+
+    Ranks are among all documents of the query, by these scores. ``weights`` (n,): how many
+    documents a row stands for.
+    """
+    inputs = np.empty((*scores.shape, INPUTS), dtype=np.float32)
+    sizes = groups.sizes
+    if weights is not None:
+        sizes = np.add.reduceat(weights, groups.starts) if len(weights) else weights
+    for p, own in enumerate(scores):
+        low = np.minimum.reduceat(own, groups.starts) if len(own) else own
+        high = np.maximum.reduceat(own, groups.starts) if len(own) else own
+        reach = np.where(high > low, high - low, 1.0)
+        inputs[p, :, 0] = own
+        inputs[p, :, 1] = (own - low[groups.of]) / reach[groups.of]
+        inputs[p, :, 2] = ranks(own, np.ones((1, len(own)), bool), groups, weights)[0]
+        inputs[p, :, 3] = sizes[groups.of]
+    return inputs
 
 
 def largest_probability(scores: FloatArray) -> FloatArray:

@@ -12,10 +12,8 @@ import numpy as np
 from bench_core import Acquired, Bill, Features, Prediction, Prices
 from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
 from bench_models.staged.routing import RowState, final_scores
-from bench_models.staged.segments import Segment, no_trees, segments
-from bench_models.staged.stage_costs import StageCosts, StageTerms
-from bench_models.staged.stages import Point, Rejected, Stage, check
-from bench_models.staged.state import prices_from, prices_state, stages_from, stages_state
+from bench_models.staged.segments import Segment, StageCosts, StageTerms, segments
+from bench_models.staged.stages import Point, Rejected, Stage, check, stages_from, stages_state
 from bench_models.states import nest, unnest
 
 if TYPE_CHECKING:
@@ -126,7 +124,7 @@ class StagedModel:
         return {
             **nest("trees", trees),
             **stages_state(self.stages),
-            **prices_state(self.prices),
+            **nest("prices", self.prices.state()),
             "points": [{"stage": p.stage, "values": dict(p.values)} for p in self.points],
             "rejected": self.rejected,
             "facts": dict(self.facts),
@@ -143,7 +141,7 @@ class StagedModel:
         return cls(
             stages=stages_from(state),
             points=[Point(int(p["stage"]), p["values"]) for p in state["points"]],
-            prices=prices_from(state),
+            prices=Prices.from_state(unnest("prices", state)),
             ensemble=ensemble,
             rejected=state["rejected"],
             facts=state["facts"],
@@ -151,7 +149,10 @@ class StagedModel:
 
     @cached_property
     def _dictionary(self) -> Ensemble:
-        return self.ensemble or no_trees(self.outputs, self.prices.features)
+        from bench_trees import Ensemble
+
+        none = np.zeros(self.outputs)
+        return self.ensemble or Ensemble.of_trees([], [], none, self.prices.features)
 
     @cached_property
     def _uses(self) -> list[StageTerms]:

@@ -1,4 +1,4 @@
-"""Segments: stages that the same rows go through one after the other, compiled for one walk."""
+"""Stages compiled for walking: segments that the same rows go through, and what the ways cost."""
 
 from __future__ import annotations
 
@@ -9,15 +9,96 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench_core import Prices
-from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
-from bench_models.staged.stage_costs import StageCosts, StageTerms
-from bench_models.staged.stages import Stage
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
+from bench_models.dictionary import tested_features
+from bench_models.staged.stages import Stage, parents
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
+    from bench_trees.inference import Needs
     from bench_trees.kernels.records import Layout, Steps, Walked
 
 _LONGEST = 16  # stages; bounds the buffers of a walk: 16 points of 8000 rows are about 10 MB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageTerms:
+    """What one stage evaluates: its dictionary entries of non-zero weight."""
+
+    trees: IntArray
+    tree_weights: FloatArray
+    columns: IntArray
+    column_weights: FloatArray
+    column_outputs: IntArray
+
+    @classmethod
+    def of(cls, stage: Stage, trees: int) -> StageTerms:
+        """Split a stage's entries over a dictionary of ``trees`` trees."""
+        entries = np.asarray(stage.entries, dtype=np.int64)
+        weights = np.asarray(stage.weights, dtype=np.float64)
+        into = np.asarray(stage.into, dtype=np.int64)
+        tree = (weights != 0) & (entries < trees)
+        column = (weights != 0) & (entries >= trees)
+        return cls(
+            entries[tree], weights[tree], entries[column] - trees, weights[column], into[column]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageCosts:
+    """Costs of the way to each of S stages; all count the stages before it too.
+
+    ``bits`` (S, w): the sensors of every tree and column on the way. ``trees`` (S,): the trees
+    with a split. ``splits`` (S,): the sum over trees of their longest path. ``fresh``: for each
+    stage and tree of it whether the tree was not evaluated before on the way.
+    """
+
+    bits: BitArray
+    trees: FloatArray
+    splits: FloatArray
+    fresh: list[BoolArray]
+
+    @classmethod
+    def of(
+        cls, stages: Sequence[Stage], uses: Sequence[StageTerms], ensemble: Ensemble, prices: Prices
+    ) -> StageCosts:
+        """Add up along every way."""
+        tree_bits = prices.acquired(tested_features(ensemble)).bits
+        seen = np.zeros((len(stages), ensemble.trees), dtype=bool)
+        bits = np.zeros((len(stages), tree_bits.shape[1]), dtype=np.uint64)
+        fresh = []
+        for k, parent in enumerate(parents(stages)):
+            if parent >= 0:
+                seen[k], bits[k] = seen[parent], bits[parent]
+            trees = uses[k].trees
+            first = np.zeros(len(trees), dtype=bool)
+            first[np.unique(trees, return_index=True)[1]] = True
+            fresh.append(first & ~seen[k, trees])
+            seen[k, trees] = True
+            bits[k] |= np.bitwise_or.reduce(tree_bits[trees], axis=0, initial=0)
+            bits[k] |= prices.acquired(uses[k].columns).bits[0]
+        splitting = np.diff(ensemble.start) > 1
+        longest = _longest_paths(ensemble, prices)
+        return cls(
+            bits, (seen & splitting).sum(axis=1).astype(float), (seen * longest).sum(axis=1), fresh
+        )
+
+
+def _longest_paths(ensemble: Ensemble, prices: Prices) -> FloatArray:
+    """The largest sum of multipliers on a path of each tree, (T,)."""
+    from bench_trees.inference import lay_out
+
+    if ensemble.trees == 0:
+        return np.zeros(0)
+    layout = lay_out(ensemble, _needs(prices))
+    longest: FloatArray = np.maximum.reduceat(layout.splits, layout.table[:-1])
+    return longest
+
+
+def _needs(prices: Prices) -> Needs:
+    from bench_trees.inference import Needs
+
+    return Needs(prices.start, prices.needed, prices.multiplier, prices.sensors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +135,10 @@ def segments(
     prices: Prices,
 ) -> list[Segment]:
     """Cut the stages into segments."""
-    from bench_trees.inference import Needs, lay_out
+    from bench_trees.inference import lay_out
     from bench_trees.kernels.records import Steps
 
-    needs = Needs(prices.start, prices.needed, prices.multiplier, prices.sensors)
-    found = []
+    needs, found = _needs(prices), []
     for first, stop in _cuts(stages, uses):
         these, part = uses[first:stop], stages[first:stop]
         steps = Steps(
@@ -87,23 +167,3 @@ def _cuts(stages: Sequence[Stage], uses: Sequence[StageTerms]) -> list[tuple[int
             cuts.append((first, k + 1))
             first = k + 1
     return cuts
-
-
-def no_trees(outputs: int, features: int) -> Ensemble:
-    """The dictionary of a model of raw columns only."""
-    from bench_trees import Ensemble
-
-    ints, bools = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.bool_)
-    none: FloatArray = np.zeros(0)
-    return Ensemble(
-        start=np.zeros(1, dtype=np.int32),
-        feature=ints,
-        threshold=np.zeros(0, dtype=np.float32),
-        left=ints,
-        right=ints,
-        missing_left=bools,
-        value=none,
-        output=ints,
-        base=np.zeros(outputs),
-        features=features,
-    )

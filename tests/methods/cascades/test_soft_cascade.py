@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from bench_methods.cascades import AndOr, SoftCascade, bench_learners
 from bench_methods.cascades.descent import Descent, Design, descend
+from bench_methods.cascades.learner import stage_costs, stage_trees
 from bench_methods.cascades.losses import Soft
-from bench_methods.cascades.stages import stage_costs, stage_trees
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path
 from helpers.cascade_cases import bits_of, data, fit, prices, probability, stage_scores
@@ -35,6 +35,7 @@ def groups(limits: Any, stages: int = 5, features: Any = (0, 2, 1, 1, 0)) -> lis
     """Of stumps on features of price 1, 5 and 20."""
     count = len(features)
     trees = stumps(list(features), [0.0] * count, [0.0] * count, [1.0] * count)
+    trees = replace(trees, features=COST.features)
     return [t.tolist() for t in stage_trees(trees, COST, limits, stages)]
 
 

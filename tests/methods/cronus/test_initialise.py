@@ -17,9 +17,8 @@ from bench_methods.cronus.initialise import (
 )
 from bench_methods.cronus.objective import Cascade, Penalty
 from bench_methods.cronus.optimise import position
-from bench_models.least_squares import Growing, normal_equations
+from bench_models.least_squares import Growing, normal_equations, one_blas_thread
 from bench_models.problem import Problem
-from bench_models.threads import one_blas_thread
 from helpers.cronus_cases import problem
 
 from bench_core.arrays import FloatArray

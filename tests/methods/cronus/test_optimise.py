@@ -10,8 +10,8 @@ from bench_methods.cronus import optimise as module
 from bench_methods.cronus.initialise import initialise
 from bench_methods.cronus.objective import Cascade, Penalty
 from bench_methods.cronus.optimise import Settings, improve_stage, optimise, position
+from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem
-from bench_models.threads import one_blas_thread
 from helpers.cronus_cases import cascade, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -13,9 +13,8 @@ from bench_methods.cstc.initialise import initialise, solve_leaf, splitting_thre
 from bench_methods.cstc.node import NodeObjective, node_objective
 from bench_methods.cstc.optimise import Settings, improve_node, optimise, position
 from bench_methods.cstc.tree import NONE, Penalty, Shape, Tree, terminals
-from bench_models.least_squares import normal_equations
+from bench_models.least_squares import normal_equations, one_blas_thread
 from bench_models.problem import Problem
-from bench_models.threads import one_blas_thread
 from helpers.cstc_cases import SHAPES, naive_loss, problem, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st

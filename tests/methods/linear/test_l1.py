@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from bench_methods.linear import L1
 from bench_methods.linear.kernels import descend
-from bench_methods.linear.marginal_prices import MarginalPrices
-from bench_methods.linear.model import LinearPath
-from bench_models.scaling import Scaling
+from bench_methods.linear.l1 import MarginalPrices
+from bench_methods.linear.model import LinearPath, Scaling
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.linear import L1, RBFSVM, AverageKernelSVM, bench_learners
-from bench_methods.linear.kernel_model import KernelMachine
-from bench_methods.linear.svm import descriptors, sampled
+from bench_methods.linear.svm import KernelMachine, descriptors, sampled
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters

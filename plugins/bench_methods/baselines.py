@@ -1,6 +1,14 @@
-"""Buying features in some order, with boosted trees on what is bought so far.
+"""Baselines: trivial methods that every other method should beat.
 
-A baseline has about ``steps`` operating points: models of their own on 1, 2, 3, ... up to all
+Own constructions, of no paper. Leaderboards mark them (by their ``role``); they are on the board of
+every suite that lists them under ``baselines``.
+
+``constant``: the mean of the targets or grades, the log-odds of the positive rows, the logarithms
+of the classes' shares. Ranking by a constant leaves all documents of a query tied.
+
+The others buy features in some order, with boosted trees on what is bought so far.
+
+An order has about ``steps`` operating points: models of their own on 1, 2, 3, ... up to all
 features, the numbers growing by the same factor. Each uses every feature that can be read with
 what was bought: the second feature of a shared sensor comes with the first, and what costs
 nothing is there from the start. The number of features is the operating point; there is no
@@ -21,18 +29,21 @@ baseline costs less to train than the methods it is set beside.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS, LossName
+from bench_models.boosting import TASKS, BoostedTrees, LossName, bench_warm_up, loss_of
 from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
-from bench_models.staged import MOST_POINTS, StagedModel
+from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
+from bench_models.tradeoff import labels_of
 from numpy.typing import NDArray
 
-from bench_core import Examples, FitContext, Prices, Task, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+
+bench_warm_up = hookimpl(bench_warm_up)
 
 Keys = Callable[[FloatArray], FloatArray]
 """From the prices still to be paid (d,) to keys (d,): the feature of the lowest comes next."""
@@ -42,11 +53,32 @@ _USUAL, _FOR_CLASSES = 0.1, 0.4
 
 
 @dataclass(frozen=True)
-class _Ordered:
+class Constant:
+    """The best constant: reads no feature and costs nothing."""
+
+    name: ClassVar[str] = "constant"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    role: ClassVar[str] = "baseline"
+    adds_up: ClassVar[bool] = False
+
+    loss: LossName = param(
+        "auto", "loss it is the best constant for; auto: squared, for classes logistic or softmax"
+    )
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> StagedModel:
+        """Look at the labels of ``train`` only."""
+        name, loss = loss_of(context.task, self.loss, context.classes)
+        stage = Stage(np.zeros(0, dtype=np.int64), np.zeros(0), loss.base(labels_of(train)))
+        return StagedModel([stage], [Point(0, {"features": 0})], prices, facts={"loss": name})
+
+
+@dataclass(frozen=True)
+class _Ordered(BoostedTrees):
     """What the three orders share; which feature comes next is their own."""
 
     name: ClassVar[str] = ""
-    tasks: ClassVar[frozenset[Task]] = TASKS
     role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False
 
@@ -59,37 +91,21 @@ class _Ordered:
     trees: int = param(
         50, "boosting iterations of each model (for K classes K trees each)", least=0
     )
-    learning_rate: float | None = param(
+    learning_rate: float | None = param(  # type: ignore[assignment]
         None, "shrinkage of every tree's output (eta); none: 0.1, for classes 0.4", above=0
     )
     l2: float = param(1.0, "added to the second derivatives of a leaf: long steps need it", least=0)
-    depth: int | None = param(4, "most split levels of a tree, none = no limit", least=1)
     leaves: int = param(16, "most leaves of a tree", least=2)
-    loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> PathOfModels:
         """Boost on growing sets of features; ``valid`` is not used."""
-        from bench_trees import Settings
-
-        subsets = Subsets.of(
-            train,
-            prices,
-            context,
-            loss=self.loss,
-            settings=Settings(
-                trees=self.trees,
-                learning_rate=self._rate(context.task),
-                l2=self.l2,
-                max_depth=self.depth,
-                max_leaves=self.leaves,
-                min_rows=self.min_rows,
-            ),
-            max_bins=self.max_bins,
-        )
+        rate = self.learning_rate
+        if rate is None:
+            rate = _FOR_CLASSES if context.task in (Task.BINARY, Task.MULTICLASS) else _USUAL
+        settings = self.settings(self.leaves, learning_rate=rate, l2=self.l2)
+        subsets = Subsets(self, settings, train, prices, context)
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
         sizes = [0, *growing(prices.features, self.steps)]
         models: list[StagedModel] = []
@@ -102,11 +118,6 @@ class _Ordered:
             models.append(subsets.whole(ensemble, {"features": int(bought.sum())}))
         context.progress(1, 1)
         return PathOfModels(models)
-
-    def _rate(self, task: Task) -> float:
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return _FOR_CLASSES if task in (Task.BINARY, Task.MULTICLASS) else _USUAL
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         raise NotImplementedError
@@ -163,16 +174,13 @@ def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolAr
 
 def gains(subsets: Subsets, model: StagedModel) -> FloatArray:
     """What each feature explains of the model's training residuals (d,); see the module."""
-    from bench_trees.losses import Labels
     from bench_trees.threads import workers
 
     train = subsets.train
-    queries = None if train.queries is None else train.queries.boundaries
-    labels = Labels(train.y, train.multiplicity, None, queries)
     (now,) = model.predict_path(train.features)
     with workers(1) as crew:
         scores = np.ascontiguousarray(now.scores.reshape(len(train), -1).T)
-        gradient, _ = subsets.loss.gradients(scores, labels, crew)
+        gradient, _ = subsets.loss.gradients(scores, labels_of(train), crew)
     mass = train.weights
     counts = subsets.bins.counts.tolist()
     return np.array(
@@ -194,3 +202,9 @@ def _gain(codes: IntArray, gradient: FloatArray, mass: FloatArray) -> float:
     some = rows > 0
     sums = (np.bincount(codes, g)[some] for g in gradient)
     return float(sum((G**2 / rows[some]).sum() for G in sums)) / 2
+
+
+@hookimpl
+def bench_learners() -> Sequence[type[BudgetedLearner]]:
+    """The baselines, the lowest first."""
+    return [Constant, RandomOrder, CheapestFirst, GreedyOrder]

@@ -1,0 +1,296 @@
+"""Early exits from an additive ensemble whose trees and their order stay as they are.
+
+``early-exit``: B. B. Cambazoglu, H. Zaragoza, O. Chapelle, J. Chen, C. Liao, Z. Zheng,
+J. Degenhardt, "Early exit optimizations for additive machine learned ranking systems", WSDM 2010,
+as used by the Cronus paper (AISTATS 2012) and the Greedy Miser paper (ICML 2012). After every 10
+trees a row with partial score s may leave. With E exits, of which the E-th is the end, exit
+i = 1..E lets go on
+
+    proximity   s >= s_(k) - p_i, s_(k) the k-th best partial score of the query, k = 5,
+                p_i = (E - i) / (E - 1) * threshold
+    rank        at most r_i - 1 documents of the query score higher
+    capacity    the same among the documents that stand before it in the query
+    score       s >= tau_i
+    class       the largest class probability is at most the threshold (Greedy Miser, section 5)
+
+``proximity`` is stated by both papers, ``class`` by the second. That there are rules by score,
+capacity and rank is all that could be verified of them: their form here is recalled, and
+r_i and tau_i are ours: r_i = k + (E - i) / (E - 1) * (threshold - k) falls linearly from the
+threshold to k; tau_i is the quantile of the training rows' partial scores at exit i that
+leaves the share ``threshold`` below.
+
+``lear``: F. Busolin, C. Lucchese, F. M. Nardini, S. Orlando, R. Perego, S. Trani, "Learning early
+exit strategies for additive ranking ensembles", SIGIR 2021 (read as an abstract only; details
+recalled). At a sentinel a small boosted classifier says how likely a document is to be relevant and
+to end among the best ``k``; it goes on if that reaches a threshold. Its inputs are free: partial
+score, the same scaled to [0, 1] within the query, the rank, the size of the query.
+
+Equations
+    rules         bench_models.staged.exit_rules.ExitRule.stays
+    p_i, r_i      EarlyExit._values; exits: exits
+    lear          Lear._classifiers, inputs bench_models.staged.exit_rules.describe
+
+One fit serves all thresholds: every one is an operating point, and the last point is the full
+model. No lambda: thresholds are swept. Training takes nothing but the base's trees.
+
+Departures
+- Proximity thresholds are in units of the standard deviation of the base's training scores
+  (``facts["spread"]``), so that one grid serves any base. The papers give score units.
+- A document exactly on the bar goes on (the papers remove at equality; then, at p = 0, the
+  fifth best itself would leave). k-th best means among those still scored; while fewer than k
+  are, nobody leaves.
+- Documents that left rank below all that did not, by exit and then by partial score. In
+  classification rows that left keep their partial scores.
+- For K classes an exit comes every 10 iterations of K trees. Log-odds are read as two classes.
+- lear: sentinels without trees behind them are dropped. All classifiers are trained on all
+  documents; at a later sentinel those that left count with the score they left with. Negative and
+  positive examples weigh alike. The classifiers' trees and splits are billed to whom they judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from bench_models.boosting import OnTrees, bench_warm_up, ensemble_of, prefix_chain
+from bench_models.ranks import QueryGroups, ranks
+from bench_models.staged import StagedModel
+from bench_models.staged.early_exits import ExitModel, check_thresholds
+from bench_models.staged.exit_rules import ExitRule, Sentinels, describe
+
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    Features,
+    FitContext,
+    Prices,
+    Task,
+    UsageError,
+    hookimpl,
+    param,
+)
+from bench_core.arrays import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+bench_warm_up = hookimpl(bench_warm_up)
+
+_BLOCK = 8000  # rows walked at a time
+
+RuleName = Literal["auto", "proximity", "score", "rank", "capacity", "class"]
+
+_RULES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
+    Task.RANKING: ("proximity", "score", "rank", "capacity"),
+    Task.BINARY: ("class",),
+    Task.MULTICLASS: ("class",),
+}
+
+_MOST = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100)
+_USUAL: Mapping[str, Sequence[float]] = {  # from the most to the least eager to let rows leave
+    "proximity": (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4),
+    "score": (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05),
+    "rank": _MOST,
+    "capacity": _MOST,
+    "class": (
+        *(0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95),
+        *(0.98, 0.99, 0.995, 0.999),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class EarlyExit(OnTrees):
+    """Another learner's trees in their order, which rows leave when a rule says so."""
+
+    name: ClassVar[str] = "early-exit"
+    tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
+
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
+    rule: RuleName = param(
+        "auto", "who leaves; auto: proximity for ranking, class for classification"
+    )
+    thresholds: tuple[float, ...] | None = param(
+        None, "operating points of the rule; none: its usual ones", least=0
+    )
+    every: int = param(
+        10, "an exit after every so many trees (for K classes K times as many)", least=1
+    )
+    k: int = param(
+        5, "proximity: the document that others must stay close to; rank: the last rank", least=1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.thresholds is not None:
+            check_thresholds(self.thresholds)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> ExitModel:
+        """Place the exits; the training scores set the thresholds' unit. ``valid`` is not used."""
+        kind = self._rule(context.task)
+        ensemble = ensemble_of(self.name, self.base, context, single=False)
+        outputs = ensemble.outputs_count
+        ends = exits(ensemble.trees, self.every * outputs)
+        chain = prefix_chain(ensemble, ends, prices, {})
+        thresholds = self._thresholds(kind, max(2, outputs)) if len(ends) > 1 else ()
+        values, spread = self._values(kind, np.array(thresholds), chain, train)
+        facts = {"rule": kind, "spread": spread, "exits": ends}
+        context.progress(1, 1)
+        return ExitModel(
+            chain=replace(chain, facts=facts),
+            rule=ExitRule(kind, values, self.k),
+            points=[{"threshold": float(t)} for t in thresholds],
+            full={"trees": ensemble.trees},
+        )
+
+    def _rule(self, task: Task) -> str:
+        fitting = _RULES[task]
+        chosen = fitting[0] if self.rule == "auto" else self.rule
+        if chosen not in fitting:
+            raise UsageError(f"early-exit: rule={chosen}: {task} takes {' or '.join(fitting)}")
+        return chosen
+
+    def _thresholds(self, kind: str, classes: int) -> tuple[float, ...]:
+        if self.thresholds is not None:
+            return self.thresholds
+        return tuple(t for t in _USUAL[kind] if kind != "class" or t > 1 / classes)
+
+    def _values(
+        self, kind: str, thresholds: FloatArray, chain: StagedModel, train: Examples
+    ) -> tuple[FloatArray, float]:
+        """What the rule compares with, per threshold and exit, and the unit of proximity."""
+        count = len(chain.stages)
+        left = np.arange(count - 1, 0, -1) / max(1, count - 1)  # (E - i) / (E - 1)
+        same = np.repeat(thresholds[:, None], count - 1, axis=1)
+        if kind == "proximity":
+            spread = _spread(chain, train)
+            return thresholds[:, None] * spread * left, spread
+        if kind in ("rank", "capacity"):
+            return self.k + np.maximum(same - self.k, 0) * left, 1.0
+        if kind == "score":
+            return _quantiles(chain, train, thresholds), 1.0
+        return same, 1.0
+
+
+@dataclass(frozen=True)
+class Lear(OnTrees):
+    """Another learner's trees in their order, which documents leave at learned sentinels."""
+
+    name: ClassVar[str] = "lear"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
+
+    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
+    sentinels: tuple[int, ...] = param(
+        (50, 100, 200), "documents may leave after so many trees", least=1
+    )
+    thresholds: tuple[float, ...] = param(
+        (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01),
+        "operating points: the least probability with which a document goes on",
+        least=0,
+        most=1,
+    )
+    k: int = param(10, "documents to keep: relevant ones that end among the best k", least=1)
+    relevant_grade: int = param(1, "a document is relevant iff its grade is at least this", least=1)
+    trees: int = param(10, "trees of each classifier", least=1)
+    leaves: int = param(8, "most leaves of a classifier's tree", least=2)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.sentinels or list(self.sentinels) != sorted(set(self.sentinels)):
+            raise ValueError("sentinels must rise")
+        check_thresholds(self.thresholds)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> ExitModel:
+        """Train one classifier per sentinel on the training documents; ``valid`` is not used."""
+        ensemble = ensemble_of(self.name, self.base, context)
+        ends = [*(s for s in self.sentinels if s < ensemble.trees), ensemble.trees]
+        chain = prefix_chain(ensemble, ends, prices, {"exits": ends})
+        thresholds = self.thresholds if len(ends) > 1 else ()
+        return ExitModel(
+            chain=chain,
+            rule=Sentinels(self._classifiers(chain, train, context), np.array(thresholds)),
+            points=[{"threshold": float(t)} for t in thresholds],
+            full={"trees": ensemble.trees},
+        )
+
+    def _classifiers(
+        self, chain: StagedModel, train: Examples, context: FitContext
+    ) -> tuple[Ensemble, ...]:
+        partial = partial_scores(chain, train)
+        groups = QueryGroups.over(len(train), train.queries)
+        everyone = np.ones((1, len(train)), bool)
+        final = ranks(partial[-1], everyone, groups, train.multiplicity)[0]
+        keep = (final <= self.k) & (train.y >= self.relevant_grade)
+        found = []
+        for own in partial[:-1]:
+            inputs = describe(own[None], groups, train.multiplicity)[0]
+            found.append(self._classifier(inputs, keep, train, context))
+            context.progress(len(found), len(partial) - 1)
+        return tuple(found)
+
+    def _classifier(
+        self, inputs: Any, keep: BoolArray, train: Examples, context: FitContext
+    ) -> Ensemble:
+        from bench_trees import Settings, boost, find_bins
+
+        bins = find_bins(inputs, 255, train.multiplicity, context.threads)
+        return boost(
+            bins.codes(inputs, context.threads),
+            bins,
+            keep.astype(np.float64),
+            loss="logistic",
+            settings=Settings(
+                self.trees, learning_rate=0.3, max_depth=None, max_leaves=self.leaves
+            ),
+            multiplicity=train.multiplicity,
+            threads=context.threads,
+        )
+
+
+def exits(trees: int, every: int) -> list[int]:
+    """After how many trees a row may leave; the last is the end."""
+    return [*range(every, trees, every), trees]
+
+
+def _spread(chain: StagedModel, train: Examples) -> float:
+    """Standard deviation of the final scores on the training rows, copies counted; 1 for 0."""
+    (final,) = partial_scores(chain, train, slice(-1, None))
+    mean = np.average(final, weights=train.weights)
+    return float(np.sqrt(np.average((final - mean) ** 2, weights=train.weights))) or 1.0
+
+
+def _quantiles(chain: StagedModel, train: Examples, shares: FloatArray) -> FloatArray:
+    """The partial score below which each share of the training rows is, (P, E - 1)."""
+    columns = [_quantile(own, train.weights, shares) for own in partial_scores(chain, train)[:-1]]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(shares), 0))
+
+
+def _quantile(values: FloatArray, mass: FloatArray, shares: FloatArray) -> FloatArray:
+    """The smallest value with more than a share of the mass at or below it; the last at 1."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(mass[order])
+    place = np.searchsorted(below, shares * below[-1], side="right")
+    found: FloatArray = values[order][np.minimum(place, len(values) - 1)]
+    return found
+
+
+def partial_scores(chain: StagedModel, rows: Examples, stages: slice = slice(None)) -> FloatArray:
+    """The first score of all rows after each of these stages, (E, n), walked block by block."""
+    blocks = []
+    for start in range(0, len(rows), _BLOCK):
+        features = Features(np.asarray(rows.X[start : start + _BLOCK]))
+        after = [scores[:, 0] for scores, _, _ in chain.stage_by_stage(features)]
+        blocks.append(np.stack(after[stages]))
+    return np.concatenate(blocks, axis=1)
+
+
+@hookimpl
+def bench_learners() -> list[type[BudgetedLearner]]:
+    """Rules by hand, and the learned one."""
+    return [EarlyExit, Lear]

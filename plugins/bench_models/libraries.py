@@ -1,0 +1,226 @@
+"""Other libraries as learners: what they train is imported and metered like our own trees.
+
+One plugin for each library (``lightgbm``, ``xgboost``, ``catboost``, ``scikit``). None is imported
+before a fit; a model's state holds arrays only, so predicting never needs the library (but for
+scikit-learn's estimators that are not made of trees).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bench_core import Examples, FitContext, InputError, Prices, Queries, Task, UsageError, param
+from bench_core.arrays import FloatArray, IntArray
+from bench_models.boosting import BoostedTrees, chain, loss_of
+from bench_models.staged import StagedModel
+from bench_models.tradeoff import LossPrices
+from bench_models.tree_average import TreeAverage
+
+if TYPE_CHECKING:
+    from bench_trees.importers import Imported
+
+_FAR = 30.0  # in log-odds
+
+LibraryModel = StagedModel | TreeAverage
+
+Parameters = dict[str, Any]
+
+Costs = tuple[Parameters, Mapping[str, Any]]
+"""A library's parameters for costs, and facts to keep."""
+
+_KINDS = {
+    Task.RANKING: ("ranking", "regression", "binary", ""),
+    Task.REGRESSION: ("regression", ""),
+    Task.BINARY: ("binary", ""),
+    Task.MULTICLASS: ("multiclass", ""),
+}
+"""Kinds of models that a task takes: any single score ranks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibraryTrees(BoostedTrees):
+    """Boosted trees that a library trains: what its learner adds is how it is called."""
+
+    name: ClassVar[str]
+    distributions: ClassVar[tuple[str, ...]]
+    """Those of the library, of which one must be installed."""
+
+    trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
+    max_bins: int = param(255, "most bins per feature", least=2)
+
+    def stamp(self) -> str:
+        """The library's version."""
+        return version_of(self.name, *self.distributions)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> LibraryModel:
+        """Boost on ``train``; ``valid`` is not used.
+
+        Raises InputError where the labels are not fit to learn from.
+        """
+        from bench_trees.importers import read_model
+
+        self.stamp()
+        check_classes(self.name, train, context.task)
+        loss, _ = loss_of(context.task, self.loss, context.classes)
+        costs, facts = self._costs(train, prices, context)
+        rows = with_physical_copies(train)
+        with library_errors(self.name):
+            raw = self._trained({**self._parameters(loss, context), **costs}, rows, loss, context)
+        model = read_model(raw)
+        if loss == "softmax" and model.vectors is not None:
+            model = _all_classes(model, np.unique(train.y).astype(np.int64), context.classes)
+        return serve(model, prices, {"loss": loss, **facts})
+
+    def _parameters(self, loss: str, context: FitContext) -> Parameters:
+        """The library's, but for those for costs."""
+        raise NotImplementedError
+
+    def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
+        return {}, {}
+
+    def _trained(self, how: Parameters, rows: Examples, loss: str, context: FitContext) -> bytes:
+        """The model as the library writes it."""
+        raise NotImplementedError
+
+
+@cache
+def version_of(learner: str, *distributions: str) -> str:
+    """The version of the first of these distributions that is installed, without importing it.
+
+    Raises UsageError that says how to install it.
+    """
+    for name in distributions:
+        try:
+            return f"{name} {version(name)}"
+        except PackageNotFoundError:
+            continue
+    raise UsageError(
+        f"{learner} needs {distributions[0]}, which is not installed: "
+        "pip install 'budget-bench[peers]'"
+    )
+
+
+@contextmanager
+def library_errors(learner: str) -> Iterator[None]:
+    """The complaint of a library about the data as one line."""
+    try:
+        yield
+    except (UsageError, InputError, MemoryError):
+        raise
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        text = lines[0] if lines else type(error).__name__
+        raise InputError(f"{learner}: {type(error).__name__}: {text}") from error
+
+
+def with_physical_copies(train: Examples) -> Examples:
+    """Every row as many times as its multiplicity: limits on rows and bins then count copies."""
+    copies = train.multiplicity
+    if copies is None:
+        return train
+    queries = train.queries
+    if queries is not None:
+        sizes = np.add.reduceat(copies, queries.boundaries[:-1])
+        queries = Queries.from_sizes(sizes)
+    return Examples(np.repeat(train.X, copies, axis=0), np.repeat(train.y, copies), queries)
+
+
+def check_classes(learner: str, train: Examples, task: Task) -> None:
+    """Raise InputError where training labels are all of one class."""
+    if task in (Task.BINARY, Task.MULTICLASS) and len(np.unique(train.y)) < 2:
+        raise InputError(
+            f"{learner}: all training labels are {train.y[0]:g}; it needs at least two classes"
+        )
+
+
+def bought_alone(row: LossPrices, prices: Prices) -> FloatArray:
+    """What each feature costs one row in loss units if nothing else is bought, (d,)."""
+    return np.array([row.sensor[prices.of(j)].sum() for j in range(prices.features)])
+
+
+def group_sizes(train: Examples) -> Any:
+    """Rows per query; one query where there are none."""
+    return np.array([len(train)]) if train.queries is None else train.queries.sizes
+
+
+def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> LibraryModel:
+    """An imported model under these prices: a ``StagedModel`` where its trees simply add up."""
+    facts = {"peer": model.source, **facts}
+    plain = model.vectors is None and not model.average and model.link == "identity"
+    if plain:
+        return chain(model.ensemble, prices, facts)
+    return TreeAverage.of(
+        model.ensemble,
+        prices,
+        vectors=model.vectors,
+        average=model.average,
+        link=model.link,
+        facts=facts,
+    )
+
+
+def _all_classes(model: Imported, present: IntArray, classes: int) -> Imported:
+    """The model with an output for each class, those that training lacks far below the others."""
+    assert model.vectors is not None
+    vectors = np.zeros((len(model.vectors), classes))
+    base = np.full(classes, model.ensemble.base.min() - _FAR)
+    vectors[:, present] = model.vectors
+    base[present] = model.ensemble.base
+    return replace(model, vectors=vectors, ensemble=replace(model.ensemble, base=base))
+
+
+def check_fits(model: Imported, task: Task, classes: int, where: str) -> None:
+    """Raise InputError where a model is not one for the task."""
+    outputs = classes if task is Task.MULTICLASS else 1
+    if model.ensemble.trees == 0:
+        raise InputError(f"{where}: the model has no trees")
+    if model.kind not in _KINDS[task]:
+        raise InputError(f"{where}: a {model.kind} model cannot do a {task} task")
+    if model.outputs != outputs:
+        has = "1 output" if model.outputs == 1 else f"{model.outputs} outputs"
+        raise InputError(f"{where}: the model has {has}, the {task} task wants {outputs}")
+
+
+def onto_columns(model: Imported, features: int, names: tuple[str, ...], where: str) -> Imported:
+    """The model with its features renumbered to the data's columns.
+
+    By name where both have names, so that order and unused columns do not matter; else both must
+    have equally many features. Raises InputError.
+    """
+    ensemble = model.ensemble
+    if not names or not model.names or _invented(model.names):
+        if ensemble.features != features:
+            raise InputError(
+                f"{where}: the model has {ensemble.features} features and the data {features}; "
+                "they must be the same, or both have names"
+            )
+        return model
+    place = {_spelt(name): j for j, name in enumerate(names)}
+    column = np.array([place.get(_spelt(name), -1) for name in model.names])
+    used = np.unique(ensemble.feature[ensemble.feature >= 0])
+    absent = [model.names[j] for j in used if column[j] < 0]
+    if absent:
+        more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+        raise InputError(f"{where}: the model's feature {absent[0]!r}{more} is not in the data")
+    feature = np.where(ensemble.feature >= 0, column[ensemble.feature], -1).astype(np.int32)
+    return replace(model, ensemble=replace(ensemble, feature=feature, features=features))
+
+
+def _invented(names: tuple[str, ...]) -> bool:
+    """Whether a library made the names up: Column_0, f0, or bare numbers."""
+    return any(
+        all(name == f"{stem}{j}" for j, name in enumerate(names)) for stem in ("Column_", "f", "")
+    )
+
+
+def _spelt(name: str) -> str:
+    return "_".join(name.split())  # LightGBM writes blanks so
