@@ -24,10 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.atomic import atomic_folder
-from bench_core._io.hashing import digest
-from bench_core._io.locks import locked
-from bench_core._io.source_code import code_key
+from bench_core._io.digests import code_key, digest
+from bench_core._io.files import atomic_folder, locked
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of
 from bench_core.data import Examples, Frames, Queries, Task

@@ -11,11 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bench_core._io.atomic import atomic_file
-from bench_core._io.hashing import digest
-from bench_core._io.locks import locked
-from bench_core._io.shared_arrays import shared_arrays
-from bench_core._io.source_code import module_digest
+from bench_core._io.digests import digest, module_digest
+from bench_core._io.files import atomic_file, locked
+from bench_core._io.large_arrays import shared_arrays
 from bench_core.arrays import Array
 from bench_core.datasets.cache import cache_folder
 from bench_core.errors import InputError

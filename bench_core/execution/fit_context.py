@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.hashing import canonical
-from bench_core._io.shared_arrays import shared_arrays
-from bench_core._io.source_code import import_key
+from bench_core._io.digests import canonical, import_key
+from bench_core._io.large_arrays import shared_arrays
 from bench_core.arrays import Array
 from bench_core.class_names import encode
 from bench_core.data import Task

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core._io.spill import forget, zeros
+from bench_core._io.large_arrays import forget, zeros
 from bench_core.arrays import FloatArray
 from bench_core.costs.bill import Bill, Prediction, words
 from bench_core.costs.model import CostModel, SensorPrices

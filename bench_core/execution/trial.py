@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core._io.hashing import canonical
+from bench_core._io.digests import canonical
 from bench_core.class_names import decode
 from bench_core.data import Examples
 from bench_core.execution.fit_context import Context, Progress
@@ -34,7 +34,7 @@ def _silent(done: int, total: int) -> None:
 
 def run_fit(spec: FitSpec, progress: Progress = _silent) -> FitResult:
     """Fit one learner and save its state; what is raised on the way is the caller's to report."""
-    from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
+    from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 
     reset_peak_rss()
     learner = decode(spec.learner)
@@ -49,8 +49,8 @@ def run_fit(spec: FitSpec, progress: Progress = _silent) -> FitResult:
 
 def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
     """Predict, meter, score and audit one fitted model."""
+    from bench_core._io.machine import peak_rss_mb, reset_peak_rss
     from bench_core.execution.audit import replay
-    from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
     from bench_core.execution.predict import predict_split
     from bench_core.execution.score import score_split
 

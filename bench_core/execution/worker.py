@@ -16,9 +16,9 @@ import threading
 import time
 from typing import Any, BinaryIO
 
+from bench_core._io.machine import limit_memory
 from bench_core.execution import wire
 from bench_core.execution.failures import failure
-from bench_core.execution.memory import limit_memory
 from bench_core.execution.messages import job_from_json, perform, result_to_wire
 from bench_core.results.records import Status
 

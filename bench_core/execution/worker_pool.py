@@ -20,12 +20,12 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
+from bench_core._io.machine import EXIT_OUT_OF_MEMORY
 from bench_core.errors import one_line
 from bench_core.execution import wire
 from bench_core.execution.events import OnEvent
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT
 from bench_core.execution.inline import news
-from bench_core.execution.memory import EXIT_OUT_OF_MEMORY
 from bench_core.execution.messages import job_to_json, result_from_wire
 from bench_core.results.records import Job, Outcome, Status
 

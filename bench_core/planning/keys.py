@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import digest
-from bench_core._io.source_code import code_key
+from bench_core._io.digests import code_key, digest
 from bench_core.contracts import learner_of
 from bench_core.parameters import as_json, is_learner, parameters
 

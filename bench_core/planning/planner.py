@@ -8,8 +8,7 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import digest
-from bench_core._io.source_code import look_again
+from bench_core._io.digests import digest, look_again
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import digest
+from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.priced import costs_for, same_sensors

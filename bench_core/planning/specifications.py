@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import canonical
+from bench_core._io.digests import canonical
 from bench_core.class_names import encode
 from bench_core.contracts import learner_of
 from bench_core.costs.model import costs_key

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.atomic import atomic_file
+from bench_core._io.files import atomic_file
 from bench_core.class_names import find_class, remember_class
 from bench_core.errors import InputError
 from bench_core.protocols import State

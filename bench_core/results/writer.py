@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.atomic import atomic_file
-from bench_core._io.hashing import canonical
-from bench_core._io.locks import locked
+from bench_core._io.digests import canonical
+from bench_core._io.files import atomic_file, locked
 from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError

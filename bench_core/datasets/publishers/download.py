@@ -15,7 +15,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from bench_core._io.locks import locked
+from bench_core._io.files import locked
 from bench_core.errors import InputError
 
 SECONDS = 30.0

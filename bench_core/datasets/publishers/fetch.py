@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_core._io.locks import locked
+from bench_core._io.files import locked
 from bench_core.contracts import dataset_of
 from bench_core.datasets.publishers.archives import unpack
 from bench_core.datasets.publishers.download import Download, Progress, check_file, fetch

@@ -279,7 +279,7 @@ def test_a_resident_size_above_the_limit_ends_the_process_where_it_must_be_polle
     import sys
 
     code = (
-        "from bench_core.execution.memory import limit_memory\n"
+        "from bench_core._io.machine import limit_memory\n"
         "import numpy as np, time\n"
         "limit_memory(300 << 20, poll=True)\n"
         "held = np.ones(400 << 17)\n"
@@ -292,7 +292,7 @@ def test_a_resident_size_above_the_limit_ends_the_process_where_it_must_be_polle
 def test_the_peak_of_memory_is_that_of_the_job_alone() -> None:
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("this system does not let a process reset its peak")
-    from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
+    from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 
     held = np.ones(200 << 17)
     assert held[-1] == 1

@@ -31,7 +31,7 @@ from bench_core import (
     Task,
     price_list,
 )
-from bench_core._io import spill
+from bench_core._io import large_arrays
 from bench_core.api import plan
 from bench_core.execution import predict
 from bench_core.execution.predict import ContractError, blocks, predict_split
@@ -455,7 +455,7 @@ def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
 
 
 def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path: Path) -> None:
-    from bench_core._io.shared_arrays import shared_arrays
+    from bench_core._io.large_arrays import shared_arrays
 
     built = []
 
@@ -472,7 +472,7 @@ def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path
 
 
 def test_a_failed_build_of_shared_arrays_leaves_nothing(tmp_path: Path) -> None:
-    from bench_core._io.shared_arrays import shared_arrays
+    from bench_core._io.large_arrays import shared_arrays
 
     def build() -> dict[str, Any]:
         raise RuntimeError("no")
@@ -485,7 +485,7 @@ def test_a_failed_build_of_shared_arrays_leaves_nothing(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_of_shared_arrays_goes_with_the_next_build(
     tmp_path: Path,
 ) -> None:
-    from bench_core._io.shared_arrays import shared_arrays
+    from bench_core._io.large_arrays import shared_arrays
 
     process = subprocess.run(
         [
@@ -494,12 +494,12 @@ def test_what_a_killed_process_left_of_shared_arrays_goes_with_the_next_build(
             "import os, sys\n"
             "from pathlib import Path\n"
             "import numpy as np\n"
-            "from bench_core._io import shared_arrays\n"
+            "from bench_core._io import large_arrays\n"
             "def killed(file, *rest, **more):\n"
             "    Path(file).write_bytes(b'half')\n"
             "    os._exit(9)\n"
             "np.save = killed\n"
-            "shared_arrays.shared_arrays(Path(sys.argv[1]), lambda: {'x': np.arange(3)})\n",
+            "large_arrays.shared_arrays(Path(sys.argv[1]), lambda: {'x': np.arange(3)})\n",
             str(tmp_path / "codes"),
         ],
         check=False,
@@ -519,7 +519,7 @@ def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.Mon
     model = models.Scripted(models.honest)
     found = []
     for limit in (1 << 30, 0):
-        monkeypatch.setattr(spill, "IN_MEMORY", limit)
+        monkeypatch.setattr(large_arrays, "IN_MEMORY", limit)
         monkeypatch.setattr(predict, "FORGET_ROWS", 8000)
         path = predict_split(model, examples, PRICES, 0)
         found.append((path, score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test")))
