@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import UsageError
-from bench_core.execution.events import Event, OnEvent
-from bench_core.execution.runner import Interrupted, RunResult, silent
+from bench_core.execution.events import Event, OnEvent, silent
+from bench_core.execution.runner import Interrupted, RunResult
 from bench_core.metrics import parse_metric
 from bench_core.planning.plan import Plan
 from bench_core.planning.request import RunRequest

@@ -16,8 +16,7 @@ from bench_core.datasets.search import DataFolder
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
 from bench_core.planning.overrides import check_owners, read_settings
-from bench_core.planning.plan import DatasetUse, Notify, Plan
-from bench_core.planning.remaining_work import estimated_seconds, trials_left
+from bench_core.planning.plan import DatasetUse, Notify, Plan, estimated_seconds, trials_left
 from bench_core.planning.request import RunRequest, check_request, cores_for, without_repeats
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
 from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
@@ -200,7 +199,9 @@ class _Planner:
         for line in self.notes:
             self.notify(line, False)
         plan = _with_cores(plan, *cores_for(request, len(trials_left(plan))))
-        return replace(plan, seconds=estimated_seconds(plan, store.timings() if store else ()))
+        return replace(
+            plan, seconds=estimated_seconds(plan, store.typical_seconds() if store else {})
+        )
 
     def all_metrics(self) -> tuple[str, ...]:
         """The names of all metrics of the run, in the order in which they were asked for."""

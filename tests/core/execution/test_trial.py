@@ -429,8 +429,7 @@ def test_specifications_are_json(home: Path) -> None:
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
     from helpers.toys import Prefix
 
-    from bench_core.execution.fit_context import Context
-    from bench_core.execution.trial import open_splits
+    from bench_core.execution.trial import Context, open_splits
 
     p = prepared(home)
     splits = open_splits(p.fits[0])
@@ -442,8 +441,7 @@ def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
 def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core.execution.fit_context import Context
-    from bench_core.execution.trial import open_splits
+    from bench_core.execution.trial import Context, open_splits
 
     spec = prepared(home).fits[0]
     before = sorted(Path(spec.data).rglob("*"))
