@@ -21,7 +21,7 @@ from bench_core.costs.bill import Prediction
 from bench_core.costs.model import Prices
 from bench_core.data import Examples, Features
 from bench_core.execution.audit import gather, replay
-from bench_core.execution.predict import ContractError, predict_block, predict_split
+from bench_core.execution.predict import ContractError, predict_split, predictions
 from bench_core.execution.predict import Path as ScoredPath
 from bench_core.splits import Splits
 
@@ -173,7 +173,7 @@ def _path(model: Any, examples: Examples, splits: Splits) -> ScoredPath:
 
 def _predict(model: Any, features: Features, splits: Splits) -> list[Prediction]:
     try:
-        return predict_block(model, features, splits.prices, splits.classes)
+        return list(predictions(model, features, splits.prices, splits.classes))
     except ContractError as error:
         raise ConformanceError(str(error)) from error
 
