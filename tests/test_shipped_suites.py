@@ -56,7 +56,7 @@ def test_every_paper_has_its_claims(registry: Registry, name: str) -> None:
 def test_no_two_claims_of_all_suites_have_one_id(registry: Registry) -> None:
     ids = [
         claim["id"]
-        for name in registry.suites()
+        for name in registry.suite_files
         for claim in find_suite(name, registry).extra.get("claims", ())
     ]
     assert len(ids) == len(set(ids)) > 120
