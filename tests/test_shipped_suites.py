@@ -87,14 +87,8 @@ def test_what_a_claim_compares_is_in_the_suites_grid(
 
 def instances(registry: Registry, suite: Suite, profile: str, claim: Claim) -> list[Any]:
     dataset = claim.dataset.partition("(")[0]
-    chosen = choose_learners(
-        RunRequest(suite=suite.name),
-        suite,
-        suite.profile(profile),
-        registry,
-        (),
-        dataset=dataset,
-    )
+    request = RunRequest(suite=suite.name, profile=profile)
+    chosen = choose_learners(request, suite, registry, (), dataset=dataset)
     return [one for learner in chosen for one in learner.instances]
 
 

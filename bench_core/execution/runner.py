@@ -134,11 +134,13 @@ def _result(plan: Plan, path: Path, seconds: float, interrupted: bool) -> RunRes
 
 def _jobs(plan: Plan) -> list[Job]:
     """What is to be done of a plan, each job after those it needs."""
-    fits = [
-        Job("fit", fit, tuple(f"fit:{key}" for key in fit.needs.values()))
-        for fit in fits_left(plan)
-    ]
-    return fits + [Job("score", trial, (f"fit:{trial.fit}",)) for trial in trials_left(plan)]
+    jobs = []
+    for fit in fits_left(plan):
+        needs = tuple(f"fit:{key}" for key in fit.needs.values())
+        jobs.append(Job("fit", replace(fit, threads=plan.threads), needs))
+    for trial in trials_left(plan):
+        jobs.append(Job("score", replace(trial, threads=plan.threads), (f"fit:{trial.fit}",)))
+    return jobs
 
 
 def carry_out_audit(

@@ -60,7 +60,7 @@ def plan_reprice(
         **record,
         run=_name(info.run, costs, trials),
         fits=(),
-        trials=tuple(replace(t, threads=threads) for t in trials),
+        trials=tuple(trials),
         costs=billed.models,
         finished=finished & {t.key for t in trials},
         finished_fits=frozenset(t.fit for t in trials),
