@@ -10,7 +10,6 @@ from bench_core import BudgetedLearner, Task, UsageError, param
 from bench_core.class_names import decode, encode
 from bench_core.parameters import (
     as_json,
-    build,
     expand,
     parameters,
     resolved,
@@ -19,6 +18,11 @@ from bench_core.planning.request import RunRequest, parse_setting, with_setting
 from bench_core.planning.resolve_learners import choose_learners
 from bench_core.planning.suites import NO_SUITE
 from bench_core.plugins import Registry, load_registry
+
+
+def build(cls: type, table: dict[str, Any], registry: Registry) -> Any:
+    (made,) = expand(cls, table, registry)
+    return made
 
 
 class Learner:
