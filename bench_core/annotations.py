@@ -27,33 +27,31 @@ def _shown(value: Any) -> str:
 
 def _convert(value: Any, annotation: Any) -> Any:  # TypeError where it does not fit
     origin, args = get_origin(annotation), get_args(annotation)
-    if annotation is Any:
-        return value
+    if origin in (Union, UnionType):
+        return _convert_union(value, args)
+    if origin is tuple:
+        return _convert_tuple(value, args)
     if annotation in (None, NoneType):
         if value is None or value == "none":
             return None
-    elif origin in (Union, UnionType):
-        return _convert_union(value, args)
-    elif origin is Literal:
-        if any(value == a and type(value) is type(a) for a in args):
-            return value
-    elif origin is tuple:
-        return _convert_tuple(value, args)
-    elif origin is dict:
-        if isinstance(value, dict):
-            return value
-    elif isinstance(annotation, type) and issubclass(annotation, Enum):
-        if isinstance(value, annotation) or value in [member.value for member in annotation]:
-            return annotation(value)
     elif annotation is float:
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
             return float(value)
-    elif annotation in (int, str, bool):
-        if type(value) is annotation:
-            return value
-    elif isinstance(annotation, type) and isinstance(value, annotation):
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        if isinstance(value, annotation) or value in [member.value for member in annotation]:
+            return annotation(value)
+    elif _fits(value, annotation, origin, args):
         return value
     raise TypeError
+
+
+def _fits(value: Any, annotation: Any, origin: Any, args: tuple[Any, ...]) -> bool:
+    if annotation in (int, str, bool):
+        return type(value) is annotation
+    if origin is Literal:
+        return any(value == a and type(value) is type(a) for a in args)
+    kind = dict if origin is dict else annotation
+    return annotation is Any or (isinstance(kind, type) and isinstance(value, kind))
 
 
 def _convert_union(value: Any, args: tuple[Any, ...]) -> Any:
@@ -81,16 +79,6 @@ def _convert_tuple(value: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 def members(annotation: Any) -> tuple[Any, ...]:
     """The members of a union, or the one type."""
     return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-
-
-def optional(annotation: Any) -> bool:
-    """Whether None is a value of the type."""
-    return NoneType in members(annotation)
-
-
-def takes_list(annotation: Any) -> bool:
-    """Whether a list is a value of the type."""
-    return any(get_origin(m) is tuple for m in members(annotation))
 
 
 def learner_type(annotation: Any) -> Any:

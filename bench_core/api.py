@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bench_core.errors import UsageError
-from bench_core.execution.events import Event, OnEvent
-from bench_core.execution.runner import Interrupted, RunResult, silent
+from bench_core.class_names import importable
+from bench_core.datasets.search import data_folder
+from bench_core.datasets.user_datasets import add_own_data
+from bench_core.errors import UsageError, unknown
+from bench_core.execution.events import Event, OnEvent, silent
+from bench_core.execution.runner import Interrupted, RunResult, carry_out, carry_out_audit
 from bench_core.metrics import parse_metric
+from bench_core.metrics.evaluation import warm_up as warm_up_metrics
+from bench_core.parameters import is_learner
 from bench_core.planning.plan import Plan
-from bench_core.planning.request import RunRequest
-
-if TYPE_CHECKING:
-    from bench_core.plugins import Registry
+from bench_core.planning.planner import make_plan
+from bench_core.planning.reprice import plan_reprice
+from bench_core.planning.request import RunRequest, check_request
+from bench_core.plugins import Registry, load_registry
+from bench_core.results.schema import store_path
+from bench_core.results.store import Store
+from bench_core.results.writer import check_writable, open_writer
 
 __all__ = [
     "Event",
@@ -43,11 +51,6 @@ def run(
     The same call again does only what is unfinished. Raises InputError or UsageError before any
     work where something is unusable, ``Interrupted`` on Ctrl-C.
     """
-    from bench_core.execution.runner import carry_out
-    from bench_core.metrics.evaluation import warm_up as warm_up_metrics
-    from bench_core.results.schema import store_path
-    from bench_core.results.writer import check_writable, open_writer
-
     notify = on_event or silent
     asked = _reachable(_asked(request, options), notify)
     path = store_path(asked.store)
@@ -85,13 +88,6 @@ def audit(
     on_event: OnEvent | None = None,
 ) -> RunResult:
     """Replay every query and every point of a run's finished trials, and keep the verdicts."""
-    from bench_core.execution.runner import carry_out_audit
-    from bench_core.planning.request import check_request
-    from bench_core.plugins import load_registry
-    from bench_core.results.schema import store_path
-    from bench_core.results.store import Store
-    from bench_core.results.writer import open_writer
-
     asked = RunRequest(workers=workers, executor=executor, plugins=tuple(plugins), store=store)
     check_request(asked)
     load_registry(asked.plugins)  # an unknown module is one clear line
@@ -117,13 +113,6 @@ def reprice(
     A new run of the store has the same metrics and the new costs; ``data`` restricts it to some of
     the run's data sets.
     """
-    from bench_core.execution.runner import carry_out
-    from bench_core.planning.reprice import plan_reprice
-    from bench_core.planning.request import check_request
-    from bench_core.results.schema import store_path
-    from bench_core.results.store import Store
-    from bench_core.results.writer import open_writer
-
     notify = on_event or silent
     kept = Store(store_path(store))
     named = kept.info(run).request.get("plugins", ())
@@ -141,8 +130,6 @@ _LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins"
 
 
 def _asked(request: RunRequest | None, options: Mapping[str, Any]) -> RunRequest:
-    from bench_core.errors import unknown
-
     known = [f.name for f in fields(RunRequest)]
     given: dict[str, Any] = {}
     for name, value in options.items():
@@ -164,9 +151,6 @@ def _plain(value: Any) -> Any:
 
 def _reachable(request: RunRequest, notify: OnEvent) -> RunRequest:
     """The same request, inline where another process could not import a learner."""
-    from bench_core.class_names import importable
-    from bench_core.parameters import is_learner
-
     given = [x for x in request.learners if is_learner(x)]
     stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
     if not stuck or request.executor == "inline":
@@ -180,10 +164,6 @@ def _reachable(request: RunRequest, notify: OnEvent) -> RunRequest:
 
 
 def _registry(request: RunRequest, notify: OnEvent) -> Registry:
-    from bench_core.datasets.search import data_folder
-    from bench_core.datasets.user_datasets import add_own_data
-    from bench_core.plugins import load_registry
-
     registry = load_registry(request.plugins)
     add_own_data(registry, data_folder(request.data_dir or None))
     for info in registry.plugins:
@@ -194,8 +174,6 @@ def _registry(request: RunRequest, notify: OnEvent) -> Registry:
 
 
 def _plan(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
-    from bench_core.planning.planner import make_plan
-
     def note(line: str, warning: bool) -> None:
         notify(Event("note", message=line, warning=warning))
 

@@ -1,7 +1,7 @@
 """Hyper-parameters: the fields of a learner's (or data set's) frozen dataclass.
 
-Values come from suite tables and from ``--set`` (``settings.py``). A list is a grid; for a tuple
-field a list of lists is. A field that holds another learner takes a registered name or a table
+Values come from suite tables and from ``--set``. A list is a grid; for a tuple field a list of
+lists is. A field that holds another learner takes a registered name or a table
 (``{learner = "gbrt", trees = 40}``; without ``learner`` the table changes the field's default).
 Types are strict, except that whole numbers are accepted for floats.
 """
@@ -16,11 +16,12 @@ from enum import Enum
 from functools import cache
 from itertools import product
 from math import inf, isfinite
+from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from bench_core.annotations import convert, in_words, learner_type, members, optional, takes_list
+from bench_core.annotations import convert, in_words, learner_type, members
 from bench_core.contracts import name_of
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, unknown
 
 
 class Registry(typing.Protocol):
@@ -121,10 +122,15 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
 
 @cache  # asked for at every step of planning, and resolving annotations is slow
 def _hints(cls: type) -> dict[str, Any]:
+    from bench_core.data import Task
+    from bench_core.protocols import BudgetedLearner, Dataset
+
+    # a plugin may import these for type checking only
+    names = {"BudgetedLearner": BudgetedLearner, "Dataset": Dataset, "Task": Task}
     try:
-        return get_type_hints(cls, localns=_public_names())
+        return get_type_hints(cls, localns=names)
     except NameError:  # a class inside a function: its own names are out of reach
-        return get_type_hints(cls, localns=_Names(_public_names()))
+        return get_type_hints(cls, localns=_Names(names))
 
 
 class _Names(dict[str, Any]):
@@ -142,17 +148,6 @@ def _default(f: dataclasses.Field[Any]) -> tuple[Any, bool]:
     return None, True
 
 
-def _public_names() -> dict[str, Any]:
-    # a plugin may import these for type checking only
-    from bench_core import data, protocols
-
-    return {
-        "BudgetedLearner": protocols.BudgetedLearner,
-        "Dataset": protocols.Dataset,
-        "Task": data.Task,
-    }
-
-
 def expand(
     cls: type, table: Mapping[str, Any], registry: Registry, where: str = ""
 ) -> tuple[Any, ...]:
@@ -166,8 +161,6 @@ def expand(
     axes: list[tuple[str, tuple[Any, ...]]] = []
     for key, value in table.items():
         if key not in known:
-            from bench_core.errors import unknown
-
             raise UsageError(f"{where}: {unknown('parameter', key, known)}")
         axes.append((key, _choices(known[key], value, registry, f"{where}: {key}")))
     missing = [p.name for p in known.values() if p.required and p.name not in table]
@@ -178,14 +171,6 @@ def expand(
         _make(cls, dict(zip(names, values, strict=True)), registry, where)
         for values in product(*(choices for _, choices in axes))
     )
-
-
-def build(cls: type, table: Mapping[str, Any], registry: Registry, where: str = "") -> Any:
-    """The one instance that a table without grids stands for."""
-    made = expand(cls, table, registry, where)
-    if len(made) != 1:
-        raise UsageError(f"{where or cls.__name__}: one value each is wanted here, not a grid")
-    return made[0]
 
 
 def _make(cls: type, values: Mapping[str, Any], registry: Registry, where: str) -> Any:
@@ -213,25 +198,22 @@ def resolved(learner: Any, find: Callable[[str], type]) -> Any:
 
 
 def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
+    grid = isinstance(value, list)
     if p.holds_learner:
-        wanted = value if isinstance(value, list) else [value]
-        made = [x for v in wanted for x in _nested(p, v, registry, where)]
-    elif isinstance(value, list) and not (takes_list(p.annotation) and not _all_lists(value)):
-        made = [convert(v, p.annotation, where) for v in value]
+        values = value if grid else [value]
+        made = [x for v in values for x in _nested(p, v, registry, where)]
     else:
-        made = [convert(value, p.annotation, where)]
+        if grid and any(get_origin(m) is tuple for m in members(p.annotation)):
+            grid = bool(value) and all(isinstance(v, list) for v in value)
+        made = [convert(v, p.annotation, where) for v in (value if grid else [value])]
     if not made:
         raise UsageError(f"{where}: the grid is empty; give at least one value")
     return tuple(made)
 
 
-def _all_lists(value: list[Any]) -> bool:
-    return bool(value) and all(isinstance(v, list) for v in value)
-
-
 def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
     wanted = learner_type(p.annotation)
-    if value is None or (value == "none" and optional(p.annotation)):
+    if value is None or (value == "none" and NoneType in members(p.annotation)):
         made: tuple[Any, ...] = (None,)
     elif isinstance(value, str):
         made = expand(registry.learner(value), {}, registry, f"{where} = {value}")
@@ -264,13 +246,11 @@ def _name(learner: Any) -> str:
 
 def as_json(instance: Any) -> dict[str, Any]:
     """The parameters of a learner or data set as canonical JSON values, in field order."""
-    return {p.name: _plain(getattr(instance, p.name), p) for p in parameters(type(instance))}
-
-
-def _plain(value: Any, p: Parameter) -> Any:
-    if is_learner(value):
-        return {"learner": _name(value), **as_json(value)}
-    return plain(value, p)
+    values = [(p, getattr(instance, p.name)) for p in parameters(type(instance))]
+    return {
+        p.name: {"learner": _name(v), **as_json(v)} if is_learner(v) else plain(v, p)
+        for p, v in values
+    }
 
 
 def is_learner(value: Any) -> bool:

@@ -82,10 +82,6 @@ class Registry:
         """The report of that name, or UsageError with the nearest names."""
         return self._look_up("report", name, self.reports)
 
-    def suites(self) -> dict[str, Path]:
-        """Suite files by name (the file's stem)."""
-        return self.suite_files
-
     def warm_up(self, learners: Iterable[str], say: Say) -> None:
         """Let the plugins of these learners get ready, each once; one that fails is only noted."""
         plugins = {self.origin.get(("learner", name)) for name in learners}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bench_core.arrays import Array, FloatArray
 from bench_core.costs.bill import Prediction
-from bench_core.costs.model import Prices
+from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.splits import Splits
 
@@ -230,7 +230,7 @@ class BudgetedLearner(Protocol):
 
     @abstractmethod
     def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+        self, train: Examples, valid: Examples, prices: SensorPrices, context: FitContext
     ) -> BudgetedModel:
         """Learn from ``train``; ``valid`` may steer early stopping or pruning only."""
 

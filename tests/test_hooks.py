@@ -46,7 +46,7 @@ def test_the_first_learners_data_sets_and_suites_are_there(registry: Registry) -
     assert {"yahoo", "yahoo-sim", "letters", "forest", "thyroid", "breast-cancer", "digits"} <= set(
         registry.datasets
     )
-    assert {"quickstart", "yahoo", "letters", "forest", "thyroid"} <= set(registry.suites())
+    assert {"quickstart", "yahoo", "letters", "forest", "thyroid"} <= set(registry.suite_files)
     assert {"ndcg@5", "precision@5", "accuracy", "mse"} <= set(registry.metrics)
 
 

@@ -56,7 +56,7 @@ def test_every_paper_has_its_claims(registry: Registry, name: str) -> None:
 def test_no_two_claims_of_all_suites_have_one_id(registry: Registry) -> None:
     ids = [
         claim["id"]
-        for name in registry.suites()
+        for name in registry.suite_files
         for claim in find_suite(name, registry).extra.get("claims", ())
     ]
     assert len(ids) == len(set(ids)) > 120
@@ -87,14 +87,8 @@ def test_what_a_claim_compares_is_in_the_suites_grid(
 
 def instances(registry: Registry, suite: Suite, profile: str, claim: Claim) -> list[Any]:
     dataset = claim.dataset.partition("(")[0]
-    chosen = choose_learners(
-        RunRequest(suite=suite.name),
-        suite,
-        suite.profile(profile),
-        registry,
-        (),
-        dataset=dataset,
-    )
+    request = RunRequest(suite=suite.name, profile=profile)
+    chosen = choose_learners(request, suite, registry, (), dataset=dataset)
     return [one for learner in chosen for one in learner.instances]
 
 

@@ -1,11 +1,18 @@
-"""This machine in one line, for the record of timings."""
+"""This machine in one line, and the memory of this process: its peak, and a limit on it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import sys
+import threading
+import time
 from functools import cache
 from pathlib import Path
+
+EXIT_OUT_OF_MEMORY = 77
+"""Exit status of a worker whose resident size passed its limit."""
 
 
 @cache
@@ -13,18 +20,64 @@ def machine() -> str:
     """What timings depend on, without names of people or hosts."""
     import numpy as np
 
+    processor = _value("cpuinfo", "model name") or platform.processor() or "unknown processor"
     return (
-        f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
+        f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, numpy {np.__version__}"
     )
 
 
-def _processor() -> str:
-    """The processor's name where the system has it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
+def _value(file: str, name: str) -> str:
+    """What stands behind a name in a file of Linux's /proc, "" where it does not."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc", file).read_text(encoding="utf-8").splitlines():
+            if line.startswith(name):
                 return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown processor"
+    return ""
+
+
+def reset_peak_rss() -> None:
+    """Start counting the peak anew, where the system can."""
+    with contextlib.suppress(OSError):  # else the peak covers the whole life of the process
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_rss_mb() -> float:
+    """The peak of resident memory in MiB since ``reset_peak_rss``."""
+    peak = _value("self/status", "VmHWM")  # such as 1024 kB
+    return int(peak.split()[0]) / 1024 if peak else _rusage_peak() / (1 << 20)
+
+
+def _rusage_peak() -> int:
+    """Peak of resident memory in bytes over the life of the process."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def limit_memory(limit: int, *, poll: bool = not sys.platform.startswith("linux")) -> None:
+    """Refuse this process more than ``limit`` bytes of private memory.
+
+    On Linux RLIMIT_DATA makes the allocation fail (MemoryError); read-only memory maps do not
+    count. Elsewhere (or with ``poll``) a thread watches the resident size, or its peak where the
+    system reports no other, and ends the process with ``EXIT_OUT_OF_MEMORY``.
+    """
+    if poll:
+        threading.Thread(target=_watch, args=(limit,), name="memory-watch", daemon=True).start()
+        return
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (allowed, hard))
+
+
+def _watch(limit: int) -> None:
+    while True:
+        resident = _value("self/status", "VmRSS")  # such as 1024 kB
+        if (int(resident.split()[0]) * 1024 if resident else _rusage_peak()) > limit:
+            os._exit(EXIT_OUT_OF_MEMORY)
+        time.sleep(0.05)

@@ -129,7 +129,7 @@ def _suites(registry: Registry) -> Table:
     from bench_core.planning.suites import read_suite
 
     rows = []
-    for name, path in sorted(registry.suites().items()):
+    for name, path in sorted(registry.suite_files.items()):
         try:
             suite = read_suite(path, registry.suite_keys)
             datasets = dict.fromkeys(d.name for d in suite.datasets)  # one may have two settings

@@ -10,7 +10,7 @@ import click
 from bench_core.cli import options
 
 if TYPE_CHECKING:
-    from bench_core.results.attempts import Attempt
+    from bench_core.results.store import Attempt
 
 
 @click.command(

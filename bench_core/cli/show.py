@@ -63,7 +63,7 @@ def _described(registry: Registry, name: str, kind: str | None, data_dir: Path |
     describe: dict[str, tuple[Sequence[str], Callable[[], str]]] = {
         "learner": (list(registry.learners), lambda: learner_text(registry, name)),
         "dataset": (list(registry.datasets), lambda: dataset_text(registry, name, data_dir)),
-        "suite": (list(registry.suites()), lambda: suite_text(registry, name)),
+        "suite": (list(registry.suite_files), lambda: suite_text(registry, name)),
         "metric": (list(registry.metrics), lambda: metric_text(registry, name)),
     }
     asked = {kind: describe[kind]} if kind else describe
@@ -170,7 +170,7 @@ def _found(source: DataFolder, file: str) -> str:
 
 def suite_text(registry: Registry, name: str) -> str:
     """The suite's file as it is: TOML is its own documentation."""
-    path = registry.suites()[name]
+    path = registry.suite_files[name]
     return f"{name}: suite, {path}\n\n{path.read_text(encoding='utf-8').strip()}"
 
 

@@ -22,7 +22,7 @@ from bench_core.conformance.tasks import ConformanceError, fit, with_copies, wit
 from bench_core.costs.bill import Prediction
 from bench_core.data import Features
 from bench_core.execution.audit import gather, replay
-from bench_core.execution.predict import ContractError, predict_block, predict_split
+from bench_core.execution.predict import ContractError, predict_split, predictions
 from bench_core.execution.predict import Path as ScoredPath
 from bench_core.parameters import as_json, parameters
 from bench_core.results.model_files import StateError, load_model, save_model
@@ -168,7 +168,7 @@ def _path(model: Any, splits: Splits) -> ScoredPath:
 
 def _predict(model: Any, features: Features, splits: Splits) -> list[Prediction]:
     with _promised():
-        return predict_block(model, features, splits.prices, splits.classes)
+        return list(predictions(model, features, splits.prices, splits.classes))
 
 
 def _same(one: ScoredPath, two: ScoredPath, tolerance: float, how: str) -> None:

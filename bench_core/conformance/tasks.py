@@ -16,7 +16,7 @@ import numpy as np
 from bench_core.arrays import Array, FloatArray
 from bench_core.costs.model import DiscountGroup, Prices, price_list
 from bench_core.data import Examples, Queries, Task
-from bench_core.execution.fit_context import Context
+from bench_core.execution.trial import Context
 from bench_core.metrics import default_metric
 from bench_core.parameters import resolved
 from bench_core.plugins import load_registry

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkab
 
 import numpy as np
 
-from bench_core._io.hashing import canonical
-from bench_core._io.source_code import code_key
+from bench_core._io.digests import canonical, code_key
 from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from bench_core.costs.acquired import Acquired
 from bench_core.data import Examples, Queries

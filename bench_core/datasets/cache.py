@@ -27,11 +27,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bench_core._io.atomic import atomic_file, atomic_folder
-from bench_core._io.hashing import digest
-from bench_core._io.locks import locked
-from bench_core._io.shared_arrays import shared_arrays
-from bench_core._io.source_code import code_key, module_digest
+from bench_core._io.digests import code_key, digest, module_digest
+from bench_core._io.files import atomic_file, atomic_folder, locked
+from bench_core._io.large_arrays import shared_arrays
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of
 from bench_core.data import Examples, Frames, Queries, Task

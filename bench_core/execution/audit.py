@@ -17,7 +17,7 @@ in queries that are not drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,9 @@ from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Features, Queries
-from bench_core.execution.predict import Block, ContractError, blocks, predictions
+from bench_core.execution.predict import Block, ContractError, blocks, predictions, units
 from bench_core.execution.score import readable
+from bench_core.results.records import Verdict
 
 if TYPE_CHECKING:
     from bench_core.execution.predict import Path
@@ -39,15 +40,6 @@ SAMPLE_ROWS = 256
 TOLERANCE = 1e-9
 
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """``word``: verified (every query and point), sampled, declared (not audited) or failed,
-    then with the reason in one line."""
-
-    word: str
-    reason: str = ""
 
 
 class _PeekError(Exception):
@@ -77,8 +69,8 @@ def replay(
         return Verdict("declared")
     rng = np.random.default_rng(list(seed.encode()))
     copies = None if examples.multiplicity is None else examples.weights
-    trial = None if path is None else _Trial(path, accounting == "path", copies)
-    judge = _Judge(model, model if blind is None else blind, costs, classes, rng, trial)
+    blind = model if blind is None else blind
+    judge = _Judge(model, blind, costs, classes, rng, path, accounting == "path", copies)
     try:
         if mode == "full":
             for block in blocks(examples.features):
@@ -136,47 +128,46 @@ class _Answer:
         return "" if same else "its scores"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Trial:
-    """The trial's own prediction, whether its costs are those of the audited bill, and how many
-    copies (n,) each row stands for."""
-
-    path: Path
-    priced: bool
-    copies: FloatArray | None
-
-
 @dataclass(slots=True, eq=False)
 class _Judge:
+    """``path`` is the trial's own prediction, ``priced`` whether its costs are those of the audited
+    bill, and ``copies`` (n,) how many each row stands for."""
+
     model: Any
     blind: Any
     costs: CostModel
     classes: int
     rng: np.random.Generator
-    trial: _Trial | None
+    path: Path | None
+    priced: bool
+    copies: FloatArray | None
 
     def answers(
-        self, model: Any, features: Features, doing: str, *, finite: bool = False
+        self, model: Any, features: Features, doing: str, before: Sequence[_Answer] = ()
     ) -> list[_Answer]:
+        """The model's answers on a copy of a block, as many as ``before`` it was changed; of an
+        unchanged block they must be finite."""
         own = Features(features.X.copy(), features.queries)
-        found = predictions(model, own, self.costs, self.classes, finite=finite)
+        found = predictions(model, own, self.costs, self.classes, finite=not before)
         try:
-            return [_Answer.of(p, len(own)) for p in found]
+            answers = [_Answer.of(p, len(own)) for p in found]
         except ContractError as error:
             raise _PeekError(f"{doing}: {error}") from error
         except Exception as error:
             raise _PeekError(f"{doing} it raises {type(error).__name__}: {error}") from error
+        if before and len(answers) != len(before):
+            raise _PeekError(f"{doing} its path has another length")
+        return answers
 
     def sample(self, examples: Examples) -> None:
         """A hundred queries (or a few hundred rows), one point each."""
-        units = _units(examples.features.queries, len(examples))
         half = SAMPLE_ROWS if examples.queries is None else SAMPLE_QUERIES
-        count = len(units) - 1
+        count = len(units(examples.features)) - 1
         # never the whole split: a block of another size shows who keys on that
         chosen = self.rng.permutation(count)[: min(2 * half, max(1, 2 * count // 3))]
         features, rows, own = gather(examples.features, chosen)
         doing = "on a block of queries in another order"
-        before = self.answers(self.model, features, doing, finite=True)
+        before = self.answers(self.model, features, doing)
         self._same_as_in_trial(before, features.queries, rows)
         audited = np.zeros(len(chosen), dtype=bool)
         audited[: max(1, len(chosen) // 2)] = True
@@ -188,10 +179,10 @@ class _Judge:
     def all_points(self, block: Block, progress: Callable[[int, int], None], total: int) -> None:
         """Every query of a block at every point."""
         features = block.features
-        units = _units(features.queries, len(features))
-        own = np.repeat(np.arange(len(units) - 1), np.diff(units))
+        sizes = np.diff(units(features))
+        own = np.repeat(np.arange(len(sizes)), sizes)
         numbers = np.arange(block.queries.start, block.queries.stop)
-        before = self.answers(self.model, features, "predicting", finite=True)
+        before = self.answers(self.model, features, "predicting")
         here = np.arange(block.rows.start, block.rows.stop)
         self._same_as_in_trial(before, features.queries, here)
         for parity in (0, 1):
@@ -203,22 +194,20 @@ class _Judge:
     def _same_as_in_trial(
         self, here: list[_Answer], queries: Queries | None, rows: IntArray
     ) -> None:
-        if self.trial is None:
+        path, copies = self.path, self.copies
+        if path is None:
             return
-        path, copies = self.trial.path, self.trial.copies
         if [dict(a.point) for a in here] != [dict(p) for p in path.points]:
             raise _PeekError("its path changes with the block")
         for p, answer in enumerate(here):
             cost = answer.cost(self.costs, queries, None if copies is None else copies[rows])
-            for what, mine, trial, scale in (
-                ("scores change", answer.scores, path.scores[p], path.scale[p, 0]),
-                ("costs change", cost, path.cost[p], path.scale[p, 1]),
-            ):
-                if what.startswith("costs") and not self.trial.priced:
-                    continue
+            compared = [("scores", answer.scores, path.scores[p], path.scale[p, 0])]
+            if self.priced:
+                compared.append(("costs", cost, path.cost[p], path.scale[p, 1]))
+            for what, mine, trial, scale in compared:
                 if bool(np.any(np.abs(mine - trial[rows]) > TOLERANCE * scale)):
-                    at = dict(answer.point)
-                    raise _PeekError(f"at {at}: its {what} with the block a query stands in")
+                    at = f"at {dict(answer.point)}"
+                    raise _PeekError(f"{at}: its {what} change with the block a query stands in")
             path.forget()
 
     def _unpaid(
@@ -240,15 +229,14 @@ class _Judge:
         for by, values in (("NaN", nan), ("other rows' values", donors)):
             X = np.where(hidden, values, features.X).astype(np.float32, copy=False)
             doing = f"where cells it did not pay for are replaced by {by}"
-            after = self.answers(self.blind, Features(X, features.queries), doing)
-            if len(after) != len(before):
-                raise _PeekError(f"{doing} its path has another length")
+            after = self.answers(self.blind, Features(X, features.queries), doing, before)
             for p in np.unique(drawn[drawn >= 0]):
-                for unit in _changed(before[p], after[p], drawn == p, own):
-                    what = before[p].differs(after[p], np.flatnonzero(own == unit))
-                    raise _PeekError(
-                        f"query {numbers[unit]} at {dict(before[p].point)}: {doing}, {what} change"
-                    )
+                if not before[p].differs(after[p], np.flatnonzero(drawn == p)):
+                    continue
+                for unit in np.unique(own[drawn == p]):
+                    if what := before[p].differs(after[p], np.flatnonzero(own == unit)):
+                        at = f"query {numbers[unit]} at {dict(before[p].point)}"
+                        raise _PeekError(f"{at}: {doing}, {what} change")
 
     def _strangers(self, features: Features, before: list[_Answer], kept: Mask) -> None:
         """Replace all cells of the rows that are not ``kept``."""
@@ -257,9 +245,7 @@ class _Judge:
         X: Float32Array = features.X.copy()
         X[~kept] = features.X[self.rng.integers(len(X), size=int((~kept).sum()))]
         doing = "where the other queries of its block are replaced"
-        after = self.answers(self.model, Features(X, features.queries), doing)
-        if len(after) != len(before):
-            raise _PeekError(f"{doing} its path has another length")
+        after = self.answers(self.model, Features(X, features.queries), doing, before)
         rows = np.flatnonzero(kept)
         for p, answer in enumerate(before):
             what = answer.differs(after[p], rows, TOLERANCE)
@@ -267,25 +253,12 @@ class _Judge:
                 raise _PeekError(f"at {dict(answer.point)}: {doing}, {what} change for a query")
 
 
-def _changed(before: _Answer, after: _Answer, rows: Mask, own: IntArray) -> Iterator[int]:
-    """The units among ``rows`` whose answers differ, lowest first."""
-    if before.differs(after, np.flatnonzero(rows)):
-        for unit in np.unique(own[rows]):
-            if before.differs(after, np.flatnonzero(own == unit)):
-                yield int(unit)
-
-
-def _units(queries: Queries | None, n: int) -> IntArray:
-    """Boundaries of what is predicted independently: queries, or single rows."""
-    return np.arange(n + 1) if queries is None else queries.boundaries
-
-
 def gather(
     features: Features, chosen: Sequence[int] | IntArray
 ) -> tuple[Features, IntArray, IntArray]:
     """A block of the chosen queries (or rows) in that order, the rows it holds, and for each
     row the place of its query in ``chosen``."""
-    boundaries = _units(features.queries, len(features))
+    boundaries = units(features)
     sizes = np.diff(boundaries)[chosen]
     rows = np.concatenate([np.arange(boundaries[u], boundaries[u + 1]) for u in chosen])
     queries = None if features.queries is None else Queries.from_sizes(sizes)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from bench_core.results.records import Job
 
 Kind = Literal["prepare", "plan", "start", "progress", "finish", "note"]
 
@@ -45,3 +48,20 @@ class Event:
 
 
 OnEvent = Callable[[Event], None]
+
+
+def silent(event: Event) -> None:
+    """Ignore every event."""
+
+
+def news(kind: Kind, job: Job, **more: Any) -> Event:
+    """An event about a job."""
+    return Event(
+        kind,
+        key=job.key,
+        title=job.spec.title,
+        activity=job.kind,
+        learner=job.learner,
+        dataset=job.spec.dataset,
+        **more,
+    )

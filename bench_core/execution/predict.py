@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core._io.spill import forget, zeros
-from bench_core.arrays import FloatArray
+from bench_core._io.large_arrays import forget, zeros
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.bill import Bill, Prediction, words
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features
@@ -50,23 +50,21 @@ def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
 
     Each block owns its array, so a model that writes to its input harms nobody else.
     """
-    n = len(features)
-    if features.queries is None:
-        for start in range(0, n, rows):
-            stop = min(start + rows, n)
-            X = np.array(features.X[start:stop], dtype=np.float32, order="C")
-            yield Block(slice(start, stop), slice(start, stop), Features(X))
-        return
-    boundaries = features.queries.boundaries
-    first = 0
-    while first < len(features.queries):
+    boundaries, first = units(features), 0
+    while first < len(boundaries) - 1:
         last = int(np.searchsorted(boundaries, boundaries[first] + rows, side="right")) - 1
         last = max(last, first + 1)
         start, stop = int(boundaries[first]), int(boundaries[last])
         X = np.array(features.X[start:stop], dtype=np.float32, order="C")
-        inside = Features(X, features.queries.select(first, last))
-        yield Block(slice(start, stop), slice(first, last), inside)
+        inside = None if features.queries is None else features.queries.select(first, last)
+        yield Block(slice(start, stop), slice(first, last), Features(X, inside))
         first = last
+
+
+def units(features: Features) -> IntArray:
+    """Boundaries of what is predicted independently: queries, or single rows."""
+    queries = features.queries
+    return np.arange(len(features) + 1) if queries is None else queries.boundaries
 
 
 @dataclass(slots=True, eq=False)
@@ -120,13 +118,17 @@ def predict_split(
     for block, seen, seconds in in_order(followed, blocks(examples.features), crew):
         points = tuple(s.point for s in seen)
         if not path.points:
-            _refuse_same_names(points)
+            if same := [point for p, point in enumerate(points) if point in points[:p]]:
+                raise ContractError(f"two points of its path are {same[0]}")
             path.points = points
         elif points != path.points:
             raise ContractError(_other_points(path.points, points))
         path.seconds += seconds
         for p, found in enumerate(seen):
-            _add(path, p, found)
+            path.scale[p] = np.maximum(path.scale[p], found.scale)
+            path.feature_cost[p] += found.feature_cost
+            path.evaluation_cost[p] += found.evaluation_cost
+            path.bought[p] |= found.bought
         if block.rows.stop // FORGET_ROWS > block.rows.start // FORGET_ROWS:
             path.forget()
         progress(block.rows.stop)
@@ -220,13 +222,6 @@ def _meter(costs: CostModel, rows: int) -> Meter | None:
     return Meter(costs.sensor, rows)
 
 
-def _add(path: Path, p: int, found: _Seen) -> None:
-    path.scale[p] = np.maximum(path.scale[p], found.scale)
-    path.feature_cost[p] += found.feature_cost
-    path.evaluation_cost[p] += found.evaluation_cost
-    path.bought[p] |= found.bought
-
-
 def _timed(found: Iterator[Prediction]) -> Iterator[tuple[Prediction, float]]:
     """Predictions with the seconds that each took to make."""
     while True:
@@ -251,13 +246,6 @@ def predictions(
         found += 1
     if found == 0:
         raise ContractError("its path is empty")
-
-
-def predict_block(
-    model: Any, features: Features, costs: CostModel, classes: int
-) -> list[Prediction]:
-    """All predictions of one block, checked."""
-    return list(predictions(model, features, costs, classes))
 
 
 def _check(prediction: Prediction, n: int, costs: CostModel, classes: int, finite: bool) -> None:
@@ -290,14 +278,6 @@ def _check_bill(bill: Bill, n: int, costs: CostModel, at: str) -> None:
         least, most = values.min(initial=0.0), values.max(initial=0.0)  # NaN where there is one
         if values.shape not in ((), (n,)) or not (least >= 0 and most < np.inf):
             raise ContractError(f"{at}: {name} must be finite, >= 0 and one number or ({n},)")
-
-
-def _refuse_same_names(points: Points) -> None:
-    seen: list[dict[str, int | float]] = []
-    for point in points:
-        if point in seen:
-            raise ContractError(f"two points of its path are {point}")
-        seen.append(point)
 
 
 def _other_points(first: Points, here: Points) -> str:

@@ -1,30 +1,26 @@
-"""Carry out a plan: jobs to executors, outcomes to the store, events to the caller."""
+"""Carry out a plan: jobs in order to executors, outcomes to the store, events to the caller."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_core.execution.events import Event, OnEvent
-from bench_core.planning.plan import Plan, about_run
+from bench_core.execution.events import Event, OnEvent, news
+from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import RunRequest, cores_for
+from bench_core.results.records import FitSpec, Job, Outcome, Status, TrialSpec, with_tuples
+from bench_core.results.schema import states_folder
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.execution.scheduler import Executor
-    from bench_core.results.records import Job, Outcome
+    from bench_core.execution.executors import Executor
     from bench_core.results.store import Store
     from bench_core.results.writer import Writer
-
-
-def silent(event: Event) -> None:
-    """Ignore every event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +78,6 @@ def carry_out(
     ``warm_up`` is given the names of the learners to be fitted: what is compiled once and for all
     must neither be paid by each worker nor count in a fit's seconds.
     """
-    from bench_core.planning.remaining_work import trials_skipped
-    from bench_core.results.records import FitSpec, Job, Outcome, Status
-
     started = time.perf_counter()
 
     def result(interrupted: bool = False) -> RunResult:
@@ -97,6 +90,10 @@ def carry_out(
         else:
             writer.trial(spec, outcome)
 
+    def log(outcome: Outcome) -> None:
+        writer.attempt(plan.run, outcome)
+        keep(outcome)
+
     writer.costs(plan.costs)
     writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
     jobs = _jobs(plan)
@@ -106,16 +103,12 @@ def carry_out(
         for trial, reason in trials_skipped(plan):
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason))
         if jobs:
-            warm_up(job.spec.learner_name for job in jobs if isinstance(job.spec, FitSpec))
-        with closing(_perform(jobs, request, plan.workers, plan.threads, emit)) as outcomes:
-            for outcome in outcomes:
-                writer.attempt(plan.run, outcome)
-                keep(outcome)
-    except KeyboardInterrupt:
+            warm_up(job.learner for job in jobs if job.kind == "fit")
+        _perform(jobs, request, (plan.workers, plan.threads), emit, log)
+    except BaseException as error:
         writer.end(plan.run, "interrupted")
-        raise Interrupted(result(interrupted=True)) from None
-    except BaseException:
-        writer.end(plan.run, "interrupted")
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted(result(interrupted=True)) from None
         raise
     writer.end(plan.run, "finished")
     return result()
@@ -141,34 +134,30 @@ def _result(plan: Plan, path: Path, seconds: float, interrupted: bool) -> RunRes
 
 def _jobs(plan: Plan) -> list[Job]:
     """What is to be done of a plan, each job after those it needs."""
-    from bench_core.planning.remaining_work import fits_left, trials_left
-    from bench_core.results.records import Job
-
-    fits = [
-        Job("fit", fit, tuple(f"fit:{key}" for key in fit.needs.values()))
-        for fit in fits_left(plan)
-    ]
-    return fits + [Job("score", trial, (f"fit:{trial.fit}",)) for trial in trials_left(plan)]
+    jobs = []
+    for fit in fits_left(plan):
+        needs = tuple(f"fit:{key}" for key in fit.needs.values())
+        jobs.append(Job("fit", replace(fit, threads=plan.threads), needs))
+    for trial in trials_left(plan):
+        jobs.append(Job("score", replace(trial, threads=plan.threads), (f"fit:{trial.fit}",)))
+    return jobs
 
 
 def carry_out_audit(
     store: Store, run: str, request: RunRequest, writer: Writer, emit: OnEvent
 ) -> RunResult:
     """Replay every query and point of a run's finished trials."""
-    from bench_core.execution.messages import spec_from_json
-    from bench_core.results.records import Job, Status, TrialSpec
-    from bench_core.results.schema import states_folder
-
     started = time.perf_counter()
-    specs: list[TrialSpec] = [spec_from_json(TrialSpec, spec) for spec in store.specs(run)]
-    workers, threads = cores_for(request, len(specs))
+    specs = [TrialSpec(**with_tuples(spec)) for spec in store.specs(run)]
+    cores = cores_for(request, len(specs))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
-    jobs = [Job("audit", replace(spec, threads=threads, states=states)) for spec in specs]
+    jobs = [Job("audit", replace(spec, threads=cores[1], states=states)) for spec in specs]
     counts: Counter[str] = Counter()
     failures: list[tuple[str, str, str]] = []
     refused: list[str] = []
 
     def keep(outcome: Outcome) -> None:
+        writer.attempt(run, outcome)
         title, verdict = outcome.job.spec.title, outcome.result
         counts[str(outcome.status)] += 1
         if outcome.status != Status.OK:
@@ -192,10 +181,7 @@ def carry_out_audit(
 
     emit(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
     try:
-        with closing(_perform(jobs, request, workers, threads, emit)) as outcomes:
-            for outcome in outcomes:
-                writer.attempt(run, outcome)
-                keep(outcome)
+        _perform(jobs, request, cores, emit, keep)
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None
     return result()
@@ -214,37 +200,85 @@ class _Count:
 
     def end(self, outcome: Outcome) -> None:
         """Emit the event of a finished job."""
-        from bench_core.execution.inline import news
-
         self.done += 1
-        event = news("finish", outcome.job, seconds=outcome.seconds)
-        event = replace(event, trace=outcome.trace, output=outcome.output)
-        self(replace(event, message=outcome.error, status=str(outcome.status)))
+        texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
+        seconds, status = outcome.seconds, str(outcome.status)
+        self(news("finish", outcome.job, seconds=seconds, status=status, **texts))
 
 
 def _perform(
-    jobs: Sequence[Job], request: RunRequest, workers: int, threads: int, emit: OnEvent
-) -> Generator[Outcome, None, None]:
-    """Outcomes as they come; whatever happens, no process is left behind."""
-    from bench_core.execution.scheduler import run_jobs
+    jobs: Sequence[Job],
+    request: RunRequest,
+    cores: tuple[int, int],
+    emit: OnEvent,
+    keep: Callable[[Outcome], None],
+) -> None:
+    """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind."""
+    from bench_core.execution.executors import InlineExecutor, LocalExecutor
 
     count = _Count(emit, len(jobs))
-    executor = _executor(request, workers, threads, count)
+    limits = request.timeout, request.memory
+    if request.executor == "inline":
+        executor: Executor = InlineExecutor(count)
+        if any(limits):
+            line = "limits on time and memory do not hold inline: nothing can be killed there"
+            count(Event("note", line, warning=True))
+    else:
+        executor = LocalExecutor(*cores, count, *limits)
     try:
         for outcome in run_jobs(jobs, executor):
-            yield outcome
+            keep(outcome)
             count.end(outcome)
     finally:
         executor.close()
 
 
-def _executor(request: RunRequest, workers: int, threads: int, on_event: OnEvent) -> Executor:
-    from bench_core.execution.inline import InlineExecutor
-    from bench_core.execution.worker_pool import LocalExecutor
+def run_jobs(jobs: Sequence[Job], executor: Executor) -> Iterator[Outcome]:
+    """Run all jobs and yield how each ended, as they end; one whose need failed is skipped.
 
-    if request.executor == "inline":
-        if request.timeout or request.memory:
-            line = "limits on time and memory do not hold inline: nothing can be killed there"
-            on_event(Event("note", line, warning=True))
-        return InlineExecutor(on_event)
-    return LocalExecutor(workers, threads, on_event, timeout=request.timeout, memory=request.memory)
+    ``jobs`` stand after those they need; a need that is not among them is taken as done. Fits
+    that other fits stand on go first, then scores, so that an interrupted run has rows.
+    """
+    needed_by_fits = {need for job in jobs if job.kind == "fit" for need in job.needs}
+
+    def rank(job: Job) -> int:
+        return 1 if job.kind != "fit" else 0 if job.key in needed_by_fits else 2
+
+    waiting = {job.key: job for job in sorted(jobs, key=rank)}
+    running: set[str] = set()
+    failed: dict[str, Outcome] = {}
+    while waiting or running:
+        yield from _hopeless(waiting, failed)
+        undone = waiting.keys() | running
+        for job in [j for j in waiting.values() if undone.isdisjoint(j.needs)]:
+            if len(running) == executor.slots:
+                break
+            running.add(job.key)
+            del waiting[job.key]
+            executor.submit(job)
+        if running:
+            outcome = executor.outcome()
+            running.remove(outcome.job.key)
+            if outcome.status != Status.OK:
+                failed[outcome.job.key] = outcome
+            yield outcome
+
+
+def _hopeless(waiting: dict[str, Job], failed: dict[str, Outcome]) -> Iterator[Outcome]:
+    """Take out of ``waiting`` what can no longer run."""
+    while lost := [job for job in waiting.values() if not failed.keys().isdisjoint(job.needs)]:
+        for job in lost:
+            cause = next(failed[need] for need in job.needs if need in failed)
+            del waiting[job.key]
+            failed[job.key] = _skip(job, cause)
+            yield failed[job.key]
+
+
+def _skip(job: Job, cause: Outcome) -> Outcome:
+    if cause.status == Status.SKIPPED:
+        return Outcome(job, Status.SKIPPED, cause.error)
+    if job.kind == "score" and cause.job.kind == "fit":
+        # the trial's own fit: how it ended is how the trial ended
+        return Outcome(job, cause.status, cause.error)
+    reason = f"stands on {cause.job.spec.title}: {cause.status} ({cause.error})"
+    return Outcome(job, Status.SKIPPED, reason)

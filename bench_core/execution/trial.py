@@ -6,36 +6,84 @@ blocks, meters, scores and audits. Both run in a worker process or in the caller
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core._io.hashing import canonical
-from bench_core.class_names import decode
+from bench_core._io.digests import canonical, import_key
+from bench_core._io.large_arrays import shared_arrays
+from bench_core._io.machine import peak_rss_mb, reset_peak_rss
+from bench_core.arrays import Array
+from bench_core.class_names import decode, encode
 from bench_core.data import Examples
-from bench_core.execution.fit_context import Context, Progress
 from bench_core.protocols import Metric
 from bench_core.results.model_files import costs_path, load_model, save_model, state_path
-from bench_core.results.records import FitResult, FitSpec, StoredValues, TrialResult, TrialSpec
+from bench_core.results.records import (
+    FitResult,
+    FitSpec,
+    Job,
+    Result,
+    StoredValues,
+    TrialResult,
+    TrialSpec,
+    Verdict,
+)
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
-    from bench_core.execution.audit import Verdict
     from bench_core.execution.predict import Path as ScoredPath
     from bench_core.execution.score import SplitScore
 
+Progress = Callable[[int, int], None]
+"""Takes how much is done, and of how much."""
 
-def _silent(done: int, total: int) -> None:
-    pass
+
+def perform(job: Job, progress: Progress) -> Result:
+    """Do a job in this process; raises whatever goes wrong."""
+    if isinstance(job.spec, FitSpec):
+        return run_fit(job.spec, progress)
+    if job.kind == "audit":
+        return run_audit(job.spec, progress)
+    return run_trial(job.spec, progress)
 
 
-def run_fit(spec: FitSpec, progress: Progress = _silent) -> FitResult:
+class Context:
+    """The ``FitContext`` of one fit."""
+
+    def __init__(self, spec: FitSpec, splits: Splits, metric: Metric, progress: Progress) -> None:
+        self.spec, self.splits, self.metric, self.progress = spec, splits, metric, progress
+        self.task, self.classes = splits.task, splits.classes
+        self.feature_names = splits.feature_names
+        self.seed, self.threads = spec.seed, spec.threads
+
+    def fitted(self, learner: Any) -> Any:
+        """The model of one of the learner's ``needs()``."""
+        key = self.spec.needs.get(canonical(encode(learner)))
+        if key is None:
+            raise KeyError(f"{learner} is not among needs() of {self.spec.learner_name}")
+        return load_model(state_path(self.spec.states, key))
+
+    def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
+        """Arrays of the training data, kept beside it until the code around ``build`` changes.
+
+        Where somebody else's prepared data may be read and not written they are not kept.
+        """
+        code = import_key(getattr(build, "__module__", ""))
+        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+        folder = Path(self.spec.data) / "shared"
+        path = folder / f"{safe}-{code[:16]}"
+        place = folder if folder.is_dir() else folder.parent
+        if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
+            return build()
+        return shared_arrays(path, build)
+
+
+def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
     """Fit one learner and save its state; what is raised on the way is the caller's to report."""
-    from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
-
     reset_peak_rss()
     learner = decode(spec.learner)
     splits = open_splits(spec)
@@ -47,16 +95,13 @@ def run_fit(spec: FitSpec, progress: Progress = _silent) -> FitResult:
     return FitResult(seconds, peak_rss_mb())
 
 
-def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
+def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> TrialResult:
     """Predict, meter, score and audit one fitted model."""
-    from bench_core.execution.audit import replay
-    from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
     from bench_core.execution.predict import predict_split
     from bench_core.execution.score import score_split
 
     reset_peak_rss()
     splits = open_splits(spec)
-    costs = splits.costs
     model = load_model(state_path(spec.states, spec.fit))
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
     parts = {name: getattr(splits, name) for name in spec.splits}
@@ -67,26 +112,16 @@ def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
         paths[name] = predict_split(
             model,
             part,
-            costs,
+            splits.costs,
             splits.classes,
             spec.accounting,
             lambda rows, before=done: progress(before + rows, total),  # type: ignore[misc]
             spec.threads,
         )
         done += len(part)
-        scores[name] = score_split(paths[name], part, costs, metrics, name, spec.threads)
+        scores[name] = score_split(paths[name], part, splits.costs, metrics, name, spec.threads)
     same_points(paths)
-    verdict = replay(
-        model,
-        splits.test,
-        costs,
-        splits.classes,
-        spec.audit,
-        seed=spec.key,
-        path=paths["test"],
-        accounting=spec.accounting,
-        blind=load_model(state_path(spec.states, spec.fit)),
-    )
+    verdict = _audited(spec, splits, model, spec.audit, path=paths["test"])
     return TrialResult(
         rows=tuple(row for score in scores.values() for row in score.rows),
         values=_values(parts, paths, scores, metrics[0]),
@@ -97,22 +132,18 @@ def run_trial(spec: TrialSpec, progress: Progress = _silent) -> TrialResult:
     )
 
 
-def run_audit(spec: TrialSpec, progress: Progress = _silent) -> Verdict:
+def run_audit(spec: TrialSpec, progress: Progress) -> Verdict:
     """Replay every query and every point of one fitted model."""
+    model = load_model(state_path(spec.states, spec.fit))
+    return _audited(spec, open_splits(spec), model, "full", progress=progress)
+
+
+def _audited(spec: TrialSpec, splits: Splits, model: Any, mode: str, **more: Any) -> Verdict:
     from bench_core.execution.audit import replay
 
-    splits = open_splits(spec)
-    model = load_model(state_path(spec.states, spec.fit))
-    return replay(
-        model,
-        splits.test,
-        splits.costs,
-        splits.classes,
-        "full",
-        seed=spec.key,
-        blind=load_model(state_path(spec.states, spec.fit)),
-        progress=progress,
-    )
+    how = {"seed": spec.key, "accounting": spec.accounting, **more}
+    blind = load_model(state_path(spec.states, spec.fit))
+    return replay(model, splits.test, splits.costs, splits.classes, mode, blind=blind, **how)
 
 
 def same_points(paths: Mapping[str, ScoredPath]) -> None:
@@ -134,24 +165,23 @@ def _values(
 
     valid = scores["valid"].rows
     quality = np.array([row.metrics[primary.name] for row in valid])
-    points = frontier(
-        np.array([row.total_cost for row in valid]), quality, primary.higher_is_better
-    )
+    cost = np.array([row.total_cost for row in valid])
+    points = frontier(cost, quality, primary.higher_is_better)
     if len(points) == 0:
         return ()
     stored = []
     for name in ("valid", "test"):
         part, path, score = parts[name], paths[name], scores[name]
-        cost, rows = [], np.zeros(0)
+        costs, rows = [], np.zeros(0)
         for p in points:
             means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
             means, rows = condense(means, rows)
-            cost.append(means.astype(np.float32))
+            costs.append(means.astype(np.float32))
             path.forget()
         metric = np.stack([score.primary[p] for p in points]).astype(np.float32)
         weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
         kept = tuple(int(p) for p in points)
-        stored.append(StoredValues(name, kept, metric, np.stack(cost), weights, counts))
+        stored.append(StoredValues(name, kept, metric, np.stack(costs), weights, counts))
     return tuple(stored)
 
 

@@ -16,10 +16,10 @@ import threading
 import time
 from typing import Any, BinaryIO
 
-from bench_core.execution import wire
+from bench_core._io.machine import limit_memory
 from bench_core.execution.failures import failure
-from bench_core.execution.memory import limit_memory
-from bench_core.execution.messages import job_from_json, perform, result_to_wire
+from bench_core.execution.messages import job_from_json, receive, result_to_wire, send
+from bench_core.execution.trial import perform
 from bench_core.results.records import Status
 
 PROGRESS_SECONDS = 0.1
@@ -65,7 +65,7 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
 def _listen(source: BinaryIO, jobs: queue.Queue[dict[str, Any]]) -> None:
     try:
         while True:
-            jobs.put(wire.receive(source)[0])
+            jobs.put(receive(source)[0])
     except (EOFError, OSError):
         leave()
 
@@ -78,7 +78,7 @@ def leave() -> None:
 
 
 def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
-    wire.send(sink, {"event": "started"})
+    send(sink, {"event": "started"})
     started = last = time.perf_counter()
 
     def progress(done: int, total: int) -> None:
@@ -86,7 +86,7 @@ def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
         now = time.perf_counter()
         if now - last >= PROGRESS_SECONDS or done >= total:
             last = now
-            wire.send(sink, {"event": "progress", "done": int(done), "total": int(total)})
+            send(sink, {"event": "progress", "done": int(done), "total": int(total)})
 
     try:
         result = perform(job_from_json(message), progress)
@@ -99,4 +99,4 @@ def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
     with contextlib.suppress(OSError, ValueError):  # the job may have closed them
         sys.stdout.flush()
         sys.stderr.flush()
-    wire.send(sink, {**answer, "seconds": time.perf_counter() - started}, arrays)
+    send(sink, {**answer, "seconds": time.perf_counter() - started}, arrays)

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import digest
-from bench_core._io.source_code import code_key
+from bench_core._io.digests import code_key, digest
 from bench_core.contracts import learner_of
 from bench_core.parameters import as_json, is_learner, parameters
 
@@ -28,26 +27,16 @@ SCORING = 4
 def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
     """Everything about a learner that decides what it computes, as JSON."""
     cls: Any = type(learner)
+    values = [getattr(learner, p.name) for p in parameters(cls)]
     key = {
         "name": cls.name,
         "version": version,
         "code": code_key(cls),
         "params": as_json(learner),
-        "inner": [learner_key(value) for value in inner_learners(learner)],
+        "inner": [learner_key(value) for value in values if is_learner(value)],
     }
-    stamp = stamp_of(learner)
+    stamp = learner_of(learner).stamp()
     return {**key, "stamp": stamp} if stamp else key
-
-
-def stamp_of(learner: Any) -> str:
-    """The text of a learner's ``stamp()``. Raises what that raises."""
-    return learner_of(learner).stamp()
-
-
-def inner_learners(learner: Any) -> tuple[Any, ...]:
-    """The learners that a learner's parameters hold."""
-    values = (getattr(learner, p.name) for p in parameters(type(learner)))
-    return tuple(v for v in values if is_learner(v))
 
 
 def fit_key(

@@ -1,4 +1,4 @@
-"""The plan of a run: its data sets, fits and trials."""
+"""The plan of a run: its data sets, fits and trials, and what is left to do of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from bench_core.results.records import RunRecord
 if TYPE_CHECKING:
     from bench_core.costs.model import CostModel
     from bench_core.results.records import FitSpec, TrialSpec
-
 
 Notify = Callable[[str, bool], None]
 """Takes one line for the user, and whether it is a warning."""
@@ -71,3 +70,39 @@ def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
     asked["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
     kept = {f.name: getattr(plan, f.name) for f in fields(RunRecord)}
     return {**kept, "datasets": [asdict(use) for use in plan.datasets], "request": asked}
+
+
+def trials_left(plan: Plan) -> list[TrialSpec]:
+    """The trials that are neither finished nor skipped."""
+    reasons = dict(plan.skipped)
+    return [t for t in plan.trials if t.key not in plan.finished and t.key not in reasons]
+
+
+def trials_skipped(plan: Plan) -> list[tuple[TrialSpec, str]]:
+    """The trials that cannot be done, each with the reason."""
+    trials = {trial.key: trial for trial in plan.trials if trial.key not in plan.finished}
+    return [(trials[key], reason) for key, reason in plan.skipped if key in trials]
+
+
+def fits_left(plan: Plan) -> list[FitSpec]:
+    """The fits to be done first, in an order in which each follows those it stands on."""
+    wanted = {trial.fit for trial in trials_left(plan)}
+    left: list[FitSpec] = []
+    for fit in reversed(plan.fits):
+        if fit.key in wanted and fit.key not in plan.finished_fits:
+            left.append(fit)
+            wanted.update(fit.needs.values())
+    return left[::-1]
+
+
+def estimated_seconds(
+    plan: Plan, typical: Mapping[tuple[str, str], tuple[float, float]]
+) -> float | None:
+    """Seconds for what is left, shared by the workers, from ``Store.typical_seconds``; None where
+    nothing like one of the fits and trials was ever timed."""
+    try:
+        total = sum(typical[fit.dataset, fit.learner_name][0] for fit in fits_left(plan))
+        total += sum(typical[trial.dataset, trial.learner][1] for trial in trials_left(plan))
+    except KeyError:
+        return None
+    return total / plan.workers

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from bench_core._io.hashing import digest
-from bench_core._io.source_code import look_again
+from bench_core._io.digests import digest, look_again
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.search import DataFolder
-from bench_core.errors import UsageError
-from bench_core.metrics import parse_metric
-from bench_core.planning.overrides import check_owners, read_settings
-from bench_core.planning.plan import DatasetUse, Notify, Plan
-from bench_core.planning.remaining_work import estimated_seconds, trials_left
-from bench_core.planning.request import RunRequest, check_request, cores_for, without_repeats
+from bench_core.errors import UsageError, blaming
+from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
+from bench_core.planning.plan import DatasetUse, Notify, Plan, estimated_seconds, trials_left
+from bench_core.planning.request import (
+    PROFILES,
+    RunRequest,
+    check_owners,
+    check_request,
+    cores_for,
+    read_settings,
+    without_repeats,
+)
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
 from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
-from bench_core.planning.resolve_metrics import check_metrics, choose_metrics
 from bench_core.planning.specifications import Ground, Specifications
-from bench_core.planning.suites import find_suite
+from bench_core.planning.suites import NO_SUITE, Suite, find_suite
+from bench_core.protocols import JudgesPictures, Metric, Source
 from bench_core.results.model_files import state_path
 from bench_core.results.schema import check_store, states_folder, store_path
 from bench_core.results.store import Store
 from bench_core.splits import SPLITS, Splits
 
 if TYPE_CHECKING:
-    from bench_core.planning.suites import Profile, Suite
     from bench_core.plugins import Registry
-    from bench_core.protocols import Source
 
 
 def make_plan(
@@ -57,8 +60,7 @@ class _Planner:
     registry: Registry
     notify: Notify
     say: Callable[[str, str], None]
-    suite: Suite | None = None
-    profile: Profile | None = None
+    suite: Suite = NO_SUITE
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     uses: list[DatasetUse] = field(default_factory=list)
@@ -70,14 +72,9 @@ class _Planner:
         check_store(store_path(request.store))
         if request.suite:
             self.suite = find_suite(request.suite, registry)
-            self.profile = self.suite.profile(request.profile)
+        profile = self.suite.profile(request.profile)
         settings = read_settings(request, registry)
-
-        def learners_on(dataset: str = "") -> list[ChosenLearner]:
-            return choose_learners(
-                request, self.suite, self.profile, registry, settings, self.note, dataset
-            )
-
+        learners_on = partial(choose_learners, request, self.suite, registry, settings, self.note)
         learners = learners_on()
         source = DataFolder(request.data_dir or None)
         datasets, absent = choose_datasets(
@@ -85,7 +82,7 @@ class _Planner:
         )
         names = [name for d in datasets for name in (d.replaces, d.dataset.name)]
         check_owners(settings, [learner.name for learner in learners], names)
-        check_metrics(request, self.suite, registry)
+        self.check_metrics()
         if request.costs and len(datasets) > 1:
             labels = ", ".join(d.label for d in datasets)
             raise UsageError(f"--costs holds for one data set, not for {labels}: choose by --data")
@@ -93,14 +90,16 @@ class _Planner:
             request,
             registry,
             states=str(states_folder(store_path(request.store)).absolute()),
-            accounting=self.suite.accounting if self.suite else "path",
-            reference=self.suite.reference if self.suite else default_reference(learners),
+            accounting=self.suite.accounting,
+            reference=self.suite.reference if self.suite.name else default_reference(learners),
         )
         for chosen in datasets:
-            name = chosen.replaces or chosen.dataset.name
-            here = learners_on(name) if self.suite and name in self.suite.on else learners
-            for fold, seed in product(self.folds(chosen.dataset), self.seeds()):
-                self.dataset(chosen, fold, seed, source, here, specs)
+            name, folds = chosen.replaces or chosen.dataset.name, chosen.dataset.folds
+            here = learners_on(name) if name in self.suite.on else learners
+            # the folds asked for, or those of the suite's that the data set has
+            there = tuple(fold for fold in profile.folds if fold < folds) or profile.folds
+            for fold, seed in product(request.folds or there, request.seeds or profile.seeds):
+                self.dataset(chosen, fold, seed, profile.size, source, here, specs)
         if len(specs.skipped) == len(specs.trials):
             reasons = sorted(set(specs.skipped.values())) or ["no learner suits the data"]
             raise UsageError(f"nothing to run: {'; '.join(reasons)}")
@@ -115,19 +114,44 @@ class _Planner:
             if warning:
                 self.notify(line, True)
 
-    def seeds(self) -> tuple[int, ...]:
-        return self.request.seeds or (self.profile.seeds if self.profile else (0,))
+    def check_metrics(self) -> None:
+        """Refuse a misspelt metric before any data is read."""
+        with blaming("--metric"):
+            self.parsed(self.request.metrics)
+        with blaming(f"{self.suite.place}, key 'metrics'"):
+            self.parsed(self.suite.metrics)
 
-    def folds(self, dataset: Any) -> tuple[int, ...]:
-        """Those asked for, or those of the suite's that the data set has."""
-        wanted = self.profile.folds if self.profile else (0,)
-        return self.request.folds or tuple(f for f in wanted if f < dataset.folds) or wanted
+    def parsed(self, names: Iterable[str]) -> list[Metric]:
+        """The metrics of these spellings, each once."""
+        found = (parse_metric(name, self.registry.metrics) for name in names)
+        return list({metric.name: metric for metric in found}.values())
+
+    def metrics(self, splits: Splits, label: str) -> list[Metric]:
+        """The metrics that judge a data set, the primary one first.
+
+        One asked for by name that cannot judge it is an error; of a suite's, those that can are
+        taken, and the task's default where none can.
+        """
+        task, asked = splits.task, self.parsed(self.request.metrics)
+        for metric in asked:
+            if reason := _unsuited(metric, splits, label):
+                raise UsageError(
+                    f"--metric: metric {metric.name} {reason}: take for example "
+                    f"{' or '.join(USUAL[task])}; 'bench list metrics' has all"
+                )
+        listed = asked or self.parsed(self.suite.metrics or USUAL[task])
+        fitting = [metric for metric in listed if not _unsuited(metric, splits, label)]
+        if not fitting:
+            fitting = [default_metric(task)]
+            self.note(f"{label}: no metric of the suite judges {task}, so {fitting[0].name} does")
+        return fitting
 
     def dataset(
         self,
         chosen: ChosenDataset,
         fold: int,
         seed: int,
+        size: str,
         source: Source,
         learners: Sequence[ChosenLearner],
         specs: Specifications,
@@ -135,21 +159,20 @@ class _Planner:
         """Prepare one fold of a data set and specify all learners on it."""
         from bench_core.datasets.publishers.fetch import remedy  # with all that downloads need
 
-        request, label = self.request, chosen.label
+        label = chosen.label
         check_fold(chosen.dataset, label, fold)
-        size = self.profile.size if self.profile else request.profile or "quick"
         say = partial(self.say, label)
         source = DataFolder(source.folder, say, remedy(chosen.dataset))
         prepared = prepare(chosen.dataset, size, fold, seed, source, say=say)
         splits, costs = prepared.splits, ""
-        if given := request.costs or (self.suite.costs if self.suite else None):
+        if given := self.request.costs or self.suite.costs:
             splits = with_costs(splits, given, self.registry.cost_models)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
         for line in splits.all_notes:
             self.note(f"{label}: {line}")
-        metrics = choose_metrics(request, self.suite, self.registry, splits, label, self.note)
-        use = _use(chosen, splits, fold, seed, size, [m.name for m in metrics])
+        names = tuple(metric.name for metric in self.metrics(splits, label))
+        use = _use(chosen, splits, fold, seed, size, names)
         self.uses.append(use)
         first = self.uses[0]
         same = (fold, seed) == (first.fold, first.seed)
@@ -169,22 +192,20 @@ class _Planner:
         store = Store(path) if check_store(path) and not request.fresh else None
         finished, fitted = store.finished() if store else (frozenset(), frozenset())
         kept = (k for k in fitted & fits.keys() if state_path(specs.states, k).is_file())
-        about = suite.name if suite else "+".join(dict.fromkeys(u.name for u in self.uses))
+        about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         size = self.uses[0].size
-        key = digest([about, size, specs.reference, metrics, sorted(trials)])
+        key = digest([about, size, specs.reference, list(metrics), sorted(trials)])
         plan = Plan(
             run=f"{_slug(about)}-{size}-{key[:8]}",
-            suite=suite.name if suite else "",
-            title=suite.title if suite else "",
-            profile=(request.profile or "quick") if suite else size,
+            suite=suite.name,
+            title=suite.title,
+            profile=request.profile or PROFILES[0],
             reference=specs.reference,
             baselines=baselines,
             absent=absent,
             accounting=specs.accounting,
-            metrics=metrics,
-            higher_is_better={
-                m: parse_metric(m, self.registry.metrics).higher_is_better for m in metrics
-            },
+            metrics=tuple(metrics),
+            higher_is_better=metrics,
             datasets=tuple(self.uses),
             fits=tuple(fits.values()),
             trials=tuple(trials.values()),
@@ -193,32 +214,34 @@ class _Planner:
             warnings=tuple(self.warnings),
             finished=finished & trials.keys(),
             finished_fits=frozenset(kept),
-            extra=suite.extra if suite else {},
-            paper=suite.paper if suite else "",
+            extra=suite.extra,
+            paper=suite.paper,
             skipped=tuple(specs.skipped.items()),
             executor=request.executor,
         )
         for line in self.notes:
             self.notify(line, False)
-        plan = _with_cores(plan, *cores_for(request, len(trials_left(plan))))
-        return replace(plan, seconds=estimated_seconds(plan, store.timings() if store else ()))
+        workers, threads = cores_for(request, len(trials_left(plan)))
+        plan = replace(plan, workers=workers, threads=threads)
+        typical = store.typical_seconds() if store else {}
+        return replace(plan, seconds=estimated_seconds(plan, typical))
 
-    def all_metrics(self) -> tuple[str, ...]:
-        """The names of all metrics of the run, in the order in which they were asked for."""
+    def all_metrics(self) -> dict[str, bool]:
+        """All metrics of the run, in the order in which they were asked for, and whether more of
+        each is better."""
         used = [name for use in self.uses for name in use.metrics]
-        wanted = self.request.metrics or (self.suite.metrics if self.suite else ())
-        spelt = [parse_metric(name, self.registry.metrics).name for name in wanted]
-        return tuple(dict.fromkeys([*(name for name in spelt if name in used), *used]))
+        asked = self.parsed(self.request.metrics or self.suite.metrics)
+        metrics = [metric for metric in asked if metric.name in used] + self.parsed(used)
+        return {metric.name: metric.higher_is_better for metric in metrics}
 
 
-def _with_cores(plan: Plan, workers: int, threads: int) -> Plan:
-    return replace(
-        plan,
-        workers=workers,
-        threads=threads,
-        fits=tuple(replace(fit, threads=threads) for fit in plan.fits),
-        trials=tuple(replace(trial, threads=threads) for trial in plan.trials),
-    )
+def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
+    """Why a metric cannot judge a data set, or nothing."""
+    if splits.task not in metric.tasks:
+        return f"does not judge {splits.task} ({label})"
+    if isinstance(metric, JudgesPictures) and metric.pictures and splits.valid.frames is None:
+        return f"judges pictures, and the rows of {label} are not their pixels"
+    return ""
 
 
 def _use(
@@ -227,7 +250,7 @@ def _use(
     fold: int,
     seed: int,
     size: str,
-    metrics: list[str],
+    metrics: tuple[str, ...],
 ) -> DatasetUse:
     parts = {name: getattr(splits, name) for name in SPLITS}
     return DatasetUse(
@@ -246,7 +269,7 @@ def _use(
         queries={name: len(part.queries or ()) for name, part in parts.items()},
         price_of_everything=splits.prices.everything,
         unit=splits.costs.unit,
-        metrics=tuple(metrics),
+        metrics=metrics,
         notes=splits.all_notes,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import digest
+from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.priced import costs_for, same_sensors
@@ -17,7 +17,7 @@ from bench_core.planning.keys import metric_key, score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.model_files import costs_path, load_model, state_path
-from bench_core.results.records import RunInfo, RunRecord, TrialSpec
+from bench_core.results.records import RunInfo, RunRecord, TrialSpec, with_tuples
 from bench_core.results.schema import states_folder
 from bench_core.results.store import Store
 from bench_core.splits import Splits
@@ -43,7 +43,7 @@ def plan_reprice(
     billed = _Billed(costs, registry, states)
     note = f"billed anew from run {info.number} under {costs}: learners trained on that run's costs"
     trials = [
-        billed.anew(TrialSpec(**_tuples(spec)))
+        billed.anew(TrialSpec(**with_tuples(spec)))
         for spec in store.specs(info.run)
         if spec["dataset"] in chosen
     ]
@@ -51,7 +51,7 @@ def plan_reprice(
         raise UsageError(f"run {info.run} has no finished trial to bill anew")
     workers, threads = cores_for(request, len(trials))
     finished, _ = store.finished()
-    old = (DatasetUse(**_tuples(use)) for use in info.datasets)
+    old = (DatasetUse(**with_tuples(use)) for use in info.datasets)
     uses = tuple(billed.use(use, note) for use in old if use.name in chosen)
     lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
     record = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
@@ -60,7 +60,7 @@ def plan_reprice(
         **record,
         run=_name(info.run, costs, trials),
         fits=(),
-        trials=tuple(replace(t, threads=threads) for t in trials),
+        trials=tuple(trials),
         costs=billed.models,
         finished=finished & {t.key for t in trials},
         finished_fits=frozenset(t.fit for t in trials),
@@ -147,9 +147,5 @@ def _request_of(kept: Any, given: RunRequest, store: Store) -> RunRequest:
     """The request of the run, carried out as the user asks for now."""
     known = {f.name for f in fields(RunRequest)}
     now = {k: getattr(given, k) for k in ("costs", "plugins", "workers", "executor")}
-    asked = _tuples({k: v for k, v in kept.items() if k in known})
+    asked = with_tuples({k: v for k, v in kept.items() if k in known})
     return RunRequest(**asked | now | {"store": str(store.path)})
-
-
-def _tuples(values: Any) -> dict[str, Any]:
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}

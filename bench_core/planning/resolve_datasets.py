@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import InputError, UsageError, blaming, unknown
 from bench_core.parameters import expand, parameters
-from bench_core.planning.overrides import Setting, with_setting
+from bench_core.planning.request import Setting, with_setting
 from bench_core.plugins import Registry
 from bench_core.protocols import Source
 
@@ -31,7 +31,7 @@ class ChosenDataset:
 
 def choose_datasets(
     request: RunRequest,
-    suite: Suite | None,
+    suite: Suite,
     registry: Registry,
     source: Source,
     settings: Sequence[Setting],
@@ -41,7 +41,7 @@ def choose_datasets(
 
     Of a suite of several, those whose files are not there are left out and named second.
     """
-    if suite is None:
+    if not suite.name:
         return _own_data(request, registry, settings), ()
     from bench_core.datasets.publishers.fetch import is_there
 
@@ -92,8 +92,8 @@ def _known_data(request: RunRequest, suite: Suite, registry: Registry) -> None:
     known += [n for e in suite.datasets for n in _replacements(e.name, registry)]
     for name in request.data:
         if name not in known:
-            what = unknown("data set", name, known)
-            raise UsageError(f"--data with suite {suite.name} restricts it: {what}")
+            place = f"--data with suite {suite.name} restricts it"
+            raise UsageError(f"{place}: {unknown('data set', name, known)}")
 
 
 def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
@@ -142,16 +142,8 @@ def _own_data(
     if files:
         from bench_core.datasets.user_files import FileData
 
-        dataset = FileData(
-            train=files[0],
-            valid=request.valid,
-            test=request.test,
-            label=request.label,
-            query=request.query,
-            split=request.split,
-            task=request.task,
-            index_base=request.index_base,
-        )
+        options = {option: getattr(request, option) for option in _FILE_OPTIONS}
+        dataset = FileData(train=files[0], index_base=request.index_base, **options)
         chosen.append(ChosenDataset(dataset.name, dataset))
     if not chosen:
         raise UsageError("nothing to run: give --suite NAME or --data NAME_OR_FILE")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from bench_core.contracts import learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming
 from bench_core.parameters import as_json, expand, parameters, resolved
-from bench_core.planning.overrides import Setting, with_setting
+from bench_core.planning.request import Setting, with_setting
 from bench_core.plugins import Registry
 from bench_core.protocols import CompleteLearner
 
 if TYPE_CHECKING:
     from bench_core.planning.plan import Notify
     from bench_core.planning.request import RunRequest
-    from bench_core.planning.suites import Profile, Suite
+    from bench_core.planning.suites import Suite
 
 ALL = "all"
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -39,8 +39,7 @@ class ChosenLearner:
 
 def choose_learners(
     request: RunRequest,
-    suite: Suite | None,
-    profile: Profile | None,
+    suite: Suite,
     registry: Registry,
     settings: Sequence[Setting],
     notify: Notify = lambda line, warning: None,
@@ -51,28 +50,23 @@ def choose_learners(
     ``dataset``: apply the suite's ``[on.DATASET]`` tables. A learner whose package or file is
     missing (see ``stamp`` in protocols) raises if the user named it, and is left out otherwise.
     """
-    asked = list(request.learners) or (list(suite.learners) if suite else [ALL])
+    asked = list(request.learners or suite.learners or [ALL])
     by_name = [x for x in asked if isinstance(x, str) and x != ALL]
     named = set(by_name) if request.learners else set()
     if ALL in asked:
-        by_name += [n for n in sorted(registry.learners) if n not in by_name]
-    reference = suite.reference if suite else ""
-    if reference:
-        by_name = [reference, *(n for n in by_name if n != reference)]
+        by_name += sorted(registry.learners)
     objects = {name_of(x) for x in asked if not isinstance(x, str)}
-    by_name += [n for n in (suite.baselines if suite else ()) if n not in objects]
-    own_tables = suite.learners if suite else {}
-    on = suite.on.get(dataset, {}) if suite else {}
-    last_tables = profile.learners if profile else {}
+    by_name += [n for n in suite.baselines if n not in objects]
+    on, last_tables = suite.on.get(dataset, {}), suite.profile(request.profile).learners
     chosen = []
-    for name in dict.fromkeys(by_name):
+    for name in dict.fromkeys([suite.reference, *by_name] if suite.reference else by_name):
         own = on.get(name, {})  # or False
         if own is False and name not in named:
             continue
-        where = f"{suite.place}, [learners.{name}]" if suite else f"learner {name}"
+        where = f"{suite.place}, [learners.{name}]" if suite.place else f"learner {name}"
         with blaming(_origin(name, suite, named)):
             cls = registry.learner(name)
-        table = {**own_tables.get(name, {}), **(own or {}), **last_tables.get(name, {})}
+        table = {**suite.learners.get(name, {}), **(own or {}), **last_tables.get(name, {})}
         if name not in named and (lack := _no_default(cls, table, registry)):
             notify(f"left out: {lack}", False)
             continue
@@ -95,11 +89,9 @@ def _no_default(cls: type[Any], table: Mapping[str, Any], registry: Registry) ->
 
 def _lack(instances: Sequence[Any]) -> str:
     """What one of these learners lacks, in one line, or nothing."""
-    from bench_core.planning.keys import stamp_of
-
     try:
         for instance in instances:
-            stamp_of(instance)
+            learner_of(instance).stamp()
     except BenchError as error:
         return str(error)
     return ""
@@ -109,23 +101,23 @@ def default_reference(learners: Sequence[ChosenLearner]) -> str:
     """The only learner with role ``reference``, else the only one without ``tradeoff`` and role;
     "" where there is none or more than one."""
     meant = [c.name for c in learners if c.cls.role == "reference"]
-    blind = [
-        c.name
-        for c in learners
-        if not c.cls.role and not any(p.name == "tradeoff" for p in parameters(c.cls))
-    ]
+    blind = [c.name for c in learners if not c.cls.role and not _has_tradeoff(c.cls)]
     found = meant or blind
     return found[0] if len(found) == 1 else ""
 
 
-def _origin(name: str, suite: Suite | None, named: set[str]) -> str:
+def _has_tradeoff(cls: type) -> bool:
+    return any(p.name == "tradeoff" for p in parameters(cls))
+
+
+def _origin(name: str, suite: Suite, named: set[str]) -> str:
     """Where a learner's name was read."""
-    if suite is None or name in named:
+    if not suite.place or name in named:
         return "--learners"
-    for key, names in (("reference", [suite.reference]), ("baselines", suite.baselines)):
-        if name in names:
-            return f"{suite.place}, key '{key}'"
-    return f"{suite.place}, [learners.{name}]"
+    if name == suite.reference:
+        return f"{suite.place}, key 'reference'"
+    key = "key 'baselines'" if name in suite.baselines else f"[learners.{name}]"
+    return f"{suite.place}, {key}"
 
 
 def _grid(
@@ -142,7 +134,7 @@ def _grid(
             table = with_setting(table, setting.path, setting.value)
     if own:
         where = " ".join(f"--set {setting.text}" for setting in own)
-    if "tradeoff" not in table and any(p.name == "tradeoff" for p in parameters(cls)):
+    if "tradeoff" not in table and _has_tradeoff(cls):
         table["tradeoff"] = list(TRADEOFFS)
     return expand(cls, table, registry, where)
 

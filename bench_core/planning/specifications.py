@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.hashing import canonical
+from bench_core._io.digests import canonical
 from bench_core.class_names import encode
 from bench_core.contracts import learner_of
 from bench_core.costs.model import costs_key
@@ -79,15 +79,8 @@ class Specifications:
         if instance.name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
             splits = ("train", *splits)
         metrics = [metric_key(parse_metric(name, self.registry.metrics)) for name in use.metrics]
-        key = score_key(
-            fit,
-            use.name,
-            costs_key(on.splits.costs),
-            metrics,
-            self.accounting,
-            request.audit,
-            splits,
-        )
+        how = (metrics, self.accounting, request.audit, splits)
+        key = score_key(fit, use.name, costs_key(on.splits.costs), *how)
         if reason:
             self.skipped[key] = reason
         if key in self.trials:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_file import CostFile
-from bench_core.errors import InputError, UsageError
+from bench_core.errors import InputError, UsageError, unknown
 from bench_core.planning.request import MOST_SEED, PROFILES
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ class DatasetEntry:
 class Suite:
     """The content of a suite file."""
 
-    name: str
-    title: str
-    datasets: tuple[DatasetEntry, ...]
-    metrics: tuple[str, ...]
-    learners: Mapping[str, Mapping[str, Any]]
-    profiles: Mapping[str, Profile]
+    name: str = ""
+    title: str = ""
+    datasets: tuple[DatasetEntry, ...] = ()
+    metrics: tuple[str, ...] = ()
+    learners: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
     reference: str = ""
     baselines: tuple[str, ...] = ()
     paper: str = ""
@@ -77,12 +77,14 @@ class Suite:
 
     def profile(self, name: str) -> Profile:
         """The profile of that name (default quick), or UsageError."""
-        from bench_core.errors import unknown
-
         name = name or PROFILES[0]
         if name not in self.profiles:
             raise UsageError(f"suite {self.name}: {unknown('profile', name, self.profiles)}")
         return self.profiles[name]
+
+
+NO_SUITE = Suite(profiles={name: Profile(name, (0,), (0,)) for name in PROFILES})
+"""What a run without a suite has of one."""
 
 
 def read_suite(path: Path, suite_keys: Mapping[str, SuiteKey]) -> Suite:
@@ -97,9 +99,7 @@ def read_suite(path: Path, suite_keys: Mapping[str, SuiteKey]) -> Suite:
 
 def find_suite(name: str, registry: Registry) -> Suite:
     """The suite of that name, or the one in the file ``name`` (``./mine.toml``)."""
-    from bench_core.errors import unknown
-
-    known = registry.suites()
+    known = registry.suite_files
     if name in known:
         return read_suite(known[name], registry.suite_keys)
     if name.endswith(".toml"):
@@ -129,35 +129,35 @@ class _Reader:
     def suite(self, table: Mapping[str, Any]) -> Suite:
         known = {*_SUITE, *self.suite_keys}
         self.keys({k: v for k, v in table.items() if not _foreign(k, v, known)}, known, "")
-        text = {key: self.text(table.get(key, ""), key) for key in _TEXT}
+        text: dict[str, Any] = {key: self.text(table.get(key, ""), key) for key in _TEXT}
         datasets = self.need(table, "datasets")
         learners = self.tables(table.get("learners", {}), "learners")
-        if not learners:
-            raise self.refuse("learners", "at least one table [learners.NAME] is needed")
-        entries = tuple(self.dataset(d, i) for i, d in enumerate(datasets))
+        self.check(bool(learners), "learners", "at least one table [learners.NAME] is needed")
+        entries = tuple(self.dataset(d, f"datasets[{i}]") for i, d in enumerate(datasets))
         for i, entry in enumerate(entries):
-            if entry in entries[:i]:
-                raise self.refuse(f"datasets[{i}]", f"{entry.name} stands there twice; keep one")
-        baselines = self.baselines(table.get("baselines", []))
+            why = f"{entry.name} stands there twice; keep one"
+            self.check(entry not in entries[:i], f"datasets[{i}]", why)
+        baselines = table.get("baselines", [])
+        why = f"a list of learners is wanted, not {baselines!r}"
+        self.check(isinstance(baselines, list), "baselines", why)
         names = {e.name for e in entries}
-        known = {*learners, *baselines}
-        extra = {key: table[key] for key in self.suite_keys if key in table}
-        self.extra(extra, names, {*known, text["reference"]})
+        known = {*learners, *(baselines := self.texts(baselines, "baselines"))}
+        stand_ins = table.get("stand_ins", True)
+        why = f"true or false is wanted, not {stand_ins!r}"
+        self.check(isinstance(stand_ins, bool), "stand_ins", why)
+        text["title"] = text["title"] or self.path.stem
+        text["accounting"] = text["accounting"] or "path"
         return Suite(
+            **text,
             name=self.path.stem,
-            title=text["title"] or self.path.stem,
             datasets=entries,
             metrics=self.texts(self.need(table, "metrics"), "metrics"),
             learners=learners,
             profiles=self.profiles(table),
-            reference=text["reference"],
             baselines=baselines,
-            paper=text["paper"],
-            description=text["description"],
-            accounting=text["accounting"] or "path",
-            extra=extra,
+            extra=self.extra(table, names, {*known, text["reference"]}),
             on=self.on(table, names, known),
-            stand_ins=self.flag(table.get("stand_ins", True), "stand_ins"),
+            stand_ins=stand_ins,
             costs=self.costs(table.get("costs")),
             place=str(self.path),
         )
@@ -167,8 +167,8 @@ class _Reader:
             return self.path.parent / value
         if isinstance(value, Mapping):
             return CostFile(self.path, self.content, value)
-        if value is not None:
-            raise self.refuse("costs", f"a file or a table of costs is wanted, not {value!r}")
+        why = f"a file or a table of costs is wanted, not {value!r}"
+        self.check(value is None, "costs", why)
         return None
 
     def profiles(self, table: Mapping[str, Any]) -> dict[str, Profile]:
@@ -176,36 +176,36 @@ class _Reader:
         folds = self.numbers(table.get("folds", [0]), "folds")
         given = self.tables(table.get("profiles", {}), "profiles")
         made = {}
-        for name in (*PROFILES, *(n for n in given if n not in PROFILES)):
+        for name in dict.fromkeys((*PROFILES, *given)):
             at, own = f"profiles.{name}", given.get(name, {})
             self.keys(own, _PROFILE, at)
+            size = own.get("size", name)
+            why = f"one of {', '.join(PROFILES)} is wanted, not {size!r}"
+            self.check(size in PROFILES, f"{at}.size", why)
             made[name] = Profile(
-                size=self.size(own.get("size", name), f"{at}.size"),
+                size=size,
                 seeds=self.numbers(own.get("seeds", list(seeds)), f"{at}.seeds"),
                 folds=self.numbers(own.get("folds", list(folds)), f"{at}.folds"),
                 learners=self.tables(own.get("learners", {}), f"{at}.learners"),
             )
         return made
 
-    def dataset(self, entry: Any, index: int) -> DatasetEntry:
-        at = f"datasets[{index}]"
-        if isinstance(entry, str):
-            return DatasetEntry(entry)
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-            raise self.refuse(at, 'a name or a table {name = "...", ...} is wanted')
-        return DatasetEntry(entry["name"], {k: v for k, v in entry.items() if k != "name"})
+    def dataset(self, entry: Any, at: str) -> DatasetEntry:
+        table = {"name": entry} if isinstance(entry, str) else entry
+        named = isinstance(table, Mapping) and isinstance(table.get("name"), str)
+        self.check(named, at, 'a name or a table {name = "...", ...} is wanted')
+        return DatasetEntry(table["name"], {k: v for k, v in table.items() if k != "name"})
 
-    def baselines(self, value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list):
-            raise self.refuse("baselines", f"a list of learners is wanted, not {value!r}")
-        return self.texts(value, "baselines")
-
-    def extra(self, values: Mapping[str, Any], datasets: set[str], learners: set[str]) -> None:
+    def extra(
+        self, table: Mapping[str, Any], datasets: set[str], learners: set[str]
+    ) -> dict[str, Any]:
+        values = {key: table[key] for key in self.suite_keys if key in table}
         for key, value in values.items():
             try:
                 self.suite_keys[key](value, datasets, learners)
             except UsageError as error:
-                raise self.refuse(key, str(error)) from error
+                self.check(False, key, str(error))
+        return values
 
     def on(
         self, suite: Mapping[str, Any], datasets: set[str], learners: set[str]
@@ -215,64 +215,45 @@ class _Reader:
         for name, inner in made.items():
             self.keys(inner, learners, f"on.{name}")
             for learner, table in inner.items():
-                if table is not False and not isinstance(table, Mapping):
-                    raise self.refuse(f"on.{name}.{learner}", "a table or false is wanted")
-                if table is False and learner == suite.get("reference"):
-                    why = "it is the reference, which is on every board; leave this line out"
-                    raise self.refuse(f"on.{name}.{learner}", why)
+                at, fits = f"on.{name}.{learner}", table is False or isinstance(table, Mapping)
+                self.check(fits, at, "a table or false is wanted")
+                why = "it is the reference, which is on every board; leave this line out"
+                self.check(table is not False or learner != suite.get("reference"), at, why)
         return made
 
-    def flag(self, value: Any, key: str) -> bool:
-        if not isinstance(value, bool):
-            raise self.refuse(key, f"true or false is wanted, not {value!r}")
-        return value
-
-    def refuse(self, key: str, why: str) -> InputError:
-        return InputError(f"{self.path}: key {key!r}: {why}")
+    def check(self, holds: bool, key: str, why: str) -> None:
+        if not holds:
+            raise InputError(f"{self.path}: key {key!r}: {why}")
 
     def keys(self, table: Mapping[str, Any], known: set[str], at: str) -> None:
-        from bench_core.errors import unknown
-
         for key in table:
             if key not in known:
                 place = f"{at}.{key}" if at else key
                 raise InputError(f"{self.path}: {unknown('key', place, known)}")
 
     def need(self, table: Mapping[str, Any], key: str) -> list[Any]:
-        if key not in table:
-            raise self.refuse(key, "is missing")
-        if not isinstance(table[key], list) or not table[key]:
-            raise self.refuse(key, "a list with at least one entry is wanted")
-        found: list[Any] = table[key]
+        self.check(key in table, key, "is missing")
+        found = table[key] if isinstance(table[key], list) else []
+        self.check(bool(found), key, "a list with at least one entry is wanted")
         return found
 
     def text(self, value: Any, key: str) -> str:
-        if not isinstance(value, str):
-            raise self.refuse(key, f"text is wanted, not {value!r}")
-        return value
+        self.check(isinstance(value, str), key, f"text is wanted, not {value!r}")
+        return str(value)
 
     def texts(self, value: list[Any], key: str) -> tuple[str, ...]:
         return tuple(self.text(v, f"{key}[{i}]") for i, v in enumerate(value))
 
     def numbers(self, value: Any, key: str) -> tuple[int, ...]:
-        if not isinstance(value, list) or not value or any(type(v) is not int for v in value):
-            raise self.refuse(key, f"a list of whole numbers is wanted, not {value!r}")
+        whole = isinstance(value, list) and value and all(type(v) is int for v in value)
+        self.check(bool(whole), key, f"a list of whole numbers is wanted, not {value!r}")
         for number in value:
-            if not 0 <= number <= MOST_SEED:
-                raise self.refuse(
-                    key, f"whole numbers from 0 to {MOST_SEED} are wanted, not {number}"
-                )
+            why = f"whole numbers from 0 to {MOST_SEED} are wanted, not {number}"
+            self.check(0 <= number <= MOST_SEED, key, why)
         return tuple(dict.fromkeys(value))
 
-    def size(self, value: Any, key: str) -> str:
-        if value not in PROFILES:
-            raise self.refuse(key, f"one of {', '.join(PROFILES)} is wanted, not {value!r}")
-        return str(value)
-
     def tables(self, value: Any, key: str) -> dict[str, dict[str, Any]]:
-        if not isinstance(value, Mapping):
-            raise self.refuse(key, "a table is wanted")
+        self.check(isinstance(value, Mapping), key, "a table is wanted")
         for name, inner in value.items():
-            if not isinstance(inner, Mapping):
-                raise self.refuse(f"{key}.{name}", "a table is wanted")
+            self.check(isinstance(inner, Mapping), f"{key}.{name}", "a table is wanted")
         return {name: dict(inner) for name, inner in value.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.atomic import atomic_file
+from bench_core._io.files import atomic_file
 from bench_core.class_names import find_class, remember_class
 from bench_core.errors import InputError
 from bench_core.protocols import State
@@ -64,19 +64,14 @@ def load_model(path: Path) -> Any:
 
 
 def _sort(state: State) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
-    values: dict[str, Any] = {}
-    for name, value in state.items():
-        if isinstance(value, np.ndarray):
-            if value.dtype.hasobject:
-                raise StateError(f"state()[{name!r}] is an array of Python objects")
-            arrays[name] = value
-        else:
-            values[name] = value
+    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise StateError(f"state()[{name!r}] is an array of Python objects")
+    values = {name: value for name, value in state.items() if name not in arrays}
     try:
         json.dumps(values)
     except (TypeError, ValueError) as error:
-        raise StateError(
-            f"state() holds something that is neither array nor JSON: {error}"
-        ) from None
+        fault = "state() holds something that is neither array nor JSON"
+        raise StateError(f"{fault}: {error}") from None
     return arrays, values

@@ -31,17 +31,9 @@ BOARD = ("suite", "profile", "dataset", "accounting")
 REPEAT = ("fold", "seed")
 _POINT = (*BOARD, "learner", *REPEAT, "params", "point")
 _WITHOUT_POINT = (*BOARD, "learner", *REPEAT, "unit", "audit", "stand_in")
-_AVERAGED = (
-    "test_quality",
-    "test_cost",
-    "valid_quality",
-    "valid_cost",
-    "feature_cost",
-    "evaluation_cost",
-    "cost_p95",
-    "cost_max",
-    "features_used",
-)
+_QUALITIES = ("test_quality", "test_cost", "valid_quality", "valid_cost")
+_COSTS = ("feature_cost", "evaluation_cost", "cost_p95", "cost_max", "features_used")
+_AVERAGED = (*_QUALITIES, *_COSTS)
 
 
 class Criterion(NamedTuple):
@@ -85,21 +77,14 @@ def best_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
 def under_budget(points: pd.DataFrame, higher: bool, budget: float) -> pd.DataFrame:
     """For each learner and repeat the best point whose validation cost is at most ``budget``;
     learners and repeats without one are left out."""
-
-    def pick(cost: FloatArray, quality: FloatArray) -> IntArray:
-        return _one(best_under(cost, quality, budget, higher))
-
-    return _pick(points, pick)
+    return _pick(points, lambda cost, quality: _one(best_under(cost, quality, budget, higher)))
 
 
 def curve(points: pd.DataFrame, higher: bool, learner: str) -> pd.DataFrame:
     """The validation frontier of one learner, repeat by repeat, by ascending validation cost:
     chosen by ``valid_*``, to be drawn by ``test_*``."""
-
-    def pick(cost: FloatArray, quality: FloatArray) -> IntArray:
-        return frontier(cost, quality, higher)
-
-    return _pick(points[points["learner"] == learner], pick)
+    own = points[points["learner"] == learner]
+    return _pick(own, lambda cost, quality: frontier(cost, quality, higher))
 
 
 def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
@@ -145,7 +130,9 @@ def savings(
     repeat = [key for key in (*BOARD, *REPEAT) if key in points.columns]
     rows = []
     for _, part in _groups(points, repeat):
-        best = _best_row(part[part["learner"] == reference], higher)
+        own = part[part["learner"] == reference]
+        index = best_under(*_valid(own), np.inf, higher)
+        best = None if index is None else own.iloc[index]
         for _, own in _groups(part, ["learner"]):
             rows.append(_saving(own, best, share, higher))
     if not rows:
@@ -193,8 +180,7 @@ def _missing(column: str, frame: pd.DataFrame) -> str:
 
 
 def _groups(points: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[object, ...], pd.DataFrame]]:
-    grouped = points.groupby(keys, sort=True, dropna=False)
-    return [(key, part) for key, part in grouped]
+    return list(points.groupby(keys, sort=True, dropna=False))
 
 
 def _pick(
@@ -204,8 +190,7 @@ def _pick(
     keys = [key for key in (*BOARD, "learner", *REPEAT) if key in points.columns]
     rows = [points.index[:0].to_numpy()]
     for _, part in _groups(points, keys):
-        cost, quality = _valid(part)
-        rows.append(part.index.to_numpy()[choose(cost, quality)])
+        rows.append(part.index.to_numpy()[choose(*_valid(part))])
     return points.loc[np.concatenate(rows)].reset_index(drop=True)
 
 
@@ -218,32 +203,26 @@ def _one(index: int | None) -> IntArray:
     return np.array([] if index is None else [index], dtype=np.int64)
 
 
-def _best_row(part: pd.DataFrame, higher: bool) -> pd.Series | None:
-    index = best_under(*_valid(part), np.inf, higher)
-    return None if index is None else part.iloc[index]
-
-
 def _saving(
     own: pd.DataFrame, best: pd.Series | None, share: float, higher: bool
 ) -> dict[str, Any]:
     nothing = float("nan")
-    target = nothing if best is None else share_of(float(best["valid_quality"]), share, higher)
+    quality, cost, target = nothing, nothing, nothing
+    if best is not None:
+        quality, cost = float(best["test_quality"]), float(best["test_cost"])
+        target = share_of(float(best["valid_quality"]), share, higher)
     index = cheapest_reaching(*_valid(own), target, higher)
-    spent = nothing
-    row: dict[str, Any]
     if index is None:
         row = own.iloc[0].reindex([c for c in _WITHOUT_POINT if c in own.columns]).to_dict()
         row |= dict.fromkeys(_AVERAGED, nothing) | {"params": "", "point": ""}
     else:
         row = own.iloc[index].to_dict()
-        spent = float(row["test_cost"])
-    reference = nothing if best is None else float(best["test_cost"])
     return row | {
         "target": target,
         "reached": index is not None,
-        "reference_quality": nothing if best is None else float(best["test_quality"]),
-        "reference_cost": reference,
-        "saving": _over(reference, spent),
+        "reference_quality": quality,
+        "reference_cost": cost,
+        "saving": _over(cost, float(row["test_cost"])),
     }
 
 

@@ -127,6 +127,19 @@ class StoredValues:
     rows: Float32Array
 
 
+VALUE_ARRAYS = ("metric", "cost", "weights", "rows")
+"""The arrays of ``StoredValues``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``word``: verified (every query and point), sampled, declared (not audited) or failed,
+    then with the reason in one line."""
+
+    word: str
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialResult:
     """The rows of a trial, values per unit on its validation frontier, and the audit.
@@ -160,9 +173,13 @@ class PointRow:
 
 Kind = Literal["fit", "score", "audit"]
 
-
 Result = Any
-"""FitResult, TrialResult or audit.Verdict, by the kind of the job; None where it failed."""
+"""FitResult, TrialResult or Verdict, by the kind of the job; None where it failed."""
+
+
+def with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields that were read from JSON, which has lists in place of tuples."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
 
 
 @dataclass(frozen=True, slots=True)

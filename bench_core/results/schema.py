@@ -59,7 +59,7 @@ def lock_path(path: Path) -> Path:
 
 def being_written(path: Path) -> bool:
     """Whether a writer holds that lock at this moment."""
-    from bench_core._io.locks import is_locked
+    from bench_core._io.files import is_locked
 
     return is_locked(lock_path(path))
 

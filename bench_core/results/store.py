@@ -6,7 +6,7 @@ trial      by ScoreKey: specification, status, error, audit, timings
 point      one row per trial, split and operating point
 unit       values per query, row or block of rows, by trial and split (``records.StoredValues``)
 fit        by FitKey: status and timings
-attempt    every attempt of a fit, trial or audit, with traceback and output (``attempts.py``)
+attempt    every attempt of a fit, trial or audit, with traceback and output
 
 Fitted models and cost models are files beside the store (``model_files.py``).
 """
@@ -16,24 +16,43 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core.errors import InputError, UsageError
-from bench_core.results.attempts import Attempt, attempts_of
-from bench_core.results.export import export_frame
-from bench_core.results.records import RunInfo, StoredValues
+from bench_core.results.records import VALUE_ARRAYS, RunInfo, StoredValues, with_tuples
 from bench_core.results.schema import being_written, check_store, store_path
 from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# the columns of the export frame; metrics and costs stand between point and accounting
+_RUN = ("run", "suite", "profile")
+_DATA = ("dataset", "fold", "fingerprint", "stand_in")
+_LEARNER = ("learner", "learner_version", "params", "seed")
+_COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
+_BILLING = ("accounting", "unit", "cost_model", "surrogate")
+_MEASURED = ("fit_seconds", "predict_seconds", "peak_rss_mb")
+
+_ATTEMPTS = """
+SELECT kind, title, status, error, trace, output, seconds, created_at,
+  row_number() OVER (PARTITION BY kind, key ORDER BY number) AS attempt
+FROM attempt
+WHERE run = :run OR key IN (
+  SELECT trial FROM run_trial WHERE run = :run
+  UNION SELECT json_extract(spec, '$.fit') FROM run_trial JOIN trial ON trial.key = trial
+  WHERE run = :run)
+ORDER BY number
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,13 +83,22 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """How long a finished trial took, for estimates."""
+class Attempt:
+    """One attempt: the ``attempt``-th of its fit, trial (``score``) or audit.
 
-    dataset: str
-    learner: str
-    fit_seconds: float
-    score_seconds: float
+    ``error`` is one line, ``trace`` a traceback that begins with the plugin's frames, ``output``
+    the end of what was written to stdout and stderr; each is empty where there is none.
+    """
+
+    kind: str
+    title: str
+    status: str
+    error: str
+    trace: str
+    output: str
+    seconds: float
+    created_at: str
+    attempt: int
 
 
 class Store:
@@ -130,7 +158,6 @@ class Store:
             return self._info(db, db.execute("SELECT * FROM run WHERE id = ?", [run]).fetchone())
 
     def _info(self, db: sqlite3.Connection, row: sqlite3.Row) -> RunInfo:
-        about = json.loads(row["about"])
         ended = db.execute(
             "SELECT status, count(*) FROM run_trial JOIN trial ON trial.key = run_trial.trial "
             "WHERE run_trial.run = ? GROUP BY status ORDER BY status",
@@ -140,9 +167,6 @@ class Store:
         state = row["state"]
         if state == "running" and not being_written(self.path):
             state = "interrupted"
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in about.items()
-        }
         return RunInfo(
             run=row["id"],
             number=row["number"],
@@ -151,7 +175,7 @@ class Store:
             state=state,
             planned=int(planned.fetchone()[0]),
             counts=dict(ended),
-            **values,
+            **with_tuples(json.loads(row["about"])),
         )
 
     def frame(self, run: str = "last") -> pd.DataFrame:
@@ -160,10 +184,17 @@ class Store:
         A trial that is not ``ok`` is one row whose point and split are empty. Where the replay
         audit refused a trial, ``error`` says why.
         """
+        import pandas as pd
+
         info = self.info(run)
         with self._read() as db:
-            trials = [(trial, _points(db, trial)) for trial in _trials(db, info.run)]
-        return export_frame(info, trials)
+            rows = [row for trial in _trials(db, info.run) for row in _exported(db, trial, info)]
+        before = (*_RUN, *_DATA, *_LEARNER, "point", "split", "status", "error", *info.metrics)
+        after = (*_COSTS, "features_used", *_BILLING, "audit", *_MEASURED, "machine", "created_at")
+        frame = pd.DataFrame(rows, columns=[*before, *after])
+        numbers = dict.fromkeys((*info.metrics, *_COSTS, *_MEASURED), "float64")
+        others = {"fold": "int64", "seed": "int64", "stand_in": "bool", "surrogate": "bool"}
+        return frame.astype({**numbers, **others, "features_used": "Int64"})
 
     def values(
         self, run: str = "last", *, split: str = "test", dataset: str = "", learner: str = ""
@@ -183,21 +214,18 @@ class Store:
         """How the trials of a run that have ended did so, in order."""
         run = self.resolve(run)
         with self._read() as db:
-            return [
-                Ended(
-                    json.loads(row["spec"])["title"],
-                    row["status"],
-                    row["error"] or row["audit_error"],
-                    row["audit"],
-                )
-                for row in _trials(db, run)
-            ]
+            trials = [(json.loads(row["spec"])["title"], row) for row in _trials(db, run)]
+        return [
+            Ended(title, row["status"], row["error"] or row["audit_error"], row["audit"])
+            for title, row in trials
+        ]
 
     def attempts(self, run: str = "last") -> list[Attempt]:
-        """The attempts of a run's fits, trials and audits, in order."""
+        """The attempts of a run's fits, trials and audits in order, also those of earlier runs
+        whose fits and trials it uses."""
         run = self.resolve(run)
         with self._read() as db:
-            return attempts_of(db, run)
+            return [Attempt(**dict(row)) for row in db.execute(_ATTEMPTS, {"run": run})]
 
     def specs(self, run: str = "last") -> list[dict[str, Any]]:
         """The specifications of a run's trials that are ``ok``, as JSON."""
@@ -213,22 +241,18 @@ class Store:
             fits = db.execute("SELECT key FROM fit WHERE status = 'ok'").fetchall()
         return frozenset(r["key"] for r in trials), frozenset(r["key"] for r in fits)
 
-    def timings(self) -> list[Timing]:
-        """How long finished trials took."""
+    def typical_seconds(self) -> dict[tuple[str, str], tuple[float, float]]:
+        """Median seconds of finished trials' fits and of the trials, by data set and learner."""
+        taken = defaultdict(list)
         with self._read() as db:
-            rows = db.execute("SELECT * FROM trial WHERE status = 'ok'").fetchall()
-        made = []
-        for row in rows:
-            spec = json.loads(row["spec"])
-            made.append(
-                Timing(
-                    spec["dataset"],
-                    spec["learner"],
-                    row["fit_seconds"] or 0.0,
-                    row["seconds"] or 0.0,
-                )
-            )
-        return made
+            for row in db.execute("SELECT * FROM trial WHERE status = 'ok'"):
+                spec = json.loads(row["spec"])
+                seconds = row["fit_seconds"] or 0.0, row["seconds"] or 0.0
+                taken[spec["dataset"], spec["learner"]].append(seconds)
+        return {
+            place: (median(fit for fit, _ in pairs), median(score for _, score in pairs))
+            for place, pairs in taken.items()
+        }
 
 
 def _connect(uri: str) -> sqlite3.Connection:
@@ -250,11 +274,25 @@ def _trials(db: sqlite3.Connection, run: str) -> list[sqlite3.Row]:
     ).fetchall()
 
 
-def _points(db: sqlite3.Connection, trial: sqlite3.Row) -> list[sqlite3.Row]:
+def _exported(
+    db: sqlite3.Connection, trial: sqlite3.Row, info: RunInfo
+) -> Iterator[dict[str, Any]]:
+    """One row per split and point; one without them for a trial that is not ``ok``."""
+    spec = json.loads(trial["spec"])
+    same = {
+        **{k: getattr(info, k) for k in _RUN},
+        **{k: spec[k] for k in (*_DATA, *_LEARNER, *_BILLING)},
+        "params": json.dumps(spec["params"], sort_keys=True),
+        "error": trial["error"] or trial["audit_error"],
+        **{k: trial[k] for k in ("status", "audit", "machine", "created_at", *_MEASURED)},
+    }
     if trial["status"] != "ok":
-        return []
-    rows = db.execute("SELECT * FROM point WHERE trial = ? ORDER BY position", [trial["key"]])
-    return sorted(rows.fetchall(), key=lambda row: SPLITS.index(row["split"]))
+        yield {**same, "point": "", "split": ""}
+        return
+    points = db.execute("SELECT * FROM point WHERE trial = ? ORDER BY position", [trial["key"]])
+    for point in sorted(points, key=lambda row: SPLITS.index(row["split"])):
+        kept = {k: point[k] for k in ("point", "split", *_COSTS, "features_used")}
+        yield {**same, **json.loads(point["metrics"]), **kept}
 
 
 def _values(
@@ -265,19 +303,17 @@ def _values(
     settings = {r["position"]: json.loads(r["point"]) for r in db.execute(points, [trial, split])}
     for row in db.execute(units, [trial, split]):
         kept = tuple(json.loads(row["points"]))
-        arrays = {
+        arrays: dict[str, Any] = {
             name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
-            for name in ("metric", "cost", "weights", "rows")
+            for name in VALUE_ARRAYS
         }
-        shape = (len(kept), -1)
+        for name in ("metric", "cost"):
+            arrays[name] = arrays[name].reshape(len(kept), -1)
         yield TrialValues(
-            split,
-            kept,
-            arrays["metric"].reshape(shape),
-            arrays["cost"].reshape(shape),
-            arrays["weights"],
-            arrays["rows"],
+            split=split,
+            points=kept,
             trial=trial,
             settings=tuple(settings[p] for p in kept),
+            **arrays,
             **{name: spec[name] for name in ("learner", "params", "dataset", "fold", "seed")},
         )

@@ -16,15 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.atomic import atomic_file
-from bench_core._io.hashing import canonical
-from bench_core._io.locks import locked
+from bench_core._io.digests import canonical
+from bench_core._io.files import atomic_file, locked
 from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
-from bench_core.results.attempts import TABLE, add_attempt
 from bench_core.results.model_files import costs_path, save_model
-from bench_core.results.records import Outcome, StoredValues, TrialResult, TrialSpec
+from bench_core.results.records import VALUE_ARRAYS, Outcome, StoredValues, TrialResult, TrialSpec
 from bench_core.results.schema import (
     APPLICATION,
     SCHEMA,
@@ -59,7 +57,11 @@ CREATE TABLE unit (
   PRIMARY KEY (trial, split));
 CREATE TABLE fit (
   key TEXT PRIMARY KEY, status TEXT NOT NULL, seconds REAL, peak_rss_mb REAL);
-{TABLE}"""
+CREATE TABLE attempt (
+  number INTEGER PRIMARY KEY, run TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+  title TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL, trace TEXT NOT NULL,
+  output TEXT NOT NULL, seconds REAL NOT NULL, created_at TEXT NOT NULL);
+"""
 _LOCK_SECONDS = 1.0
 
 
@@ -79,14 +81,11 @@ def open_writer(path: Path) -> Iterator[Writer]:
         try:
             if not check_store(path):
                 _create(path)
-            connection = sqlite3.connect(path, timeout=30, isolation_level=None)
-            try:
+            with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'")
                 yield Writer(path, connection)
-            finally:
-                connection.close()
         except sqlite3.Error as error:
             raise InputError(f"{path}: cannot write to the store ({error})") from error
 
@@ -191,8 +190,22 @@ class Writer:
 
     def attempt(self, run: str, outcome: Outcome) -> None:
         """Log how one attempt of a job ended."""
+        spec = outcome.job.spec
         with self._transaction() as db:
-            add_attempt(db, run, outcome, now())
+            _put(
+                db,
+                "attempt",
+                run=run,
+                kind=outcome.job.kind,
+                key=spec.key,
+                title=spec.title,
+                status=str(outcome.status),
+                error=outcome.error,
+                trace=outcome.trace,
+                output=outcome.output,
+                seconds=outcome.seconds,
+                created_at=now(),
+            )
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""
@@ -265,6 +278,6 @@ def _put(db: sqlite3.Connection, table: str, **values: Any) -> None:
 
 def _packed(stored: StoredValues) -> dict[str, Any]:
     """Compressed float32: most values of a split are few numbers, repeated."""
-    arrays = {name: getattr(stored, name) for name in ("metric", "cost", "weights", "rows")}
+    arrays = {name: getattr(stored, name) for name in VALUE_ARRAYS}
     blobs = {k: zlib.compress(np.asarray(v, "<f4").tobytes(), 6) for k, v in arrays.items()}
     return {"split": stored.split, "points": json.dumps(stored.points), **blobs}

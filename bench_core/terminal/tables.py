@@ -15,7 +15,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_core._io.atomic import atomic_file
+from bench_core._io.files import atomic_file
 from bench_core.errors import UsageError, one_line
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ def command(
     from bench_claims.claims import FAILS, tally
 
     registry = options.registry(plugins, data_dir)
-    names = suites or tuple(sorted(registry.suites()))
+    names = suites or tuple(sorted(registry.suite_files))
     verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
     every = [v for found in verdicts.values() for v in found]
     deliver(ledger(verdicts), output)

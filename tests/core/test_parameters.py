@@ -10,15 +10,19 @@ from bench_core import BudgetedLearner, Task, UsageError, param
 from bench_core.class_names import decode, encode
 from bench_core.parameters import (
     as_json,
-    build,
     expand,
     parameters,
     resolved,
 )
-from bench_core.planning.overrides import parse_setting, with_setting
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, parse_setting, with_setting
 from bench_core.planning.resolve_learners import choose_learners
+from bench_core.planning.suites import NO_SUITE
 from bench_core.plugins import Registry, load_registry
+
+
+def build(cls: type, table: dict[str, Any], registry: Registry) -> Any:
+    (made,) = expand(cls, table, registry)
+    return made
 
 
 class Learner:
@@ -144,7 +148,7 @@ def test_a_learner_held_by_another_is_checked_too(registry: Registry) -> None:
 
 def test_a_learner_given_as_an_object_is_checked(registry: Registry) -> None:
     with pytest.raises(UsageError, match="learner trees: rate must be above 0 and finite, got -1"):
-        choose_learners(RunRequest(learners=(Trees(rate=-1.0),)), None, None, registry, ())
+        choose_learners(RunRequest(learners=(Trees(rate=-1.0),)), NO_SUITE, registry, ())
 
 
 def test_a_learner_field_takes_a_name(registry: Registry) -> None:
@@ -296,11 +300,11 @@ def test_methods_stay_without_the_one_that_they_stand_on() -> None:
     notes: list[str] = []
     everything = RunRequest(learners=("all",))
     chosen = choose_learners(
-        everything, None, None, registry, [], lambda line, warning: notes.append(line)
+        everything, NO_SUITE, registry, [], lambda line, warning: notes.append(line)
     )
     names = [c.name for c in chosen]
     assert "miser" in names
     assert "cronus" not in names
     assert "left out: cronus: its base, gbrt, is not registered" in notes
     with pytest.raises(UsageError, match="gbrt"):
-        choose_learners(RunRequest(learners=("cronus",)), None, None, registry, [])
+        choose_learners(RunRequest(learners=("cronus",)), NO_SUITE, registry, [])

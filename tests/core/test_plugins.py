@@ -194,7 +194,7 @@ def test_a_suite_of_a_built_in_name_is_refused(install: Install, tmp_path: Path)
     (tmp_path / "yahoo.toml").write_text("")
     install("zz-theirs", f"gives('bench_suites', {str(tmp_path)!r})")
     after = load_registry()
-    assert after.suites()["yahoo"].parent != tmp_path
+    assert after.suite_files["yahoo"].parent != tmp_path
     (row,) = [p for p in after.plugins if p.error]
     assert "suite 'yahoo' is registered by two plugins, 'suites' and 'zz-theirs'" in row.error
 

@@ -312,12 +312,13 @@ def test_a_run_by_name_without_a_file_ends_at_once(run: Any) -> None:
 def test_all_learners_leave_it_out_with_a_note() -> None:
     from bench_core.planning.request import RunRequest
     from bench_core.planning.resolve_learners import choose_learners
+    from bench_core.planning.suites import NO_SUITE
     from bench_core.plugins import load_registry
 
     notes: list[str] = []
     request = RunRequest(learners=("all",))
     chosen = choose_learners(
-        request, None, None, load_registry(), (), lambda line, warning: notes.append(line)
+        request, NO_SUITE, load_registry(), (), lambda line, warning: notes.append(line)
     )
     assert "imported" not in [c.name for c in chosen]
     assert "lightgbm" in [c.name for c in chosen]

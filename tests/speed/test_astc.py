@@ -41,7 +41,7 @@ from helpers.fakes import FakeContext
 from paired import alternate, report
 
 from bench_core import Examples, Prices, Splits, Task
-from bench_core._io.shared_arrays import shared_arrays
+from bench_core._io.large_arrays import shared_arrays
 from bench_core.datasets.search import DataFolder
 
 pytestmark = pytest.mark.speed

@@ -26,7 +26,7 @@ from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from bench_core._io.locks import locked
+from bench_core._io.files import locked
 from bench_core._io.text import FLOOR, RATIO
 from bench_core.errors import InputError
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_core._io.locks import locked
+from bench_core._io.files import locked
 from bench_core.contracts import dataset_of
 from bench_core.datasets.publishers.download import Progress, check_file, fetch, unpack
 from bench_core.datasets.search import DataFolder

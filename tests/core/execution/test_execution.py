@@ -17,9 +17,9 @@ from hypothesis.extra import numpy as hnp
 
 import bench_core
 from bench_core.errors import InputError
-from bench_core.execution import wire
 from bench_core.execution.failures import failure
-from bench_core.execution.scheduler import run_jobs
+from bench_core.execution.messages import receive, send
+from bench_core.execution.runner import run_jobs
 from bench_core.results.records import FitSpec, Job, Outcome, Status
 
 FIT = FitSpec(
@@ -118,19 +118,19 @@ ARRAYS = hnp.arrays(
 @given(st.dictionaries(st.text(max_size=3), ARRAYS, max_size=3), st.lists(st.integers()))
 def test_messages_arrive_as_they_were_sent(arrays: dict[str, Any], numbers: list[int]) -> None:
     pipe = io.BytesIO()
-    wire.send(pipe, {"numbers": numbers}, arrays)
-    wire.send(pipe, {"second": True})
+    send(pipe, {"numbers": numbers}, arrays)
+    send(pipe, {"second": True})
     pipe.seek(0)
-    message, back = wire.receive(pipe)
+    message, back = receive(pipe)
     assert message == {"numbers": numbers}
     assert back.keys() == arrays.keys()
     for name, array in arrays.items():
         assert back[name].dtype == array.dtype
         assert back[name].shape == array.shape
         assert back[name].tobytes() == array.tobytes()
-    assert wire.receive(pipe)[0] == {"second": True}
+    assert receive(pipe)[0] == {"second": True}
     with pytest.raises(EOFError):
-        wire.receive(pipe)
+        receive(pipe)
 
 
 def run(**options: Any) -> Any:
@@ -279,7 +279,7 @@ def test_a_resident_size_above_the_limit_ends_the_process_where_it_must_be_polle
     import sys
 
     code = (
-        "from bench_core.execution.memory import limit_memory\n"
+        "from bench_core._io.machine import limit_memory\n"
         "import numpy as np, time\n"
         "limit_memory(300 << 20, poll=True)\n"
         "held = np.ones(400 << 17)\n"
@@ -292,7 +292,7 @@ def test_a_resident_size_above_the_limit_ends_the_process_where_it_must_be_polle
 def test_the_peak_of_memory_is_that_of_the_job_alone() -> None:
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("this system does not let a process reset its peak")
-    from bench_core.execution.memory import peak_rss_mb, reset_peak_rss
+    from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 
     held = np.ones(200 << 17)
     assert held[-1] == 1
@@ -304,7 +304,7 @@ def test_the_peak_of_memory_is_that_of_the_job_alone() -> None:
 
 def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> None:
     from bench_core.api import plan
-    from bench_core.execution.worker_pool import LocalExecutor
+    from bench_core.execution.executors import LocalExecutor
 
     made = plan(data="toy-rank", learners="toy-prefix", plugins="helpers.toys")
     executor = LocalExecutor(1, 1, lambda event: None)
@@ -321,7 +321,7 @@ def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> N
 
 
 def test_threads_are_pinned_in_workers(home: Path) -> None:
-    from bench_core.execution.worker_pool import LocalExecutor
+    from bench_core.execution.executors import LocalExecutor
 
     executor = LocalExecutor(1, 3, lambda event: None)
     try:

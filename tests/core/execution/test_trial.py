@@ -31,7 +31,7 @@ from bench_core import (
     Task,
     price_list,
 )
-from bench_core._io import spill
+from bench_core._io import large_arrays
 from bench_core.api import plan
 from bench_core.execution import predict
 from bench_core.execution.predict import ContractError, blocks, predict_split
@@ -429,8 +429,7 @@ def test_specifications_are_json(home: Path) -> None:
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
     from helpers.toys import Prefix
 
-    from bench_core.execution.fit_context import Context
-    from bench_core.execution.trial import open_splits
+    from bench_core.execution.trial import Context, open_splits
 
     p = prepared(home)
     splits = open_splits(p.fits[0])
@@ -442,8 +441,7 @@ def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
 def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core.execution.fit_context import Context
-    from bench_core.execution.trial import open_splits
+    from bench_core.execution.trial import Context, open_splits
 
     spec = prepared(home).fits[0]
     before = sorted(Path(spec.data).rglob("*"))
@@ -455,7 +453,7 @@ def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
 
 
 def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path: Path) -> None:
-    from bench_core._io.shared_arrays import shared_arrays
+    from bench_core._io.large_arrays import shared_arrays
 
     built = []
 
@@ -472,7 +470,7 @@ def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path
 
 
 def test_a_failed_build_of_shared_arrays_leaves_nothing(tmp_path: Path) -> None:
-    from bench_core._io.shared_arrays import shared_arrays
+    from bench_core._io.large_arrays import shared_arrays
 
     def build() -> dict[str, Any]:
         raise RuntimeError("no")
@@ -485,7 +483,7 @@ def test_a_failed_build_of_shared_arrays_leaves_nothing(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_of_shared_arrays_goes_with_the_next_build(
     tmp_path: Path,
 ) -> None:
-    from bench_core._io.shared_arrays import shared_arrays
+    from bench_core._io.large_arrays import shared_arrays
 
     process = subprocess.run(
         [
@@ -494,12 +492,12 @@ def test_what_a_killed_process_left_of_shared_arrays_goes_with_the_next_build(
             "import os, sys\n"
             "from pathlib import Path\n"
             "import numpy as np\n"
-            "from bench_core._io import shared_arrays\n"
+            "from bench_core._io import large_arrays\n"
             "def killed(file, *rest, **more):\n"
             "    Path(file).write_bytes(b'half')\n"
             "    os._exit(9)\n"
             "np.save = killed\n"
-            "shared_arrays.shared_arrays(Path(sys.argv[1]), lambda: {'x': np.arange(3)})\n",
+            "large_arrays.shared_arrays(Path(sys.argv[1]), lambda: {'x': np.arange(3)})\n",
             str(tmp_path / "codes"),
         ],
         check=False,
@@ -519,7 +517,7 @@ def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.Mon
     model = models.Scripted(models.honest)
     found = []
     for limit in (1 << 30, 0):
-        monkeypatch.setattr(spill, "IN_MEMORY", limit)
+        monkeypatch.setattr(large_arrays, "IN_MEMORY", limit)
         monkeypatch.setattr(predict, "FORGET_ROWS", 8000)
         path = predict_split(model, examples, PRICES, 0)
         found.append((path, score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test")))

@@ -149,7 +149,7 @@ def test_an_unknown_suite_names_the_nearest(tmp_path: Path) -> None:
 
 def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:
     registry = load_registry()
-    found = registry.suites()
+    found = registry.suite_files
     assert {"quickstart", "yahoo", "letters", "forest", "thyroid"} <= found.keys()
     for path in found.values():
         suite = read_suite(path, KEYS)
@@ -168,7 +168,7 @@ def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:
 
 
 def test_suite_files_hold_no_python() -> None:
-    for path in load_registry().suites().values():
+    for path in load_registry().suite_files.values():
         assert path.suffix == ".toml"
         tomllib.loads(path.read_text())
         assert not list(path.parent.glob("*.py"))
@@ -186,7 +186,7 @@ def test_baselines_are_a_list_of_learners(tmp_path: Path) -> None:
 
 def test_every_shipped_suite_shows_what_costs_nothing() -> None:
     registry = load_registry()
-    for path in registry.suites().values():
+    for path in registry.suite_files.values():
         for baseline in (baselines := read_suite(path, KEYS).baselines):
             assert registry.learner(baseline).role == "baseline"
         assert "constant" in baselines

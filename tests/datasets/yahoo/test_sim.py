@@ -21,7 +21,7 @@ from helpers.yahoo_sim_definition import Definition
 from bench_core.data import Examples, Task
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import UsageError
-from bench_core.parameters import build
+from bench_core.parameters import expand
 from bench_core.plugins import Registry
 
 KEYS = {"a": 1, "b": 2}
@@ -179,4 +179,4 @@ def test_unknown_size_is_refused() -> None:
 
 def test_unknown_pattern_is_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match="pattern"):
-        build(YahooSim, {"pattern": "c"}, Registry())
+        expand(YahooSim, {"pattern": "c"}, Registry())

@@ -1,8 +1,8 @@
-"""Jobs in worker processes of this machine, each of which can be killed alone.
+"""Where jobs run: in this process, or in worker processes of this machine.
 
 A worker is a fresh interpreter at the other end of two pipes, reused until something goes wrong in
-it. Nothing is shared between workers: killing one cannot leave a lock behind, and none imports
-the caller's ``__main__``.
+it. Nothing is shared between workers: each can be killed alone without leaving a lock behind, and
+none imports the caller's ``__main__``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO
+from io import TextIOBase
+from typing import Any, BinaryIO, Protocol, TextIO
 
+from bench_core._io.machine import EXIT_OUT_OF_MEMORY
 from bench_core.errors import one_line
-from bench_core.execution import wire
-from bench_core.execution.events import OnEvent
-from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT
-from bench_core.execution.inline import news
-from bench_core.execution.memory import EXIT_OUT_OF_MEMORY
-from bench_core.execution.messages import job_to_json, result_from_wire
+from bench_core.execution.events import OnEvent, news
+from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure
+from bench_core.execution.messages import job_to_json, receive, result_from_wire, send
+from bench_core.execution.trial import perform
 from bench_core.results.records import Job, Outcome, Status
 
 START_SECONDS = 60.0
@@ -38,16 +40,83 @@ _START = (
     "from bench_core.execution.worker import main; main(a['parent'], a['memory'])"
 )
 _THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
+    *(f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")),
     "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
 )
 _NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerror")
 
 Heard = tuple["Worker", dict[str, Any] | None, dict[str, Any]]
+
+
+class Executor(Protocol):
+    """Runs jobs, some at a time."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs it takes at once."""
+
+    def submit(self, job: Job) -> None:
+        """Begin a job."""
+
+    def outcome(self) -> Outcome:
+        """Wait for the next job to end."""
+
+    def close(self) -> None:
+        """End everything it started."""
+
+
+class InlineExecutor:
+    """Jobs in this process, one after another: no limits, no kills, easy to debug."""
+
+    slots = 1
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event = on_event
+        self._waiting: deque[Job] = deque()
+
+    def submit(self, job: Job) -> None:
+        """Put a job in line."""
+        self._waiting.append(job)
+
+    def outcome(self) -> Outcome:
+        """Do the next job in line."""
+        job = self._waiting.popleft()
+        self._on_event(news("start", job))
+        started = time.perf_counter()
+
+        def progress(done: int, total: int) -> None:
+            seconds = time.perf_counter() - started
+            self._on_event(news("progress", job, done=done, total=total, seconds=seconds))
+
+        status, result, line, trace = Status.OK, None, "", ""
+        written = _Tee(sys.stderr)  # stdout holds nothing but the result of the command
+        try:
+            with redirect_stdout(written), redirect_stderr(written):
+                result = perform(job, progress)
+        except (Exception, SystemExit) as error:
+            status, line, trace = failure(error)
+        seconds = time.perf_counter() - started
+        return Outcome(job, status, line, trace, result, seconds, written.kept)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class _Tee(TextIOBase):
+    """Passes on what is written, and keeps the end of it."""
+
+    def __init__(self, to: TextIO) -> None:
+        self.kept = ""
+        self._to = to
+        # rich then draws past the tee: its bars are no output of the job
+        self.rich_proxied_file = getattr(to, "rich_proxied_file", to)
+
+    def write(self, text: str) -> int:
+        self.kept = (self.kept + text)[-LONGEST_TEXT:]
+        return self._to.write(text)
+
+    def flush(self) -> None:
+        self._to.flush()
 
 
 @dataclass(eq=False)
@@ -60,17 +129,17 @@ class Worker:
     listener: threading.Thread = field(init=False)
     job: Job | None = None
     deadline: float = float("inf")
-    sent: float = field(default=0.0)
+    sent: float = 0.0
     log_start: int = 0  # where the output of the job begins in the log
 
     def assign(self, job: Job, timeout: float) -> None:
         """Send a job; its time counts from the worker's message that it started."""
         self.job, self.sent = job, time.monotonic()
         self.log_start = os.fstat(self.log.fileno()).st_size
-        self.deadline = self.sent + START_SECONDS + timeout if timeout else float("inf")
+        self.deadline = self.sent + START_SECONDS + timeout
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it died, which the listener will report
-            wire.send(self.process.stdin, job_to_json(job))  # type: ignore[arg-type]
+            send(self.process.stdin, job_to_json(job))  # type: ignore[arg-type]
 
     def kill(self) -> None:
         """End the process and whatever it started, at once."""
@@ -97,36 +166,29 @@ class LocalExecutor:
     """A pool of ``slots`` workers with a time limit (seconds) and a memory limit (bytes) each."""
 
     def __init__(
-        self,
-        slots: int,
-        threads: int,
-        on_event: OnEvent,
-        *,
-        timeout: float = 0.0,
-        memory: int = 0,
+        self, slots: int, threads: int, on_event: OnEvent, timeout: float = 0.0, memory: int = 0
     ) -> None:
         self.slots = slots
         self._threads = threads
         self._on_event = on_event
-        self._timeout = timeout
+        self._timeout = timeout or float("inf")
         self._memory = memory
         self._workers: dict[int, Worker] = {}
         self._heard: queue.Queue[Heard] = queue.Queue()
 
     def submit(self, job: Job) -> None:
         """Give a job to an idle worker, or to a new one."""
-        worker = self._idle() or self._start()
-        worker.assign(job, self._timeout)
+        (self._idle() or self._start()).assign(job, self._timeout)
 
     def outcome(self) -> Outcome:
         """Wait for a job to end, by itself, by its limits or with its worker."""
         while True:
             try:
-                worker, message, arrays = self._heard.get(timeout=_POLL)
+                heard = self._heard.get(timeout=_POLL)
             except queue.Empty:
                 ended = self._overdue() or self._silent()
             else:
-                ended = self._hear(worker, message, arrays) or self._overdue()
+                ended = self._hear(*heard) or self._overdue()
             if ended is not None:
                 return ended
 
@@ -171,58 +233,58 @@ class LocalExecutor:
         if self._workers.get(worker.number) is not worker or job is None:
             return None  # a message of a worker that was replaced
         if message is None:
-            return self._crashed(worker)
+            return self._crashed(worker, job)
+        if message["event"] == "done":
+            return self._done(worker, job, message, arrays)
         if message["event"] == "started":
             worker.sent = time.monotonic()
-            worker.deadline = worker.sent + self._timeout if self._timeout else float("inf")
+            worker.deadline = worker.sent + self._timeout
             self._on_event(news("start", job, worker=worker.number))
-        elif message["event"] == "progress":
-            seconds = time.monotonic() - worker.sent
-            done, total = message["done"], message["total"]
-            event = news("progress", job, done=done, total=total, worker=worker.number)
-            self._on_event(replace(event, seconds=seconds))
         else:
-            return self._done(worker, job, message, arrays)
+            about = {"worker": worker.number, "seconds": time.monotonic() - worker.sent}
+            done, total = message["done"], message["total"]
+            self._on_event(news("progress", job, done=done, total=total, **about))
         return None
 
     def _done(
         self, worker: Worker, job: Job, message: dict[str, Any], arrays: dict[str, Any]
     ) -> Outcome:
-        status, seconds, output = Status(message["status"]), message["seconds"], worker.output()
-        if status == Status.OK:
-            worker.job, worker.deadline = None, float("inf")
-            result = result_from_wire(message["result"], arrays)
-            return Outcome(job, status, result=result, seconds=seconds, output=output)
-        self._drop(worker)  # what failed once may have left anything behind
-        error, trace = message["error"], message["trace"]
-        return Outcome(job, status, error, trace, seconds=seconds, output=output)
+        status, seconds = Status(message["status"]), message["seconds"]
+        if status != Status.OK:  # what failed once may have left anything behind
+            return self._end(worker, job, status, message["error"], seconds, message["trace"])
+        worker.job = None
+        result = result_from_wire(message["result"], arrays)
+        return Outcome(job, status, result=result, seconds=seconds, output=worker.output())
 
     def _overdue(self) -> Outcome | None:
         now = time.monotonic()
-        for worker in list(self._workers.values()):
+        for worker in self._workers.values():
             if worker.job is not None and now > worker.deadline:
-                output, seconds = worker.output(), now - worker.sent
-                self._drop(worker)
                 error = f"took longer than {self._timeout:g} s and was ended"
-                return Outcome(worker.job, Status.TIMEOUT, error, seconds=seconds, output=output)
+                return self._end(worker, worker.job, Status.TIMEOUT, error, now - worker.sent)
         return None
 
     def _silent(self) -> Outcome | None:
         """A worker that died while something it started still holds its pipe."""
-        for worker in list(self._workers.values()):
+        for worker in self._workers.values():
             if worker.job is not None and worker.process.poll() is not None:
-                return self._crashed(worker)
+                return self._crashed(worker, worker.job)
         return None
 
-    def _crashed(self, worker: Worker) -> Outcome:
-        assert worker.job is not None
+    def _crashed(self, worker: Worker, job: Job) -> Outcome:
         with contextlib.suppress(subprocess.TimeoutExpired):
             worker.process.wait(timeout=5)
+        ended = self._end(worker, job, Status.CRASHED, "", time.monotonic() - worker.sent)
+        status, error = _cause(worker.process.returncode, ended.output[-4000:], self._memory)
+        return replace(ended, status=status, error=one_line(error, LONGEST_LINE))
+
+    def _end(
+        self, worker: Worker, job: Job, status: Status, error: str, seconds: float, trace: str = ""
+    ) -> Outcome:
+        """How a job ended that takes its worker with it."""
         output = worker.output()
         self._drop(worker)
-        status, error = _cause(worker.process.returncode, output[-4000:], self._memory)
-        seconds = time.monotonic() - worker.sent
-        return Outcome(worker.job, status, error, seconds=seconds, output=output)
+        return Outcome(job, status, error, trace, seconds=seconds, output=output)
 
     def _drop(self, worker: Worker) -> None:
         del self._workers[worker.number]
@@ -235,11 +297,9 @@ def _cause(code: int, output: str, memory: int) -> tuple[Status, str]:
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
         hint = " (the system may have run out of memory)" if -code == signal.SIGKILL else ""
-        return Status.CRASHED, one_line(f"its process died of {name}{hint}", LONGEST_LINE)
-    lines = output.strip().splitlines()
-    return Status.CRASHED, one_line(
-        f"its process ended with status {code}" + (f": {lines[-1]}" if lines else ""), LONGEST_LINE
-    )
+        return Status.CRASHED, f"its process died of {name}{hint}"
+    last = "".join(f": {line}" for line in output.strip().splitlines()[-1:])
+    return Status.CRASHED, f"its process ended with status {code}{last}"
 
 
 def _listen(worker: Worker, heard: queue.Queue[Heard]) -> None:
@@ -247,7 +307,6 @@ def _listen(worker: Worker, heard: queue.Queue[Heard]) -> None:
     with pipe:
         try:
             while True:
-                message, arrays = wire.receive(pipe)
-                heard.put((worker, message, arrays))
+                heard.put((worker, *receive(pipe)))
         except (EOFError, OSError, ValueError):
             heard.put((worker, None, {}))

@@ -1,4 +1,5 @@
-"""Digests of source code: they change with what can change a number, and with nothing else.
+"""Digests of values, and of source code: they change with what can change a number, and with
+nothing else.
 
 A file's digest is one of its syntax tree. Left out are comments, docstrings, ``if TYPE_CHECKING:``
 blocks and messages. Messages are the strings in ``raise`` and ``assert`` statements, in calls of
@@ -15,6 +16,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import json
 import sys
 import uuid
 from collections.abc import Iterable, Iterator
@@ -25,13 +27,22 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
-
-from bench_core._io.hashing import digest
+from typing import Any
 
 _CORE = "bench_core"
 _MESSAGES = ("print", "warn", "say")
 _ASIDE = ("ctx", "kind", "type_comment", "msg")  # fields; the last is an assertion's
 _Import = tuple[int, str, tuple[str, ...]]  # dots before it, module, names (none: import module)
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: one text per value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def digest(value: Any) -> str:
+    """32 hexadecimal digits over the canonical JSON of a value."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
 
 
 @cache
@@ -222,9 +233,11 @@ class _Source:
             self.add(node.orelse, to, found)
         elif not (_is_text(node) if mute else isinstance(node, ast.Expr) and _is_text(node.value)):
             found.extend(_import(node))
-            if isinstance(node, ast.Call) and _name(node.func) == "param":
+            called = _called(node)
+            if isinstance(node, ast.Call) and called == "param":
                 node.args = node.args[:1]  # the rest describes the parameter
-            mute = mute or _is_message(node)
+            message = called in _MESSAGES or called.endswith("Error")
+            mute = mute or message or isinstance(node, ast.Raise)
             to.append(type(node).__name__)
             for name in node._fields:
                 value = getattr(node, name, None)
@@ -239,12 +252,8 @@ def _is_text(node: ast.AST) -> bool:
     return constant or isinstance(node, ast.JoinedStr)
 
 
-def _is_message(node: ast.AST) -> bool:
-    called = _name(node.func) if isinstance(node, ast.Call) else ""
-    return isinstance(node, ast.Raise) or called in _MESSAGES or called.endswith("Error")
-
-
-def _name(function: ast.expr) -> str:
+def _called(node: ast.AST) -> str:
+    function = node.func if isinstance(node, ast.Call) else None
     return str(getattr(function, "id", getattr(function, "attr", "")))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bench_core._io import source_code
-from bench_core._io.source_code import code_key, import_key, look_again, module_digest
+from bench_core._io import digests
+from bench_core._io.digests import code_key, import_key, look_again, module_digest
 from bench_core.datasets.cache import entry_name
 from bench_core.datasets.search import DataFolder
 from bench_core.datasets.user_files import FileData
@@ -243,19 +243,19 @@ def test_a_module_alone_and_with_what_it_imports(folder: Path) -> None:
 @pytest.fixture
 def edited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Makes the digest of the source file with that ending another one."""
-    read = source_code._read
+    read = digests._read
 
     def change(ending: str) -> None:
-        known = list(Path(source_code.__file__).parents[2].rglob(f"*{Path(ending).name}"))
+        known = list(Path(digests.__file__).parents[2].rglob(f"*{Path(ending).name}"))
         assert any(p.as_posix().endswith(ending) for p in known)
 
-        def other(file: Path) -> source_code._Source:
+        def other(file: Path) -> digests._Source:
             source = read(file)
             if not file.as_posix().endswith(ending):
                 return source
-            return source_code._Source("other", source.wanted, source.typed, source.dynamic)
+            return digests._Source("other", source.wanted, source.typed, source.dynamic)
 
-        monkeypatch.setattr(source_code, "_read", other)
+        monkeypatch.setattr(digests, "_read", other)
         look_again()
 
     yield change

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_core._io.atomic import atomic_file, atomic_folder
+from bench_core._io.files import atomic_file, atomic_folder
 
 
 def names(folder: Path) -> list[str]:
@@ -70,7 +70,7 @@ def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path) -> Non
 KILLED = """
 import os, sys
 from pathlib import Path
-from bench_core._io.atomic import atomic_file, atomic_folder
+from bench_core._io.files import atomic_file, atomic_folder
 with atomic_file(Path(sys.argv[1], "a[1].txt")) as file, atomic_folder(Path(sys.argv[1], "b")) as b:
     file.write_text("half")
     (b / "half").touch()

@@ -1,5 +1,8 @@
-"""Files and folders that are there as a whole or not at all, whatever is killed while they are
-written: under a temporary name in the same folder, brought to the disk, then renamed."""
+"""Files and folders that are there as a whole or not at all, and lock files.
+
+What is killed while it writes does no harm: files are written under a temporary name in the same
+folder, brought to the disk, then renamed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _NUMBERS = itertools.count()
 
@@ -59,10 +63,9 @@ def _beside(path: Path) -> Path:
 
 
 def _alive(process: int) -> bool:
-    if os.name == "nt":  # where asking would end it
-        return True
     try:
-        os.kill(process, 0)
+        if os.name != "nt":  # where asking would end it
+            os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:  # somebody else's
@@ -80,3 +83,47 @@ def _remove(path: Path) -> None:
 def _sync(file: Path) -> None:
     with file.open("rb+") as open_file:
         os.fsync(open_file.fileno())
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True, together: bool = False) -> Iterator[None]:
+    """Hold a lock file, alone or ``together`` with others who look at it; the system lets go of
+    it when the process dies.
+
+    Raises BlockingIOError where ``wait`` is false and another process holds it.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        _lock(handle, wait, together)
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether another process holds a lock file."""
+    if not path.exists():
+        return False
+    try:
+        with locked(path, wait=False, together=True):
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a folder that cannot be written has no writer
+
+
+def _lock(handle: int, wait: bool, together: bool) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt as windows
+
+        module: Any = windows
+        try:
+            module.locking(handle, module.LK_LOCK if wait else module.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(str(error)) from error
+        return
+    kind = fcntl.LOCK_SH if together else fcntl.LOCK_EX
+    fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))

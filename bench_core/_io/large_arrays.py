@@ -1,0 +1,52 @@
+"""Large arrays in files: shared ones, and those that would not fit in memory."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from bench_core._io.files import atomic_folder, locked
+from bench_core.arrays import Array, FloatArray
+
+IN_MEMORY = 1 << 30
+"""Bytes up to which an array is an ordinary one."""
+
+
+def shared_arrays(folder: Path, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
+    """The arrays in ``folder``, built first where it does not exist, as read-only maps.
+
+    A second process that wants them at the same time waits for the first.
+    """
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with locked(folder.with_name(f".{folder.name}.lock")):
+            if not folder.is_dir():
+                arrays = build()
+                with atomic_folder(folder) as new:
+                    for name, array in arrays.items():
+                        np.save(new / f"{name}.npy", np.asarray(array), allow_pickle=False)
+    return {p.stem: np.load(p, mmap_mode="r") for p in sorted(folder.glob("*.npy"))}
+
+
+def zeros(shape: tuple[int, ...]) -> FloatArray:
+    """Float64 zeros; large ones in a file of the system's temporary folder (TMPDIR), which vanishes
+    with them."""
+    size = int(np.prod(shape)) * 8
+    if size <= IN_MEMORY:
+        return np.zeros(shape)
+    with tempfile.TemporaryFile() as file:  # the map keeps the file open
+        file.truncate(size)
+        return np.ndarray(shape, np.float64, buffer=mmap.mmap(file.fileno(), size))
+
+
+def forget(array: FloatArray) -> None:
+    """Take the pages of such an array out of this process; its file keeps the content."""
+    file: object = array
+    while isinstance(file, np.ndarray):  # a part of it
+        file = file.base
+    if isinstance(file, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        file.madvise(mmap.MADV_DONTNEED)
