@@ -13,9 +13,9 @@ from bench_core.arrays import BoolArray, FloatArray
 from bench_core.conformance.tasks import ConformanceError
 from bench_core.contracts import check
 from bench_core.costs.acquired import Acquired
-from bench_core.costs.model import CostModel, SensorPrices, needs_of
+from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Queries
-from bench_core.datasets.priced import from_json, to_json
+from bench_core.datasets.priced import from_json, same_sensors, to_json
 
 ROWS, ROUNDING = 60, 1e-9
 
@@ -71,9 +71,7 @@ def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
     prices = costs.surrogate(Examples(X, np.zeros(ROWS), queries))
     if not isinstance(prices, SensorPrices):
         raise ConformanceError(f"surrogate gives {prices!r}, not SensorPrices")
-    if any(
-        not np.array_equal(a, b) for a, b in zip(needs_of(prices), needs_of(costs), strict=True)
-    ):
+    if not same_sensors(prices, costs):
         raise ConformanceError("its features need other sensors than those of the surrogate")
 
 

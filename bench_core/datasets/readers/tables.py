@@ -172,12 +172,14 @@ def read_matrix(
 def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
+    major, minor = (int(part) for part in pd.__version__.split(".")[:2])
+    if (major, minor) < (3, 1):  # newer ones round to the nearest number, and refuse the request
+        options["float_precision"] = "round_trip"
     try:
         return pd.read_csv(
             BytesIO(raw),
             encoding="utf-8-sig",
             na_values=list(MISSING),
-            **_exact_numbers(),
             low_memory=False,
             index_col=False,
             **options,
@@ -196,14 +198,6 @@ def _not_utf8(path: Path, raw: bytes, error: UnicodeDecodeError) -> InputError:
     except UnicodeDecodeError as whole:
         error = whole
     return not_utf8(path, raw, error)
-
-
-def _exact_numbers() -> dict[str, str]:
-    """Older pandas rounds to the nearest number only on request, newer ones refuse the request."""
-    import pandas as pd
-
-    major, minor = (int(part) for part in pd.__version__.split(".")[:2])
-    return {"float_precision": "round_trip"} if (major, minor) < (3, 1) else {}
 
 
 def _read_parquet(path: Path) -> Table:
