@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
-from bench_core.conformance.tasks import ConformanceError
+from bench_core.conformance.tasks import ConformanceError, drawn_queries
 from bench_core.contracts import check
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel, SensorPrices
@@ -86,12 +86,9 @@ COST_MODEL_CHECKS = (
 
 
 def purchases(costs: CostModel) -> tuple[BoolArray, Queries]:
-    """Random purchases of queries of 1 to 5 rows."""
+    """Random purchases of the rows of some queries."""
     rng = np.random.default_rng(0)
-    sizes = rng.integers(1, 6, ROWS)
-    sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), ROWS))]
-    sizes = np.append(sizes, ROWS - sizes.sum())
-    return rng.random((ROWS, costs.sensors)) < 0.4, Queries.from_sizes(sizes)
+    return rng.random((ROWS, costs.sensors)) < 0.4, drawn_queries(ROWS, rng)
 
 
 def _bill(costs: CostModel, bought: BoolArray, queries: Queries | None) -> FloatArray:

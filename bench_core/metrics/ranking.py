@@ -230,9 +230,7 @@ def _totals(labels: Labels) -> IntArray:
 def _relevant_totals(labels: Labels, threshold: float) -> IntArray:
     return labels.once(
         ("relevant totals", threshold),
-        lambda: np.asarray(
-            _kernels().relevant_totals(labels.bounds, labels.y, labels.copies, threshold)
-        ),
+        lambda: np.add.reduceat(labels.copies * (labels.y >= threshold), labels.bounds[:-1]),
     )
 
 

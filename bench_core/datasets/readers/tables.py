@@ -10,6 +10,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,9 @@ class Table:
         """The file and line of a row (from 0)."""
         if not self.raw:
             return f"{self.path}, row {row + 1}"
-        left = row + self.header
-        for number, line in enumerate(self.raw.split(b"\n"), start=1):
-            if line.strip():
-                if left == 0:
-                    return f"{self.path}, line {number}"
-                left -= 1
-        return str(self.path)
+        lines = (k for k, line in enumerate(self.raw.split(b"\n"), start=1) if line.strip())
+        number = next(islice(lines, row + self.header, None), None)
+        return str(self.path) if number is None else f"{self.path}, line {number}"
 
     def numbers(self, name: str, dtype: Any = np.float64, missing: bool = True) -> Any:
         """One column (n,) as numbers.
