@@ -273,23 +273,18 @@ def _short(value: Any) -> str:
 
 
 def _refuse_labels(task: Task, part: Part) -> None:
-    if part.labels.dtype.kind != "f":
-        raise InputError(
-            f"{part.place(0)}: label {str(part.labels[0])!r} is text; {task} needs numbers"
-        )
-    if task is not Task.RANKING:
-        return
-    for wrong, why in (
-        (part.labels < 0, "negative; grades of a ranking start at 0"),
-        (
-            part.labels > LARGEST_GRADE,
-            "too large for a grade, whose gain is 2^grade; scale the labels down to at most "
-            f"{LARGEST_GRADE:g}",
-        ),
-    ):
+    labels = part.labels
+    if labels.dtype.kind != "f":
+        raise InputError(f"{part.place(0)}: label {str(labels[0])!r} is text; {task} needs numbers")
+    large = "too large for a grade, whose gain is 2^grade; scale the labels down to at most"
+    faults = (
+        (labels < 0, "negative; grades of a ranking start at 0"),
+        (labels > LARGEST_GRADE, f"{large} {LARGEST_GRADE:g}"),
+    )
+    for wrong, why in faults if task is Task.RANKING else ():
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise InputError(f"{part.place(row)}: label {part.labels[row]:g} is {why}")
+            raise InputError(f"{part.place(row)}: label {labels[row]:g} is {why}")
 
 
 def _refuse_constant(train: Part) -> None:

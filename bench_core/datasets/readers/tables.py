@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core._io.text import not_utf8, read_bytes
+from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import Float32Array
 from bench_core.errors import InputError
 
@@ -181,20 +181,12 @@ def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
             index_col=False,
             **options,
         )
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, raw, error) from error
+    except UnicodeDecodeError:
+        read_text(path)  # refuses it with the line; the table reader counts from inside the file
+        raise
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
-
-
-def _not_utf8(path: Path, raw: bytes, error: UnicodeDecodeError) -> InputError:
-    """The error with its line; the table reader counts from somewhere inside the file."""
-    try:
-        raw.decode("utf-8-sig")
-    except UnicodeDecodeError as whole:
-        error = whole
-    return not_utf8(path, raw, error)
 
 
 def _read_parquet(path: Path) -> Table:
