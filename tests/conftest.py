@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 from helpers.fakes import FakeContext
+from hypothesis import settings
+
+# an example that first compiles a kernel takes seconds, and more on a busy machine
+settings.register_profile("default", settings.get_profile("default"), deadline=None)
+settings.load_profile("default")
 
 # what tests start in a process of its own finds the helpers too
 _PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]

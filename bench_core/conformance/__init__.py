@@ -23,10 +23,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from bench_core.conformance import plugin_checks as plugins
 from bench_core.conformance.checks import CHECKS
-from bench_core.conformance.cost_models import COST_MODEL_CHECKS, purchases
-from bench_core.conformance.datasets import DATASET_CHECKS
-from bench_core.conformance.metrics import METRIC_CHECKS
 from bench_core.conformance.tasks import ConformanceError, run_all, task_splits, with_learners
 from bench_core.contracts import learner_of
 from bench_core.data import Task
@@ -71,7 +69,7 @@ def check_learner(learner: Any, tasks: Iterable[Task] | None = None) -> None:
 def check_dataset(dataset: Any, source: Source | None = None) -> None:
     """Run every check on a data set of profile quick; its files are looked for in ``source``."""
     found = source or DataFolder()
-    run_all((check.__name__, partial(check, dataset, found)) for check in DATASET_CHECKS)
+    run_all((check.__name__, partial(check, dataset, found)) for check in plugins.DATASET_CHECKS)
 
 
 def check_metric(metric: Any) -> None:
@@ -79,11 +77,14 @@ def check_metric(metric: Any) -> None:
     run_all(
         (f"{check.__name__} ({task})", partial(check, metric, task, task_splits(task).test))
         for task in sorted(metric.tasks)
-        for check in METRIC_CHECKS
+        for check in plugins.METRIC_CHECKS
     )
 
 
 def check_cost_model(costs: Any) -> None:
     """Run every check on a cost model, such as a cost file describes."""
-    bought, queries = purchases(costs)
-    run_all((check.__name__, partial(check, costs, bought, queries)) for check in COST_MODEL_CHECKS)
+    bought, queries = plugins.purchases(costs)
+    run_all(
+        (check.__name__, partial(check, costs, bought, queries))
+        for check in plugins.COST_MODEL_CHECKS
+    )

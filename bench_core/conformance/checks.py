@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import IntArray
+from bench_core.arrays import Array, IntArray
 from bench_core.class_names import decode, encode
 from bench_core.conformance.tasks import ConformanceError, fit, with_copies, with_learners
 from bench_core.costs.bill import Prediction
@@ -92,14 +92,13 @@ def check_blocks(learner: Any, splits: Splits) -> None:
 def check_own_arrays(learner: Any, splits: Splits) -> None:
     """A prediction keeps its values after the next one was made."""
     model = fit(learner, splits)
-    n = len(splits.test)
     kept = [
-        (prediction, np.array(prediction.scores), _bits(prediction, n))
+        (prediction, np.array(prediction.scores), np.array(prediction.bills["path"].acquired.bits))
         for prediction in model.predict_path(splits.test.features)
     ]
     for prediction, scores, bits in kept:
         same = np.array_equal(prediction.scores, scores)
-        if not same or not np.array_equal(_bits(prediction, n), bits):
+        if not same or not np.array_equal(prediction.bills["path"].acquired.bits, bits):
             raise ConformanceError(f"the prediction at {dict(prediction.point)} changed later")
 
 
@@ -191,15 +190,16 @@ def _same_answers(whole: list[Prediction], part: list[Prediction], rows: IntArra
         far = float(np.abs(np.asarray(a.scores)[rows] - b.scores).max(initial=0.0))
         if far > TOLERANCE * scale:
             raise ConformanceError(f"{at} its scores differ by {far:.3g}")
-        total = len(a.scores)
-        if not np.array_equal(_bits(a, total)[rows], _bits(b, n)):
-            raise ConformanceError(f"{at} it buys other sensors")
-        for name in ("splits", "trees"):
-            counted = np.broadcast_to(getattr(a.bills["path"], name), (total,))[rows]
-            if not np.array_equal(counted, np.broadcast_to(getattr(b.bills["path"], name), (n,))):
-                raise ConformanceError(f"{at} it counts other {name}")
+        for (how, among), (_, alone) in zip(_billed(a).items(), _billed(b).items(), strict=True):
+            if not np.array_equal(among[rows], alone):
+                raise ConformanceError(f"{at} it {how}")
 
 
-def _bits(prediction: Prediction, n: int) -> Any:
-    bits = prediction.bills["path"].acquired.bits
-    return np.array(np.broadcast_to(bits, (n, bits.shape[1])))
+def _billed(prediction: Prediction) -> dict[str, Array]:
+    """What each row bought and evaluated, by the words for a difference."""
+    bill, n = prediction.bills["path"], len(prediction.scores)
+    return {
+        "buys other sensors": bill.acquired.rows(n).bits,
+        "counts other splits": np.broadcast_to(bill.splits, (n,)),
+        "counts other trees": np.broadcast_to(bill.trees, (n,)),
+    }

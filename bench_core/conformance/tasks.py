@@ -74,15 +74,16 @@ def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
     X[:, 1] = np.round(X[:, 1])
     signal = X[:, 0] + 0.7 * X[:, 2] * (X[:, 1] > 0) + 0.5 * X[:, 6] + 0.3 * rng.normal(size=n)
     X[rng.random(X.shape) < 0.03] = np.nan
-    queries = Queries.from_sizes(_sizes(n, rng)) if task == Task.RANKING else None
+    queries = drawn_queries(n, rng) if task == Task.RANKING else None
     return Examples(_sealed(X.astype(np.float32)), _sealed(_labels(task, signal)), queries)
 
 
-def _sizes(n: int, rng: np.random.Generator) -> Array:
+def drawn_queries(n: int, rng: np.random.Generator) -> Queries:
+    """Queries of 1 to 11 rows, ``n`` together."""
     sizes: list[int] = []
     while sum(sizes) < n:
         sizes.append(min(int(rng.integers(1, 12)), n - sum(sizes)))
-    return np.array(sizes)
+    return Queries.from_sizes(np.array(sizes))
 
 
 def _labels(task: Task, signal: FloatArray) -> FloatArray:

@@ -282,31 +282,23 @@ def price_list(
     d = len(cost)
     derived = dict(derived or {})
     _refuse_contradictions(cost, shared, discounted, derived, names or range(d))
-    needs: list[list[int]] = [[] for _ in range(d)]
-    sensor: list[float] = []
-
-    def new(price: float, members: Sequence[int]) -> None:
-        for j in members:
-            needs[j].append(len(sensor))
-        sensor.append(price)
-
-    grouped = set(chain(*shared, *(group.members for group in discounted), derived))
-    for j in range(d):
-        if j not in grouped:
-            new(float(cost[j]), [j])
-    for group in shared:
-        new(float(cost[group[0]]), group)
+    grouped = set(chain(*shared, *(rule.members for rule in discounted), derived))
+    sensors: list[tuple[float, Sequence[int]]]  # the price of each, and the features that need it
+    sensors = [(cost[j], [j]) for j in range(d) if j not in grouped]
+    sensors += [(cost[group[0]], group) for group in shared]
     for rule in discounted:
-        new(float(cost[rule.members[0]] - rule.later[0]), rule.members)
-        for j, later in zip(rule.members, rule.later, strict=True):
-            new(float(later), [j])
+        sensors.append((cost[rule.members[0]] - rule.later[0], rule.members))
+        sensors += [(later, [j]) for j, later in zip(rule.members, rule.later, strict=True)]
+    needs: list[list[int]] = [[] for _ in range(d)]
+    for s, (_, members) in enumerate(sensors):
+        for j in members:
+            needs[j].append(s)
     for j, parents in derived.items():
         needs[j] = sorted({s for parent in parents for s in needs[parent]})
-    lengths = [len(n) for n in needs]
     return SensorPrices(
-        start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
-        needed=np.array([s for n in needs for s in sorted(n)], dtype=np.int32),
-        sensor=np.array(sensor, dtype=np.float64),
+        start=np.cumsum([0, *map(len, needs)]).astype(np.int32),
+        needed=np.array([s for n in needs for s in n], dtype=np.int32),
+        sensor=np.array([price for price, _ in sensors], dtype=np.float64),
         multiplier=np.ones(d) if multiplier is None else np.asarray(multiplier, float),
         split=split,
         tree=tree,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from bench_core.data import Examples, Queries
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OnSensors:
-    """A model that bills sensors differently but keeps their ``prices`` for one row by itself."""
+    """Bills sensors in another way than adding their ``prices``; further fields say which."""
 
     prices: SensorPrices
 
@@ -38,6 +38,18 @@ class _OnSensors:
     def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
         return self.prices.evaluation_cost(splits, trees, rows)
 
+    @property
+    def everything(self) -> float:
+        return self.prices.everything
+
+    def state(self) -> dict[str, Any]:
+        return self.prices.state() | {f.name: getattr(self, f.name) for f in fields(self)[1:]}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        own = {f.name: np.asarray(state[f.name]) for f in fields(cls)[1:]}
+        return cls(SensorPrices.from_state(state), **own)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerQueryPrices(_OnSensors):
@@ -52,11 +64,6 @@ class PerQueryPrices(_OnSensors):
 
     name: ClassVar[str] = "per-query"
     options: ClassVar[tuple[str, ...]] = ("per_query",)
-
-    @property
-    def everything(self) -> float:
-        """The price of all features for a row that is alone in its query."""
-        return self.prices.everything
 
     def feature_cost(self, acquired: Acquired, queries: Queries | None) -> FloatArray:
         """The row's own sensors and its share of the query's."""
@@ -77,15 +84,6 @@ class PerQueryPrices(_OnSensors):
         share = len(train.queries) / train.weights.sum()
         sensor = self.prices.sensor
         return replace(self.prices, sensor=np.where(self.per_query, sensor * share, sensor))
-
-    def state(self) -> dict[str, Any]:
-        """The prices and the marks."""
-        return {**self.prices.state(), "per_query": self.per_query}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``state``."""
-        return cls(SensorPrices.from_state(state), np.asarray(state["per_query"], dtype=bool))
 
     @classmethod
     def from_options(
@@ -142,15 +140,6 @@ class ParallelPrices(_OnSensors):
             total = float(sensor[members].sum())
             sensor[members] *= float(sensor[members].max()) / total if total > 0 else 1.0
         return replace(self.prices, sensor=sensor)
-
-    def state(self) -> dict[str, Any]:
-        """The prices and the services."""
-        return {**self.prices.state(), "service": self.service}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``state``."""
-        return cls(SensorPrices.from_state(state), np.asarray(state["service"], dtype=np.int64))
 
     @classmethod
     def from_options(

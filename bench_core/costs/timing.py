@@ -125,8 +125,7 @@ def measure(
             value = _loaded(item, load)
             for k in orders.permutation(len(extractors)):
                 with _blamed(e := extractors[k], item):
-                    found = _time(e, value, watches)
-                _refuse_change(e, item, features[e.name], found)
+                    _time(e, item, value, watches, features[e.name])
                 progress(next(done), total)
     return Measured(
         features,
@@ -139,12 +138,22 @@ def measure(
     )
 
 
-def _time(extractor: Extractor, value: Any, watches: Mapping[Key, _Stopwatch]) -> tuple[str, ...]:
-    """Time an extractor and each of its outputs once; the features it gave."""
+def _time(
+    extractor: Extractor,
+    item: Any,
+    value: Any,
+    watches: Mapping[Key, _Stopwatch],
+    first: tuple[str, ...],
+) -> None:
+    """Time an extractor and each of its outputs once; it must give the same as ``first``."""
     given = watches[extractor.name, ""](value)
     for output in extractor.outputs:
         _refuse_many(extractor.name, output, watches[extractor.name, output](given))
-    return tuple(extractor.outputs) or _features(extractor, given)
+    if (found := tuple(extractor.outputs) or _features(extractor, given)) != first:
+        raise InputError(
+            f"extractor {extractor.name!r} returned {len(first)} features for the first item "
+            f"and {len(found)} (or others) for {_name(item)}; return the same for all"
+        )
 
 
 class _Stopwatch:
@@ -257,16 +266,6 @@ def _numbers(name: str, given: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     if not vector.size:
         raise InputError(f"extractor {name!r} returned no number at all; return at least one")
     return vector
-
-
-def _refuse_change(
-    extractor: Extractor, item: Any, first: Sequence[str], found: Sequence[str]
-) -> None:
-    if first != found:
-        raise InputError(
-            f"extractor {extractor.name!r} returned {len(first)} features for the first item "
-            f"and {len(found)} (or others) for {_name(item)}; return the same for all"
-        )
 
 
 def _refuse_doubles(features: Mapping[str, Sequence[str]]) -> None:

@@ -120,7 +120,7 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
     """The folder name of an entry: all that its arrays depend on."""
     dataset = dataset_of(dataset)
     asked = {"size": size, "fold": fold, "seed": seed}
-    own = fields(dataset) if is_dataclass(dataset) else ()
+    own: Any = fields(dataset) if is_dataclass(dataset) else ()
     facts = {
         "format": FORMAT,
         "name": dataset.name,

@@ -47,12 +47,9 @@ def cut(rows: int, shares: tuple[float, ...], seed: int) -> list[IntArray]:
 
 def cut_by_class(y: NDArray[np.float64], shares: tuple[float, ...], seed: int) -> list[IntArray]:
     """As ``cut``, each class of the labels (n,) by itself."""
-    parts: list[list[IntArray]] = [[] for _ in shares]
-    for label in np.unique(y):
-        rows = np.flatnonzero(y == label)
-        for part, chosen in zip(parts, cut(len(rows), shares, seed), strict=True):
-            part.append(rows[chosen])
-    return [np.sort(np.concatenate(part)) for part in parts]
+    classes = [np.flatnonzero(y == label) for label in np.unique(y)]
+    parts = [[rows[chosen] for chosen in cut(len(rows), shares, seed)] for rows in classes]
+    return [np.sort(np.concatenate(part)) for part in zip(*parts, strict=True)]
 
 
 def take(

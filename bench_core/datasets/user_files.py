@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import SensorPrices
-from bench_core.data import Examples, Task
+from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.file_parts import Part, read_part
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.readers.svmlight import find_side_car
@@ -157,16 +157,14 @@ def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
             f"{first.place(row)}, column {column!r}: {str(names[row])!r} is no split; "
             "write train, valid or test"
         )
-    if first.queries is None:
-        of_unit = known
-    else:
-        of_unit = known[first.queries.boundaries[:-1]]
-        apart = np.flatnonzero(known != np.repeat(of_unit, first.queries.sizes))
-        if len(apart):
-            raise InputError(
-                f"{first.place(int(apart[0]))}, column {column!r}: the query began in another "
-                "split; keep queries whole"
-            )
+    queries = first.queries or Queries(np.arange(len(first) + 1))
+    of_unit = known[queries.boundaries[:-1]]
+    apart = np.flatnonzero(known != np.repeat(of_unit, queries.sizes))
+    if len(apart):
+        raise InputError(
+            f"{first.place(int(apart[0]))}, column {column!r}: the query began in another "
+            "split; keep queries whole"
+        )
     made = {n: first.choose(of_unit == n) for n in SPLITS}
     for n, part in made.items():
         if not len(part):
@@ -275,23 +273,18 @@ def _short(value: Any) -> str:
 
 
 def _refuse_labels(task: Task, part: Part) -> None:
-    if part.labels.dtype.kind != "f":
-        raise InputError(
-            f"{part.place(0)}: label {str(part.labels[0])!r} is text; {task} needs numbers"
-        )
-    if task is not Task.RANKING:
-        return
-    for wrong, why in (
-        (part.labels < 0, "negative; grades of a ranking start at 0"),
-        (
-            part.labels > LARGEST_GRADE,
-            "too large for a grade, whose gain is 2^grade; scale the labels down to at most "
-            f"{LARGEST_GRADE:g}",
-        ),
-    ):
+    labels = part.labels
+    if labels.dtype.kind != "f":
+        raise InputError(f"{part.place(0)}: label {str(labels[0])!r} is text; {task} needs numbers")
+    large = "too large for a grade, whose gain is 2^grade; scale the labels down to at most"
+    faults = (
+        (labels < 0, "negative; grades of a ranking start at 0"),
+        (labels > LARGEST_GRADE, f"{large} {LARGEST_GRADE:g}"),
+    )
+    for wrong, why in faults if task is Task.RANKING else ():
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise InputError(f"{part.place(row)}: label {part.labels[row]:g} is {why}")
+            raise InputError(f"{part.place(row)}: label {labels[row]:g} is {why}")
 
 
 def _refuse_constant(train: Part) -> None:

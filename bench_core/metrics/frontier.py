@@ -16,7 +16,10 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
 
     Quality improves strictly along the result; of equal points the first is kept.
     """
-    cost, good = _oriented(cost, quality, higher_is_better)
+    cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
+    if cost.ndim != 1 or cost.shape != good.shape:
+        raise ValueError(f"cost and quality must be (p,), got {cost.shape} and {good.shape}")
+    good = good if higher_is_better else -good
     usable = np.flatnonzero(~np.isnan(cost) & ~np.isnan(good))
     order = usable[np.lexsort((usable, -good[usable], cost[usable]))]
     if len(order) == 0:
@@ -61,13 +64,3 @@ def share_of(best: float, share: float, higher_is_better: bool = True) -> float:
     if higher_is_better:
         return best - (1 - share) * abs(best)
     return best + (1 / share - 1) * abs(best)
-
-
-def _oriented(
-    cost: FloatArray, quality: FloatArray, higher_is_better: bool
-) -> tuple[FloatArray, FloatArray]:
-    cost = np.asarray(cost, dtype=np.float64)
-    quality = np.asarray(quality, dtype=np.float64)
-    if cost.ndim != 1 or cost.shape != quality.shape:
-        raise ValueError(f"cost and quality must be (p,), got {cost.shape} and {quality.shape}")
-    return cost, quality if higher_is_better else -quality

@@ -37,12 +37,9 @@ class Labels:
         _refuse(np.isnan(self.y), "the label", "is NaN: give every row a label")
         if queries is not None and queries.rows != len(self.y):
             raise ValueError(f"queries cover {queries.rows} rows of {len(self.y)}")
-        if multiplicity is None:
-            copies = np.ones(len(self.y), dtype=np.int64)
-        else:
-            copies = np.ascontiguousarray(multiplicity, dtype=np.int64)
-            _refuse(copies < 1, "the multiplicity", "is below 1: drop the row instead")
-        self.copies: IntArray = unwritable(copies)
+        copies = np.ones(len(self.y)) if multiplicity is None else multiplicity
+        self.copies: IntArray = unwritable(np.ascontiguousarray(copies, dtype=np.int64))
+        _refuse(self.copies < 1, "the multiplicity", "is below 1: drop the row instead")
 
     def __len__(self) -> int:
         return len(self.y)

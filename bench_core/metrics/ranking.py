@@ -35,7 +35,7 @@ _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 
 @dataclass(frozen=True, slots=True)
 class RankingMetric(BuiltIn):
-    """What ranking metrics share; they differ in ``per_query``."""
+    """What ranking metrics share; they differ in ``_per_query``."""
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
     k: int | None = None
@@ -56,8 +56,8 @@ class RankingMetric(BuiltIn):
             ranked = rank(scores, labels, self.depth(labels))
         if self.ties == "stable":
             ranked = ranked._replace(tied=np.zeros(len(ranked.tied), dtype=np.bool_))
-        judged = _relevant_totals(labels, self.threshold()) > 0
-        values = np.where(judged, self.per_query(ranked, labels), float(self.empty == "1"))
+        judged = _relevant_totals(labels, self._threshold()) > 0
+        values = np.where(judged, self._per_query(ranked, labels), float(self.empty == "1"))
         weights = judged.astype(np.float64) if self.empty == "skip" else np.ones(len(judged))
         return MetricValues(values, weights)
 
@@ -66,25 +66,25 @@ class RankingMetric(BuiltIn):
         longest = labels.once("longest", lambda: int(_totals(labels).max(initial=0)))
         return longest if self.k is None else min(self.k, longest)
 
-    def threshold(self) -> float:
+    def _threshold(self) -> float:
         """Lowest grade that counts as relevant."""
         return _ABOVE_ZERO
 
-    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+    def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Values (q,) where there is a relevant document, anything elsewhere."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class _Relevance(RankingMetric):
-    """Documents are relevant or not; ``per_query`` has the relevant rows at hand."""
+    """Documents are relevant or not; ``_per_query`` has the relevant rows at hand."""
 
     relevant: float = number(1.0, "lowest grade that counts as relevant")
 
-    def threshold(self) -> float:
+    def _threshold(self) -> float:
         return self.relevant
 
-    def rows(self, labels: Labels) -> BoolArray:
+    def _relevant(self, labels: Labels) -> BoolArray:
         return labels.once(("relevant", self.relevant), lambda: labels.y >= self.relevant)
 
 
@@ -98,8 +98,7 @@ class Ndcg(RankingMetric):
     family: ClassVar[str] = "ndcg"
     gain: str = choice("exponential", ("exponential", "linear"), "2^grade - 1, or the grade")
 
-    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        """DCG@k / ideal DCG@k."""
+    def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         table = _POWERS if self.gain == "exponential" else _POWERS[:0]
         top = self.depth(labels)
         terms, summed = _running(labels, "discount", top)
@@ -123,9 +122,8 @@ class Precision(_Relevance):
     family: ClassVar[str] = "precision"
     needs_cut_off: ClassVar[bool] = True
 
-    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        """Expected hits / k."""
-        hits = _kernels().relevant_at_top(ranked, self.rows(labels), self.depth(labels))
+    def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        hits = _kernels().relevant_at_top(ranked, self._relevant(labels), self.depth(labels))
         return np.asarray(hits / self.k, dtype=np.float64)
 
 
@@ -137,11 +135,10 @@ class AveragePrecision(_Relevance):
 
     family: ClassVar[str] = "ap"
 
-    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        """Expected sum of precisions / relevant documents."""
+    def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         top = self.depth(labels)
         inverse = _running(labels, "inverse", top)[1]
-        summed = _kernels().precision_sum(ranked, self.rows(labels), inverse, top)
+        summed = _kernels().precision_sum(ranked, self._relevant(labels), inverse, top)
         return _ratio(summed, _relevant_totals(labels, self.relevant).astype(np.float64))
 
 
@@ -157,9 +154,8 @@ class LeadingRunPrecision(_Relevance):
     family: ClassVar[str] = "leading_run_precision"
     needs_cut_off: ClassVar[bool] = True
 
-    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        """Expected run / k."""
-        run = _kernels().leading_run(ranked, self.rows(labels), self.depth(labels))
+    def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        run = _kernels().leading_run(ranked, self._relevant(labels), self.depth(labels))
         all_of_them = _relevant_totals(labels, self.relevant) == _totals(labels)
         return np.where(all_of_them, 1.0, run / self.k)
 
@@ -175,8 +171,7 @@ class ExpectedReciprocalRank(RankingMetric):
     family: ClassVar[str] = "err"
     top: float = number(4.0, "highest grade of the scale")
 
-    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        """Expected 1/place, 0 where the user leaves the first k places unsatisfied."""
+    def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         satisfies = labels.once(("satisfies", self.top), lambda: self._satisfies(labels.y))
         top = self.depth(labels)
         return np.asarray(_kernels().reciprocal_cascade(ranked, satisfies, top), np.float64)
@@ -196,9 +191,8 @@ class ReciprocalRank(_Relevance):
 
     family: ClassVar[str] = "mrr"
 
-    def per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        """Expected 1/place."""
-        first = _kernels().first_relevant(ranked, self.rows(labels), self.depth(labels))
+    def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
+        first = _kernels().first_relevant(ranked, self._relevant(labels), self.depth(labels))
         return np.asarray(first, dtype=np.float64)
 
 
@@ -236,9 +230,7 @@ def _totals(labels: Labels) -> IntArray:
 def _relevant_totals(labels: Labels, threshold: float) -> IntArray:
     return labels.once(
         ("relevant totals", threshold),
-        lambda: np.asarray(
-            _kernels().relevant_totals(labels.bounds, labels.y, labels.copies, threshold)
-        ),
+        lambda: np.add.reduceat(labels.copies * (labels.y >= threshold), labels.bounds[:-1]),
     )
 
 

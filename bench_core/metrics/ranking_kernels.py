@@ -48,18 +48,6 @@ def survey(bounds: IntArray, y: FloatArray, copies: IntArray) -> tuple[IntArray,
 
 
 @_fast
-def relevant_totals(
-    bounds: IntArray, y: FloatArray, copies: IntArray, threshold: float
-) -> IntArray:
-    """Documents of at least grade ``threshold`` per query."""
-    out = np.zeros(len(bounds) - 1, dtype=np.int64)
-    for j in range(len(out)):
-        for i in range(bounds[j], bounds[j + 1]):
-            out[j] += copies[i] * (y[i] >= threshold)
-    return out
-
-
-@_fast
 def _gain(grade: float, table: FloatArray) -> Any:
     """2^grade - 1, from ``table`` for small whole grades; the grade itself without a table."""
     if len(table) == 0:

@@ -45,9 +45,9 @@ class _OfClasses(BuiltIn):
         scores = checked_scores(scores, len(labels), self.name)
         classes = scores.shape[1] if scores.ndim == 2 else 2
         number = labels.once(("classes", classes), lambda: _class_numbers(labels.y, classes))
-        return self.rows(scores, number, labels)
+        return self._rows(scores, number, labels)
 
-    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
+    def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         """Values from checked scores and class numbers (n,)."""
         raise NotImplementedError
 
@@ -58,8 +58,7 @@ class Accuracy(_OfClasses):
 
     family: ClassVar[str] = "accuracy"
 
-    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
-        """1 where right, weighted by multiplicity."""
+    def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         return MetricValues(_right(scores, number), labels.weights)
 
 
@@ -69,8 +68,7 @@ class BalancedAccuracy(_OfClasses):
 
     family: ClassVar[str] = "balanced_accuracy"
 
-    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
-        """1 where right, weighted by multiplicity over the size of the row's class."""
+    def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         return MetricValues(_right(scores, number), _equal_classes(number, labels))
 
 
@@ -84,8 +82,7 @@ class LogLoss(_OfClasses):
     family: ClassVar[str] = "log_loss"
     higher_is_better: ClassVar[bool] = False
 
-    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
-        """-log p(true class), weighted by multiplicity."""
+    def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         if scores.ndim == 1:
             loss = np.logaddexp(0.0, np.where(number == 1, -scores, scores))
         else:
@@ -104,7 +101,7 @@ class Auc(_OfClasses):
 
     family: ClassVar[str] = "auc"
 
-    def rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
+    def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         """For each row of class c the share of rows of other classes that score lower on c,
         weighted so that the mean is the area (binary: negatives have weight 0)."""
         values = np.zeros(len(scores))
@@ -115,8 +112,9 @@ class Auc(_OfClasses):
             return MetricValues(values, np.where(judged, labels.weights, 0.0))
         weights = _equal_classes(number, labels)
         present = np.unique(number)
-        for c in present:
-            values[number == c] = _share_below(_odds(scores, int(c)), number == c, labels)
+        for c in present:  # log-odds order rows as the probability does, unsaturated
+            odds = scores[:, c] - _log_sum(np.delete(scores, c, axis=1))
+            values[number == c] = _share_below(odds, number == c, labels)
         return MetricValues(values, weights if len(present) > 1 else np.zeros(len(scores)))
 
 
@@ -149,14 +147,8 @@ def _equal_classes(number: IntArray, labels: Labels) -> FloatArray:
 
 
 def _log_sum(scores: FloatArray) -> FloatArray:
-    top = scores.max(axis=1, keepdims=True)
-    total: FloatArray = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
-    return total
-
-
-def _odds(scores: FloatArray, c: int) -> FloatArray:
-    """Log-odds of class ``c`` (n,): they order rows as the probability does, unsaturated."""
-    return np.asarray(scores[:, c] - _log_sum(np.delete(scores, c, axis=1)), dtype=np.float64)
+    top = scores.max(axis=1)
+    return np.asarray(np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top)
 
 
 def _share_below(scores: FloatArray, inside: NDArray[np.bool_], labels: Labels) -> FloatArray:

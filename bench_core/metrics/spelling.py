@@ -145,9 +145,7 @@ def _cut_off(text: str, k: str, metric: type[Any]) -> int:
 
 
 def _pairs(text: str, options: str | None) -> Iterable[tuple[str, str]]:
-    for part in (options or "").split(","):
-        if not part.strip() and not options:
-            continue
+    for part in options.split(",") if options else ():
         key, equals, value = part.partition("=")
         if not equals or not key.strip() or not value.strip():
             raise UsageError(f"metric {text!r}: {part.strip()!r} is not option=value")

@@ -18,7 +18,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -124,11 +124,11 @@ def _transfer(download: Download, part: Path, progress: Progress) -> None:
         raise _RefusedError(f"{download.url} is no address of the web")
     idle = 0
     while True:
-        before = _have(part)
+        before = _begun(part)[0]
         try:
             _continue(download, part, progress)
         except _CutError as cut:
-            idle = 0 if _have(part) > before else idle + 1
+            idle = 0 if _begun(part)[0] > before else idle + 1
             if idle == TRIES:
                 raise _RefusedError(str(cut)) from cut
             time.sleep(idle * PAUSE)
@@ -138,9 +138,9 @@ def _transfer(download: Download, part: Path, progress: Progress) -> None:
 
 def _continue(download: Download, part: Path, progress: Progress) -> None:
     """Fetch what is missing. Raises _CutError where the rest may come later."""
-    have, headers = _have(part), {"User-Agent": "budget-bench", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": "budget-bench", "Accept-Encoding": "identity"}
+    have, mark = _begun(part)
     if have:
-        mark = json.loads(_validator(part).read_text())
         headers |= {"Range": f"bytes={have}-", "If-Range": mark}
     try:
         with urlopen(Request(download.url, headers=headers), timeout=SECONDS) as answer:
@@ -169,7 +169,10 @@ def _write(download: Download, answer: Any, part: Path, start: int, progress: Pr
         raise _RefusedError(f"the publisher states a length of {stated[:40]!r} bytes")
     length = int(stated)
     total = start + length if length else download.bytes
-    _refuse_size(download, part, start, total)
+    if download.bytes and total != download.bytes:
+        raise _RefusedError(f"the publisher offers {total} bytes instead of {download.bytes}")
+    if total - start > (free := shutil.disk_usage(part.parent).free):
+        raise _RefusedError(f"it needs {total - start} bytes of disk and {free} are free")
     mark = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
     _validator(part).write_text(json.dumps("" if mark.startswith("W/") else mark))
     done = start
@@ -187,42 +190,30 @@ def _write(download: Download, answer: Any, part: Path, start: int, progress: Pr
         raise _CutError(f"the connection ended after {done} of {total} bytes")
 
 
-def _refuse_size(download: Download, part: Path, start: int, total: int) -> None:
-    if download.bytes and total != download.bytes:
-        raise _RefusedError(f"the publisher offers {total} bytes instead of {download.bytes}")
-    free = shutil.disk_usage(part.parent).free
-    if total - start > free:
-        raise _RefusedError(f"it needs {total - start} bytes of disk and {free} are free")
-
-
 def _validator(part: Path) -> Path:
     return part.with_name(f"{part.name}.mark")
 
 
-def _have(part: Path) -> int:
-    """Bytes that a further request may go on from: none without a mark of what they are of."""
-    try:
-        known = bool(json.loads(_validator(part).read_text()))
-    except (OSError, ValueError):
-        known = False
-    return part.stat().st_size if known and part.is_file() else 0
+def _begun(part: Path) -> tuple[int, str]:
+    """Bytes that a further request may go on from, and the mark of what they are of."""
+    with suppress(OSError, ValueError):
+        if mark := json.loads(_validator(part).read_text()):
+            return part.stat().st_size, mark
+    return 0, ""
 
 
-def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> list[Path]:
+def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
     """Write each member (path in the archive, with or without leading folders) to ``folder``.
 
     Raises InputError for what is no archive, damaged, encrypted, lacks a member or holds it twice,
     or holds a link in its place.
     """
     limit = RATIO * archive.stat().st_size + FLOOR
-    written = []
     with _readable(archive):
         for path, source in _members(archive, members):
             to = folder / members[path]
             to.parent.mkdir(parents=True, exist_ok=True)
             limit -= _copy(source, to, limit, archive)
-            written.append(to)
-    return written
 
 
 @contextmanager

@@ -292,10 +292,9 @@ def _import_folder(dataset: CompleteDataset, given: DataFolder, stage: Path) -> 
 
 
 def _members(dataset: CompleteDataset, archive: Path) -> Mapping[str, str]:
-    for download in dataset.downloads:
-        if download.members and download.file == archive.name:
-            return download.members
-    return {_inside(dataset, name): _inside(dataset, name) for name in dataset.files}
+    known: dict[str, Mapping[str, str]] = {d.file: d.members for d in dataset.downloads}
+    inside = [_inside(dataset, name) for name in dataset.files]
+    return known.get(archive.name) or dict(zip(inside, inside, strict=True))
 
 
 def _file_called(dataset: CompleteDataset, path: Path) -> str:

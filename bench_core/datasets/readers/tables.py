@@ -10,13 +10,14 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core._io.text import not_utf8, read_bytes
+from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import Float32Array
 from bench_core.errors import InputError
 
@@ -48,13 +49,9 @@ class Table:
         """The file and line of a row (from 0)."""
         if not self.raw:
             return f"{self.path}, row {row + 1}"
-        left = row + self.header
-        for number, line in enumerate(self.raw.split(b"\n"), start=1):
-            if line.strip():
-                if left == 0:
-                    return f"{self.path}, line {number}"
-                left -= 1
-        return str(self.path)
+        lines = (k for k, line in enumerate(self.raw.split(b"\n"), start=1) if line.strip())
+        number = next(islice(lines, row + self.header, None), None)
+        return str(self.path) if number is None else f"{self.path}, line {number}"
 
     def numbers(self, name: str, dtype: Any = np.float64, missing: bool = True) -> Any:
         """One column (n,) as numbers.
@@ -172,38 +169,24 @@ def read_matrix(
 def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
+    major, minor = (int(part) for part in pd.__version__.split(".")[:2])
+    if (major, minor) < (3, 1):  # newer ones round to the nearest number, and refuse the request
+        options["float_precision"] = "round_trip"
     try:
         return pd.read_csv(
             BytesIO(raw),
             encoding="utf-8-sig",
             na_values=list(MISSING),
-            **_exact_numbers(),
             low_memory=False,
             index_col=False,
             **options,
         )
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, raw, error) from error
+    except UnicodeDecodeError:
+        read_text(path)  # refuses it with the line; the table reader counts from inside the file
+        raise
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
-
-
-def _not_utf8(path: Path, raw: bytes, error: UnicodeDecodeError) -> InputError:
-    """The error with its line; the table reader counts from somewhere inside the file."""
-    try:
-        raw.decode("utf-8-sig")
-    except UnicodeDecodeError as whole:
-        error = whole
-    return not_utf8(path, raw, error)
-
-
-def _exact_numbers() -> dict[str, str]:
-    """Older pandas rounds to the nearest number only on request, newer ones refuse the request."""
-    import pandas as pd
-
-    major, minor = (int(part) for part in pd.__version__.split(".")[:2])
-    return {"float_precision": "round_trip"} if (major, minor) < (3, 1) else {}
 
 
 def _read_parquet(path: Path) -> Table:
