@@ -21,7 +21,7 @@ from collections import deque
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from io import TextIOBase
-from typing import Any, BinaryIO, Protocol, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from bench_core._io.machine import EXIT_OUT_OF_MEMORY
 from bench_core.errors import one_line
@@ -46,23 +46,6 @@ _THREADS = (
 _NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerror")
 
 Heard = tuple["Worker", dict[str, Any] | None, dict[str, Any]]
-
-
-class Executor(Protocol):
-    """Runs jobs, some at a time."""
-
-    @property
-    def slots(self) -> int:
-        """How many jobs it takes at once."""
-
-    def submit(self, job: Job) -> None:
-        """Begin a job."""
-
-    def outcome(self) -> Outcome:
-        """Wait for the next job to end."""
-
-    def close(self) -> None:
-        """End everything it started."""
 
 
 class InlineExecutor:

@@ -245,12 +245,7 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
 
 
 def _use(
-    chosen: ChosenDataset,
-    splits: Splits,
-    fold: int,
-    seed: int,
-    size: str,
-    metrics: tuple[str, ...],
+    chosen: ChosenDataset, splits: Splits, fold: int, seed: int, size: str, metrics: tuple[str, ...]
 ) -> DatasetUse:
     parts = {name: getattr(splits, name) for name in SPLITS}
     return DatasetUse(
