@@ -17,7 +17,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from io import TextIOBase
@@ -55,15 +54,14 @@ class InlineExecutor:
 
     def __init__(self, on_event: OnEvent) -> None:
         self._on_event = on_event
-        self._waiting: deque[Job] = deque()
 
     def submit(self, job: Job) -> None:
-        """Put a job in line."""
-        self._waiting.append(job)
+        """Take a job."""
+        self._job = job
 
     def outcome(self) -> Outcome:
-        """Do the next job in line."""
-        job = self._waiting.popleft()
+        """Do it."""
+        job = self._job
         self._on_event(news("start", job))
         started = time.perf_counter()
 

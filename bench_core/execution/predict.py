@@ -178,7 +178,8 @@ def _follow(
     All of a prediction is taken before the model goes on: it may write to its arrays.
     """
     rows, n, seconds = block.rows, len(block.features), 0.0
-    points, numbers, sensors = [], [], []
+    points: list[dict[str, int | float]] = []
+    numbers, sensors = [], []
     queries, copies = block.features.queries, copies[rows]
     meter = _meter(costs, n)
     for prediction, spent in _timed(predictions(model, block.features, costs, classes)):

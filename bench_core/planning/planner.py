@@ -15,6 +15,7 @@ from bench_core.datasets.priced import with_costs
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
+from bench_core.planning.keys import Ground, Specifications
 from bench_core.planning.plan import DatasetUse, Notify, Plan, estimated_seconds, trials_left
 from bench_core.planning.request import (
     PROFILES,
@@ -27,7 +28,6 @@ from bench_core.planning.request import (
 )
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
 from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
-from bench_core.planning.specifications import Ground, Specifications
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.protocols import JudgesPictures, Metric, Source
 from bench_core.results.model_files import state_path
