@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from bench_core._io.files import is_locked
 from bench_core.errors import InputError
 
 DEFAULT = "results/bench.db"
@@ -59,8 +60,6 @@ def lock_path(path: Path) -> Path:
 
 def being_written(path: Path) -> bool:
     """Whether a writer holds that lock at this moment."""
-    from bench_core._io.files import is_locked
-
     return is_locked(lock_path(path))
 
 
