@@ -60,7 +60,7 @@ def check_contract(learner: Any, splits: Splits) -> None:
 
 def check_state(learner: Any, splits: Splits) -> None:
     """``state`` is arrays and JSON; a model rebuilt from it predicts the same bits."""
-    from bench_core.results.model_files import StateError, load_model, save_model
+    from bench_core.results.store_files import StateError, load_model, save_model
 
     model = fit(learner, splits)
     with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.records import FitSpec, Job, Outcome, Status, TrialSpec, with_tuples
-from bench_core.results.schema import states_folder
+from bench_core.results.store_files import states_folder
 
 if TYPE_CHECKING:
     import pandas as pd

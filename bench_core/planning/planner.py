@@ -30,9 +30,8 @@ from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choo
 from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.protocols import JudgesPictures, Metric, Source
-from bench_core.results.model_files import state_path
-from bench_core.results.schema import check_store, states_folder, store_path
 from bench_core.results.store import Store
+from bench_core.results.store_files import check_store, state_path, states_folder, store_path
 from bench_core.splits import SPLITS, Splits
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from bench_core.errors import InputError, UsageError, unknown
 from bench_core.planning.keys import score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
-from bench_core.results.model_files import costs_path, load_model, state_path
 from bench_core.results.records import RunInfo, RunRecord, TrialSpec, with_tuples
-from bench_core.results.schema import states_folder
 from bench_core.results.store import Store
+from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:

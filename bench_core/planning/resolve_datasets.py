@@ -43,8 +43,6 @@ def choose_datasets(
     """
     if not suite.name:
         return _own_data(request, registry, settings), ()
-    from bench_core.datasets.publishers.fetch import is_there
-
     _refuse_file_options(request, "with a suite")
     _known_data(request, suite, registry)
     chosen: list[ChosenDataset] = []
@@ -74,7 +72,7 @@ def choose_datasets(
         label, dataset = _instance(cls, options, settings, registry, where, entry.name)
         replaces = entry.name if cls.name != entry.name else ""
         optional = len(suite.datasets) > 1 and not request.data and not request.strict_data
-        if optional and not is_there(dataset, source):
+        if optional and not dataset.complete(source):
             absent[entry.name] = dataset.files
         else:
             chosen.append(ChosenDataset(label, dataset, replaces))

@@ -21,14 +21,15 @@ from bench_core._io.files import atomic_file, locked
 from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
-from bench_core.results.model_files import costs_path, save_model
 from bench_core.results.records import VALUE_ARRAYS, Outcome, StoredValues, TrialResult, TrialSpec
-from bench_core.results.schema import (
+from bench_core.results.store_files import (
     APPLICATION,
     SCHEMA,
     being_written,
     check_store,
+    costs_path,
     lock_path,
+    save_model,
     states_folder,
 )
 

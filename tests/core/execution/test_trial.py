@@ -38,7 +38,7 @@ from bench_core.execution.predict import ContractError, blocks, predict_split
 from bench_core.execution.score import condense, readable, score_split, unit_costs
 from bench_core.execution.trial import run_fit, run_trial
 from bench_core.metrics import parse_metric
-from bench_core.results.model_files import (
+from bench_core.results.store_files import (
     StateError,
     costs_path,
     load_model,
