@@ -26,8 +26,8 @@ from bench_core._io.machine import EXIT_OUT_OF_MEMORY
 from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure
-from bench_core.execution.messages import job_to_json, receive, result_from_wire, send
 from bench_core.execution.trial import perform
+from bench_core.execution.worker import job_to_json, receive, result_from_wire, send
 from bench_core.results.records import Job, Outcome, Status
 
 START_SECONDS = 60.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -192,10 +193,10 @@ class _Planner:
         finished, fitted = store.finished() if store else (frozenset(), frozenset())
         kept = (k for k in fitted & fits.keys() if state_path(specs.states, k).is_file())
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
-        size = self.uses[0].size
+        slug, size = re.sub(r"[^\w+.-]", "_", about)[:40], self.uses[0].size
         key = digest([about, size, specs.reference, list(metrics), sorted(trials)])
         plan = Plan(
-            run=f"{_slug(about)}-{size}-{key[:8]}",
+            run=f"{slug}-{size}-{key[:8]}",
             suite=suite.name,
             title=suite.title,
             profile=request.profile or PROFILES[0],
@@ -266,7 +267,3 @@ def _use(
         metrics=metrics,
         notes=splits.all_notes,
     )
-
-
-def _slug(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "-+." else "_" for c in text)[:40]

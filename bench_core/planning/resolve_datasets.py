@@ -56,7 +56,7 @@ def choose_datasets(
         cls = listed
         if wanted := [name for name in replacements if name in request.data]:
             cls = registry.dataset(wanted[0])
-        elif suite.stand_ins and replacements and not _is_there(listed, source):
+        elif replacements and suite.stand_ins and listed.files and not source.has(listed.files[0]):
             if request.strict_data:
                 missing = _missing({entry.name: listed.files}, source)
                 raise InputError(f"--strict-data: no stand-ins, and {missing}")
@@ -110,10 +110,6 @@ def _first(files: Sequence[str]) -> str:
 
 def _replacements(name: str, registry: Registry) -> list[str]:
     return [n for n, c in sorted(registry.datasets.items()) if c.stand_in_for == name]
-
-
-def _is_there(cls: Any, source: Source) -> bool:
-    return not cls.files or source.has(cls.files[0])
 
 
 def _own_data(
