@@ -21,8 +21,8 @@ from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest, check_request
 from bench_core.plugins import Registry, load_registry
-from bench_core.results.schema import store_path
 from bench_core.results.store import Store
+from bench_core.results.store_files import store_path
 from bench_core.results.writer import check_writable, open_writer
 
 __all__ = [

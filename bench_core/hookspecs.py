@@ -23,14 +23,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from bench_core.costs.model import CostModel
-    from bench_core.protocols import (
-        BudgetedLearner,
-        Dataset,
-        Metric,
-        Report,
-        SectionOf,
-        SuiteKey,
-    )
+    from bench_core.protocols import BudgetedLearner, Dataset, Metric, Report, SectionOf, SuiteKey
 
 hookspec = pluggy.HookspecMarker("bench")
 hookimpl = pluggy.HookimplMarker("bench")

@@ -74,14 +74,6 @@ class Registry:
         """The data-set class of that name, or UsageError with the nearest names."""
         return self._look_up("data set", name, self.datasets)
 
-    def cost_model(self, name: str) -> type[CostModel]:
-        """The cost model of that name, or UsageError with the nearest names."""
-        return self._look_up("cost model", name, self.cost_models)
-
-    def report(self, name: str) -> Report:
-        """The report of that name, or UsageError with the nearest names."""
-        return self._look_up("report", name, self.reports)
-
     def warm_up(self, learners: Iterable[str], say: Say) -> None:
         """Let the plugins of these learners get ready, each once; one that fails is only noted."""
         plugins = {self.origin.get(("learner", name)) for name in learners}
@@ -111,12 +103,6 @@ class Registry:
                     f"{seen[kind, name].name!r} and {info.name!r}: uninstall or rename one"
                 )
             seen[kind, name] = info
-        for kind, name, value in values:
-            self._known(kind)[name] = value
-        self.origin = seen
-        self.plugins.append(info)
-
-    def _known(self, kind: str) -> dict[str, Any]:
         by_kind: dict[str, dict[str, Any]] = {
             "learner": self.learners,
             "data set": self.datasets,
@@ -127,7 +113,10 @@ class Registry:
             "suite key": self.suite_keys,
             "report section": self.sections,
         }
-        return by_kind[kind]
+        for kind, name, value in values:
+            by_kind[kind][name] = value
+        self.origin = seen
+        self.plugins.append(info)
 
     def _look_up(self, kind: str, name: str, known: Mapping[str, _T]) -> _T:
         if name in known:

@@ -25,7 +25,7 @@ from bench_core.execution.audit import gather, replay
 from bench_core.execution.predict import ContractError, predict_split, predictions
 from bench_core.execution.predict import Path as ScoredPath
 from bench_core.parameters import as_json, parameters
-from bench_core.results.model_files import StateError, load_model, save_model
+from bench_core.results.store_files import StateError, load_model, save_model
 from bench_core.splits import Splits
 
 TOLERANCE = 1e-9

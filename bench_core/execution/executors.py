@@ -17,18 +17,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from io import TextIOBase
-from typing import Any, BinaryIO, Protocol, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from bench_core._io.machine import EXIT_OUT_OF_MEMORY
 from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure
-from bench_core.execution.messages import job_to_json, receive, result_from_wire, send
 from bench_core.execution.trial import perform
+from bench_core.execution.worker import job_to_json, receive, result_from_wire, send
 from bench_core.results.records import Job, Outcome, Status
 
 START_SECONDS = 60.0
@@ -48,23 +47,6 @@ _NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerr
 Heard = tuple["Worker", dict[str, Any] | None, dict[str, Any]]
 
 
-class Executor(Protocol):
-    """Runs jobs, some at a time."""
-
-    @property
-    def slots(self) -> int:
-        """How many jobs it takes at once."""
-
-    def submit(self, job: Job) -> None:
-        """Begin a job."""
-
-    def outcome(self) -> Outcome:
-        """Wait for the next job to end."""
-
-    def close(self) -> None:
-        """End everything it started."""
-
-
 class InlineExecutor:
     """Jobs in this process, one after another: no limits, no kills, easy to debug."""
 
@@ -72,15 +54,14 @@ class InlineExecutor:
 
     def __init__(self, on_event: OnEvent) -> None:
         self._on_event = on_event
-        self._waiting: deque[Job] = deque()
 
     def submit(self, job: Job) -> None:
-        """Put a job in line."""
-        self._waiting.append(job)
+        """Take a job."""
+        self._job = job
 
     def outcome(self) -> Outcome:
-        """Do the next job in line."""
-        job = self._waiting.popleft()
+        """Do it."""
+        job = self._job
         self._on_event(news("start", job))
         started = time.perf_counter()
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sysconfig
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
-from traceback import FrameSummary
+from traceback import FrameSummary, walk_tb
 
 from bench_core.errors import BenchError, one_line
 from bench_core.results.records import Status
@@ -50,7 +49,9 @@ def plugin_frames(error: BaseException) -> list[tuple[FrameSummary, str]]:
     each with the name of its module."""
     at: BaseException | None = error
     while at is not None:
-        if frames := [(frame, name) for frame, name in _frames(at) if _in_plugin(frame, name)]:
+        modules = [raw.f_globals.get("__name__", "") for raw, _ in walk_tb(at.__traceback__)]
+        named = zip(traceback.extract_tb(at.__traceback__), modules, strict=False)
+        if frames := [pair for pair in named if _in_plugin(*pair)]:
             return frames
         at = at.__cause__ or at.__context__
     return []
@@ -72,14 +73,6 @@ def shortened(text: str, most: int = LONGEST_TEXT) -> str:
         return text
     half, left_out = most // 2, len(text) - most
     return f"{text[:half]}\n... {left_out} characters left out ...\n{text[-half:]}"
-
-
-def _frames(error: BaseException) -> Iterator[tuple[FrameSummary, str]]:
-    at = error.__traceback__
-    for frame in traceback.extract_tb(at):
-        assert at is not None
-        yield frame, str(at.tb_frame.f_globals.get("__name__", ""))
-        at = at.tb_next
 
 
 def _in_plugin(frame: FrameSummary, module: str) -> bool:

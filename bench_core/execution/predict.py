@@ -111,24 +111,24 @@ def predict_split(
     copies = examples.weights
     path = _empty(len(examples), classes, costs.sensors)
 
-    def followed(block: Block) -> tuple[Block, list[_Seen], float]:
-        return block, *_follow(model, block, costs, classes, accounting, copies, path)
+    def followed(block: Block) -> tuple[Block, Path]:
+        return block, _follow(model, block, costs, classes, accounting, copies, path)
 
     crew = threads if isinstance(model, Concurrent) and model.concurrent else 1
-    for block, seen, seconds in in_order(followed, blocks(examples.features), crew):
-        points = tuple(s.point for s in seen)
+    for block, seen in in_order(followed, blocks(examples.features), crew):
         if not path.points:
+            points = seen.points
             if same := [point for p, point in enumerate(points) if point in points[:p]]:
                 raise ContractError(f"two points of its path are {same[0]}")
             path.points = points
-        elif points != path.points:
-            raise ContractError(_other_points(path.points, points))
-        path.seconds += seconds
-        for p, found in enumerate(seen):
-            path.scale[p] = np.maximum(path.scale[p], found.scale)
-            path.feature_cost[p] += found.feature_cost
-            path.evaluation_cost[p] += found.evaluation_cost
-            path.bought[p] |= found.bought
+        elif seen.points != path.points:
+            raise ContractError(_other_points(path.points, seen.points))
+        here = slice(len(path.points))
+        path.scale[here] = np.maximum(path.scale[here], seen.scale)
+        path.feature_cost[here] += seen.feature_cost
+        path.evaluation_cost[here] += seen.evaluation_cost
+        path.bought[here] |= seen.bought
+        path.seconds += seen.seconds
         if block.rows.stop // FORGET_ROWS > block.rows.start // FORGET_ROWS:
             path.forget()
         progress(block.rows.stop)
@@ -164,17 +164,6 @@ def _empty(n: int, classes: int, sensors: int) -> Path:
     return Path((), scores, cost, scale, np.zeros(p), np.zeros(p), bought, 0.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
-    """One point on one block: the largest score and cost, sums of costs, sensors bought (w,)."""
-
-    point: dict[str, int | float]
-    scale: tuple[float, float]
-    feature_cost: float
-    evaluation_cost: float
-    bought: NDArray[np.uint64]
-
-
 def _follow(
     model: Any,
     block: Block,
@@ -183,13 +172,14 @@ def _follow(
     accounting: str,
     copies: FloatArray,
     path: Path,
-) -> tuple[list[_Seen], float]:
-    """Write a block's scores and costs into ``path``; the rest, and the model's seconds.
+) -> Path:
+    """The path of a block: scores and costs are written into the whole ``path``, costs are summed.
 
     All of a prediction is taken before the model goes on: it may write to its arrays.
     """
     rows, n, seconds = block.rows, len(block.features), 0.0
-    seen: list[_Seen] = []
+    points: list[dict[str, int | float]] = []
+    numbers, sensors = [], []
     queries, copies = block.features.queries, copies[rows]
     meter = _meter(costs, n)
     for prediction, spent in _timed(predictions(model, block.features, costs, classes)):
@@ -203,14 +193,17 @@ def _follow(
         else:
             feature, bought = bill.feature_cost(costs, n, queries, copies), bill.acquired.union()
         evaluation = bill.evaluation_cost(costs, n)
-        scores, cost = path.scores[len(seen), rows], path.cost[len(seen), rows]
+        scores, cost = path.scores[len(points), rows], path.cost[len(points), rows]
         scores[:] = prediction.scores
         np.add(feature, evaluation, out=cost)
-        largest = max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
-        scale = (largest, float(cost.max(initial=0.0)))
-        sums = (float((feature * copies).sum()), float((evaluation * copies).sum()))
-        seen.append(_Seen(dict(prediction.point), scale, *sums, bought))
-    return seen, seconds
+        scale = max(scores.max(initial=0.0), -scores.min(initial=0.0)), cost.max(initial=0.0)
+        numbers.append((*scale, (feature * copies).sum(), (evaluation * copies).sum()))
+        points.append(dict(prediction.point))
+        sensors.append(bought)
+    found = np.array(numbers, dtype=np.float64)
+    parts = path.scores[: len(points), rows], path.cost[: len(points), rows]
+    sums = found[:, 2], found[:, 3]
+    return Path(tuple(points), *parts, found[:, :2], *sums, np.array(sensors), seconds)
 
 
 def _meter(costs: CostModel, rows: int) -> Meter | None:

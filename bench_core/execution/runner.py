@@ -13,12 +13,12 @@ from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.records import FitSpec, Job, Outcome, Status, TrialSpec, with_tuples
-from bench_core.results.schema import states_folder
+from bench_core.results.store_files import states_folder
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.execution.executors import Executor
+    from bench_core.execution.executors import InlineExecutor, LocalExecutor
     from bench_core.results.store import Store
     from bench_core.results.writer import Writer
 
@@ -219,7 +219,7 @@ def _perform(
     count = _Count(emit, len(jobs))
     limits = request.timeout, request.memory
     if request.executor == "inline":
-        executor: Executor = InlineExecutor(count)
+        executor: InlineExecutor | LocalExecutor = InlineExecutor(count)
         if any(limits):
             line = "limits on time and memory do not hold inline: nothing can be killed there"
             count(Event("note", line, warning=True))
@@ -233,7 +233,7 @@ def _perform(
         executor.close()
 
 
-def run_jobs(jobs: Sequence[Job], executor: Executor) -> Iterator[Outcome]:
+def run_jobs(jobs: Sequence[Job], executor: InlineExecutor | LocalExecutor) -> Iterator[Outcome]:
     """Run all jobs and yield how each ended, as they end; one whose need failed is skipped.
 
     ``jobs`` stand after those they need; a need that is not among them is taken as done. Fits

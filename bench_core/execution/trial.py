@@ -21,7 +21,6 @@ from bench_core.arrays import Array
 from bench_core.class_names import decode, encode
 from bench_core.data import Examples
 from bench_core.protocols import Metric
-from bench_core.results.model_files import costs_path, load_model, save_model, state_path
 from bench_core.results.records import (
     FitResult,
     FitSpec,
@@ -32,6 +31,7 @@ from bench_core.results.records import (
     TrialSpec,
     Verdict,
 )
+from bench_core.results.store_files import costs_path, load_model, save_model, state_path
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:

@@ -1,27 +1,52 @@
-"""A worker process: takes jobs from its standard input until that ends.
+"""A worker process, and the messages between it and its pool.
 
-It never outlives its parent: the system kills it with the parent where it can (Linux), and a
-thread that waits for more input ends it when the pipe closes.
+A worker takes jobs from its standard input until that ends. It never outlives its parent: the
+system kills it with the parent where it can (Linux), and a thread that waits for more input ends it
+when the pipe closes. A message is a JSON header and raw arrays, no pickle:
+
+    8 bytes length of the header | header | arrays one after another
+
+The header's ``arrays`` lists name, type and shape of each.
 """
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
+import json
+import math
 import os
 import queue
 import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any, BinaryIO
 
-from bench_core._io.machine import limit_memory
-from bench_core.execution.failures import failure
-from bench_core.execution.messages import job_from_json, receive, result_to_wire, send
-from bench_core.execution.trial import perform
-from bench_core.results.records import Status
+import numpy as np
 
+from bench_core._io.machine import limit_memory
+from bench_core.arrays import Array
+from bench_core.execution.failures import failure
+from bench_core.execution.trial import perform
+from bench_core.results.records import (
+    VALUE_ARRAYS,
+    FitResult,
+    FitSpec,
+    Job,
+    PointRow,
+    Result,
+    Status,
+    StoredValues,
+    TrialResult,
+    TrialSpec,
+    Verdict,
+    with_tuples,
+)
+
+_LENGTH = 8
 PROGRESS_SECONDS = 0.1
 
 
@@ -63,15 +88,10 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _listen(source: BinaryIO, jobs: queue.Queue[dict[str, Any]]) -> None:
-    try:
+    """Take in jobs; when the pipe closes, end this process and whatever it started."""
+    with contextlib.suppress(EOFError, OSError):
         while True:
             jobs.put(receive(source)[0])
-    except (EOFError, OSError):
-        leave()
-
-
-def leave() -> None:
-    """End this process and whatever it started."""
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)
@@ -100,3 +120,75 @@ def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     send(sink, {**answer, "seconds": time.perf_counter() - started}, arrays)
+
+
+def send(pipe: BinaryIO, message: Mapping[str, Any], arrays: Mapping[str, Array] = {}) -> None:
+    """Write one message and flush it. NaN and infinities travel as Python's JSON spells them."""
+    solid = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    listed = [[name, array.dtype.str, list(array.shape)] for name, array in solid.items()]
+    header = json.dumps({**message, "arrays": listed}).encode()
+    pipe.write(len(header).to_bytes(_LENGTH, "little") + header)
+    for array in solid.values():
+        if array.size:
+            pipe.write(array.reshape(-1).view(np.uint8).data)
+    pipe.flush()
+
+
+def receive(pipe: BinaryIO) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read one message. Raises EOFError where the other side is gone."""
+    header = json.loads(_exactly(pipe, int.from_bytes(_exactly(pipe, _LENGTH), "little")))
+    arrays = {}
+    for name, kind, shape in header.pop("arrays"):
+        dtype = np.dtype(kind)
+        raw = _exactly(pipe, dtype.itemsize * math.prod(shape))
+        arrays[name] = np.frombuffer(raw, dtype=dtype).reshape(shape)
+    return header, arrays
+
+
+def _exactly(pipe: BinaryIO, count: int) -> bytes:
+    data = pipe.read(count)
+    if len(data) < count:
+        raise EOFError
+    return data
+
+
+def job_to_json(job: Job) -> dict[str, Any]:
+    """A job as JSON (what it needs is left out: it is done when the job is sent)."""
+    return {"kind": job.kind, "spec": asdict(job.spec)}
+
+
+def job_from_json(message: Mapping[str, Any]) -> Job:
+    """The inverse of ``job_to_json``."""
+    cls = FitSpec if message["kind"] == "fit" else TrialSpec
+    return Job(message["kind"], cls(**with_tuples(message["spec"])))
+
+
+def result_to_wire(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
+    """A result as JSON and arrays."""
+    kind = {"type": type(result).__name__}
+    if not isinstance(result, TrialResult):
+        return kind | asdict(result), {}
+    arrays = {
+        f"{i}.{name}": getattr(stored, name)
+        for i, stored in enumerate(result.values)
+        for name in VALUE_ARRAYS
+    }
+    values = [{"split": stored.split, "points": stored.points} for stored in result.values]
+    return kind | asdict(replace(result, values=())) | {"values": values}, arrays
+
+
+def result_from_wire(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Result:
+    """The inverse of ``result_to_wire``."""
+    fields = {k: v for k, v in header.items() if k != "type"}
+    if header["type"] != "TrialResult":
+        return {"FitResult": FitResult, "Verdict": Verdict}[header["type"]](**fields)
+    fields["rows"] = tuple(PointRow(**row) for row in header["rows"])
+    fields["values"] = tuple(
+        StoredValues(
+            stored["split"],
+            tuple(stored["points"]),
+            **{name: arrays[f"{i}.{name}"] for name in VALUE_ARRAYS},
+        )
+        for i, stored in enumerate(header["values"])
+    )
+    return TrialResult(**fields)

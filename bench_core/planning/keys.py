@@ -1,4 +1,4 @@
-"""Content keys: what a result depends on, and nothing else.
+"""Fits and trials by their content keys: what a result depends on, and nothing else.
 
 FitKey = learner (name, version, the source it runs), parameters, the fits it needs, training data
 (fingerprint, task, fold, names of features), prices to train on, primary metric (a learner may stop
@@ -10,18 +10,33 @@ a result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from bench_core._io.digests import code_key, digest
+from bench_core._io.digests import canonical, code_key, digest
+from bench_core.class_names import encode
 from bench_core.contracts import learner_of
+from bench_core.costs.model import costs_key
+from bench_core.data import Task
+from bench_core.metrics import parse_metric
 from bench_core.parameters import as_json, is_learner, parameters
+from bench_core.planning.resolve_learners import described
+from bench_core.results.records import FitSpec, TrialSpec
+from bench_core.splits import Splits
 
 if TYPE_CHECKING:
+    from bench_core.planning.plan import DatasetUse
+    from bench_core.planning.request import RunRequest
+    from bench_core.planning.resolve_learners import ChosenLearner
+    from bench_core.plugins import Registry
     from bench_core.protocols import Metric
 
 SCORING = 4
 """Rises when scoring, metering or the audit would give other rows for the same model."""
+
+CHEAP_TRAINING_ROWS = 50_000
+"""Up to so many training rows the reference learner is scored on them too."""
 
 
 def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
@@ -39,35 +54,151 @@ def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
     return {**key, "stamp": stamp} if stamp else key
 
 
-def fit_key(
-    learner: Mapping[str, Any],
-    needs: Iterable[str],
-    data: Mapping[str, Any],
-    metric: Sequence[str],
-    seed: int,
-) -> str:
-    """The FitKey. ``learner`` from ``learner_key``, ``needs`` FitKeys, ``data`` fingerprint,
-    task, classes, fold, prices and names of features, ``metric`` from ``metric_key``."""
-    return digest(["fit", learner, list(needs), data, metric, seed])
-
-
-def metric_key(metric: Metric) -> tuple[str, ...]:
+def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
     """A metric's name, and for one that a plugin brings a digest of its source."""
+    metric = parse_metric(name, registered)
     cls = type(metric)
     built_in = cls.__module__.startswith("bench_core.")
     return (metric.name,) if built_in else (metric.name, code_key(cls))
 
 
-def score_key(
-    fit: str,
-    dataset: str,
-    costs: str,
-    metrics: Iterable[Sequence[str]],
-    accounting: str,
-    audit: str,
-    splits: Iterable[str],
-) -> str:
-    """The ScoreKey: how a fitted model is judged. ``dataset`` is its name in results (equal rows
-    may go by two names), ``costs`` from ``costs_key``, ``metrics`` from ``metric_key``."""
-    how = [list(metrics), accounting, audit, list(splits)]
-    return digest(["score", SCORING, fit, dataset, costs, *how])
+def score_key(spec: TrialSpec, costs: str, registered: Mapping[str, Metric]) -> str:
+    """The ScoreKey: how a fitted model is judged. The data set enters by its name in results (equal
+    rows may go by two names), the cost model by its ``costs_key``."""
+    metrics = [metric_key(name, registered) for name in spec.metrics]
+    how = [metrics, spec.accounting, spec.audit, spec.splits]
+    return digest(["score", SCORING, spec.fit, spec.dataset, costs, *how])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """One prepared fold of a data set: ``data`` is its folder, ``costs`` the key of its cost
+    model ("" for the one prepared with it)."""
+
+    use: DatasetUse
+    splits: Splits
+    data: str
+    costs: str
+
+
+@dataclass(slots=True, eq=False)
+class Specifications:
+    """Gathers fits and trials by their keys; what several trials stand on is there once.
+
+    ``skipped`` holds, by trial key, why a learner that was asked for by name cannot be judged on
+    some data set.
+    """
+
+    request: RunRequest
+    registry: Registry
+    states: str
+    accounting: str
+    reference: str
+    fits: dict[str, FitSpec] = field(default_factory=dict)
+    trials: dict[str, TrialSpec] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def add(self, chosen: ChosenLearner, on: Ground, suffix: str) -> list[str]:
+        """Specify all instances of one learner on one data set; ``suffix`` ends their titles.
+
+        Returns why some were left out: a learner that was not asked for by name and does not suit
+        the data's task, or stands on one that does not.
+        """
+        left_out = []
+        for instance, varied in zip(chosen.instances, described(chosen.instances), strict=True):
+            reason = _unsuited(instance, on.use)
+            if reason and not chosen.named:
+                left_out.append(reason)
+                continue
+            what = f"{chosen.name} {varied}".rstrip()
+            self._trial(instance, f"{what} on {on.use.name}{suffix}", on, reason)
+        return left_out
+
+    def _trial(self, instance: Any, title: str, on: Ground, reason: str) -> None:
+        use, request = on.use, self.request
+        splits: tuple[str, ...] = ("valid", "test")
+        if instance.name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
+            splits = ("train", *splits)
+        spec = TrialSpec(
+            key="",
+            title=title,
+            fit=self.fit_key(instance, [], on) if reason else self._fit(instance, on, title),
+            learner=instance.name,
+            learner_version=self._version(type(instance)),
+            params=as_json(instance),
+            dataset=use.name,
+            fold=use.fold,
+            seed=use.seed,
+            fingerprint=use.fingerprint,
+            stand_in=use.stand_in,
+            task=use.task,
+            data=on.data,
+            states=self.states,
+            metrics=use.metrics,
+            unit=use.unit,
+            cost_model=on.splits.costs.name,
+            surrogate=on.splits.cost_model is not None,
+            accounting=self.accounting,
+            audit=request.audit,
+            splits=splits,
+            costs=on.costs,
+            plugins=request.plugins,
+        )
+        key = score_key(spec, costs_key(on.splits.costs), self.registry.metrics)
+        self.trials.setdefault(key, replace(spec, key=key))
+        if reason:
+            self.skipped[key] = reason
+
+    def _fit(self, instance: Any, on: Ground, title: str) -> str:
+        """Specify a fit after those it stands on; its key."""
+        needs = {}
+        for need in learner_of(instance).needs():
+            needs[canonical(encode(need))] = self._fit(need, on, f"{need.name} for {title}")
+        key = self.fit_key(instance, list(needs.values()), on)
+        if key not in self.fits:
+            self.fits[key] = FitSpec(
+                key=key,
+                title=title,
+                learner=encode(instance),
+                learner_name=instance.name,
+                dataset=on.use.name,
+                data=on.data,
+                metric=on.use.metrics[0],
+                seed=on.use.seed,
+                states=self.states,
+                needs=needs,
+                costs=on.costs,
+                plugins=self.request.plugins,
+            )
+        return key
+
+    def fit_key(self, instance: Any, needs: Sequence[str], on: Ground) -> str:
+        """The FitKey; ``needs`` are those of the fits that this one stands on."""
+        learner = learner_key(instance, self._version(type(instance)))
+        data = {
+            "fingerprint": on.use.fingerprint,
+            "task": on.use.task,
+            "classes": on.use.classes,
+            "fold": on.use.fold,
+            "prices": costs_key(on.splits.prices),
+            "names": on.splits.feature_names,
+        }
+        metric = metric_key(on.use.metrics[0], self.registry.metrics)
+        return digest(["fit", learner, needs, data, metric, on.use.seed])
+
+    def _version(self, cls: Any) -> str:
+        """The version of the distribution that registered a learner, or its own."""
+        name, own = str(cls.name), str(cls.version)
+        if self.registry.learners.get(name) is not cls:
+            return own
+        return self.registry.origin["learner", name].version or own
+
+
+def _unsuited(learner: Any, use: DatasetUse) -> str:
+    """Why a learner cannot work on a data set, or nothing."""
+    if Task(use.task) not in learner.tasks:
+        return f"{learner.name} does {', '.join(sorted(learner.tasks))}, {use.name} is {use.task}"
+    for need in learner_of(learner).needs():
+        if reason := _unsuited(need, use):
+            return f"{learner.name} stands on {reason.replace(' does ', ', which does ', 1)}"
+    return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +16,7 @@ from bench_core.datasets.priced import with_costs
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.plugin import USUAL, default_metric, parse_metric
+from bench_core.planning.keys import Ground, Specifications
 from bench_core.planning.plan import DatasetUse, Notify, Plan, estimated_seconds, trials_left
 from bench_core.planning.request import (
     PROFILES,
@@ -27,12 +29,10 @@ from bench_core.planning.request import (
 )
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
 from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
-from bench_core.planning.specifications import Ground, Specifications
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.protocols import JudgesPictures, Metric, Source
-from bench_core.results.model_files import state_path
-from bench_core.results.schema import check_store, states_folder, store_path
 from bench_core.results.store import Store
+from bench_core.results.store_files import check_store, state_path, states_folder, store_path
 from bench_core.splits import SPLITS, Splits
 
 if TYPE_CHECKING:
@@ -193,10 +193,10 @@ class _Planner:
         finished, fitted = store.finished() if store else (frozenset(), frozenset())
         kept = (k for k in fitted & fits.keys() if state_path(specs.states, k).is_file())
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
-        size = self.uses[0].size
+        slug, size = re.sub(r"[^\w+.-]", "_", about)[:40], self.uses[0].size
         key = digest([about, size, specs.reference, list(metrics), sorted(trials)])
         plan = Plan(
-            run=f"{_slug(about)}-{size}-{key[:8]}",
+            run=f"{slug}-{size}-{key[:8]}",
             suite=suite.name,
             title=suite.title,
             profile=request.profile or PROFILES[0],
@@ -245,12 +245,7 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
 
 
 def _use(
-    chosen: ChosenDataset,
-    splits: Splits,
-    fold: int,
-    seed: int,
-    size: str,
-    metrics: tuple[str, ...],
+    chosen: ChosenDataset, splits: Splits, fold: int, seed: int, size: str, metrics: tuple[str, ...]
 ) -> DatasetUse:
     parts = {name: getattr(splits, name) for name in SPLITS}
     return DatasetUse(
@@ -272,7 +267,3 @@ def _use(
         metrics=metrics,
         notes=splits.all_notes,
     )
-
-
-def _slug(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "-+." else "_" for c in text)[:40]

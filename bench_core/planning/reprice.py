@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,12 @@ from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.priced import costs_for, same_sensors
 from bench_core.errors import InputError, UsageError, unknown
-from bench_core.metrics import parse_metric
-from bench_core.planning.keys import metric_key, score_key
+from bench_core.planning.keys import score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
-from bench_core.results.model_files import costs_path, load_model, state_path
 from bench_core.results.records import RunInfo, RunRecord, TrialSpec, with_tuples
-from bench_core.results.schema import states_folder
 from bench_core.results.store import Store
+from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
@@ -92,24 +91,20 @@ class _Billed:
     def __init__(self, costs: str, registry: Registry, states: str) -> None:
         self.costs, self.registry, self.states = costs, registry, states
         self.models: dict[str, CostModel] = {}
-        self._by_data: dict[tuple[str, str], tuple[Splits, str]] = {}
+        self._open = cache(self._opened)
         self._by_use: dict[tuple[str, int, int], Splits] = {}
 
     def anew(self, spec: TrialSpec) -> TrialSpec:
         """The same trial under the new costs, its state where the store is now."""
         if not state_path(self.states, spec.fit).is_file():
             raise InputError(f"the fitted model of {spec.title} is gone; run again --fresh")
-        if (spec.data, spec.costs) not in self._by_data:
-            self._by_data[spec.data, spec.costs] = self._open(spec)
-        splits, trained = self._by_data[spec.data, spec.costs]
+        splits, trained = self._open(spec.data, spec.costs)
         self._by_use[spec.dataset, spec.fold, spec.seed] = splits
         key = costs_key(splits.costs)
         self.models[key] = splits.costs
-        metrics = [metric_key(parse_metric(m, self.registry.metrics)) for m in spec.metrics]
-        how = (metrics, spec.accounting, spec.audit, spec.splits)
         return replace(
             spec,
-            key=score_key(spec.fit, spec.dataset, key, *how),
+            key=score_key(spec, key, self.registry.metrics),
             costs=key,
             cost_model=splits.costs.name,
             surrogate=trained != key,
@@ -117,11 +112,11 @@ class _Billed:
             states=self.states,
         )
 
-    def _open(self, spec: TrialSpec) -> tuple[Splits, str]:
+    def _opened(self, data: str, costs_before: str) -> tuple[Splits, str]:
         """The data under the new costs, and the key of the prices that learners trained on."""
-        splits = open_prepared(spec.data)
-        if spec.costs:
-            splits = splits.under(load_model(costs_path(self.states, spec.costs)))
+        splits = open_prepared(data)
+        if costs_before:
+            splits = splits.under(load_model(costs_path(self.states, costs_before)))
         costs = costs_for(splits, self.costs, self.registry.cost_models)
         if not same_sensors(costs, splits.costs):
             raise InputError(

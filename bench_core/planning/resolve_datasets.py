@@ -43,8 +43,6 @@ def choose_datasets(
     """
     if not suite.name:
         return _own_data(request, registry, settings), ()
-    from bench_core.datasets.publishers.fetch import is_there
-
     _refuse_file_options(request, "with a suite")
     _known_data(request, suite, registry)
     chosen: list[ChosenDataset] = []
@@ -58,7 +56,7 @@ def choose_datasets(
         cls = listed
         if wanted := [name for name in replacements if name in request.data]:
             cls = registry.dataset(wanted[0])
-        elif suite.stand_ins and replacements and not _is_there(listed, source):
+        elif replacements and suite.stand_ins and listed.files and not source.has(listed.files[0]):
             if request.strict_data:
                 missing = _missing({entry.name: listed.files}, source)
                 raise InputError(f"--strict-data: no stand-ins, and {missing}")
@@ -74,7 +72,7 @@ def choose_datasets(
         label, dataset = _instance(cls, options, settings, registry, where, entry.name)
         replaces = entry.name if cls.name != entry.name else ""
         optional = len(suite.datasets) > 1 and not request.data and not request.strict_data
-        if optional and not is_there(dataset, source):
+        if optional and not dataset.complete(source):
             absent[entry.name] = dataset.files
         else:
             chosen.append(ChosenDataset(label, dataset, replaces))
@@ -112,10 +110,6 @@ def _first(files: Sequence[str]) -> str:
 
 def _replacements(name: str, registry: Registry) -> list[str]:
     return [n for n, c in sorted(registry.datasets.items()) if c.stand_in_for == name]
-
-
-def _is_there(cls: Any, source: Source) -> bool:
-    return not cls.files or source.has(cls.files[0])
 
 
 def _own_data(

@@ -121,11 +121,7 @@ def _origin(name: str, suite: Suite, named: set[str]) -> str:
 
 
 def _grid(
-    cls: Any,
-    table: Mapping[str, Any],
-    settings: Sequence[Setting],
-    registry: Registry,
-    where: str,
+    cls: Any, table: Mapping[str, Any], settings: Sequence[Setting], registry: Registry, where: str
 ) -> tuple[Any, ...]:
     table = dict(table)
     own = [setting for setting in settings if setting.owner == cls.name]

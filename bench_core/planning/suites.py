@@ -20,7 +20,7 @@ A suite of several data sets runs on those that are there, and on the folds that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -241,7 +241,7 @@ class _Reader:
         self.check(isinstance(value, str), key, f"text is wanted, not {value!r}")
         return str(value)
 
-    def texts(self, value: list[Any], key: str) -> tuple[str, ...]:
+    def texts(self, value: Sequence[Any], key: str) -> tuple[str, ...]:
         return tuple(self.text(v, f"{key}[{i}]") for i, v in enumerate(value))
 
     def numbers(self, value: Any, key: str) -> tuple[int, ...]:

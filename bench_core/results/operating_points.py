@@ -212,6 +212,7 @@ def _saving(
         quality, cost = float(best["test_quality"]), float(best["test_cost"])
         target = share_of(float(best["valid_quality"]), share, higher)
     index = cheapest_reaching(*_valid(own), target, higher)
+    row: dict[str, Any]
     if index is None:
         row = own.iloc[0].reindex([c for c in _WITHOUT_POINT if c in own.columns]).to_dict()
         row |= dict.fromkeys(_AVERAGED, nothing) | {"params": "", "point": ""}

@@ -8,7 +8,7 @@ unit       values per query, row or block of rows, by trial and split (``records
 fit        by FitKey: status and timings
 attempt    every attempt of a fit, trial or audit, with traceback and output
 
-Fitted models and cost models are files beside the store (``model_files.py``).
+Fitted models and cost models are files beside the store (``store_files.py``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 
 from bench_core.errors import InputError, UsageError
 from bench_core.results.records import VALUE_ARRAYS, RunInfo, StoredValues, with_tuples
-from bench_core.results.schema import being_written, check_store, store_path
+from bench_core.results.store_files import being_written, check_store, store_path
 from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:

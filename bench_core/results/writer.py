@@ -21,14 +21,15 @@ from bench_core._io.files import atomic_file, locked
 from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
-from bench_core.results.model_files import costs_path, save_model
 from bench_core.results.records import VALUE_ARRAYS, Outcome, StoredValues, TrialResult, TrialSpec
-from bench_core.results.schema import (
+from bench_core.results.store_files import (
     APPLICATION,
     SCHEMA,
     being_written,
     check_store,
+    costs_path,
     lock_path,
+    save_model,
     states_folder,
 )
 
@@ -73,10 +74,6 @@ def open_writer(path: Path) -> Iterator[Writer]:
     is writing to it; the file is then left as it was.
     """
     check_store(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(_unwritable(path, error)) from error
     with _alone(path):
         try:
             if not check_store(path):
@@ -107,16 +104,19 @@ def check_writable(path: Path) -> None:
 def _alone(path: Path) -> Iterator[None]:
     until = time.monotonic() + _LOCK_SECONDS  # a reader may be looking at the lock just now
     with ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(locked(lock_path(path), wait=False))
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise InputError(_occupied(path)) from None
-                time.sleep(0.05)
-            except OSError as error:
-                raise InputError(_unwritable(path, error)) from error
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            while True:
+                try:
+                    stack.enter_context(locked(lock_path(path), wait=False))
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > until:
+                        raise InputError(_occupied(path)) from None
+                    time.sleep(0.05)
+        except OSError as error:
+            fault = f"cannot write there ({error.strerror})"
+            raise InputError(f"{path}: {fault}; name another store with --store") from error
         yield
 
 
@@ -126,10 +126,6 @@ def _occupied(path: Path) -> str:
     )
 
 
-def _unwritable(path: Path, error: OSError) -> str:
-    return f"{path}: cannot write there ({error.strerror}); name another store with --store"
-
-
 def _create(path: Path) -> None:
     """Make an empty store.
 
@@ -137,11 +133,8 @@ def _create(path: Path) -> None:
     """
     for left_over in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + left_over).unlink(missing_ok=True)
-    with (
-        atomic_file(path) as new,
-        closing(sqlite3.connect(new, isolation_level=None)) as connection,
-    ):
-        connection.executescript(_TABLES)
+    with atomic_file(path) as new, closing(sqlite3.connect(new, isolation_level=None)) as db:
+        db.executescript(_TABLES)
 
 
 def now() -> str:
@@ -159,13 +152,9 @@ class Writer:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._db:  # commits, or rolls back where the body fails
+            self._db.execute("BEGIN IMMEDIATE")
             yield self._db
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
     def begin(self, run: str, about: Mapping[str, Any], trials: list[str]) -> None:
         """Register a run, or take up one with the same id again."""

@@ -21,9 +21,8 @@ from bench_core.costs.shipped import MODELS
 from bench_core.datasets.cache import open_prepared
 from bench_core.planning.suites import read_suite
 from bench_core.plugins import load_registry
-from bench_core.results.model_files import load_model, state_path
-from bench_core.results.schema import states_folder
 from bench_core.results.store import Store
+from bench_core.results.store_files import load_model, state_path, states_folder
 
 TOYS = ("helpers.toys", "helpers.flat_costs_plugin")
 

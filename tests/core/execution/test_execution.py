@@ -18,8 +18,8 @@ from hypothesis.extra import numpy as hnp
 import bench_core
 from bench_core.errors import InputError
 from bench_core.execution.failures import failure
-from bench_core.execution.messages import receive, send
 from bench_core.execution.runner import run_jobs
+from bench_core.execution.worker import receive, send
 from bench_core.results.records import FitSpec, Job, Outcome, Status
 
 FIT = FitSpec(

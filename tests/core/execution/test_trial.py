@@ -38,7 +38,7 @@ from bench_core.execution.predict import ContractError, blocks, predict_split
 from bench_core.execution.score import condense, readable, score_split, unit_costs
 from bench_core.execution.trial import run_fit, run_trial
 from bench_core.metrics import parse_metric
-from bench_core.results.model_files import (
+from bench_core.results.store_files import (
     StateError,
     costs_path,
     load_model,
@@ -417,7 +417,7 @@ def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
 
 
 def test_specifications_are_json(home: Path) -> None:
-    from bench_core.execution.messages import job_from_json, job_to_json
+    from bench_core.execution.worker import job_from_json, job_to_json
     from bench_core.results.records import Job
 
     p = prepared(home)

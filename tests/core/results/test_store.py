@@ -14,8 +14,8 @@ from helpers import toys
 import bench_core
 from bench_core import InputError, UsageError
 from bench_core._io.digests import canonical
-from bench_core.results.schema import check_store, lock_path
 from bench_core.results.store import Store
+from bench_core.results.store_files import check_store, lock_path
 from bench_core.results.writer import open_writer
 
 COLUMNS = [
