@@ -157,8 +157,7 @@ def _table(measured: Measured) -> Table:
 
     rows = []
     for name, features in measured.features.items():
-        timing = measured.extract[name]
-        rows.append((name, str(len(features)), *_figures(timing)))
+        rows.append((name, str(len(features)), *_figures(measured.extract[name])))
         rows += [
             (f"{name}: {feature}", "", *_figures(measured.outputs[feature]))
             for feature in features
