@@ -10,6 +10,7 @@ import click
 from bench_core.cli import options
 from bench_core.cli.run import failures, following, needed_plugins
 from bench_core.terminal.tables import check_output, write_text
+from bench_core.terminal.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,5 @@ def verdict(result: RunResult) -> str:
     """The result of the audit in one line."""
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
     broken = sum(result.counts.values()) - replayed
-    parts = [f"{replayed - refused} verified"] if replayed > refused else []
-    parts += [f"{refused} failed the audit"] if refused else []
-    parts += [f"{broken} could not be audited"] if broken else []
-    return ", ".join(parts) or "there is nothing to audit"
+    parts = {"verified": replayed - refused, "failed the audit": refused}
+    return counted({**parts, "could not be audited": broken}) or "there is nothing to audit"

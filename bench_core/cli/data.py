@@ -39,9 +39,7 @@ def command() -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--again", is_flag=True, help="Also what is there already.")
 @options.data_dir_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def fetch_command(
     names: tuple[str, ...], again: bool, data_dir: Path | None, plugins: Sequence[str], quiet: bool
 ) -> int:
@@ -73,9 +71,7 @@ def fetch_command(
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
 @options.data_dir_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def import_command(
     name: str, path: Path, data_dir: Path | None, plugins: Sequence[str], quiet: bool
 ) -> None:
@@ -93,9 +89,7 @@ def import_command(
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @options.data_dir_option
 @options.output_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def verify_command(
     names: tuple[str, ...],
     data_dir: Path | None,

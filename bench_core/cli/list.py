@@ -11,6 +11,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import InputError, unknown
 from bench_core.terminal.tables import Table, deliver
+from bench_core.terminal.wording import counted
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
@@ -51,9 +52,7 @@ Examples:
 @options.data_dir_option
 @options.store_option
 @options.output_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def command(
     kind: str,
     data_dir: Path | None,
@@ -187,7 +186,7 @@ def _runs(store: Path) -> Table:
     rows = []
     for run in Store(store).runs():
         begun = f"{run.created_at[:16].replace('T', ' ')} UTC"
-        trials = ", ".join(f"{n} {status}" for status, n in run.counts.items()) or "none"
+        trials = counted(run.counts) or "none"
         rows.append((str(run.number), run.run, begun, run.state, trials, str(run.planned)))
     titles = ("no.", "run", "begun", "state", "trials", "planned")
     return Table(titles, rows, "run", ("no.", "planned"), WORDY)

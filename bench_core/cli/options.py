@@ -188,6 +188,7 @@ def debugging() -> bool:
     return bool(click.get_current_context().meta.get(_DEBUG))
 
 
+few_options = together(plugins_option, quiet_option, debug_option)
 common_options = together(plugins_option, quiet_option, verbose_option, debug_option)
 
 run_argument = click.argument("run", default="last", metavar="[RUN]")

@@ -14,7 +14,7 @@ from bench_core.cli import options
 from bench_core.cli.options import names_option, numbers_option
 from bench_core.cli.report import report_for, write_report
 from bench_core.errors import one_line
-from bench_core.terminal.wording import duration, notices
+from bench_core.terminal.wording import counted, duration, notices
 
 if TYPE_CHECKING:
     from bench_core.api import RunResult
@@ -193,11 +193,10 @@ def show_result(
 
 def summary(result: RunResult) -> str:
     """Counts by status, reused trials, duration, and the store."""
-    counts = [f"{n} {status}" for status, n in result.counts.items() if n] or ["no trials"]
-    counts += [f"{n} refused by the audit" for n in [len(result.audit_failures)] if n]
+    counts = {**result.counts, "refused by the audit": len(result.audit_failures)}
     reused = f" ({result.reused} of them from before)" if result.reused else ""
     spent = f"in {duration(result.seconds)}, kept in {result.store}"
-    return f"run {result.run}: {', '.join(counts)}{reused} {spent}"
+    return f"run {result.run}: {counted(counts) or 'no trials'}{reused} {spent}"
 
 
 def failures(result: RunResult) -> list[str]:

@@ -33,9 +33,7 @@ Examples:
 @options.data_dir_option
 @options.store_option
 @options.output_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def command(
     suites: tuple[str, ...],
     data_dir: Path | None,

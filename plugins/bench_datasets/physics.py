@@ -148,10 +148,9 @@ def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, Float
     except (ValueError, EOFError, OSError, pd.errors.ParserError) as error:
         raise InputError(f"{path}: {_short(error)}; get the file again") from error
     y = np.concatenate([p[:, 0] for p in pieces]).astype(np.float64)
-    wrong = np.flatnonzero(~np.isin(y, (0.0, 1.0)))
-    if len(wrong):
+    for row in np.flatnonzero(~np.isin(y, (0.0, 1.0))):
         raise InputError(
-            f"{path}, line {wrong[0] + 2}: label {y[wrong[0]]:g} is not 0 or 1; get the file again"
+            f"{path}, line {row + 2}: label {y[row]:g} is not 0 or 1; get the file again"
         )
     return np.concatenate([p[:, 1:] for p in pieces]), y
 

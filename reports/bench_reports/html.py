@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from textwrap import wrap
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import cost, count, quality, settings, times
+from bench_core.terminal.wording import cost, count, counted, quality, settings, times
 from bench_reports.board import SHARE, Board, CurvePoint, Row, notes_of, notice
 from bench_reports.console import heading, in_unit, legend, run_line
 
@@ -97,10 +97,11 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
 
     given = {k: v for k, v in info.request.items() if _was_given(v)}
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
+    trials = counted(info.counts) or "nothing"
     pairs = [
         ("Run", info.run),
         ("Begun", info.created_at),
-        ("State", f"{info.state}, {_counts(info.counts)} of {count(info.planned, 'trial')}"),
+        ("State", f"{info.state}, {trials} of {count(info.planned, 'trial')}"),
         ("Suite", " ".join(filter(None, (info.suite, info.profile)))),
         ("Paper", info.paper),
         ("Request", settings(given)),
@@ -117,10 +118,6 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _was_given(value: Any) -> bool:
     return value not in (None, "", 0, 0.0, False, [], (), {})
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {status}" for status, n in counts.items() if n) or "nothing"
 
 
 def _total(frame: pd.DataFrame, column: str) -> float:
