@@ -52,7 +52,7 @@ def command(
     check_output(output)
     modules = needed_plugins(store, run, plugins)
     options.find_plugins_here(modules)
-    with following(**display) as show:
+    with following("", **display) as show:
         result = api.audit(
             run,
             store=str(store),

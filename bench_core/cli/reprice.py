@@ -54,7 +54,7 @@ def command(
 
     registry = options.registry(needed_plugins(store, run, plugins))
     report_for(registry, output)  # refused before any work
-    with following(**display, advice=GO_ON) as show:
+    with following(GO_ON, **display) as show:
         result = api.reprice(
             run,
             costs=costs,

@@ -154,13 +154,13 @@ def command(
     asked = request(**given)
     registry = options.registry(asked.plugins)
     report_for(registry, output)  # refused before hours are spent
-    with following(no_progress, quiet, verbose, GO_ON) as show:
+    with following(GO_ON, no_progress, quiet, verbose) as show:
         result = api.run(request=asked, on_event=show)
     return show_result(registry, result, output, quiet, verbose)
 
 
 @contextmanager
-def following(no_progress: bool, quiet: bool, verbose: bool, advice: str = "") -> Iterator[OnEvent]:
+def following(advice: str, no_progress: bool, quiet: bool, verbose: bool) -> Iterator[OnEvent]:
     """The display of work on a run; where the user interrupts the work, the command ends."""
     from bench_core.api import Interrupted
     from bench_core.terminal.progress import progress

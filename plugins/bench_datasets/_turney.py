@@ -40,7 +40,7 @@ def turney_prices(
 def read_labels(table: Table, column: str, known: Sequence[int]) -> FloatArray:
     """A column (n,) of labels. Raises InputError at the first that is not one of the known."""
     labels: FloatArray = table.numbers(column, missing=False)
-    for row in np.flatnonzero(~np.isin(labels, known)):
+    for row in np.flatnonzero(~np.isin(labels, known)).tolist():
         raise InputError(
             f"{table.place(row)}: label {labels[row]:g} is not one of {list(known)}; "
             "get the file again"

@@ -92,7 +92,9 @@ class Heart:
         table = read_matrix(source.find(HEART_FILE), 14, missing=True)
         grade = read_labels(table, "14", range(5))
         X = table.matrix(table.names[:-1])
-        return _splits(X, (grade > 0) * 1.0, HEART, HEART_BLOOD if self.discount else (), seed)
+        return _splits(
+            X, (grade > 0).astype(np.float64), HEART, HEART_BLOOD if self.discount else (), seed
+        )
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _hepatitis(source: Source) -> tuple[Float32Array, FloatArray]:
     if source.has(HEPATITIS_FILE):
         table = read_matrix(source.find(HEPATITIS_FILE), 20, missing=True)
         kind = read_labels(table, "1", (1, 2))
-        return table.matrix(table.names[1:]), (kind == 1) * 1.0
+        return table.matrix(table.names[1:]), (kind == 1).astype(np.float64)
     table = read_table(source.find(HEPATITIS_TABLE))
     labels = read_table(source.find(HEPATITIS_LABELS))
     for name in HEPATITIS:
