@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -41,10 +41,11 @@ def command(
     run: str,
     output: Path | None,
     store: Path,
-    workers: int,
-    executor: str,
     plugins: Sequence[str],
-    **display: bool,
+    no_progress: bool,
+    quiet: bool,
+    verbose: bool,
+    **given: Any,
 ) -> int:
     """Audit RUN in full: all its trials, every query, every operating point."""
     from bench_core import api
@@ -52,15 +53,8 @@ def command(
     check_output(output)
     modules = needed_plugins(store, run, plugins)
     options.find_plugins_here(modules)
-    with following("", **display) as show:
-        result = api.audit(
-            run,
-            store=str(store),
-            workers=workers,
-            executor=executor,
-            plugins=modules,
-            on_event=show,
-        )
+    with following("", no_progress, quiet, verbose) as show:
+        result = api.audit(run, store=str(store), plugins=modules, on_event=show, **given)
     lines = [*failures(result), f"run {result.run}: {verdict(result)}"]
     write_text(output or Path("-"), "\n".join(lines) + "\n")
     return result.exit_status

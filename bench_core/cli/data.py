@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def fetch_command(
     from bench_core.datasets.search import DataFolder
     from bench_core.terminal.progress import counting
 
-    say = _say(quiet)
+    say = partial(options.note, quiet=quiet)
 
     def fetch(dataset: Any) -> None:
         folder = DataFolder(data_dir)  # with what landed before
@@ -79,7 +80,7 @@ def import_command(
     from bench_core.datasets.publishers.fetch import import_dataset
     from bench_core.datasets.search import DataFolder
 
-    folder, say = DataFolder(data_dir), _say(quiet)
+    folder, say = DataFolder(data_dir), partial(options.note, quiet=quiet)
     [dataset] = _chosen(options.registry(plugins, data_dir), (name,))
     import_dataset(dataset, path, folder, say)
     say(f"{name}: imported and verified, in {_home(folder, dataset)}")
@@ -107,7 +108,7 @@ def verify_command(
     from bench_core.datasets.search import DataFolder
     from bench_core.datasets.user_datasets import FILE
 
-    folder, say = DataFolder(data_dir), _say(quiet)
+    folder, say = DataFolder(data_dir), partial(options.note, quiet=quiet)
     rows: list[tuple[str, ...]] = []
 
     def verify(dataset: Any) -> None:
@@ -131,10 +132,6 @@ def verify_command(
 
 def _home(folder: DataFolder, dataset: Any) -> Path:
     return folder.folder / str(dataset.home or dataset.name)
-
-
-def _say(quiet: bool) -> Callable[[str], None]:
-    return (lambda message: None) if quiet else options.note
 
 
 def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> list[Any]:

@@ -54,8 +54,7 @@ def command(run: str, kind: str | None, output: Path | None, store: Path, quiet:
         click.echo(content, nl=False)
     else:
         write_bytes(output, content)
-        if not quiet:
-            options.note(f"wrote {output}")
+        options.note(f"wrote {output}", quiet)
     return 0
 
 

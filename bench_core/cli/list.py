@@ -23,13 +23,7 @@ WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials"
 """Columns that may be broken over several lines."""
 
 
-if TYPE_CHECKING:
-    Choice = click.Choice[str]
-else:  # older releases cannot be subscripted
-    Choice = click.Choice
-
-
-class Kind(Choice):
+class Kind(options.Choice):
     """A choice whose refusal names the nearest ones."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
@@ -75,12 +69,12 @@ def command(
     registry = options.registry(plugins, data_dir)
     table = _datasets(registry, data_dir) if kind == "datasets" else _TABLES[kind](registry)
     deliver(table, output)
-    if kind == "datasets" and not quiet:
+    if kind == "datasets":
         where = f"absent: not in {data_folder(data_dir)}"
-        options.note(f"{where}; 'bench show NAME' says where to get the files")
+        options.note(f"{where}; 'bench show NAME' says where to get the files", quiet)
     broken = [p.name for p in registry.plugins if p.error]
-    if broken and kind != "plugins" and not quiet:
-        options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")
+    if broken and kind != "plugins":
+        options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')", quiet)
 
 
 def _learners(registry: Registry) -> Table:

@@ -183,11 +183,15 @@ def needed_plugins(store: Path, run: str, named: Sequence[str]) -> tuple[str, ..
 def show_result(
     registry: Registry, result: RunResult, output: Path | None, quiet: bool, verbose: bool
 ) -> int:
-    """Write the report on a run that was carried out; the exit status."""
+    """Write the report on a run that was carried out, and what to do next; the exit status."""
     info = write_report(registry, result.store, result.run, output, verbose=verbose)
-    if not quiet:
-        for line in ("", *notices(info), summary(result), *next_steps(result)):
-            options.note(line)
+    store = "" if result.store == options.STORE else f" --store {result.store}"
+    lines = ["", *notices(info), summary(result)]
+    if any(status != "skipped" for _, status, _ in result.failures):
+        lines.append(f"why trials failed: bench log{store} --failed")
+    lines.append(f"next: bench report{store} -o board.html; bench best{store} --budget COST")
+    for line in lines:
+        options.note(line, quiet)
     return result.exit_status
 
 
@@ -204,11 +208,3 @@ def failures(result: RunResult) -> list[str]:
     lines = [f"{status}: {title}: {one_line(error)}" for title, status, error in result.failures]
     named = {title for title, _, _ in result.failures}
     return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in named]
-
-
-def next_steps(result: RunResult) -> list[str]:
-    """Commands worth typing now."""
-    store = "" if result.store == options.STORE else f" --store {result.store}"
-    failed = any(status != "skipped" for _, status, _ in result.failures)
-    lines = [f"why trials failed: bench log{store} --failed"] if failed else []
-    return [*lines, f"next: bench report{store} -o board.html; bench best{store} --budget COST"]

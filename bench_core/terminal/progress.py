@@ -35,7 +35,7 @@ def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManage
     return Lines(jobs=bars, verbose=verbose)
 
 
-class Lines:
+class Lines(AbstractContextManager["Lines"]):
     """A line per note, per data set and, with ``jobs``, per finished job.
 
     The "preparing" line is delayed, so that an immediate input error is printed alone.
@@ -46,9 +46,6 @@ class Lines:
         self._prepared = ""
         self._delayed: list[str] = []
         self._timer = Timer(0, lambda: None)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()

@@ -55,8 +55,7 @@ def command(
     verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
     every = [v for found in verdicts.values() for v in found]
     deliver(ledger(verdicts), output)
-    if not quiet:
-        options.note(tally(every))
+    options.note(tally(every), quiet)
     return SOME_FAIL if any(v.word == FAILS for v in every) else 0
 
 

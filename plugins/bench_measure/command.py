@@ -142,13 +142,13 @@ def measure_command(
     if str(output) != "-":
         deliver(_table(measured), None)
     if output is None:
-        if not quiet:
-            options.note("give -o costs.json to keep this as a cost file for 'bench run --costs'")
+        remedy = "give -o costs.json to keep this as a cost file for 'bench run --costs'"
+        options.note(remedy, quiet)
         return
     document = cost_document(measured, numbered=numbered)
     write_text(output, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    if not quiet and str(output) != "-":
-        options.note(f"{len(document['costs'])} costs written to {output}")
+    if str(output) != "-":
+        options.note(f"{len(document['costs'])} costs written to {output}", quiet)
 
 
 def _table(measured: Measured) -> Table:
