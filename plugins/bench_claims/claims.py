@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_claims.measures import MEASURES
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, blaming, unknown
 from bench_core.metrics.frontier import share_of
 from bench_core.results.operating_points import Criterion, criterion
 
@@ -72,12 +72,12 @@ class Contender:
     where: Mapping[str, Any]
 
     @classmethod
-    def of(cls, entry: Any, at: str) -> Contender:
+    def of(cls, entry: Any) -> Contender:
         """From ``"cegb"`` or ``{ learner = "cegb", depth = 4 }``."""
         if isinstance(entry, str):
             return cls(entry, {})
         if not isinstance(entry, Mapping) or not isinstance(entry.get("learner"), str):
-            raise UsageError(f'claim {at}: a learner is a name or a table with "learner"')
+            raise UsageError('a learner is a name or a table with "learner"')
         return cls(entry["learner"], {k: v for k, v in entry.items() if k != "learner"})
 
     @cached_property
@@ -137,20 +137,17 @@ class Claim:
     def __post_init__(self) -> None:
         if self.measure == "none":
             if not self.why:
-                raise UsageError(f'claim {self.id}: measure "none" needs a reason, why')
+                raise UsageError('measure "none" needs a reason, why')
         elif self.measure == "sizes":
             if len(self.sizes) != 4:
-                raise UsageError(f"claim {self.id}: sizes = [train, valid, test, features]")
+                raise UsageError("sizes = [train, valid, test, features]")
         elif self.measure not in MEASURES:
-            known = [*MEASURES, "sizes", "none"]
-            raise UsageError(f"claim {self.id}: {unknown('measure', self.measure, known)}")
+            raise UsageError(unknown("measure", self.measure, [*MEASURES, "sizes", "none"]))
         else:
-            compared(self.holds, 0.0, self.id)
+            compared(self.holds, 0.0)
             least = MEASURES[self.measure].learners
             if len(self.learners) < least:
-                raise UsageError(
-                    f"claim {self.id}: measure {self.measure} compares {least} learners"
-                )
+                raise UsageError(f"measure {self.measure} compares {least} learners")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -161,20 +158,18 @@ class Claim:
     def of(cls, table: Mapping[str, Any]) -> Claim:
         """From a suite's ``[[claims]]`` table."""
         known = {f.name: f for f in fields(cls)}
-        at = table.get("id", "?")
-        for key, value in table.items():
-            if key not in known:
-                raise UsageError(f"claim {at}: {unknown('key', key, known)}")
-            kind, wanted = _KINDS.get(known[key].type, (list, "a list"))
-            if not isinstance(value, kind):
-                raise UsageError(f"claim {at}: key {key!r}: {wanted} is wanted, not {value!r}")
-        for name, f in known.items():
-            if f.default is MISSING and name not in table:
-                raise UsageError(f"claim {at}: key {name!r} is missing")
-        values = dict(table)
-        values["learners"] = tuple(Contender.of(x, at) for x in values.get("learners", ()))
-        values["sizes"] = tuple(values.get("sizes", ()))
-        return cls(**values)
+        with blaming(f"claim {table.get('id', '?')}"):
+            for key, value in table.items():
+                if key not in known:
+                    raise UsageError(unknown("key", key, known))
+                kind, wanted = _KINDS.get(known[key].type, (list, "a list"))
+                if not isinstance(value, kind):
+                    raise UsageError(f"key {key!r}: {wanted} is wanted, not {value!r}")
+            for name, f in known.items():
+                if f.default is MISSING and name not in table:
+                    raise UsageError(f"key {name!r} is missing")
+            learners = tuple(map(Contender.of, table.get("learners", ())))
+            return cls(**{**table, "learners": learners, "sizes": tuple(table.get("sizes", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +253,11 @@ def _lacking(rows: pd.DataFrame, parts: Sequence[pd.DataFrame]) -> str:
     return f"{lacking}; failed trials: {trials}" if trials else lacking
 
 
-def compared(rule: str, measured: float, at: str = "") -> bool:
+def compared(rule: str, measured: float) -> bool:
     """Whether a figure satisfies a rule such as ``">= 0.31"``."""
     match = re.fullmatch(r"\s*(>=|<=|>|<)\s*([-+]?\d*\.?\d+(?:e[-+]?\d+)?)\s*", rule)
     if match is None:
-        raise UsageError(f'claim {at}: holds = {rule!r}: write a comparison such as ">= 0.31"')
+        raise UsageError(f'holds = {rule!r}: write a comparison such as ">= 0.31"')
     return bool(_COMPARE[match[1]](measured, float(match[2])))
 
 
