@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -38,6 +37,7 @@ SECTIONS = {
 not installed are left out."""
 
 OTHERS = "Of other plugins"
+BUILT_IN = ("run", "plan", "audit", "reprice", "report", "export", "log", "list", "show", "data")
 
 _EPILOG = """\b
 Examples:
@@ -60,18 +60,12 @@ or a plugin, 130 interrupted.
 
 
 @cache
-def _built_in(verb: str) -> bool:
-    named = any(verb in verbs for verbs in SECTIONS.values())
-    return named and find_spec(f"bench_core.cli.{verb}") is not None
-
-
-@cache
 def plugin_commands() -> dict[str, EntryPoint]:
     """The verbs of plugins, from installed metadata: no module is loaded."""
     from bench_core.plugins import COMMANDS, installed
 
     points = {p.name: p for p in reversed(installed(COMMANDS))}  # the first of a name wins
-    return {name: points[name] for name in sorted(points) if not _built_in(name)}
+    return {name: points[name] for name in sorted(points) if name not in BUILT_IN}
 
 
 def invalid_commands() -> list[PluginInfo]:
@@ -102,7 +96,7 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The verb of that name: ``command`` in the module of that name, or a plugin's."""
-        if _built_in(cmd_name):
+        if cmd_name in BUILT_IN:
             command = import_module(f"bench_core.cli.{cmd_name}").command
         elif cmd_name in (points := plugin_commands()):
             command = load_command(points[cmd_name])
@@ -160,7 +154,7 @@ def load_command(point: EntryPoint) -> click.Command:
 def _sections() -> Iterable[tuple[str, list[str]]]:
     others = list(plugin_commands())
     for title, verbs in SECTIONS.items():
-        yield title, [verb for verb in verbs if _built_in(verb) or verb in others]
+        yield title, [verb for verb in verbs if verb in BUILT_IN or verb in others]
     known = [verb for verbs in SECTIONS.values() for verb in verbs]
     if new := [verb for verb in others if verb not in known]:
         yield OTHERS, new

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bench_core.cli import options
 from bench_core.cli.run import failures, following, needed_plugins
 from bench_core.terminal.tables import check_output, write_text
+from bench_core.terminal.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,10 +41,11 @@ def command(
     run: str,
     output: Path | None,
     store: Path,
-    workers: int,
-    executor: str,
     plugins: Sequence[str],
-    **display: bool,
+    no_progress: bool,
+    quiet: bool,
+    verbose: bool,
+    **given: Any,
 ) -> int:
     """Audit RUN in full: all its trials, every query, every operating point."""
     from bench_core import api
@@ -51,15 +53,8 @@ def command(
     check_output(output)
     modules = needed_plugins(store, run, plugins)
     options.find_plugins_here(modules)
-    with following(**display) as show:
-        result = api.audit(
-            run,
-            store=str(store),
-            workers=workers,
-            executor=executor,
-            plugins=modules,
-            on_event=show,
-        )
+    with following("", no_progress, quiet, verbose) as show:
+        result = api.audit(run, store=str(store), plugins=modules, on_event=show, **given)
     lines = [*failures(result), f"run {result.run}: {verdict(result)}"]
     write_text(output or Path("-"), "\n".join(lines) + "\n")
     return result.exit_status
@@ -69,7 +64,5 @@ def verdict(result: RunResult) -> str:
     """The result of the audit in one line."""
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
     broken = sum(result.counts.values()) - replayed
-    parts = [f"{replayed - refused} verified"] if replayed > refused else []
-    parts += [f"{refused} failed the audit"] if refused else []
-    parts += [f"{broken} could not be audited"] if broken else []
-    return ", ".join(parts) or "there is nothing to audit"
+    parts = {"verified": replayed - refused, "failed the audit": refused}
+    return counted({**parts, "could not be audited": broken}) or "there is nothing to audit"

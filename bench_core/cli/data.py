@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +40,7 @@ def command() -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--again", is_flag=True, help="Also what is there already.")
 @options.data_dir_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def fetch_command(
     names: tuple[str, ...], again: bool, data_dir: Path | None, plugins: Sequence[str], quiet: bool
 ) -> int:
@@ -54,7 +53,7 @@ def fetch_command(
     from bench_core.datasets.search import DataFolder
     from bench_core.terminal.progress import counting
 
-    say = _say(quiet)
+    say = partial(options.note, quiet=quiet)
 
     def fetch(dataset: Any) -> None:
         folder = DataFolder(data_dir)  # with what landed before
@@ -73,9 +72,7 @@ def fetch_command(
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
 @options.data_dir_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def import_command(
     name: str, path: Path, data_dir: Path | None, plugins: Sequence[str], quiet: bool
 ) -> None:
@@ -83,7 +80,7 @@ def import_command(
     from bench_core.datasets.publishers.fetch import import_dataset
     from bench_core.datasets.search import DataFolder
 
-    folder, say = DataFolder(data_dir), _say(quiet)
+    folder, say = DataFolder(data_dir), partial(options.note, quiet=quiet)
     [dataset] = _chosen(options.registry(plugins, data_dir), (name,))
     import_dataset(dataset, path, folder, say)
     say(f"{name}: imported and verified, in {_home(folder, dataset)}")
@@ -93,9 +90,7 @@ def import_command(
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @options.data_dir_option
 @options.output_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def verify_command(
     names: tuple[str, ...],
     data_dir: Path | None,
@@ -113,7 +108,7 @@ def verify_command(
     from bench_core.datasets.search import DataFolder
     from bench_core.datasets.user_datasets import FILE
 
-    folder, say = DataFolder(data_dir), _say(quiet)
+    folder, say = DataFolder(data_dir), partial(options.note, quiet=quiet)
     rows: list[tuple[str, ...]] = []
 
     def verify(dataset: Any) -> None:
@@ -137,10 +132,6 @@ def verify_command(
 
 def _home(folder: DataFolder, dataset: Any) -> Path:
     return folder.folder / str(dataset.home or dataset.name)
-
-
-def _say(quiet: bool) -> Callable[[str], None]:
-    return (lambda message: None) if quiet else options.note
 
 
 def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> list[Any]:

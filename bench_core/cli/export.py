@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from bench_core.cli import options
 from bench_core.errors import UsageError
+from bench_core.terminal.tables import write_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,16 +42,9 @@ One row for each trial, operating point and split; params and point are JSON."""
 @options.store_option
 @options.quiet_option
 @options.debug_option
-def command(
-    run: str,
-    kind: str | None,
-    output: Path | None,
-    store: Path,
-    quiet: bool,
-) -> int:
+def command(run: str, kind: str | None, output: Path | None, store: Path, quiet: bool) -> int:
     """Write the results of RUN: one row for each trial, operating point and split."""
     from bench_core.results.store import Store
-    from bench_core.terminal.tables import write_bytes
 
     chosen = kind or _by_suffix(output)
     if chosen == "parquet" and output is None:
@@ -60,8 +54,7 @@ def command(
         click.echo(content, nl=False)
     else:
         write_bytes(output, content)
-        if not quiet:
-            options.note(f"wrote {output}")
+        options.note(f"wrote {output}", quiet)
     return 0
 
 
@@ -75,21 +68,15 @@ def _by_suffix(output: Path | None) -> str:
     return suffix
 
 
-def _csv(frame: pd.DataFrame) -> bytes:
-    return str(frame.to_csv(index=False, lineterminator="\n")).encode()
-
-
 def _json(frame: pd.DataFrame) -> bytes:
     """A list of objects; what is missing is null, numbers keep all their digits."""
     import json
 
+    import numpy as np
+
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    lines = (json.dumps(row, default=_number, allow_nan=False) for row in rows)
+    lines = (json.dumps(row, default=np.generic.item, allow_nan=False) for row in rows)
     return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
-
-
-def _number(value: Any) -> Any:
-    return value.item()  # a numpy scalar
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:
@@ -106,7 +93,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 _WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
-    "csv": _csv,
+    "csv": lambda frame: frame.to_csv(index=False, lineterminator="\n").encode(),
     "json": _json,
     "parquet": _parquet,
 }

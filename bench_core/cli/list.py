@@ -11,6 +11,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import InputError, unknown
 from bench_core.terminal.tables import Table, deliver
+from bench_core.terminal.wording import counted
 
 if TYPE_CHECKING:
     from bench_core.datasets.search import DataFolder
@@ -22,13 +23,7 @@ WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials"
 """Columns that may be broken over several lines."""
 
 
-if TYPE_CHECKING:
-    Choice = click.Choice[str]
-else:  # older releases cannot be subscripted
-    Choice = click.Choice
-
-
-class Kind(Choice):
+class Kind(options.Choice):
     """A choice whose refusal names the nearest ones."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
@@ -51,9 +46,7 @@ Examples:
 @options.data_dir_option
 @options.store_option
 @options.output_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def command(
     kind: str,
     data_dir: Path | None,
@@ -76,12 +69,12 @@ def command(
     registry = options.registry(plugins, data_dir)
     table = _datasets(registry, data_dir) if kind == "datasets" else _TABLES[kind](registry)
     deliver(table, output)
-    if kind == "datasets" and not quiet:
+    if kind == "datasets":
         where = f"absent: not in {data_folder(data_dir)}"
-        options.note(f"{where}; 'bench show NAME' says where to get the files")
+        options.note(f"{where}; 'bench show NAME' says where to get the files", quiet)
     broken = [p.name for p in registry.plugins if p.error]
-    if broken and kind != "plugins" and not quiet:
-        options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")
+    if broken and kind != "plugins":
+        options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')", quiet)
 
 
 def _learners(registry: Registry) -> Table:
@@ -187,7 +180,7 @@ def _runs(store: Path) -> Table:
     rows = []
     for run in Store(store).runs():
         begun = f"{run.created_at[:16].replace('T', ' ')} UTC"
-        trials = ", ".join(f"{n} {status}" for status, n in run.counts.items()) or "none"
+        trials = counted(run.counts) or "none"
         rows.append((str(run.number), run.run, begun, run.state, trials, str(run.planned)))
     titles = ("no.", "run", "begun", "state", "trials", "planned")
     return Table(titles, rows, "run", ("no.", "planned"), WORDY)

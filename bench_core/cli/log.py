@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
+from bench_core.terminal.tables import console, write_text
+from bench_core.terminal.wording import duration
 
 if TYPE_CHECKING:
     from bench_core.results.store import Attempt
@@ -34,7 +36,6 @@ follows below a line that marks the cut. Of an output the end is kept.""",
 def command(run: str, failed: bool, output: Path | None, store: Path) -> int:
     """Show each attempt of RUN's fits, trials and audits: status, error, traceback and output."""
     from bench_core.results.store import Store
-    from bench_core.terminal.tables import console, write_text
 
     attempts = [a for a in Store(store).attempts(run) if not (failed and a.status == "ok")]
     lines = [line for attempt in attempts for line in attempt_lines(attempt)]
@@ -53,7 +54,6 @@ def command(run: str, failed: bool, output: Path | None, store: Path) -> int:
 def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
     """The lines of one attempt, each with its style on a terminal."""
     from bench_core.terminal.progress import detail_lines
-    from bench_core.terminal.wording import duration
 
     again = f", attempt {attempt.attempt}" if attempt.attempt > 1 else ""
     when = attempt.created_at[:19].replace("T", " ")

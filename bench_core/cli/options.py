@@ -32,9 +32,9 @@ _BYTES = {"": 1, "b": 1} | {
 
 
 if TYPE_CHECKING:
-    ParamType = click.ParamType[float]
+    Choice, ParamType = click.Choice[str], click.ParamType[float]
 else:  # older releases cannot be subscripted
-    ParamType = click.ParamType
+    Choice, ParamType = click.Choice, click.ParamType
 
 
 class Quantity(ParamType):
@@ -188,6 +188,7 @@ def debugging() -> bool:
     return bool(click.get_current_context().meta.get(_DEBUG))
 
 
+few_options = together(plugins_option, quiet_option, debug_option)
 common_options = together(plugins_option, quiet_option, verbose_option, debug_option)
 
 run_argument = click.argument("run", default="last", metavar="[RUN]")
@@ -213,7 +214,7 @@ def find_plugins_here(plugins: Sequence[str]) -> None:
         sys.path.insert(0, here)
 
 
-def note(message: str) -> None:
+def note(message: str, quiet: bool = False) -> None:
     """A line on stderr, above a progress bar if there is one; stdout holds the result alone."""
-    if sys.stderr is not None:  # closed: print would take stdout
+    if sys.stderr is not None and not quiet:  # closed: print would take stdout
         print(one_line(message), file=sys.stderr, flush=True)

@@ -40,7 +40,7 @@ def command(
 
     asked = request(**given)
     check_output(output)
-    with following(no_progress, quiet, verbose) as show:
+    with following("", no_progress, quiet, verbose) as show:
         made = api.plan(request=asked, on_event=show)
     deliver(table(made), output)
     return 0

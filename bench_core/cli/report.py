@@ -43,8 +43,8 @@ def command(
 ) -> int:
     """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
     write_report(options.registry(plugins), store, run, output, verbose=verbose)
-    if output is not None and str(output) != "-" and not quiet:
-        options.note(f"wrote {output}")
+    if output is not None and str(output) != "-":
+        options.note(f"wrote {output}", quiet)
     return 0
 
 

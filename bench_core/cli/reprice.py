@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -40,29 +40,19 @@ trained on the old costs: run anew with --costs to see what they make of the new
 @options.common_options
 def command(
     run: str,
-    costs: str,
-    data: Sequence[str],
     output: Path | None,
     store: Path,
-    workers: int,
-    executor: str,
     plugins: Sequence[str],
-    **display: bool,
+    no_progress: bool,
+    quiet: bool,
+    verbose: bool,
+    **given: Any,
 ) -> int:
     """Bill RUN anew under other costs and show the leaderboard."""
     from bench_core import api
 
     registry = options.registry(needed_plugins(store, run, plugins))
     report_for(registry, output)  # refused before any work
-    with following(**display, advice=GO_ON) as show:
-        result = api.reprice(
-            run,
-            costs=costs,
-            data=data,
-            store=str(store),
-            workers=workers,
-            executor=executor,
-            plugins=plugins,
-            on_event=show,
-        )
-    return show_result(registry, result, output, display["quiet"], display["verbose"])
+    with following(GO_ON, no_progress, quiet, verbose) as show:
+        result = api.reprice(run, store=str(store), plugins=plugins, on_event=show, **given)
+    return show_result(registry, result, output, quiet, verbose)

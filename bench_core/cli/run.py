@@ -14,7 +14,7 @@ from bench_core.cli import options
 from bench_core.cli.options import names_option, numbers_option
 from bench_core.cli.report import report_for, write_report
 from bench_core.errors import one_line
-from bench_core.terminal.wording import duration, notices
+from bench_core.terminal.wording import counted, duration, notices
 
 if TYPE_CHECKING:
     from bench_core.api import RunResult
@@ -154,13 +154,13 @@ def command(
     asked = request(**given)
     registry = options.registry(asked.plugins)
     report_for(registry, output)  # refused before hours are spent
-    with following(no_progress, quiet, verbose, GO_ON) as show:
+    with following(GO_ON, no_progress, quiet, verbose) as show:
         result = api.run(request=asked, on_event=show)
     return show_result(registry, result, output, quiet, verbose)
 
 
 @contextmanager
-def following(no_progress: bool, quiet: bool, verbose: bool, advice: str = "") -> Iterator[OnEvent]:
+def following(advice: str, no_progress: bool, quiet: bool, verbose: bool) -> Iterator[OnEvent]:
     """The display of work on a run; where the user interrupts the work, the command ends."""
     from bench_core.api import Interrupted
     from bench_core.terminal.progress import progress
@@ -183,21 +183,24 @@ def needed_plugins(store: Path, run: str, named: Sequence[str]) -> tuple[str, ..
 def show_result(
     registry: Registry, result: RunResult, output: Path | None, quiet: bool, verbose: bool
 ) -> int:
-    """Write the report on a run that was carried out; the exit status."""
+    """Write the report on a run that was carried out, and what to do next; the exit status."""
     info = write_report(registry, result.store, result.run, output, verbose=verbose)
-    if not quiet:
-        for line in ("", *notices(info), summary(result), *next_steps(result)):
-            options.note(line)
+    store = "" if result.store == options.STORE else f" --store {result.store}"
+    lines = ["", *notices(info), summary(result)]
+    if any(status != "skipped" for _, status, _ in result.failures):
+        lines.append(f"why trials failed: bench log{store} --failed")
+    lines.append(f"next: bench report{store} -o board.html; bench best{store} --budget COST")
+    for line in lines:
+        options.note(line, quiet)
     return result.exit_status
 
 
 def summary(result: RunResult) -> str:
     """Counts by status, reused trials, duration, and the store."""
-    counts = [f"{n} {status}" for status, n in result.counts.items() if n] or ["no trials"]
-    counts += [f"{n} refused by the audit" for n in [len(result.audit_failures)] if n]
+    counts = {**result.counts, "refused by the audit": len(result.audit_failures)}
     reused = f" ({result.reused} of them from before)" if result.reused else ""
     spent = f"in {duration(result.seconds)}, kept in {result.store}"
-    return f"run {result.run}: {', '.join(counts)}{reused} {spent}"
+    return f"run {result.run}: {counted(counts) or 'no trials'}{reused} {spent}"
 
 
 def failures(result: RunResult) -> list[str]:
@@ -205,11 +208,3 @@ def failures(result: RunResult) -> list[str]:
     lines = [f"{status}: {title}: {one_line(error)}" for title, status, error in result.failures]
     named = {title for title, _, _ in result.failures}
     return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in named]
-
-
-def next_steps(result: RunResult) -> list[str]:
-    """Commands worth typing now."""
-    store = "" if result.store == options.STORE else f" --store {result.store}"
-    failed = any(status != "skipped" for _, status, _ in result.failures)
-    lines = [f"why trials failed: bench log{store} --failed"] if failed else []
-    return [*lines, f"next: bench report{store} -o board.html; bench best{store} --budget COST"]

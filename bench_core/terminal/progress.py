@@ -35,7 +35,7 @@ def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManage
     return Lines(jobs=bars, verbose=verbose)
 
 
-class Lines:
+class Lines(AbstractContextManager["Lines"]):
     """A line per note, per data set and, with ``jobs``, per finished job.
 
     The "preparing" line is delayed, so that an immediate input error is printed alone.
@@ -46,9 +46,6 @@ class Lines:
         self._prepared = ""
         self._delayed: list[str] = []
         self._timer = Timer(0, lambda: None)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
@@ -118,7 +115,6 @@ class Bars:
         )
         self._overall: TaskID | None = None
         self._jobs: dict[str, TaskID] = {}
-        self._share: dict[str, float] = {}
         self._finished = 0
 
     def __enter__(self) -> Self:
@@ -156,7 +152,6 @@ class Bars:
     def _on_progress(self, event: Event) -> None:
         bar = self._bar(event.key, f"  {event.activity} {event.title}", event.total)
         self._bars.update(bar, completed=event.done, total=event.total or None)
-        self._share[event.key] = event.done / event.total if event.total else 0.0
         self._move_overall()
 
     def _on_finish(self, event: Event) -> None:
@@ -180,14 +175,14 @@ class Bars:
         return self._jobs[key]
 
     def _drop(self, key: str) -> None:
-        self._share.pop(key, None)
         if key in self._jobs:
             self._bars.remove_task(self._jobs.pop(key))
 
     def _move_overall(self) -> None:
         if self._overall is not None:
-            whole = self._finished + sum(self._share.values())
-            self._bars.update(self._overall, completed=round(whole, 2))
+            jobs = self._jobs.values()
+            begun = sum(task.percentage for task in self._bars.tasks if task.id in jobs) / 100
+            self._bars.update(self._overall, completed=round(self._finished + begun, 2))
 
     def _print(self, line: str, style: str) -> None:
         from rich.text import Text

@@ -53,6 +53,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def counted(counts: Mapping[str, int]) -> str:
+    """``12 ok, 3 failed``: what there is any of."""
+    return ", ".join(f"{n} {what}" for what, n in counts.items() if n > 0)
+
+
 def stand_in_notice(dataset: str, missing: str) -> str:
     """The sentence that goes with results on a stand-in for ``missing``."""
     return (

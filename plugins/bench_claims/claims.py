@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
@@ -32,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_claims.measures import MEASURES
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, blaming, unknown
 from bench_core.metrics.frontier import share_of
 from bench_core.results.operating_points import Criterion, criterion
 
@@ -71,12 +72,12 @@ class Contender:
     where: Mapping[str, Any]
 
     @classmethod
-    def of(cls, entry: Any, at: str) -> Contender:
+    def of(cls, entry: Any) -> Contender:
         """From ``"cegb"`` or ``{ learner = "cegb", depth = 4 }``."""
         if isinstance(entry, str):
             return cls(entry, {})
         if not isinstance(entry, Mapping) or not isinstance(entry.get("learner"), str):
-            raise UsageError(f'claim {at}: a learner is a name or a table with "learner"')
+            raise UsageError('a learner is a name or a table with "learner"')
         return cls(entry["learner"], {k: v for k, v in entry.items() if k != "learner"})
 
     @cached_property
@@ -96,9 +97,7 @@ class Contender:
 
 
 def _short(value: Any) -> str:
-    return (
-        str(value["learner"]) if isinstance(value, Mapping) and "learner" in value else f"{value}"
-    )
+    return str(value.get("learner", value) if isinstance(value, Mapping) else value)
 
 
 def _agrees(value: Any, wanted: Any) -> bool:
@@ -138,22 +137,17 @@ class Claim:
     def __post_init__(self) -> None:
         if self.measure == "none":
             if not self.why:
-                raise UsageError(f'claim {self.id}: measure "none" needs a reason, why')
+                raise UsageError('measure "none" needs a reason, why')
         elif self.measure == "sizes":
             if len(self.sizes) != 4:
-                raise UsageError(f"claim {self.id}: sizes = [train, valid, test, features]")
+                raise UsageError("sizes = [train, valid, test, features]")
         elif self.measure not in MEASURES:
-            from bench_core.errors import unknown
-
-            known = [*MEASURES, "sizes", "none"]
-            raise UsageError(f"claim {self.id}: {unknown('measure', self.measure, known)}")
+            raise UsageError(unknown("measure", self.measure, [*MEASURES, "sizes", "none"]))
         else:
-            compared(self.holds, 0.0, self.id)
+            compared(self.holds, 0.0)
             least = MEASURES[self.measure].learners
             if len(self.learners) < least:
-                raise UsageError(
-                    f"claim {self.id}: measure {self.measure} compares {least} learners"
-                )
+                raise UsageError(f"measure {self.measure} compares {least} learners")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -164,22 +158,18 @@ class Claim:
     def of(cls, table: Mapping[str, Any]) -> Claim:
         """From a suite's ``[[claims]]`` table."""
         known = {f.name: f for f in fields(cls)}
-        at = table.get("id", "?")
-        for key, value in table.items():
-            if key not in known:
-                from bench_core.errors import unknown
-
-                raise UsageError(f"claim {at}: {unknown('key', key, known)}")
-            kind, wanted = _KINDS.get(known[key].type, (list, "a list"))
-            if not isinstance(value, kind):
-                raise UsageError(f"claim {at}: key {key!r}: {wanted} is wanted, not {value!r}")
-        for name, f in known.items():
-            if f.default is MISSING and name not in table:
-                raise UsageError(f"claim {at}: key {name!r} is missing")
-        values = dict(table)
-        values["learners"] = tuple(Contender.of(x, at) for x in values.get("learners", ()))
-        values["sizes"] = tuple(values.get("sizes", ()))
-        return cls(**values)
+        with blaming(f"claim {table.get('id', '?')}"):
+            for key, value in table.items():
+                if key not in known:
+                    raise UsageError(unknown("key", key, known))
+                kind, wanted = _KINDS.get(known[key].type, (list, "a list"))
+                if not isinstance(value, kind):
+                    raise UsageError(f"key {key!r}: {wanted} is wanted, not {value!r}")
+            for name, f in known.items():
+                if f.default is MISSING and name not in table:
+                    raise UsageError(f"key {name!r} is missing")
+            learners = tuple(map(Contender.of, table.get("learners", ())))
+            return cls(**{**table, "learners": learners, "sizes": tuple(table.get("sizes", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,25 +187,24 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame) -> Verdict:
     """Test a claim on one run."""
     if claim.measure == "none":
         return Verdict(claim, UNMEASURED, how=claim.why)
-    uses = [use for use in info.datasets if use["name"] == claim.dataset]
     name = claim.dataset.partition("(")[0]
     if name in info.absent:
         return Verdict(claim, ABSENT, how=f"no files of {name}: bench show {name}")
-    stood_in = [use["name"] for use in info.datasets if use["stand_in_for"] == name]
-    if uses and uses[0]["stand_in"]:
-        return Verdict(claim, ABSENT, how=f"{name} is generated, which never counts")
-    if not uses and stood_in:
-        return Verdict(claim, ABSENT, how=f"{stood_in[0]} stood in, which never counts")
-    if not uses:
+    use = next((use for use in info.datasets if use["name"] == claim.dataset), None)
+    if use is None:
+        for other in info.datasets:
+            if other["stand_in_for"] == name:
+                return Verdict(claim, ABSENT, how=f"{other['name']} stood in, which never counts")
         return Verdict(claim, UNRUN, how=f"{claim.dataset} is not in this run")
+    if use["stand_in"]:
+        return Verdict(claim, ABSENT, how=f"{name} is generated, which never counts")
     if info.request.get("metrics") and not claim.metric and claim.measure not in (*_TIMES, "sizes"):
         return Verdict(claim, UNRUN, how="the run was judged by metrics of its own: --metric")
-    found = (
-        _sizes(claim, uses)
-        if claim.measure == "sizes"
-        else judge(claim, frame, _metric(claim, info, uses))
-    )
-    return replace(found, how=_context(found, info, uses))
+    if claim.measure == "sizes":
+        found = _sizes(claim, use)
+    else:
+        found = judge(claim, frame, criterion(info, claim.metric or str(use["metrics"][0])))
+    return replace(found, how=_context(found, info, use))
 
 
 def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
@@ -264,17 +253,16 @@ def _lacking(rows: pd.DataFrame, parts: Sequence[pd.DataFrame]) -> str:
     return f"{lacking}; failed trials: {trials}" if trials else lacking
 
 
-def compared(rule: str, measured: float, at: str = "") -> bool:
+def compared(rule: str, measured: float) -> bool:
     """Whether a figure satisfies a rule such as ``">= 0.31"``."""
     match = re.fullmatch(r"\s*(>=|<=|>|<)\s*([-+]?\d*\.?\d+(?:e[-+]?\d+)?)\s*", rule)
     if match is None:
-        raise UsageError(f'claim {at}: holds = {rule!r}: write a comparison such as ">= 0.31"')
+        raise UsageError(f'holds = {rule!r}: write a comparison such as ">= 0.31"')
     return bool(_COMPARE[match[1]](measured, float(match[2])))
 
 
-def _sizes(claim: Claim, uses: Sequence[Mapping[str, Any]]) -> Verdict:
+def _sizes(claim: Claim, use: Mapping[str, Any]) -> Verdict:
     """Whether the data set has the paper's rows and features; only whole data can fail."""
-    use = uses[0]
     rows = [int(use["rows"][split]) for split in ("train", "valid", "test")]
     shown = f"{'/'.join(map(str, rows))} x {use['features']}"
     found = zip((*rows, use["features"]), claim.sizes, strict=True)
@@ -282,11 +270,6 @@ def _sizes(claim: Claim, uses: Sequence[Mapping[str, Any]]) -> Verdict:
     if word == FAILS and use["size"] != "paper":
         return Verdict(claim, UNRUN, shown=shown, how="the paper's rows are in profile paper")
     return Verdict(claim, word, shown=shown, how="rows to train/validate/test x features")
-
-
-def _metric(claim: Claim, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -> Criterion:
-    name = claim.metric or str(uses[0]["metrics"][0])
-    return criterion(info, name)
 
 
 def _with_cost(frame: pd.DataFrame, cost: str) -> pd.DataFrame:
@@ -322,9 +305,9 @@ def _by_repeat(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:
     return f"; {len(repeats)} repeats: {', '.join(shown)}"
 
 
-def _context(found: Verdict, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -> str:
+def _context(found: Verdict, info: RunInfo, use: Mapping[str, Any]) -> str:
     """How the claim was measured, with the conditions of run and data."""
-    notes = [str(note) for note in uses[0].get("notes", ()) if str(note).startswith("sample")]
+    notes = [str(note) for note in use.get("notes", ()) if str(note).startswith("sample")]
     asked = [f"--set {setting}" for setting in info.request.get("settings", ())]
     asked += [f"--costs {costs}"] if (costs := info.request.get("costs")) else []
     state = [] if info.state == "finished" else [f"{info.state} run"]
@@ -334,14 +317,13 @@ def _context(found: Verdict, info: RunInfo, uses: Sequence[Mapping[str, Any]]) -
 def read_claims(tables: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
     """A suite's claims. Raises UsageError for the first that cannot be understood."""
     claims = tuple(Claim.of(table) for table in tables)
-    names = [claim.id for claim in claims]
-    for name in names:
-        if names.count(name) > 1:
+    for name, times in Counter(claim.id for claim in claims).items():
+        if times > 1:
             raise UsageError(f"claim {name}: two claims have this id")
     return claims
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
     """``holds: 3, does not hold: 1, data absent: 4``."""
-    counts = [(word, sum(v.word == word for v in verdicts)) for word in WORDS]
-    return ", ".join(f"{word}: {n}" for word, n in counts if n) or "no claims"
+    counts = Counter(verdict.word for verdict in verdicts)
+    return ", ".join(f"{w}: {counts[w]}" for w in WORDS if counts[w]) or "no claims"

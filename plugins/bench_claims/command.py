@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from bench_claims.claims import Claim, Verdict
     from bench_core.plugins import Registry
     from bench_core.results.records import RunInfo
-    from bench_core.results.store import Store
 
 SOME_FAIL = 1
 
@@ -33,9 +33,7 @@ Examples:
 @options.data_dir_option
 @options.store_option
 @options.output_option
-@options.plugins_option
-@options.quiet_option
-@options.debug_option
+@options.few_options
 def command(
     suites: tuple[str, ...],
     data_dir: Path | None,
@@ -57,8 +55,7 @@ def command(
     verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
     every = [v for found in verdicts.values() for v in found]
     deliver(ledger(verdicts), output)
-    if not quiet:
-        options.note(tally(every))
+    options.note(tally(every), quiet)
     return SOME_FAIL if any(v.word == FAILS for v in every) else 0
 
 
@@ -69,37 +66,22 @@ def suite_verdicts(
     from bench_claims.claims import read_claims
     from bench_claims.plugin import KEY
     from bench_core.planning.suites import find_suite
-    from bench_core.results.store import Store
 
     suite = find_suite(name, registry)
     claims = read_claims(suite.extra.get(KEY, ()))
-    runs = _Runs(Store(store), suite.name) if claims and store.is_file() else None
+    runs = _runs_of(store, suite.name) if claims and store.is_file() else []
     return [_verdict(registry, claim, runs, suite.name, data_dir) for claim in claims]
 
 
-class _Runs:
-    """A suite's runs that have finished rows, read on use, in this order of preference: without
-    settings and prices of the user's, finished, the largest profile, the suite's seeds and folds,
-    the most recent."""
+def _runs_of(store: Path, suite: str) -> list[tuple[RunInfo, Callable[[], Any]]]:
+    """A suite's runs that have finished rows, with these, read on use; in this order of preference:
+    without settings and prices of the user's, finished, the largest profile, the suite's seeds and
+    folds, the most recent."""
+    from bench_core.results.store import Store
 
-    def __init__(self, store: Store, suite: str) -> None:
-        runs = [run for run in store.runs() if run.suite == suite and run.counts.get("ok")]
-        self.infos: list[RunInfo] = sorted(runs, key=_place)
-        self._store, self._frames = store, dict[str, Any]()
-
-    def on(self, claim: Claim) -> list[RunInfo]:
-        """Those with the claim's data set, or one that stood in for it."""
-        name = claim.dataset.partition("(")[0]
-        return [
-            info
-            for info in self.infos
-            if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets)
-        ]
-
-    def frame(self, info: RunInfo) -> Any:
-        if info.run not in self._frames:
-            self._frames[info.run] = self._store.frame(info.run)
-        return self._frames[info.run]
+    kept = Store(store)
+    runs = [run for run in kept.runs() if run.suite == suite and run.counts.get("ok")]
+    return [(run, cache(partial(kept.frame, run.run))) for run in sorted(runs, key=_place)]
 
 
 def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
@@ -114,19 +96,24 @@ def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
 
 
 def _verdict(
-    registry: Registry, claim: Claim, runs: _Runs | None, suite: str, data_dir: Path | None
+    registry: Registry,
+    claim: Claim,
+    runs: Sequence[tuple[RunInfo, Callable[[], Any]]],
+    suite: str,
+    data_dir: Path | None,
 ) -> Verdict:
     from bench_claims.claims import ABSENT, FAILS, HOLDS, UNMEASURED, UNRUN, Verdict, settle
 
     unsettled = []
-    for info in runs.on(claim) if runs else ():
-        found = settle(claim, info, runs.frame(info) if runs else None)
-        if found.word in (HOLDS, FAILS):
-            return found
-        unsettled.append(found)
+    name = claim.dataset.partition("(")[0]
+    for info, frame in runs:
+        if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets):
+            found = settle(claim, info, frame())
+            if found.word in (HOLDS, FAILS):
+                return found
+            unsettled.append(found)
     if claim.measure == "none":
         return Verdict(claim, UNMEASURED, how=claim.why)
-    name = claim.dataset.partition("(")[0]
     if not _there(registry, name, data_dir):
         return Verdict(claim, ABSENT, how=f"bench show {name}")
     unrun = next((v for v in unsettled if v.word == UNRUN), None)
@@ -148,12 +135,9 @@ def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
     from bench_claims.claims import FAILS, HOLDS
 
     styles = {HOLDS: "green", FAILS: "red"}
-    rows, row_styles = [], []
-    for suite, found in verdicts.items():
-        for v in found:
-            claim = v.claim
-            rows.append((claim.says, claim.published, v.shown, v.word, v.how, claim.source, suite))
-            row_styles.append(styles.get(v.word, "dim"))
+    found = [(suite, v, v.claim) for suite, some in verdicts.items() for v in some]
+    rows = [(c.says, c.published, v.shown, v.word, v.how, c.source, suite) for suite, v, c in found]
+    row_styles = [styles.get(v.word, "dim") for _, v, _ in found]
     titles = ("claim", "published", "measured", "verdict", "how", "source", "suite")
     fold = ("claim", "published", "verdict", "how", "source")
     return Table(titles, rows, "claim", ("measured",), fold, row_styles=row_styles)

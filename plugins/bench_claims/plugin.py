@@ -67,16 +67,11 @@ def section(info: RunInfo, frame: pd.DataFrame) -> Section | None:
     if not info.extra.get(KEY):
         return None
     found = verdicts(info, frame)
-    rows = [
-        (
-            f"claim-{v.claim.id}",
-            (
-                f"{one_line(v.claim.says)}\n{one_line(v.claim.source)}",
-                *map(one_line, (v.claim.published, v.shown, v.word, v.how)),
-            ),
-        )
-        for v in found
-    ]
+    rows = []
+    for v in found:
+        says = f"{one_line(v.claim.says)}\n{one_line(v.claim.source)}"
+        cells = map(one_line, (v.claim.published, v.shown, v.word, v.how))
+        rows.append((f"claim-{v.claim.id}", (says, *cells)))
     return Section(
         name=KEY,
         title="Claims of the papers",

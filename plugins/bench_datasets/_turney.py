@@ -37,12 +37,12 @@ def turney_prices(
     )
 
 
-def refuse_labels(table: Table, labels: FloatArray, known: Sequence[int]) -> None:
-    """Raise InputError at the first label that is not one of the known."""
-    wrong = np.flatnonzero(~np.isin(labels, known))
-    if len(wrong):
-        row = int(wrong[0])
+def read_labels(table: Table, column: str, known: Sequence[int]) -> FloatArray:
+    """A column (n,) of labels. Raises InputError at the first that is not one of the known."""
+    labels: FloatArray = table.numbers(column, missing=False)
+    for row in np.flatnonzero(~np.isin(labels, known)).tolist():
         raise InputError(
             f"{table.place(row)}: label {labels[row]:g} is not one of {list(known)}; "
             "get the file again"
         )
+    return labels

@@ -67,7 +67,6 @@ class AdaptSynthetic2:
         return Examples(X.astype(np.float32), LABELS[cluster])
 
 
-@dataclass(frozen=True)
 class AdaptSynthetic1:
     """A straight border that begins to wave: 40% of the rows are easy."""
 

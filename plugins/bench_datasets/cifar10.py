@@ -40,7 +40,6 @@ SAMPLE = 100_000  # patches that whitening and centroids are learned from
 BATCH = 100  # images; bounds memory
 
 
-@dataclass(frozen=True)
 class Cifar10:
     """Are the things in small photographs of the second five kinds?"""
 

@@ -12,7 +12,6 @@ and -3: they sum to zero, since there is no constant feature, and give labels of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -26,7 +25,6 @@ COSTS = np.array([1.0, 1.0, 10.0, 10.0, 10.0, 10.0])
 ROWS = (4000, 2000, 4000)
 
 
-@dataclass(frozen=True)
 class CSTCSynthetic:
     """The synthetic problem of the CSTC paper."""
 

@@ -11,7 +11,6 @@ Where a feature has no value its files hold the largest float64, 1.797e308; here
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -36,7 +35,6 @@ def mslr_costs() -> NDArray[np.float64]:
     return np.array(costs, dtype=np.float64)
 
 
-@dataclass(frozen=True)
 class Mslr10k:
     """A sample of 10000 queries of Microsoft's web search."""
 
@@ -58,7 +56,6 @@ class Mslr10k:
         return _splits(source, names, size, Prices.additive(mslr_costs()))
 
 
-@dataclass(frozen=True)
 class Mslr30k(Mslr10k):
     """All 31531 queries of Microsoft's web search."""
 
@@ -71,7 +68,6 @@ class Mslr30k(Mslr10k):
     facts: ClassVar[Facts] = Facts(rows=(3771125,), features=136)
 
 
-@dataclass(frozen=True)
 class IstellaS:
     """Istella-S: 33018 queries of a web search engine, irrelevant documents sampled."""
 

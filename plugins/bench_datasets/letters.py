@@ -55,9 +55,7 @@ class Letters:
         path = source.find(*self.files)
         table = read_matrix(path, 17, text=(0,))
         letter = table.frame["1"].astype("str")
-        wrong = np.flatnonzero(~letter.str.fullmatch("[A-Z]").to_numpy(bool))
-        if len(wrong):
-            row = int(wrong[0])
+        for row in np.flatnonzero(~letter.str.fullmatch("[A-Z]").to_numpy(bool)).tolist():
             raise InputError(
                 f"{table.place(row)}: {letter[row]!r} is not a capital letter; get the file again"
             )

@@ -20,7 +20,7 @@ from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
 from bench_core.datasets.splitting import cut_by_class, take
-from bench_datasets._turney import refuse_labels, turney_prices
+from bench_datasets._turney import read_labels, turney_prices
 
 HEPATITIS = {
     "age": 1.0, "sex": 1.0, "steroid": 1.0, "antviral": 1.0, "fatigue": 1.0, "malaise": 1.0,
@@ -90,10 +90,11 @@ class Heart:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Grades 1 to 4 of disease are labelled 1."""
         table = read_matrix(source.find(HEART_FILE), 14, missing=True)
-        grade = table.numbers("14", missing=False)
-        refuse_labels(table, grade, range(5))
+        grade = read_labels(table, "14", range(5))
         X = table.matrix(table.names[:-1])
-        return _splits(X, (grade > 0) * 1.0, HEART, HEART_BLOOD if self.discount else (), seed)
+        return _splits(
+            X, (grade > 0).astype(np.float64), HEART, HEART_BLOOD if self.discount else (), seed
+        )
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,7 @@ class Pima:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Impossible zeros (of glucose, pressure, skin, insulin, mass) are missing values."""
         table = read_matrix(source.find(PIMA_FILE), 9)
-        y = table.numbers("9", missing=False)
-        refuse_labels(table, y, range(2))
+        y = read_labels(table, "9", range(2))
         X = table.matrix(table.names[:-1])
         if not self.zeros:
             for j in (list(PIMA).index(name) for name in PIMA_UNMEASURED):
@@ -126,16 +126,14 @@ class Pima:
 def _hepatitis(source: Source) -> tuple[Float32Array, FloatArray]:
     if source.has(HEPATITIS_FILE):
         table = read_matrix(source.find(HEPATITIS_FILE), 20, missing=True)
-        kind = table.numbers("1", missing=False)
-        refuse_labels(table, kind, (1, 2))
-        return table.matrix(table.names[1:]), (kind == 1) * 1.0
+        kind = read_labels(table, "1", (1, 2))
+        return table.matrix(table.names[1:]), (kind == 1).astype(np.float64)
     table = read_table(source.find(HEPATITIS_TABLE))
     labels = read_table(source.find(HEPATITIS_LABELS))
     for name in HEPATITIS:
         if name not in table.names:
             raise InputError(f"{table.path}, line 1: no column {name!r}; get the file again")
-    y = labels.numbers(labels.names[0], missing=False)
-    refuse_labels(labels, y, range(2))
+    y = read_labels(labels, labels.names[0], range(2))
     if len(y) != len(table):
         raise InputError(f"{labels.path}: {len(y)} labels for {len(table)} rows; get both again")
     X = table.matrix(tuple(HEPATITIS))

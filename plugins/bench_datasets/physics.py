@@ -10,7 +10,6 @@ Which rows is unknown: ours are drawn by the seed. Every feature costs 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import ClassVar
@@ -31,7 +30,6 @@ HEPMASS_ROWS = (7_000_000, 3_500_000)
 CHUNK = 500_000
 
 
-@dataclass(frozen=True)
 class MiniBooNE:
     """Electron neutrinos against muon neutrinos."""
 
@@ -85,7 +83,6 @@ def _hepmass_zip(files: tuple[str, ...]) -> tuple[Download, ...]:
     return from_uci(347, "hepmass.zip", *files, bytes=7893269133)
 
 
-@dataclass(frozen=True)
 class Hepmass1000:
     """New particles of mass 1000 against background."""
 
@@ -118,7 +115,6 @@ class Hepmass1000:
         return _splits(parts, (f"{size}: {rows} rows from the beginning of the files",))
 
 
-@dataclass(frozen=True)
 class HepmassNot1000(Hepmass1000):
     """New particles of other masses against background; the mass is a feature."""
 
@@ -148,10 +144,9 @@ def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, Float
     except (ValueError, EOFError, OSError, pd.errors.ParserError) as error:
         raise InputError(f"{path}: {_short(error)}; get the file again") from error
     y = np.concatenate([p[:, 0] for p in pieces]).astype(np.float64)
-    wrong = np.flatnonzero(~np.isin(y, (0.0, 1.0)))
-    if len(wrong):
+    for row in np.flatnonzero(~np.isin(y, (0.0, 1.0))):
         raise InputError(
-            f"{path}, line {wrong[0] + 2}: label {y[wrong[0]]:g} is not 0 or 1; get the file again"
+            f"{path}, line {row + 2}: label {y[row]:g} is not 0 or 1; get the file again"
         )
     return np.concatenate([p[:, 1:] for p in pieces]), y
 

@@ -6,7 +6,6 @@ Split 60/20/20 by the seed, each class by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -35,7 +34,6 @@ class _Bundled:
         )
 
 
-@dataclass(frozen=True)
 class BreastCancer(_Bundled):
     """569 tumours, 30 measurements; 0 malignant, 1 benign."""
 
@@ -45,7 +43,6 @@ class BreastCancer(_Bundled):
     loader: ClassVar[str] = "load_breast_cancer"
 
 
-@dataclass(frozen=True)
 class Digits(_Bundled):
     """1797 handwritten digits, 64 pixels."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import UsageError, unknown
 from bench_core.results import operating_points as selection
 from bench_core.results.operating_points import Criterion, criterion
+from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count, settings
 from bench_reports.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
 
@@ -106,12 +107,12 @@ def _rows(
         best, saved = (part[part["learner"] == learner] for part in (best_of, saved_of))
         curve = selection.curve(points, higher, learner)
         rows.append(_row(own, best, saved, curve, reference, learner in baselines))
-    return tuple(sorted(rows, key=lambda row: _rank(row, higher)))
 
+    def rank(row: Row) -> tuple[bool, bool, float, str]:
+        first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)
+        return row.baseline, row.cheap is None, first, row.learner
 
-def _rank(row: Row, higher: bool) -> tuple[bool, bool, float, str]:
-    quality = -row.best.quality if higher else row.best.quality
-    return row.baseline, row.cheap is None, row.cheap.cost if row.cheap else quality, row.learner
+    return tuple(sorted(rows, key=rank))
 
 
 def _row(
@@ -144,35 +145,26 @@ def _row(
 
 def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
     """A row of ``over_repeats`` or ``mean_curve`` with the rows it is the mean of."""
+    tally = Counter(zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True))
     return Pick(
         quality=float(mean["test_quality"]),
         spread=float(mean["test_quality_std"]),
         cost=float(mean["test_cost"]),
-        settings=chosen_settings(chosen, varied),
+        settings=tuple(
+            Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(chosen))
+            for (point, params), n in tally.most_common()
+        ),
     )
 
 
-def _curve(chosen: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
-    budgets = [row for _, row in selection.mean_curve(chosen).iterrows()]
-    return tuple(
-        CurvePoint(float(row["budget"]), pick(row, _held(chosen, float(row["budget"])), varied))
-        for row in budgets
-    )
-
-
-def _held(curve: pd.DataFrame, budget: float) -> pd.DataFrame:
-    """The point that each repeat's frontier, cheapest first, holds at a budget."""
-    affordable = curve[curve["valid_cost"] <= budget]
-    return affordable.groupby(["fold", "seed"], sort=True).tail(1)
-
-
-def chosen_settings(chosen: pd.DataFrame, varied: frozenset[str]) -> tuple[Setting, ...]:
-    """The settings that the repeats chose, the most frequent first."""
-    tally = Counter(zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True))
-    return tuple(
-        Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(chosen))
-        for (point, params), n in tally.most_common()
-    )
+def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
+    points = []
+    for _, row in selection.mean_curve(frontiers).iterrows():
+        budget = float(row["budget"])
+        affordable = frontiers[frontiers["valid_cost"] <= budget]
+        held = affordable.groupby(["fold", "seed"], sort=True).tail(1)  # cheapest come first
+        points.append(CurvePoint(budget, pick(row, held, varied)))
+    return tuple(points)
 
 
 def varied_parameters(frame: pd.DataFrame) -> frozenset[str]:
@@ -226,17 +218,12 @@ def _facts(use: Mapping[str, Any]) -> tuple[str, ...]:
     for key, noun in (("queries", "queries"), ("rows", "rows")):
         sizes = use.get(key) or {}
         if any(sizes.values()):
-            facts.append(f"{_sizes(sizes)} {noun}")
+            facts.append(f"{'/'.join(str(sizes.get(split, 0)) for split in SPLITS)} {noun}")
     if use.get("features"):
         facts.append(f"{use['features']} features")
     if use.get("price_of_everything"):
         facts.append(f"all of them cost {use['price_of_everything']:.6g}")
     return tuple(fact for fact in facts if fact)
-
-
-def _sizes(sizes: Mapping[str, Any]) -> str:
-    splits: Sequence[str] = ("train", "valid", "test")
-    return "/".join(str(sizes.get(split, 0)) for split in splits)
 
 
 def _values(frame: pd.DataFrame, column: str) -> str:
@@ -269,28 +256,23 @@ def offers(frame: pd.DataFrame, metric: Criterion, budget: float) -> list[Offer]
     chosen = selection.under_budget(points, metric.higher_is_better, budget)
     if chosen.empty:
         return []
-    of = len(frame[["fold", "seed"]].drop_duplicates())
-    found = [
-        _offer(row, chosen[chosen["learner"] == row["learner"]], frame, of)
-        for _, row in selection.over_repeats(chosen).iterrows()
-    ]
+    found = []
+    for _, mean in selection.over_repeats(chosen).iterrows():
+        learner = str(mean["learner"])
+        own = frame[frame["learner"] == learner]
+        offer = Offer(
+            learner=learner,
+            pick=pick(mean, chosen[chosen["learner"] == learner], varied_parameters(own)),
+            valid_quality=float(mean["valid_quality"]),
+            valid_cost=float(mean["valid_cost"]),
+            audit=audit_mark(own),
+            repeats=int(mean["repeats"]),
+            of=len(frame[["fold", "seed"]].drop_duplicates()),
+        )
+        found.append(offer)
     sign = -1 if metric.higher_is_better else 1
     return sorted(
         found, key=lambda o: (o.repeats < o.of, sign * o.valid_quality, o.valid_cost, o.learner)
-    )
-
-
-def _offer(mean: pd.Series[Any], chosen: pd.DataFrame, frame: pd.DataFrame, of: int) -> Offer:
-    learner = str(mean["learner"])
-    own = frame[frame["learner"] == learner]
-    return Offer(
-        learner=learner,
-        pick=pick(mean, chosen, varied_parameters(own)),
-        valid_quality=float(mean["valid_quality"]),
-        valid_cost=float(mean["valid_cost"]),
-        audit=audit_mark(own),
-        repeats=int(mean["repeats"]),
-        of=of,
     )
 
 

@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,21 +77,20 @@ def command(
 ) -> int:
     """Show which learner and setting of RUN is best within a budget, and how to train it."""
     info, frame = finished(store, run)
-    screen = console()
-    affordable = False
-    lines: list[str] = []
-    for name in _datasets(frame, datasets):
-        part = frame[frame["dataset"] == name]
-        table, advice = answer(info, part, name, metric, budget, plugins, store)
-        affordable = affordable or table is not None
-        if output is None:
-            if table is not None:
+    answers = [
+        answer(info, frame[frame["dataset"] == name], name, metric, budget, plugins, store)
+        for name in _datasets(frame, datasets)
+    ]
+    if output is not None:
+        parts = [[*(plain_lines(table) if table else ()), *advice] for table, advice in answers]
+        write_text(output, "\n".join(chain.from_iterable(parts)) + "\n")
+    else:
+        screen = console()
+        for table, advice in answers:
+            if table:
                 show(table, screen)
             screen.out("\n".join(advice), highlight=False)
-        lines += [*(plain_lines(table) if table is not None else ()), *advice]
-    if output is not None:
-        write_text(output, "\n".join(lines) + "\n")
-    return 0 if affordable else NOTHING_AFFORDABLE
+    return 0 if any(table for table, _ in answers) else NOTHING_AFFORDABLE
 
 
 def answer(
@@ -116,7 +116,12 @@ def answer(
         return None, [*after, f"{name}: {why}", ""]
     top = found[0]
     after += [f"{top.learner}: best at {setting.short}" for setting in top.pick.settings]
-    after += ["train it with:", *_commands(info, name, top, plugins, store)]
+    registry = options.registry([*info.request.get("plugins", ()), *plugins])
+    commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first
+        run_command(info.request, name, top.learner, setting.params, registry, store)
+        for setting in top.pick.settings
+    )
+    after += ["train it with:", *islice(commands, COMMANDS_SHOWN)]
     return ranking(found, name, judge, budget), [*after, ""]
 
 
@@ -148,18 +153,6 @@ def _datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
         if name not in known:
             raise UsageError(unknown("data set of this run", name, known))
     return [name for name in known if not wanted or name in wanted]
-
-
-def _commands(
-    info: RunInfo, name: str, offer: Offer, plugins: Sequence[str], store: Path
-) -> list[str]:
-    """One for each choice of parameters that some repeat made, the most frequent first."""
-    registry = options.registry([*info.request.get("plugins", ()), *plugins])
-    commands = [
-        run_command(info.request, name, offer.learner, setting.params, registry, store)
-        for setting in offer.pick.settings
-    ]
-    return list(dict.fromkeys(commands))[:COMMANDS_SHOWN]
 
 
 _FIELDS = (

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 
 from bench_core.terminal.wording import settings, stand_in_notice
 
-BASELINE = "baseline"
-"""The mark of a trivial method that is listed for comparison."""
-
 SHARE = 0.99
 """The part of the reference's best validation quality that a saving must keep."""
 
@@ -86,11 +83,6 @@ class Row:
     curve: tuple[CurvePoint, ...]
     baseline: bool = False
 
-    @property
-    def partly(self) -> bool:
-        """Whether some repeats, but not all, kept the reference's quality."""
-        return 0 < self.reached < self.repeats
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -136,13 +128,14 @@ class Board:
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """The board's marks and those of the row."""
-        return (
-            *(("reference",) if row.reference else ()),
-            *((BASELINE,) if row.baseline else ()),
-            *self.marks,
-            *((f"{row.repeats} of {self.repeats} repeats",) if row.repeats < self.repeats else ()),
-            *((f"{SHARE:.0%} in {row.reached} of {row.repeats}",) if row.partly else ()),
-        )
+        own = {
+            "reference": row.reference,
+            "baseline": row.baseline,
+            **dict.fromkeys(self.marks, True),
+            f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
+            f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
+        }
+        return tuple(mark for mark, there in own.items() if there)
 
 
 def notice(board: Board) -> str:

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.terminal.tables import Table, plain_lines, show
+from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
 from bench_core.terminal.wording import cost, count, quality, times
-from bench_reports.board import SHARE, Board, Failure, Row, notes_of, notice
+from bench_reports.board import SHARE, Board, Row, notes_of, notice
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
 PERCENT = f"{SHARE:.0%}"
+
+
+def write(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section],
+    verbose: bool,
+) -> None:
+    """Write all boards, in a file or without a terminal one row a line."""
+    from bench_reports.assembly import boards
+
+    made = boards(run, frame)
+    if output is None:
+        show_boards(run, made, console(), sections=sections, verbose=verbose)
+    else:
+        write_text(output, text_boards(run, made, sections=sections, verbose=verbose))
 
 
 def show_boards(
@@ -34,21 +55,11 @@ def show_boards(
         return
     from rich.text import Text
 
-    for line in heading(info):
-        to.print(Text(line, style="bold"))
-    for index, board in enumerate(boards):
-        to.print()
-        to.print(Text(board_title(board), style="bold"))
-        if board.stand_in:
-            to.print(Text(notice(board), style="yellow"))
-        if board.rows:
-            show(table(board), to)
-        for line in (*failure_lines(board), *(setting_lines(board) if verbose else ())):
-            to.print(Text(line, style="red" if line.startswith("failed") else ""))
-        for line in (*note_lines(board), *_legend_due(boards, index)):
-            to.print(Text(line, style="dim"))
-    for line in section_lines(sections):
-        to.print(Text(line))
+    for part in _parts(info, boards, sections, verbose, plain=False):
+        if isinstance(part, Table):
+            show(part, to)
+        else:
+            to.print(Text(part[0], style=part[1]))
 
 
 def text_boards(
@@ -59,15 +70,34 @@ def text_boards(
     verbose: bool = False,
 ) -> str:
     """All leaderboards as plain text: one row a line, never cut."""
-    lines = heading(info)
+    parts = _parts(info, boards, sections, verbose, plain=True)
+    lines = (plain_lines(part) if isinstance(part, Table) else part[:1] for part in parts)
+    return "".join(f"{line}\n" for line in chain.from_iterable(lines))
+
+
+def _parts(
+    info: RunInfo,
+    boards: Sequence[Board],
+    sections: Sequence[Section],
+    verbose: bool,
+    plain: bool,
+) -> Iterator[tuple[str, str] | Table]:
+    """Tables, and lines with their styles; ``plain``: each says by itself what it is about."""
+    yield from ((line, "bold") for line in heading(info))
     for index, board in enumerate(boards):
-        lines += ["", board_title(board)]
-        lines += [f"notice: {notice(board)}"] if board.stand_in else []
-        lines += plain_lines(table(board, named=True)) if board.rows else []
-        lines += [*failure_lines(board), *(setting_lines(board) if verbose else ())]
-        lines += [*note_lines(board), *_legend_due(boards, index)]
-    lines += section_lines(sections)
-    return "".join(f"{line}\n" for line in lines)
+        yield "", ""
+        yield board_title(board), "bold"
+        if board.stand_in:
+            yield f"notice: {notice(board)}" if plain else notice(board), "yellow"
+        if board.rows:
+            yield table(board, named=plain)
+        for line in failure_lines(board):
+            yield line, "red" if line.startswith("failed") else ""
+        if verbose:
+            yield from ((line, "") for line in setting_lines(board))
+        yield from ((f"note: {one_line(note)}", "dim") for note in notes_of(board))
+        yield from ((line, "dim") for line in _legend_due(boards, index))
+    yield from ((line, "") for line in section_lines(sections))
 
 
 def heading(info: RunInfo) -> list[str]:
@@ -92,36 +122,34 @@ def table(board: Board, *, named: bool = False) -> Table:
     """The rows; ``named`` puts the data set in front of each."""
     kept = (f"{PERCENT} {board.metric}", f"{PERCENT} cost", "saving")
     numbers = (board.metric, "±", "cost", *kept)
-    titles = ("learner", *numbers, "audit", "marks")
+    titles = ["learner", *numbers, "audit", "marks"]
     rows = [
         [one_line(row.learner), *_numbers(row), row.audit, ", ".join(board.marks_of(row)) or "-"]
         for row in board.rows
     ]
     if named:
-        titles = ("data set", *titles)
-        rows = [[board.dataset, *row] for row in rows]
+        titles, rows = ["data set", *titles], [[board.dataset, *row] for row in rows]
     styles = ["dim" if row.baseline else "" for row in board.rows]
     return Table(titles, rows, "learner", numbers, ("marks",), row_styles=styles)
 
 
 def _numbers(row: Row) -> list[str]:
-    best = row.best
     cheap = ["-", "-", "-"]
     if row.cheap is not None:
         cheap = [quality(row.cheap.quality), cost(row.cheap.cost), times(row.saving)]
+    best = row.best
     return [quality(best.quality), quality(best.spread), cost(best.cost), *cheap]
 
 
 def failure_lines(board: Board) -> list[str]:
-    """Trials that are not in the ranking, with their errors."""
-    nothing = [] if board.rows else [f"{board.dataset}: no learner has a result"]
-    return nothing + [_failure(f) for f in board.failures]
-
-
-def _failure(f: Failure) -> str:
-    """A trial that does not suit the data is skipped, not failed."""
-    what = f"skipped: {f.learner}" if f.status == "skipped" else f"failed: {f.learner}: {f.status}"
-    return one_line(f"{what} ({count(f.trials, 'trial')}; {f.params}): {f.error}")
+    """Trials that are not in the ranking, with their errors; one that does not suit the data is
+    skipped, not failed."""
+    lines = [] if board.rows else [f"{board.dataset}: no learner has a result"]
+    for f in board.failures:
+        skipped = f.status == "skipped"
+        what = f"skipped: {f.learner}" if skipped else f"failed: {f.learner}: {f.status}"
+        lines.append(one_line(f"{what} ({count(f.trials, 'trial')}; {f.params}): {f.error}"))
+    return lines
 
 
 def setting_lines(board: Board) -> list[str]:
@@ -132,11 +160,6 @@ def setting_lines(board: Board) -> list[str]:
         if row.cheap is not None:
             lines += [f"{row.learner}: {PERCENT} at {s.full}" for s in row.cheap.settings]
     return [one_line(line) for line in lines]
-
-
-def note_lines(board: Board) -> list[str]:
-    """Notes on the data set."""
-    return [f"note: {one_line(note)}" for note in notes_of(board)]
 
 
 def section_lines(sections: Sequence[Section]) -> list[str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
-from bench_core.terminal.wording import cost, count, quality, settings, times
+from bench_core.terminal.tables import write_text
+from bench_core.terminal.wording import cost, count, counted, quality, settings, times
 from bench_reports.board import SHARE, Board, CurvePoint, Row, notes_of, notice
 from bench_reports.console import heading, in_unit, legend, run_line
 
@@ -32,6 +33,20 @@ _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", 
 _GLYPHS = dict(zip(_SYMBOLS, "●■◆▲✚✖★▼", strict=True))
 
 
+def write(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section],
+    verbose: bool,
+) -> None:
+    """Write the page, to stdout where no file is named."""
+    from bench_reports.assembly import boards
+
+    write_text(output or Path("-"), page(run, boards(run, frame), frame, sections))
+
+
 def page(
     info: RunInfo,
     boards: Sequence[Board],
@@ -49,25 +64,16 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        quality=quality, cost=cost, times=times, settings=settings, glyph=_GLYPHS.__getitem__
-    )
+    environment.filters |= {"quality": quality, "cost": cost, "times": times}
+    environment.filters |= {"notice": notice, "legend": legend, "notes": notes_of}
+    environment.filters["glyph"] = _GLYPHS.__getitem__
     learners = list(dict.fromkeys(row.learner for board in boards for row in board.rows))
     figures = [figure(board, f"chart{i}", learners) for i, board in enumerate(boards)]
     return environment.get_template("report.html").render(
         info=info,
         title=" - ".join(heading(info)),
         subtitle=run_line(info),
-        boards=[
-            {
-                "board": b,
-                "notice": notice(b),
-                "legend": legend(b),
-                "notes": notes_of(b),
-                "figure": f,
-            }
-            for b, f in zip(boards, figures, strict=True)
-        ],
+        boards=list(zip(boards, figures, strict=True)),
         share=f"{SHARE:.0%}",
         sections=sections,
         figures=script_json(figures),
@@ -91,10 +97,11 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
 
     given = {k: v for k, v in info.request.items() if _was_given(v)}
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
+    trials = counted(info.counts) or "nothing"
     pairs = [
         ("Run", info.run),
         ("Begun", info.created_at),
-        ("State", f"{info.state}, {_counts(info.counts)} of {count(info.planned, 'trial')}"),
+        ("State", f"{info.state}, {trials} of {count(info.planned, 'trial')}"),
         ("Suite", " ".join(filter(None, (info.suite, info.profile)))),
         ("Paper", info.paper),
         ("Request", settings(given)),
@@ -111,10 +118,6 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _was_given(value: Any) -> bool:
     return value not in (None, "", 0, 0.0, False, [], (), {})
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {status}" for status, n in counts.items() if n) or "nothing"
 
 
 def _total(frame: pd.DataFrame, column: str) -> float:
