@@ -55,10 +55,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import OnTrees, bench_warm_up, ensemble_of, prefix_chain
-from bench_models.ranks import QueryGroups, ranks
 from bench_models.staged import StagedModel
 from bench_models.staged.early_exits import ExitModel, check_thresholds
 from bench_models.staged.exit_rules import ExitRule, Sentinels, describe
+from bench_models.staged.routing import QueryGroups, ranks
 
 from bench_core import (
     BudgetedLearner,

@@ -7,18 +7,17 @@ at which each row left: twenty settings cost little more than one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bench_core import Bill, Features, Prediction, Queries
+from bench_core import Acquired, Bill, Features, Prediction, Queries
 from bench_core.arrays import FloatArray, IntArray
-from bench_models.ranks import QueryGroups
 from bench_models.staged.exit_rules import ExitRule, ExitState, Sentinels
 from bench_models.staged.model import StagedModel
-from bench_models.staged.routing import below
+from bench_models.staged.routing import QueryGroups, below
 from bench_models.staged.stages import MOST_POINTS
 from bench_models.states import nest, unnest
 
@@ -64,20 +63,14 @@ class ExitModel:
         n, last = len(features), len(self.chain.stages) - 1
         groups = QueryGroups.over(n, features.queries)
         combine = _COMBINE[self.combine]
-        ended: ExitState | None = None
-        score: FloatArray | None = None
+        words = Acquired.nothing(self.chain.prices.sensors).bits.shape[1]
+        ended, score = ExitState.begin(len(self.points), n, self.chain.outputs, words), np.zeros(0)
         for stage, (found, bits, splits) in enumerate(self.chain.stage_by_stage(features)):
-            score = combine(score, found)
-            if ended is None:
-                ended = ExitState.begin(len(self.points), n, score.shape[1], bits.shape[1])
-            stays = ended.on & (stage < last)
+            score = found if stage == 0 else combine(score, found)
+            out = ended.on.copy()
             if stage < last:
-                passes, own = self.rule.decide(stage, score, ended, groups)
-                stays &= passes
-                ended.splits[...] += own
-            ended.leave(ended.on & ~stays, stage, score, bits, splits)
-        assert ended is not None
-        assert score is not None
+                out &= ~self.rule.stays(stage, score, ended, groups)
+            ended.leave(out, stage, score, bits, splits)
         for p, point in enumerate(self.points):
             scores = _shown(ended.scores[p], ended.stage[p], last, features.queries)
             yield Prediction(dict(point), scores, self._bills(ended, p))
@@ -125,20 +118,14 @@ def _shown(scores: FloatArray, stage: IntArray, last: int, queries: Queries | No
     return below(scores[:, 0], left, stage, queries)
 
 
-def _last(before: FloatArray | None, found: FloatArray) -> FloatArray:
-    return found
-
-
-def _min(before: FloatArray | None, found: FloatArray) -> FloatArray:
-    return found if before is None else np.minimum(before, found)
-
-
-def _and(before: FloatArray | None, found: FloatArray) -> FloatArray:
+def _and(before: FloatArray, found: FloatArray) -> FloatArray:
     """The log-odds of p q from those of p and q: 1 / (pq) - 1 = e^-a + e^-b + e^-(a+b)."""
-    if before is None:
-        return found
     odds: FloatArray = -np.logaddexp(np.logaddexp(-before, -found), -before - found)
     return odds
 
 
-_COMBINE = {"last": _last, "min": _min, "and": _and}
+_COMBINE: Mapping[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "last": lambda before, found: found,
+    "min": np.minimum,
+    "and": _and,
+}

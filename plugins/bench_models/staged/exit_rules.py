@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
-from bench_models.ranks import QueryGroups, kth_best, ranks
+from bench_models.staged.routing import QueryGroups, kth_best, ranks
 from bench_models.states import Stored, nest, unnest
 
 if TYPE_CHECKING:
@@ -85,8 +85,10 @@ class ExitRule(Stored):
         if self.kind not in RULES or self.values.ndim != 2 or self.k < 1:
             raise ValueError(f"a rule is one of {RULES} with values (P, E) and k >= 1")
 
-    def stays(self, exit: int, scores: FloatArray, on: BoolArray, groups: QueryGroups) -> BoolArray:
-        """Which rows go on, (P, n), by their ``scores`` (n, K); ``on`` (P, n) are on their way."""
+    def stays(
+        self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
+    ) -> BoolArray:
+        """Which ``rows`` on their way go on, (P, n), by their ``scores`` (n, K)."""
         value = self.values[:, exit, None]
         if self.kind == "class":
             return largest_probability(scores) <= value
@@ -94,16 +96,10 @@ class ExitRule(Stored):
         if self.kind == "score":
             return own >= value
         if self.kind == "capacity":
-            return _among_seen(own, on, groups, self.values[:, exit])
+            return _among_seen(own, rows.on, groups, self.values[:, exit])
         if self.kind == "rank":
-            return ranks(own, on, groups) <= value
-        return own >= kth_best(own, on, groups, self.k)[:, groups.of] - value
-
-    def decide(
-        self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
-    ) -> tuple[BoolArray, float]:
-        """Which rows go on, (P, n), and the splits evaluated to decide: none."""
-        return self.stays(exit, scores, rows.on, groups), 0.0
+            return ranks(own, rows.on, groups) <= value
+        return own >= kth_best(own, rows.on, groups, self.k)[:, groups.of] - value
 
     @property
     def trees(self) -> FloatArray:
@@ -118,10 +114,10 @@ class Sentinels:
     classifiers: tuple[Ensemble, ...]
     least: FloatArray
 
-    def decide(
+    def stays(
         self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
-    ) -> tuple[BoolArray, FloatArray]:
-        """Which rows go on, and the splits evaluated to find out, both (P, n).
+    ) -> BoolArray:
+        """Which ``rows`` go on, (P, n); the splits evaluated to find out are theirs.
 
         Documents that left count with the score they left with.
         """
@@ -135,11 +131,11 @@ class Sentinels:
         setting, row = np.nonzero(on)
         start = Walked.begin(len(row), 1, layout.words)
         done = walk(layout, steps, inputs[setting, row], start)
-        stays, splits = on.copy(), np.zeros(on.shape)
+        stays = on.copy()
         probability = 1.0 / (1.0 + np.exp(-done.scores[-1, :, 0]))
         stays[setting, row] = probability >= self.least[setting]
-        splits[setting, row] = done.splits[-1]
-        return stays, splits
+        rows.splits[setting, row] += done.splits[-1]
+        return stays
 
     @cached_property
     def _layouts(self) -> list[Layout]:
