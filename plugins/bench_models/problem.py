@@ -106,15 +106,10 @@ def positives(learner: str, train: Examples, task: Task, relevant_grade: int) ->
     if positive.any() and not positive.all():
         return positive
     if not ranking:
-        raise InputError(
-            f"{learner}: all training labels are {train.y[0]:g}; it needs both classes"
-        )
-    if positive.all():
-        raise InputError(
-            f"{learner}: every training document reaches grade {relevant_grade}; "
-            "raise relevant_grade"
-        )
-    raise InputError(
-        f"{learner}: no training document reaches grade {relevant_grade} "
-        f"(the highest is {train.y.max():g}); lower relevant_grade"
-    )
+        fault = f"all training labels are {train.y[0]:g}; it needs both classes"
+    elif positive.all():
+        fault = f"every training document reaches grade {relevant_grade}; raise relevant_grade"
+    else:
+        highest = f"(the highest is {train.y.max():g}); lower relevant_grade"
+        fault = f"no training document reaches grade {relevant_grade} {highest}"
+    raise InputError(f"{learner}: {fault}")

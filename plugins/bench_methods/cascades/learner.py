@@ -19,8 +19,7 @@ from bench_models.tradeoff import entropy, price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_methods.cascades.descent import Descent, Design, Fitted, descend
-from bench_methods.cascades.losses import Hinges, Loss, Soft
+from bench_methods.cascades.objectives import Descent, Design, Fitted, Hinges, Loss, Soft, descend
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble

@@ -36,6 +36,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from bench_models.calibration import platt
 from bench_models.states import Stored
+from numpy.random import Generator
 
 from bench_core import Examples, Features, FitContext, InputError, Prediction, Prices, Task, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
@@ -165,12 +166,7 @@ class RBFSVM:
         return [np.flatnonzero(scaling.scale > 0)]
 
     def _machine(
-        self,
-        kernels: Kernels,
-        z: FloatArray,
-        positive: BoolArray,
-        mass: FloatArray,
-        rng: np.random.Generator,
+        self, kernels: Kernels, z: FloatArray, positive: BoolArray, mass: FloatArray, rng: Generator
     ) -> tuple[FloatArray, float]:
         """Coefficients of the training rows (n,) and the intercept of one machine."""
         if positive.all() or not positive.any():  # a class that no row here has
@@ -232,7 +228,7 @@ def descriptors(prices: Prices) -> list[IntArray]:
     return [np.flatnonzero(label == label[j]) for j in np.sort(first)]
 
 
-def sampled(train: Examples, rows: int, rng: np.random.Generator) -> Examples:
+def sampled(train: Examples, rows: int, rng: Generator) -> Examples:
     """The distinct training rows, or ``rows`` of them, every copy as likely.
 
     Equal rows with equal labels become one with a multiplicity, where the first of them stood:

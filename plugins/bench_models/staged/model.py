@@ -53,11 +53,6 @@ class StagedModel:
         check(self.stages, self.points, trees, self.prices.features)
 
     @property
-    def loss(self) -> str:
-        """The training loss, "" where the learner named none."""
-        return str(self.facts.get("loss", ""))
-
-    @property
     def outputs(self) -> int:
         """Number of outputs K."""
         return len(self.stages[0].bias)
