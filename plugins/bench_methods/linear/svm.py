@@ -75,7 +75,8 @@ class Kernels(Stored):
 
         out = np.zeros((len(z), len(coefficients)))
         arrays = (z[:, self.columns], vectors[:, self.columns].T, coefficients)
-        kernel_sums(*map(np.ascontiguousarray, arrays), self.start, self.gamma, out)
+        rows, pillars, weights = map(np.ascontiguousarray, arrays)
+        kernel_sums(rows, pillars, weights, self.start, self.gamma, out)
         return out
 
     def matrix(self, z: FloatArray) -> FloatArray:

@@ -64,7 +64,7 @@ class ExitModel:
         groups = QueryGroups.over(n, features.queries)
         combine = _COMBINE[self.combine]
         words = Acquired.nothing(self.chain.prices.sensors).bits.shape[1]
-        ended, score = ExitState.begin(len(self.points), n, self.chain.outputs, words), np.zeros(0)
+        ended, score = ExitState(len(self.points), n, self.chain.outputs, words), np.zeros(0)
         for stage, (found, bits, splits) in enumerate(self.chain.stage_by_stage(features)):
             score = found if stage == 0 else combine(score, found)
             out = ended.on.copy()

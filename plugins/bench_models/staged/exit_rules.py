@@ -29,7 +29,6 @@ INPUTS = 4
 RULES = ("score", "rank", "capacity", "proximity", "class")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ExitState:
     """How n rows ended under each of P settings, filled while they leave.
 
@@ -37,23 +36,13 @@ class ExitState:
     (P, n, K), ``bits`` (P, n, w) and ``splits`` (P, n) of that stage.
     """
 
-    on: BoolArray
-    stage: IntArray
-    scores: FloatArray
-    bits: BitArray
-    splits: FloatArray
-
-    @classmethod
-    def begin(cls, settings: int, rows: int, outputs: int, words: int) -> ExitState:
-        """Nobody has left."""
+    def __init__(self, settings: int, rows: int, outputs: int, words: int) -> None:
         shape = (settings, rows)
-        return cls(
-            on=np.ones(shape, dtype=bool),
-            stage=np.zeros(shape, dtype=np.int64),
-            scores=np.zeros((*shape, outputs)),
-            bits=np.zeros((*shape, words), dtype=np.uint64),
-            splits=np.zeros(shape),
-        )
+        self.on = np.ones(shape, dtype=bool)
+        self.stage = np.zeros(shape, dtype=np.int64)
+        self.scores = np.zeros((*shape, outputs))
+        self.bits = np.zeros((*shape, words), dtype=np.uint64)
+        self.splits = np.zeros(shape)
 
     def leave(
         self, who: BoolArray, stage: int, scores: FloatArray, bits: BitArray, splits: FloatArray
