@@ -26,9 +26,9 @@ to end among the best ``k``; it goes on if that reaches a threshold. Its inputs 
 score, the same scaled to [0, 1] within the query, the rank, the size of the query.
 
 Equations
-    rules         bench_models.staged.exit_rules.ExitRule.stays
+    rules         bench_models.staged.exits.ExitRule.stays
     p_i, r_i      EarlyExit._values; exits: exits
-    lear          Lear._classifiers, inputs bench_models.staged.exit_rules.describe
+    lear          Lear._classifiers, inputs bench_models.staged.exits.describe
 
 One fit serves all thresholds: every one is an operating point, and the last point is the full
 model. No lambda: thresholds are swept. Training takes nothing but the base's trees.
@@ -56,8 +56,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from bench_models.boosting import OnTrees, bench_warm_up, ensemble_of, prefix_chain
 from bench_models.staged import StagedModel
-from bench_models.staged.early_exits import ExitModel, check_thresholds
-from bench_models.staged.exit_rules import ExitRule, Sentinels, describe
+from bench_models.staged.exits import ExitModel, ExitRule, Sentinels, check_thresholds, describe
 from bench_models.staged.routing import QueryGroups, ranks
 
 from bench_core import (

@@ -13,8 +13,7 @@ from bench_models.dictionary import dictionary, tested_features
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import positives
 from bench_models.staged import END, Point, Stage, StagedModel
-from bench_models.staged.early_exits import ExitModel, check_thresholds
-from bench_models.staged.exit_rules import ExitRule
+from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 from bench_models.tradeoff import entropy, price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
