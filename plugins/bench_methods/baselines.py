@@ -38,7 +38,6 @@ from bench_models.boosting import TASKS, BoostedTrees, LossName, bench_warm_up, 
 from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import labels_of
-from numpy.typing import NDArray
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
@@ -181,20 +180,12 @@ def gains(subsets: Subsets, model: StagedModel) -> FloatArray:
     with workers(1) as crew:
         scores = np.ascontiguousarray(now.scores.reshape(len(train), -1).T)
         gradient, _ = subsets.loss.gradients(scores, labels_of(train), crew)
-    mass = train.weights
-    counts = subsets.bins.counts.tolist()
-    return np.array(
-        [
-            _gain(_coarse(codes, bins), gradient * mass, mass)
-            for codes, bins in zip(subsets.codes, counts, strict=True)
-        ]
-    )
-
-
-def _coarse(codes: NDArray[np.uint8], bins: int) -> IntArray:
-    """Codes 0..bins-1 as at most ``COARSE``; that of missing values, ``bins``, on top."""
-    wide = codes.astype(np.int64)
-    return wide if bins <= COARSE else wide * COARSE // bins
+    mass, found = train.weights, []
+    for codes, bins in zip(subsets.codes, subsets.bins.counts.tolist(), strict=True):
+        # codes 0..bins-1 as at most COARSE; that of missing values, bins, on top
+        coarse = codes.astype(np.int64) * COARSE // max(bins, COARSE)
+        found.append(_gain(coarse, gradient * mass, mass))
+    return np.array(found)
 
 
 def _gain(codes: IntArray, gradient: FloatArray, mass: FloatArray) -> float:

@@ -18,7 +18,7 @@ Equations
     eq. 13                bench_trees.penalties.Account.owed
     gamma_m (1 - D_m)     bench_trees.penalties.Ledger.coupled_owed
     beta_m (1 - C_im)     bench_trees.penalties.Ledger.lazy_owed
-    alpha, beta, gamma    CEGB._penalty
+    alpha, beta, gamma    CEGB.fit
     the next leaf         bench_trees.grower.Grower
 
 The paper's lambda is tau (``bench_models.boosting``): both its loss and its cost are sums over
@@ -42,17 +42,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
-from bench_models.tradeoff import LossPrices
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
-
-if TYPE_CHECKING:
-    from bench_trees import Penalty
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -79,27 +75,23 @@ class CEGB(BoostedTrees):
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
         """Boost on ``train``; ``valid`` is not used."""
-        row = self.loss_prices(self.tradeoff, train, prices, context)
-        settings = self.settings(self.leaves, order=self.order, stop=self.stop)
-        penalty = self._penalty(prices, row, float(train.weights.sum()))
-        facts = {"tau": row.tau, "lambda": row.tau}
-        return self.boosted(train, prices, context, settings, penalty, **facts)
-
-    def _penalty(self, prices: Prices, row: LossPrices, total_weight: float) -> Penalty:
         from bench_trees import Penalty
 
-        sensor = row.sensor
+        row = self.loss_prices(self.tradeoff, train, prices, context)
+        sensor, per_row = row.sensor, self.acquisition == "per-row"
         if self.train_costs == "uniform":
             sensor = np.full(len(sensor), sensor.mean())
-        per_row = self.acquisition == "per-row"
-        return Penalty.over(
+        penalty = Penalty.over(
             prices.start,
             prices.needed,
             prices.sensors,
             lazy=sensor if per_row else None,  # beta
-            coupled=None if per_row else total_weight * sensor,  # gamma
+            coupled=None if per_row else float(train.weights.sum()) * sensor,  # gamma
             split=row.split,  # alpha eps_m
         )
+        settings = self.settings(self.leaves, order=self.order, stop=self.stop)
+        facts = {"tau": row.tau, "lambda": row.tau}
+        return self.boosted(train, prices, context, settings, penalty, **facts)
 
 
 @hookimpl

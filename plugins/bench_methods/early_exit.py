@@ -26,9 +26,9 @@ to end among the best ``k``; it goes on if that reaches a threshold. Its inputs 
 score, the same scaled to [0, 1] within the query, the rank, the size of the query.
 
 Equations
-    rules         bench_models.staged.exit_rules.ExitRule.stays
+    rules         bench_models.staged.exits.ExitRule.stays
     p_i, r_i      EarlyExit._values; exits: exits
-    lear          Lear._classifiers, inputs bench_models.staged.exit_rules.describe
+    lear          Lear._classifiers, inputs bench_models.staged.exits.describe
 
 One fit serves all thresholds: every one is an operating point, and the last point is the full
 model. No lambda: thresholds are swept. Training takes nothing but the base's trees.
@@ -49,16 +49,15 @@ Departures
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import OnTrees, bench_warm_up, ensemble_of, prefix_chain
-from bench_models.ranks import QueryGroups, ranks
 from bench_models.staged import StagedModel
-from bench_models.staged.early_exits import ExitModel, check_thresholds
-from bench_models.staged.exit_rules import ExitRule, Sentinels, describe
+from bench_models.staged.exits import ExitModel, ExitRule, Sentinels, check_thresholds, describe
+from bench_models.staged.routing import QueryGroups, ranks
 
 from bench_core import (
     BudgetedLearner,
@@ -71,7 +70,7 @@ from bench_core import (
     hookimpl,
     param,
 )
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core.arrays import FloatArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -79,8 +78,6 @@ if TYPE_CHECKING:
 bench_warm_up = hookimpl(bench_warm_up)
 
 _BLOCK = 8000  # rows walked at a time
-
-RuleName = Literal["auto", "proximity", "score", "rank", "capacity", "class"]
 
 _RULES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
     Task.RANKING: ("proximity", "score", "rank", "capacity"),
@@ -109,7 +106,7 @@ class EarlyExit(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
 
     base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
-    rule: RuleName = param(
+    rule: Literal["auto", "proximity", "score", "rank", "capacity", "class"] = param(
         "auto", "who leaves; auto: proximity for ranking, class for classification"
     )
     thresholds: tuple[float, ...] | None = param(
@@ -214,43 +211,34 @@ class Lear(OnTrees):
         thresholds = self.thresholds if len(ends) > 1 else ()
         return ExitModel(
             chain=chain,
-            rule=Sentinels(self._classifiers(chain, train, context), np.array(thresholds)),
+            rule=Sentinels(tuple(self._classifiers(chain, train, context)), np.array(thresholds)),
             points=[{"threshold": float(t)} for t in thresholds],
             full={"trees": ensemble.trees},
         )
 
     def _classifiers(
         self, chain: StagedModel, train: Examples, context: FitContext
-    ) -> tuple[Ensemble, ...]:
+    ) -> Iterator[Ensemble]:
+        from bench_trees import Settings, boost, find_bins
+
         partial = partial_scores(chain, train)
         groups = QueryGroups.over(len(train), train.queries)
         everyone = np.ones((1, len(train)), bool)
         final = ranks(partial[-1], everyone, groups, train.multiplicity)[0]
         keep = (final <= self.k) & (train.y >= self.relevant_grade)
-        found = []
-        for own in partial[:-1]:
+        for i, own in enumerate(partial[:-1]):
             inputs = describe(own[None], groups, train.multiplicity)[0]
-            found.append(self._classifier(inputs, keep, train, context))
-            context.progress(len(found), len(partial) - 1)
-        return tuple(found)
-
-    def _classifier(
-        self, inputs: Any, keep: BoolArray, train: Examples, context: FitContext
-    ) -> Ensemble:
-        from bench_trees import Settings, boost, find_bins
-
-        bins = find_bins(inputs, 255, train.multiplicity, context.threads)
-        return boost(
-            bins.codes(inputs, context.threads),
-            bins,
-            keep.astype(np.float64),
-            loss="logistic",
-            settings=Settings(
-                self.trees, learning_rate=0.3, max_depth=None, max_leaves=self.leaves
-            ),
-            multiplicity=train.multiplicity,
-            threads=context.threads,
-        )
+            bins = find_bins(inputs, 255, train.multiplicity, context.threads)
+            yield boost(
+                bins.codes(inputs, context.threads),
+                bins,
+                keep.astype(np.float64),
+                loss="logistic",
+                settings=Settings(self.trees, 0.3, max_depth=None, max_leaves=self.leaves),
+                multiplicity=train.multiplicity,
+                threads=context.threads,
+            )
+            context.progress(i + 1, len(partial) - 1)
 
 
 def exits(trees: int, every: int) -> list[int]:

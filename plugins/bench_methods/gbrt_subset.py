@@ -29,7 +29,7 @@ from bench_models.path_of_models import PathOfModels, Subsets, readable, share_o
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core.arrays import BoolArray
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -81,7 +81,7 @@ def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, 
     price = prices.feature_price()
     highest = float(price.max(initial=0.0))
     wanted = PAPER if costs is None else costs
-    if costs is None and not any(_divides(price, limit) for limit in wanted):
+    if costs is None and not any(price.min() <= limit < highest for limit in wanted):
         wanted = np.quantile(price, (0.25, 0.5, 0.75), method="lower").tolist()
     subsets = []
     for limit in wanted:
@@ -92,10 +92,6 @@ def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, 
     sizes = [int(features.sum()) for _, features in subsets]
     # of limits that admit the same features the first stands for all
     return [subsets[k] for k in range(len(subsets)) if k == 0 or sizes[k] > sizes[k - 1]]
-
-
-def _divides(price: FloatArray, limit: float) -> bool:
-    return bool(np.any(price <= limit) and np.any(price > limit))
 
 
 def _thinned(model: StagedModel, most: int, limit: float) -> StagedModel:

@@ -100,14 +100,11 @@ class LightGBMCEGB(LightGBM):
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
         row = self.loss_prices(self.tradeoff, train, prices, context)
         alone = bought_alone(row, prices)
-        total_weight = float(train.weights.sum())
-        costs: dict[str, Any] = {
-            "cegb_tradeoff": 2.0,
-            "cegb_penalty_split": float(row.split.mean()),
-        }
+        costs: Parameters = {"cegb_tradeoff": 2.0, "cegb_penalty_split": float(row.split.mean())}
         if self.acquisition == "per-row":
             costs["cegb_penalty_feature_lazy"] = alone.tolist()
         else:
+            total_weight = float(train.weights.sum())
             costs["cegb_penalty_feature_coupled"] = (total_weight * alone).tolist()
         return costs, {"tau": row.tau}
 

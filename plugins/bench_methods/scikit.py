@@ -84,9 +84,8 @@ class RandomForest:
         from bench_trees.importers import from_scikit
 
         check_classes(self.name, train, context.task)
-        rows = with_physical_copies(train)
         with library_errors(self.name):
-            forest = self._grown(rows, context)
+            forest = self._grown(with_physical_copies(train), context)
         return serve(from_scikit(forest, context.classes), prices, {})
 
     def _grown(self, rows: Examples, context: FitContext) -> Any:

@@ -14,8 +14,8 @@ import numpy as np
 
 from bench_core import Examples, Features, FitContext, Prediction, Prices
 from bench_core.arrays import BoolArray, IntArray
-from bench_models.boosting import BoostedTrees, binned, loss_of
-from bench_models.staged import Point, Stage, StagedModel
+from bench_models.boosting import BoostedTrees, binned, loss_of, prefix_chain
+from bench_models.staged import Point, StagedModel
 from bench_models.states import nest, unnest
 
 if TYPE_CHECKING:
@@ -94,10 +94,8 @@ class Subsets:
 
     def whole(self, ensemble: Ensemble, point: Mapping[str, int | float]) -> StagedModel:
         """All trees as the one point of a path."""
-        entries = np.arange(ensemble.trees, dtype=np.int64)
-        stage = Stage(entries, np.ones(len(entries)), ensemble.base)
-        facts = {"loss": self.loss_name}
-        return StagedModel([stage], [Point(0, point)], self.prices, ensemble, facts=facts)
+        chain = prefix_chain(ensemble, [ensemble.trees], self.prices, {"loss": self.loss_name})
+        return replace(chain, points=[Point(0, point)])
 
 
 def _only(bins: Bins, chosen: IntArray) -> Bins:

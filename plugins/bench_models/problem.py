@@ -54,18 +54,13 @@ class Problem:
 
     def score(self, weights: FloatArray, bias: float) -> FloatArray:
         """``f = h.b + bias`` of every row, shape (n,); only trees with a weight are touched."""
-        return bias + weighted_sum(self.columns, weights)
-
-
-def weighted_sum(columns: Float32Array, weights: FloatArray) -> FloatArray:
-    """``weights @ columns`` in float64 for float32 columns (T, n), piece by piece: (n,)."""
-    used = np.flatnonzero(weights)
-    step = max(1, _CHUNK // max(1, columns.shape[1]))
-    total = np.zeros(columns.shape[1])
-    for i in range(0, len(used), step):
-        piece = used[i : i + step]
-        total += weights[piece] @ columns[piece].astype(np.float64)
-    return total
+        used = np.flatnonzero(weights)
+        step = max(1, _CHUNK // max(1, self.columns.shape[1]))
+        total = np.zeros(self.columns.shape[1])
+        for i in range(0, len(used), step):
+            piece = used[i : i + step]
+            total += weights[piece] @ self.columns[piece].astype(np.float64)
+        return bias + total
 
 
 def sigmoid(z: FloatArray) -> FloatArray:
@@ -111,15 +106,10 @@ def positives(learner: str, train: Examples, task: Task, relevant_grade: int) ->
     if positive.any() and not positive.all():
         return positive
     if not ranking:
-        raise InputError(
-            f"{learner}: all training labels are {train.y[0]:g}; it needs both classes"
-        )
-    if positive.all():
-        raise InputError(
-            f"{learner}: every training document reaches grade {relevant_grade}; "
-            "raise relevant_grade"
-        )
-    raise InputError(
-        f"{learner}: no training document reaches grade {relevant_grade} "
-        f"(the highest is {train.y.max():g}); lower relevant_grade"
-    )
+        fault = f"all training labels are {train.y[0]:g}; it needs both classes"
+    elif positive.all():
+        fault = f"every training document reaches grade {relevant_grade}; raise relevant_grade"
+    else:
+        highest = f"(the highest is {train.y.max():g}); lower relevant_grade"
+        fault = f"no training document reaches grade {relevant_grade} {highest}"
+    raise InputError(f"{learner}: {fault}")

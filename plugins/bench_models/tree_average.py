@@ -55,15 +55,17 @@ class TreeAverage(Stored):
         counts: FloatArray | None = None,
     ) -> Self:
         """From trees whose leaves number rows of ``vectors``, or (None) hold values themselves."""
-        per_round, base = (1, trees.base) if vectors is not None else (len(trees.base), trees.base)
+        base, per_round, last = trees.base, 1, trees.trees - 1
         if vectors is None:
+            per_round = len(base)
             trees, vectors = _with_vectors(trees)
-        last = trees.trees - 1
+        number = np.where(trees.feature < 0, trees.value, 0.0)
+        one = replace(trees, value=number, output=np.zeros_like(trees.output), base=np.zeros(1))
         stages = [
             Stage(np.array([t]), np.ones(1), np.zeros(1), then=END if t == last else t + 1)
             for t in range(trees.trees)
         ]
-        numbers = StagedModel(stages, [Point(last, {})], prices, _of_one_output(trees))
+        numbers = StagedModel(stages, [Point(last, {})], prices, one)
         return cls(numbers, vectors, base, average, link, per_round, facts, counts)
 
     def of_leaves(self, trees: Ensemble, leaves: FloatArray, facts: Mapping[str, Any]) -> Self:
@@ -121,8 +123,3 @@ def _with_vectors(trees: Ensemble) -> tuple[Ensemble, FloatArray]:
     rows[np.arange(trees.nodes), column] = trees.value
     vectors, number = np.unique(rows, axis=0, return_inverse=True)
     return replace(trees, value=number.reshape(-1).astype(np.float64)), vectors
-
-
-def _of_one_output(trees: Ensemble) -> Ensemble:
-    nothing = np.where(trees.feature < 0, trees.value, 0.0)
-    return replace(trees, value=nothing, output=np.zeros_like(trees.output), base=np.zeros(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bench_models.staged.early_exits import ExitModel
+from bench_models.staged.exits import ExitModel
 
 from bench_core import Examples, Prices, Queries, Task, price_list
 from helpers.cronus_cases import Context, Fixed, forest, walk

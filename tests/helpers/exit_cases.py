@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 from bench_models.boosting import prefix_chain
-from bench_models.staged.early_exits import ExitModel
-from bench_models.staged.exit_rules import ExitRule
+from bench_models.staged.exits import ExitModel, ExitRule
 
 from bench_core import Features, Prices
 from helpers.random_trees import path, random_ensemble

@@ -164,7 +164,7 @@ def test_a_rebuilt_model_keeps_its_loss_and_scores(learner: Any) -> None:
     train = examples(Task.BINARY)
     model = fit(learner, train, Task.BINARY)
     rebuilt = StagedModel.from_state(model.state())
-    assert rebuilt.loss == "logistic"
+    assert rebuilt.facts["loss"] == "logistic"
     assert path(rebuilt, train)[-1].scores.tolist() == path(model, train)[-1].scores.tolist()
 
 

@@ -22,10 +22,10 @@ detection", CVPR 2007 [formulas as in its patent]. With y = +-1 and e_ik = 1 - y
 (means over rows): one stage must reject a negative, all must pass a positive. It knows no cost.
 
 Equations
-    soft-cascade    losses.Soft.value, one stage's part losses.Soft.stage
-    and-or          losses.Hinges.value, one stage's part losses.Hinges.stage
+    soft-cascade    objectives.Soft.value, one stage's part objectives.Soft.stage
+    and-or          objectives.Hinges.value, one stage's part objectives.Hinges.stage
     stages, c_k     learner.stage_trees, learner.stage_costs
-    cycles          descent.descend, descent.Descent.improved
+    cycles          objectives.descend, objectives.Descent.improved
 
 When serving, a row is rejected as soon as what it can still reach is below a threshold: p_i so far
 for soft-cascade, the smallest f_ik so far for and-or (papers: 0). Both only fall from stage to

@@ -13,14 +13,12 @@ from bench_models.dictionary import dictionary, tested_features
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import positives
 from bench_models.staged import END, Point, Stage, StagedModel
-from bench_models.staged.early_exits import ExitModel, check_thresholds
-from bench_models.staged.exit_rules import ExitRule
+from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 from bench_models.tradeoff import entropy, price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_methods.cascades.descent import Descent, Design, Fitted, descend
-from bench_methods.cascades.losses import Hinges, Loss, Soft
+from bench_methods.cascades.objectives import Descent, Design, Fitted, Hinges, Loss, Soft, descend
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble

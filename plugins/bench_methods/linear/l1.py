@@ -45,7 +45,7 @@ from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import constant_loss, labels_of
 
 from bench_core import Examples, FitContext, Prices, Task, param
-from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from bench_core.arrays import BoolArray, FloatArray
 from bench_methods.linear.lasso import Classes, Fitted, LinearLoss, Squared, gram_of, minimise
 from bench_methods.linear.model import LinearPath, Scaling
 
@@ -80,12 +80,12 @@ class L1:
             scaling = Scaling.of(train)
             # in these units the constant's loss is about 1, so that one tolerance fits all labels
             spread = float(np.sqrt(2 * constant)) if name == "squared" and constant > 0 else 1.0
-            loss, gram, start = _begin(train, scaling, context, spread)
+            base = np.asarray(objective.base(labels_of(train)), dtype=np.float64)
+            loss, gram, start = _begin(train, scaling, base, spread, name == "squared")
             # one label only: nothing to explain
             usable = (scaling.scale > 0) & (constant > 1e-12)
-            path = self._path(
-                loss, gram, start, MarginalPrices.of(prices), constant / spread**2, usable, context
-            )
+            marginal, worth = MarginalPrices(prices), constant / spread**2
+            path = self._path(loss, gram, start, marginal, worth, usable, context)
         points = [
             {"tradeoff": float(f"{t:.6g}"), "features": sum(chosen(found))} for t, found in path
         ]
@@ -139,19 +139,15 @@ class L1:
 
 
 def _begin(
-    train: Examples, scaling: Scaling, context: FitContext, spread: float
+    train: Examples, scaling: Scaling, base: FloatArray, spread: float, squared: bool
 ) -> tuple[LinearLoss, FloatArray, Fitted]:
-    """The loss, G and the best constant, labels in units of ``spread``."""
-    _, objective = loss_of(context.task, "auto", context.classes)
-    base = np.asarray(objective.base(labels_of(train)), dtype=np.float64)
-    d = train.X.shape[1]
-    start = Fitted(base / spread, np.zeros((len(base), d)))
-    classes = context.task in (Task.BINARY, Task.MULTICLASS)
-    target = np.zeros(len(train)) if classes else (train.y - base[0]) / spread
+    """The loss, G and the best constant ``base``, labels in units of ``spread``."""
+    start = Fitted(base / spread, np.zeros((len(base), train.X.shape[1])))
+    target = (train.y - base[0]) / spread if squared else np.zeros(len(train))
     gram, cross = gram_of(train, scaling, target)
-    if classes:
-        return Classes(train, scaling, len(base)), gram, start
-    return Squared(gram, cross, float(start.bias[0])), gram, start
+    if squared:
+        return Squared(gram, cross, float(start.bias[0])), gram, start
+    return Classes(train, scaling, len(base)), gram, start
 
 
 def chosen(fitted: Fitted) -> list[bool]:
@@ -159,26 +155,21 @@ def chosen(fitted: Fitted) -> list[bool]:
     return [bool(column.any()) for column in fitted.weights.T]
 
 
-@dataclass(slots=True, eq=False)
 class MarginalPrices:
     """Pairs of a feature and a priced sensor that it needs; the payer (s,) of each sensor, which
-    is the feature that bought it first. The price of everything is 1."""
+    is the feature that bought it first. The price of everything is 1.
 
-    alone: FloatArray  # (d,) the price of each feature bought alone
-    feature: IntArray  # (pairs,)
-    sensor: Int32Array  # (pairs,)
-    payer: IntArray
+    At first nothing is bought. Where everything is free, features are charged alike.
+    """
 
-    @classmethod
-    def of(cls, prices: Prices) -> MarginalPrices:
-        """With nothing bought. Where everything is free, features are charged alike."""
+    def __init__(self, prices: Prices) -> None:
         if prices.everything == 0:
             prices = Prices.additive(np.ones(prices.features))
-        feature = np.repeat(np.arange(prices.features), np.diff(prices.start))
         priced = prices.sensor[prices.needed] > 0
-        alone = prices.feature_price() / max(prices.everything, 1e-300)
-        nobody = np.full(prices.sensors, NOBODY)
-        return cls(alone, feature[priced], prices.needed[priced], nobody)
+        self.alone = prices.feature_price() / max(prices.everything, 1e-300)  # (d,) bought alone
+        self.feature = np.repeat(np.arange(prices.features), np.diff(prices.start))[priced]
+        self.sensor = prices.needed[priced]  # (pairs,) as feature
+        self.payer = np.full(prices.sensors, NOBODY)
 
     def charges(self) -> FloatArray:
         """What a weight of 1 on each feature is charged (d,): nothing if others pay for all of

@@ -36,17 +36,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from bench_models.calibration import platt
 from bench_models.states import Stored
+from numpy.random import Generator
 
-from bench_core import (
-    Examples,
-    Features,
-    FitContext,
-    InputError,
-    Prediction,
-    Prices,
-    Task,
-    param,
-)
+from bench_core import Examples, Features, FitContext, InputError, Prediction, Prices, Task, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.linear.model import ScaledModel, Scaling
 
@@ -73,24 +65,18 @@ class Kernels(Stored):
         return cls(columns, np.concatenate([[0], np.cumsum(sizes)]), widths.astype(np.float64))
 
     @property
-    def weight(self) -> FloatArray:
-        """That of each kernel in the average, (G,)."""
-        return np.full(len(self.gamma), 1.0 / max(1, len(self.gamma)))
+    def weight(self) -> float:
+        """That of each kernel in the average."""
+        return 1.0 / max(1, len(self.gamma))
 
     def sums(self, z: FloatArray, vectors: FloatArray, coefficients: FloatArray) -> FloatArray:
         """Sums over S vectors (S, d) of coefficients (K, S) times the G kernels' sum, (n, K)."""
         from bench_methods.linear.kernels import kernel_sums
 
         out = np.zeros((len(z), len(coefficients)))
-        rows, pillars = z[:, self.columns], vectors[:, self.columns].T
-        kernel_sums(
-            np.ascontiguousarray(rows),
-            np.ascontiguousarray(pillars),
-            np.ascontiguousarray(coefficients),
-            self.start,
-            self.gamma,
-            out,
-        )
+        arrays = (z[:, self.columns], vectors[:, self.columns].T, coefficients)
+        rows, pillars, weights = map(np.ascontiguousarray, arrays)
+        kernel_sums(rows, pillars, weights, self.start, self.gamma, out)
         return out
 
     def matrix(self, z: FloatArray) -> FloatArray:
@@ -101,7 +87,7 @@ class Kernels(Stored):
         for g, gamma in enumerate(self.gamma.tolist()):
             own = z[:, self.columns[self.start[g] : self.start[g + 1]]]
             total += np.exp(-gamma * cdist(own, own, "sqeuclidean"))
-        return np.asarray(total * self.weight[0], dtype=np.float64)
+        return np.asarray(total * self.weight, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,12 +167,7 @@ class RBFSVM:
         return [np.flatnonzero(scaling.scale > 0)]
 
     def _machine(
-        self,
-        kernels: Kernels,
-        z: FloatArray,
-        positive: BoolArray,
-        mass: FloatArray,
-        rng: np.random.Generator,
+        self, kernels: Kernels, z: FloatArray, positive: BoolArray, mass: FloatArray, rng: Generator
     ) -> tuple[FloatArray, float]:
         """Coefficients of the training rows (n,) and the intercept of one machine."""
         if positive.all() or not positive.any():  # a class that no row here has
@@ -221,7 +202,7 @@ class RBFSVM:
         inputs = chosen[:, kernels.columns] if plain else kernels.matrix(chosen)
         machine.fit(inputs, positive[rows], sample_weight=mass[rows])
         coefficients = np.zeros(len(z))
-        coefficients[rows[machine.support_]] = machine.dual_coef_[0] * kernels.weight[0]
+        coefficients[rows[machine.support_]] = machine.dual_coef_[0] * kernels.weight
         return coefficients, float(machine.intercept_[0])
 
 
@@ -241,17 +222,14 @@ class AverageKernelSVM(RBFSVM):
 
 def descriptors(prices: Prices) -> list[IntArray]:
     """Features that are joined by sensors in common, the sets in order of their first feature."""
-    from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
-    d, s = prices.features, prices.sensors
-    needs = csr_matrix((np.ones(len(prices.needed)), prices.needed, prices.start), shape=(d, s))
-    _, label = connected_components(needs @ needs.T, directed=False)
+    _, label = connected_components(prices.needs @ prices.needs.T, directed=False)
     first = np.unique(label, return_index=True)[1]
     return [np.flatnonzero(label == label[j]) for j in np.sort(first)]
 
 
-def sampled(train: Examples, rows: int, rng: np.random.Generator) -> Examples:
+def sampled(train: Examples, rows: int, rng: Generator) -> Examples:
     """The distinct training rows, or ``rows`` of them, every copy as likely.
 
     Equal rows with equal labels become one with a multiplicity, where the first of them stood:

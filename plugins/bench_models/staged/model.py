@@ -53,11 +53,6 @@ class StagedModel:
         check(self.stages, self.points, trees, self.prices.features)
 
     @property
-    def loss(self) -> str:
-        """The training loss, "" where the learner named none."""
-        return str(self.facts.get("loss", ""))
-
-    @property
     def outputs(self) -> int:
         """Number of outputs K."""
         return len(self.stages[0].bias)
@@ -156,11 +151,11 @@ class StagedModel:
 
     @cached_property
     def _uses(self) -> list[StageTerms]:
-        return [StageTerms.of(stage, self._dictionary.trees) for stage in self.stages]
+        return [StageTerms(stage, self._dictionary.trees) for stage in self.stages]
 
     @cached_property
     def _costs(self) -> StageCosts:
-        return StageCosts.of(self.stages, self._uses, self._dictionary, self.prices)
+        return StageCosts(self.stages, self._uses, self._dictionary, self.prices)
 
     @cached_property
     def _segments(self) -> list[Segment]:

@@ -21,30 +21,22 @@ if TYPE_CHECKING:
 _LONGEST = 16  # stages; bounds the buffers of a walk: 16 points of 8000 rows are about 10 MB
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StageTerms:
-    """What one stage evaluates: its dictionary entries of non-zero weight."""
+    """What one stage evaluates: its entries of non-zero weight over a dictionary of T trees.
 
-    trees: IntArray
-    tree_weights: FloatArray
-    columns: IntArray
-    column_weights: FloatArray
-    column_outputs: IntArray
+    ``trees`` and ``columns`` are numbered apart, each with weights; columns also with outputs.
+    """
 
-    @classmethod
-    def of(cls, stage: Stage, trees: int) -> StageTerms:
-        """Split a stage's entries over a dictionary of ``trees`` trees."""
+    def __init__(self, stage: Stage, trees: int) -> None:
         entries = np.asarray(stage.entries, dtype=np.int64)
         weights = np.asarray(stage.weights, dtype=np.float64)
-        into = np.asarray(stage.into, dtype=np.int64)
         tree = (weights != 0) & (entries < trees)
         column = (weights != 0) & (entries >= trees)
-        return cls(
-            entries[tree], weights[tree], entries[column] - trees, weights[column], into[column]
-        )
+        self.trees, self.tree_weights = entries[tree], weights[tree]
+        self.columns, self.column_weights = entries[column] - trees, weights[column]
+        self.column_outputs = np.asarray(stage.into, dtype=np.int64)[column]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StageCosts:
     """Costs of the way to each of S stages; all count the stages before it too.
 
@@ -53,35 +45,29 @@ class StageCosts:
     stage and tree of it whether the tree was not evaluated before on the way.
     """
 
-    bits: BitArray
-    trees: FloatArray
-    splits: FloatArray
-    fresh: list[BoolArray]
-
-    @classmethod
-    def of(
-        cls, stages: Sequence[Stage], uses: Sequence[StageTerms], ensemble: Ensemble, prices: Prices
-    ) -> StageCosts:
-        """Add up along every way."""
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        uses: Sequence[StageTerms],
+        ensemble: Ensemble,
+        prices: Prices,
+    ) -> None:
         tree_bits = prices.acquired(tested_features(ensemble)).bits
         seen = np.zeros((len(stages), ensemble.trees), dtype=bool)
-        bits = np.zeros((len(stages), tree_bits.shape[1]), dtype=np.uint64)
-        fresh = []
+        self.bits = np.zeros((len(stages), tree_bits.shape[1]), dtype=np.uint64)
+        self.fresh: list[BoolArray] = []
         for k, parent in enumerate(parents(stages)):
             if parent >= 0:
-                seen[k], bits[k] = seen[parent], bits[parent]
+                seen[k], self.bits[k] = seen[parent], self.bits[parent]
             trees = uses[k].trees
             first = np.zeros(len(trees), dtype=bool)
             first[np.unique(trees, return_index=True)[1]] = True
-            fresh.append(first & ~seen[k, trees])
+            self.fresh.append(first & ~seen[k, trees])
             seen[k, trees] = True
-            bits[k] |= np.bitwise_or.reduce(tree_bits[trees], axis=0, initial=0)
-            bits[k] |= prices.acquired(uses[k].columns).bits[0]
-        splitting = np.diff(ensemble.start) > 1
-        longest = _longest_paths(ensemble, prices)
-        return cls(
-            bits, (seen & splitting).sum(axis=1).astype(float), (seen * longest).sum(axis=1), fresh
-        )
+            self.bits[k] |= np.bitwise_or.reduce(tree_bits[trees], axis=0, initial=0)
+            self.bits[k] |= prices.acquired(uses[k].columns).bits[0]
+        self.trees = (seen & (np.diff(ensemble.start) > 1)).sum(axis=1).astype(float)
+        self.splits: FloatArray = (seen * _longest_paths(ensemble, prices)).sum(axis=1)
 
 
 def _longest_paths(ensemble: Ensemble, prices: Prices) -> FloatArray:

@@ -145,20 +145,12 @@ def stages_state(stages: Sequence[Stage]) -> dict[str, Any]:
 
 def stages_from(state: Mapping[str, Any]) -> list[Stage]:
     """The inverse of ``stages_state``."""
-    start, onward = state["stages.start"], state["stages.onward"]
-    stages = []
-    for k, kind in enumerate(state["gates"]):
-        own = slice(int(start[k]), int(start[k + 1]))
-        stages.append(
-            Stage(
-                entries=state["stages.entries"][own],
-                weights=state["stages.weights"][own],
-                bias=state["stages.bias"][k],
-                carry=bool(state["stages.carry"][k]),
-                gate=Gate(str(kind), float(state["stages.value"][k])),
-                then=int(onward[k, 0]),
-                otherwise=int(onward[k, 1]),
-                outputs=state["stages.outputs"][own],
-            )
+    inner = state["stages.start"][1:-1]
+    split = (np.split(state[f"stages.{name}"], inner) for name in ("entries", "weights", "outputs"))
+    plain = (state[f"stages.{name}"].tolist() for name in ("carry", "value", "onward"))
+    return [
+        Stage(entries, weights, bias, carry, Gate(kind, value), then, otherwise, outputs)
+        for bias, kind, entries, weights, outputs, carry, value, (then, otherwise) in zip(
+            state["stages.bias"], state["gates"], *split, *plain, strict=True
         )
-    return stages
+    ]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cascades import AndOr
-from bench_methods.cascades.descent import Descent, Design, descend
-from bench_methods.cascades.losses import Hinges, hinge
+from bench_methods.cascades.objectives import Descent, Design, Hinges, descend, hinge
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path
 from helpers.cascade_cases import data, fit

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cascades import AndOr, SoftCascade, bench_learners
-from bench_methods.cascades.descent import Descent, Design, descend
 from bench_methods.cascades.learner import stage_costs, stage_trees
-from bench_methods.cascades.losses import Soft
+from bench_methods.cascades.objectives import Descent, Design, Soft, descend
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path
 from helpers.cascade_cases import bits_of, data, fit, prices, probability, stage_scores

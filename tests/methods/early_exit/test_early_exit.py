@@ -13,8 +13,7 @@ from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
 from bench_models.boosting import prefix_chain
 from bench_models.staged import Gate, Point, Stage, StagedModel
-from bench_models.staged.early_exits import ExitModel
-from bench_models.staged.exit_rules import ExitRule
+from bench_models.staged.exits import ExitModel, ExitRule
 from helpers.boosted_cases import examples, mean_cost, path, prices
 from helpers.cronus_cases import Context, Fixed
 from helpers.exit_cases import check_scores, random_exits, walk_documents

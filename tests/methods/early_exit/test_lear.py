@@ -10,9 +10,8 @@ import pytest
 from bench_methods.early_exit import Lear
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
-from bench_models.ranks import QueryGroups
-from bench_models.staged.early_exits import ExitModel
-from bench_models.staged.exit_rules import Sentinels, describe
+from bench_models.staged.exits import ExitModel, Sentinels, describe
+from bench_models.staged.routing import QueryGroups
 from helpers.boosted_cases import examples, mean_cost, path, prices
 from helpers.cronus_cases import Context, Fixed
 from helpers.exit_cases import Document, check_scores, climb

@@ -153,8 +153,8 @@ def test_free_features_are_used_without_penalty_from_the_first_point() -> None:
 
 
 def test_where_everything_is_free_all_are_charged_alike() -> None:
-    assert MarginalPrices.of(price_list(np.zeros(4))).charges().tolist() == [0.25] * 4
-    assert MarginalPrices.of(price_list(np.array([1.0, 3.0]))).charges().tolist() == [0.25, 0.75]
+    assert MarginalPrices(price_list(np.zeros(4))).charges().tolist() == [0.25] * 4
+    assert MarginalPrices(price_list(np.array([1.0, 3.0]))).charges().tolist() == [0.25, 0.75]
     train = complete(Task.REGRESSION)
     points = path(fit(L1(), train, Task.REGRESSION, price_list(np.zeros(4))), train)
     assert points[-1].point["features"] == 4
@@ -253,7 +253,7 @@ def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sens
     at = price_list(
         np.array([5.0, 3.0, 4.0, 0.0]), discounted=[group], derived={3: [1, 2]}
     )  # in all 2 + 3 + 1 + 4 = 10
-    marginal = MarginalPrices.of(at)
+    marginal = MarginalPrices(at)
     assert marginal.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])
     assert not marginal.buy(np.array([[0.0, -2.0, 0.0, 0.0]]))
     assert marginal.charges() == pytest.approx([0.5, 0.3, 0.4, 0.7])  # 3 still wants for 2
@@ -263,7 +263,7 @@ def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sens
 
 
 def test_where_a_derived_feature_comes_first_its_parents_are_free() -> None:
-    marginal = MarginalPrices.of(price_list(np.array([2.0, 8.0, 0.0]), derived={2: [0, 1]}))
+    marginal = MarginalPrices(price_list(np.array([2.0, 8.0, 0.0]), derived={2: [0, 1]}))
     assert marginal.buy(np.array([[0.0, 0.5, 1.0]]))
     assert marginal.charges().tolist() == [0.0, 0.0, 1.0]
 
