@@ -30,7 +30,7 @@ from bench_datasets.letters import Letters
 from bench_datasets.thyroid import Thyroid
 from bench_datasets.yahoo.sim import YahooSim
 from bench_methods.cstc import ASTC, CSTC
-from bench_methods.cstc.greedy import greedy_tree
+from bench_methods.cstc.astc import greedy_tree
 from bench_methods.cstc.inputs import inputs, problem_of
 from bench_methods.cstc.tree import Shape
 from bench_methods.gbrt import GBRT
@@ -76,7 +76,7 @@ def training(learner: Any, splits: Splits, context: Any) -> float:
         if isinstance(learner, ASTC):
             shape, rule = Shape.balanced(learner.depth), learner._rule(price, splits.prices)
             return seconds(lambda: greedy_tree(problem, shape, rule, constant=True))[0]
-        return seconds(lambda: learner._fitted(problem, price, context))[0]
+        return seconds(lambda: learner._fitted(problem, found, price, splits.prices, context))[0]
 
 
 def measured(learner: Any, splits: Splits, context: Any) -> dict[str, float]:

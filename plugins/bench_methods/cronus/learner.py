@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,7 +19,6 @@ from bench_models.threads import one_blas_thread
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
-from bench_core.arrays import FloatArray
 from bench_methods.cronus.cascade import Cascade, Penalty, Position, optimise
 from bench_methods.cronus.initialise import initialise
 
@@ -55,6 +54,10 @@ class CronusSingle(OnTrees):
     )
     iterations: int = param(200, "re-weighted least-squares solutions per stage, at most", least=1)
 
+    # what cascades have parameters for: one stage has no gate and is never optimised
+    stages, rho_first, drop, delta, gate_slope, keep = 1, 0.0, 0.0, 1.0, 50.0, 0.0
+    cycles, reweightings, steps, tolerance, rejected = 0, 5, 20, 1e-4, "out"
+
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
@@ -75,6 +78,7 @@ class CronusSingle(OnTrees):
                 tree_cost=trees.tree_cost,
                 sensor_cost=prices.sensor,
                 needs=trees.needs,
+                slope=self.gate_slope,
             )
             lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
             end = self._fitted(problem, lam, context)
@@ -94,7 +98,7 @@ class CronusSingle(OnTrees):
             prices,
             binary=context.task == Task.BINARY,
             positive_weight=self._weight(context.task),
-            rejected=getattr(self, "rejected", "out"),  # one stage alone rejects nobody
+            rejected=self.rejected,
             facts=facts,
         )
 
@@ -103,15 +107,14 @@ class CronusSingle(OnTrees):
         return usual if self.positive_weight is None else self.positive_weight
 
     def _fitted(self, problem: Problem, lam: float, context: FitContext) -> Position:
-        rho, delta, drop, slope = self._stages(problem)
-        problem, penalty = replace(problem, slope=slope), Penalty(lam, rho)
-        stages, settings = len(rho), self._settings(context.threads)
-        total = stages * (1 + settings.cycles)
+        rho = np.append(np.full(self.stages - 1, self.rho_first), self.rho_last)
+        penalty, total = Penalty(lam, rho), self.stages * (1 + self.cycles)
+        positives = float(problem.share[problem.y > 0].sum())
         start = initialise(
             problem,
             penalty,
-            delta=delta,
-            drop=drop,
+            delta=self.delta,
+            drop=gentle_drop(self.drop, self.stages, self.keep * positives),
             cut_off=self.cut_off,
             iterations=self.iterations,
             threads=context.threads,
@@ -121,19 +124,19 @@ class CronusSingle(OnTrees):
             problem,
             penalty,
             start,
-            settings,
-            progress=lambda done: context.progress(stages + done, total),
+            Settings(
+                cut_off=self.cut_off,
+                cycles=self.cycles,
+                reweightings=self.reweightings,
+                steps=self.steps,
+                tolerance=self.tolerance,
+                threads=context.threads,
+            ),
+            progress=lambda done: context.progress(self.stages + done, total),
         )
-        if settings.cycles > 0:  # which may have ended early
+        if self.cycles > 0:  # which may have ended early
             context.progress(total, total)
         return end
-
-    def _stages(self, problem: Problem) -> tuple[FloatArray, float, float, float]:
-        """Each stage's rho (K,), and of the gates delta, drop and slope."""
-        return np.array([self.rho_last]), 1.0, 0.0, problem.slope
-
-    def _settings(self, threads: int) -> Settings:
-        return Settings(cut_off=self.cut_off, cycles=0, threads=threads)
 
 
 @dataclass(frozen=True)
@@ -160,12 +163,6 @@ class CronusInit(CronusSingle):
         "out", "rejected rows: out (below survivors; binary: predicted -1) or score (their stage's)"
     )
 
-    def _stages(self, problem: Problem) -> tuple[FloatArray, float, float, float]:
-        rho = np.append(np.full(self.stages - 1, self.rho_first), self.rho_last)
-        positives = float(problem.share[problem.y > 0].sum())
-        drop = gentle_drop(self.drop, self.stages, self.keep * positives)
-        return rho, self.delta, drop, self.gate_slope
-
 
 @dataclass(frozen=True)
 class Cronus(CronusInit):
@@ -182,16 +179,6 @@ class Cronus(CronusInit):
         1e-4, "a pass or round that gains less than this share is the last", least=0
     )
 
-    def _settings(self, threads: int) -> Settings:
-        return Settings(
-            cut_off=self.cut_off,
-            cycles=self.cycles,
-            reweightings=self.reweightings,
-            steps=self.steps,
-            tolerance=self.tolerance,
-            threads=threads,
-        )
-
 
 def gentle_drop(drop: float, stages: int, survivors: float) -> float:
     """``drop``, or less, so that K-1 gates together leave at least the share ``survivors``."""
@@ -207,7 +194,7 @@ def staged(
     *,
     binary: bool,
     positive_weight: float,
-    rejected: Literal["out", "score"],
+    rejected: str,
     facts: Mapping[str, Any],
 ) -> StagedModel:
     """A chain of hard gates: a row goes on iff its stage score is at least the threshold.
