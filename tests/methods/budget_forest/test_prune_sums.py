@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune
-from bench_methods.budget_forest.adapters import prunable
-from bench_methods.budget_forest.additive import with_means
-from bench_methods.budget_forest.cut import cut
-from bench_methods.budget_forest.problem import PruningProblem, build, inner_nodes
+from bench_methods.budget_forest.forest import inner_nodes, prunable, with_means
+from bench_methods.budget_forest.problem import PruningProblem, build
+from bench_methods.budget_forest.solvers import cut
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.early_exit import EarlyExit
