@@ -13,21 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from bench_models.boosting import binned
+from bench_models.problem import sigmoid
 from bench_models.staged import Point, Stage, StagedModel
-from numpy.typing import NDArray
+from bench_models.tradeoff import LossPrices
 
-from bench_core import Examples, Features, Prices
+from bench_core import Examples, Features, FitContext, Prices
 from bench_core.arrays import FloatArray
 from bench_methods.adapt.model import Outputs
-from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, TrainingRows, sigmoid
+from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, TrainingRows
 
 if TYPE_CHECKING:
-    from bench_trees import Bins, Ensemble, Ledger, Penalty, Settings
+    from bench_trees import Ensemble, Ledger
     from bench_trees.losses import Gradients, Labels
     from bench_trees.threads import Workers
+
+    from bench_methods.adapt.learners import AdaptGBRT
 
 F1, GATE = 0, 1
 TINY = 1e-15  # least share of a class or side, so that its log-odds are finite
@@ -66,75 +71,45 @@ def one_stage(ensemble: Ensemble, prices: Prices) -> StagedModel:
     return StagedModel([stage], [Point(0, {"trees": ensemble.trees})], prices, ensemble)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Booster:
-    """What stays the same from one step to the next."""
+def booster(
+    learner: AdaptGBRT, train: Examples, prices: Prices, price: LossPrices, context: FitContext
+) -> Callable[[Any], tuple[Ensemble, Ledger]]:
+    """What boosts with a given loss from the constants, with nothing bought yet."""
+    from bench_trees import Ledger, Penalty, Settings, boost
 
-    train: Examples
-    bins: Bins
-    codes: NDArray[np.uint8]
-    penalty: Penalty
-    settings: Settings
-    prices: Prices
-    threads: int
-    progress: Callable[[int, int], None]
+    bins, codes = binned(train, learner.max_bins, context)
+    coupled = float(train.weights.sum()) * price.sensor
+    penalty = Penalty.over(prices.start, prices.needed, prices.sensors, coupled=coupled)
+    settings = Settings(
+        trees=learner.trees,
+        learning_rate=learner.learning_rate,
+        max_depth=learner.depth,
+        max_leaves=2**learner.depth,
+        min_rows=learner.min_rows,
+        second_order=False,
+        order="level",
+    )
+    total = learner.trees * (1 + (learner.iterations if learner.p_full != 0 else 0))
+    begins = count(0, learner.trees)
 
-    def boost(self, loss: Any) -> tuple[Ensemble, Ledger]:
-        """Boost from the constants, with nothing bought yet."""
-        from bench_trees import Ledger, boost
-
-        ledger = Ledger(self.penalty, len(self.train), self.train.multiplicity)
+    def boosted(loss: Any) -> tuple[Ensemble, Ledger]:
+        before = next(begins)
+        ledger = Ledger(penalty, len(train), train.multiplicity)
         ensemble = boost(
-            self.codes,
-            self.bins,
-            self.train.y,
+            codes,
+            bins,
+            train.y,
             loss=loss,
-            settings=self.settings,
-            penalty=self.penalty,
-            multiplicity=self.train.multiplicity,
+            settings=settings,
+            penalty=penalty,
+            multiplicity=train.multiplicity,
             ledger=ledger,
-            threads=self.threads,
-            progress=self.progress,
+            threads=context.threads,
+            progress=lambda done, _: context.progress(min(before + done, total), total),
         )
         return ensemble, ledger
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BoostedFit:
-    """A classifier, its gate (None: no row is sent), and ``objective`` after each step."""
-
-    f1: StagedModel
-    gate: StagedModel | None
-    objective: list[float]
-
-
-def fit_boosted_pair(
-    booster: Booster, rows: TrainingRows, p_full: float | None, tau: float, iterations: int
-) -> BoostedFit:
-    """Algorithm 2: from Greedy Miser as f1 and g = 0, step over q and over (g, f1) in turn.
-
-    Every step over (g, f1) starts afresh, so the objective may rise; the pair of the lowest one
-    is kept. With ``p_full`` 0 there is no step: it is Greedy Miser.
-    """
-    from bench_trees import Logistic
-
-    D, prices = KullbackLeibler(), booster.prices
-    pair = PairOutputs.of(booster, one_stage(booster.boost(Logistic())[0], prices), None)
-    objective: list[float] = []
-    best, lowest, q = pair, np.inf, np.full(len(rows.share), np.inf)
-    for _ in range(iterations if p_full != 0 else 0):
-        limit = F0Limit(p_full, pair.premium(rows, prices, tau) if p_full is None else None)
-        last, q = q, limit.q(D, rows, pair.kept.scores, pair.g)  # OPT1
-        if rows.mean(np.abs(q - last)) <= _SETTLED:
-            break
-        both, ledger = booster.boost(JointLoss(q))
-        f1, gate = (one_stage(output_of(both, k), prices) for k in (F1, GATE))
-        pair = PairOutputs.of(booster, f1, gate)
-        features = tau * float(prices.sensor[ledger.bought].sum())
-        objective.append(limit.objective(D, rows, pair.kept.scores, pair.g, q) + features)
-        if objective[-1] < lowest:
-            best, lowest = pair, objective[-1]
-    return BoostedFit(best.f1, best.gate, objective)
+    return boosted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,9 +122,8 @@ class PairOutputs:
     gated: Outputs | None
 
     @classmethod
-    def of(cls, booster: Booster, f1: StagedModel, gate: StagedModel | None) -> PairOutputs:
+    def of(cls, rows: Features, f1: StagedModel, gate: StagedModel | None) -> PairOutputs:
         """Predict the training rows by both."""
-        rows = Features(booster.train.X)
         return cls(f1, gate, Outputs.of(f1, rows), None if gate is None else Outputs.of(gate, rows))
 
     @property
@@ -163,6 +137,41 @@ class PairOutputs:
         bits = np.zeros_like(f1.bits) if self.gated is None else self.gated.bills["path"].bits
         cost1 = f1.bill(prices.sensors).evaluation_cost(prices, len(rows.share))
         return rows.premium(bits, bits | f1.bits, cost1, prices, tau)
+
+
+def fit_boosted_pair(
+    learner: AdaptGBRT,
+    train: Examples,
+    rows: TrainingRows,
+    prices: Prices,
+    price: LossPrices,
+    context: FitContext,
+) -> tuple[PairOutputs, list[float]]:
+    """Algorithm 2: from Greedy Miser as f1 and g = 0, step over q and over (g, f1) in turn.
+
+    Every step over (g, f1) starts afresh, so the objective, which is returned for each, may rise;
+    the pair of the lowest one is kept. With ``p_full`` 0 there is no step: it is Greedy Miser.
+    """
+    from bench_trees import Logistic
+
+    D, p_full, features = KullbackLeibler(), learner.p_full, Features(train.X)
+    boosted = booster(learner, train, prices, price, context)
+    pair = PairOutputs.of(features, one_stage(boosted(Logistic())[0], prices), None)
+    objective: list[float] = []
+    best, lowest, q = pair, np.inf, np.full(len(rows.share), np.inf)
+    for _ in range(learner.iterations if p_full != 0 else 0):
+        limit = F0Limit(p_full, pair.premium(rows, prices, price.tau) if p_full is None else None)
+        last, q = q, limit.q(D, rows, pair.kept.scores, pair.g)  # OPT1
+        if rows.mean(np.abs(q - last)) <= _SETTLED:
+            break
+        both, ledger = boosted(JointLoss(q))
+        f1, gate = (one_stage(output_of(both, k), prices) for k in (F1, GATE))
+        pair = PairOutputs.of(features, f1, gate)
+        bought = price.tau * float(prices.sensor[ledger.bought].sum())
+        objective.append(limit.objective(D, rows, pair.kept.scores, pair.g, q) + bought)
+        if objective[-1] < lowest:
+            best, lowest = pair, objective[-1]
+    return best, objective
 
 
 def output_of(ensemble: Ensemble, output: int) -> Ensemble:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import binned
 from bench_models.calibration import platt
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.threads import one_blas_thread
@@ -24,7 +23,6 @@ from bench_core import (
     param,
 )
 from bench_core.arrays import IntArray
-from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
     Columns,
     GroupPenalty,
@@ -32,10 +30,12 @@ from bench_methods.adapt.linear_step import (
     LinearFunction,
     LinearPair,
     fit_linear_pair,
+    l1_path,
     logistic,
+    nested,
+    spread,
 )
-from bench_methods.adapt.model import AdaptModel, GatedPair, Outputs
-from bench_methods.adapt.operating_points import thresholds
+from bench_methods.adapt.model import AdaptModel, GatedPair, Outputs, thresholds
 from bench_methods.adapt.q_step import (
     F0Limit,
     GateDistance,
@@ -61,6 +61,8 @@ class _Adapt:
 
     f0: BudgetedLearner = param("random-forest", "the large model that hard rows are sent to")
 
+    gates, relevant_grade = 0, 1  # parameters of all four
+
     def __post_init__(self) -> None:
         f0 = self.f0
         if not isinstance(f0, str) and TASKS.isdisjoint(f0.tasks):
@@ -73,12 +75,7 @@ class _Adapt:
         return (self.f0,)
 
     def _prepared(
-        self,
-        train: Examples,
-        valid: Examples,
-        prices: Prices,
-        context: FitContext,
-        relevant_grade: int,
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> tuple[Examples, TrainingRows, BudgetedModel]:
         """The training rows with labels 0 and 1, f0's outputs for them, and f0.
 
@@ -87,11 +84,32 @@ class _Adapt:
         f0 = context.fitted(self.f0)
         if context.task != Task.RANKING:
             return train, TrainingRows.of(train, f0, prices), f0
-        train = relevance_labels(train, relevant_grade)
-        unseen = relevance_labels(valid, relevant_grade) if len(valid) else train
+        train = relevance_labels(train, self.relevant_grade)
+        unseen = relevance_labels(valid, self.relevant_grade) if len(valid) else train
         scores = np.concatenate([output.scores for _, output in f0_outputs(f0, unseen)])
         line = platt(scores, unseen.y > 0, unseen.weights)
         return train, TrainingRows.of(train, f0, prices, line), f0
+
+    def _pairs(
+        self,
+        fitted: Callable[[IntArray, Columns], LinearPair],
+        sets: Sequence[IntArray],
+        columns: Columns,
+        prices: Prices,
+        train: Examples,
+        rows: TrainingRows,
+        context: FitContext,
+    ) -> list[GatedPair]:
+        """The linear pair on each set of features, with its gates."""
+        pairs = []
+        for k, features in enumerate(sets):
+            some = columns.only(features)
+            pair = fitted(features, some)
+            g, f1 = (_raw(one, some, prices) for one in pair)
+            used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
+            pairs.append(_gated(f1, g, len(used), train, rows, self.gates))
+            context.progress(k + 1, len(sets))
+        return pairs
 
 
 @dataclass(frozen=True)
@@ -115,40 +133,16 @@ class AdaptGBRT(_Adapt):
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
         """Alternate on ``train``; ``valid`` is used for rankings alone, to calibrate f0."""
-        from bench_trees import Penalty, Settings
+        from bench_methods.adapt.boosted_step import fit_boosted_pair
 
-        from bench_methods.adapt.boosted_step import Booster, fit_boosted_pair
-
-        train, rows, f0 = self._prepared(train, valid, prices, context, self.relevant_grade)
+        train, rows, f0 = self._prepared(train, valid, prices, context)
         price = _loss_prices(train, prices, self.tradeoff)
-        bins, codes = binned(train, self.max_bins, context)
-        total_weight = float(train.weights.sum())
-        steps = 1 + (self.iterations if self.p_full != 0 else 0)
-        booster = Booster(
-            train=train,
-            bins=bins,
-            codes=codes,
-            penalty=Penalty.over(
-                prices.start, prices.needed, prices.sensors, coupled=total_weight * price.sensor
-            ),
-            settings=Settings(
-                trees=self.trees,
-                learning_rate=self.learning_rate,
-                max_depth=self.depth,
-                max_leaves=2**self.depth,
-                min_rows=self.min_rows,
-                second_order=False,
-                order="level",
-            ),
-            prices=prices,
-            threads=context.threads,
-            progress=_Progress(context, steps * self.trees, self.trees),
-        )
-        pair = fit_boosted_pair(booster, rows, self.p_full, price.tau, self.iterations)
+        pair, objective = fit_boosted_pair(self, train, rows, prices, price, context)
         used = [m.ensemble for m in (pair.f1, pair.gate) if m is not None]
         features = {int(f) for e in used if e is not None for f in e.feature if f >= 0}
         gated = _gated(pair.f1, pair.gate, len(features), train, rows, self.gates)
-        facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": pair.objective}
+        total_weight = float(train.weights.sum())
+        facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": objective}
         return AdaptModel([gated], f0, prices, facts, rows.calibration)
 
 
@@ -157,6 +151,7 @@ class AdaptLin(_Adapt):
     """Linear gate and classifier on the same few features, in front of a large model."""
 
     name: ClassVar[str] = "adapt-lin"
+    distance: ClassVar[GateDistance] = KullbackLeibler()
 
     tradeoff: float = param(0.01, TRADEOFF + "; it orders the features", least=0)
     p_full: float | None = param(0.5, P_FULL, least=0, most=1)
@@ -165,10 +160,6 @@ class AdaptLin(_Adapt):
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    @property
-    def _distance(self) -> GateDistance:
-        return KullbackLeibler()
-
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
@@ -176,12 +167,12 @@ class AdaptLin(_Adapt):
 
         ``valid`` is used for rankings alone, to calibrate f0.
         """
-        train, rows, f0 = self._prepared(train, valid, prices, context, self.relevant_grade)
+        train, rows, f0 = self._prepared(train, valid, prices, context)
         price = _loss_prices(train, prices, self.tradeoff)
 
         def fitted(features: IntArray, columns: Columns, penalty: GroupPenalty) -> LinearFit:
             limit = self._limit(rows, features, prices, price.tau)
-            return fit_linear_pair(columns, rows, limit, self._distance, penalty, self.iterations)
+            return fit_linear_pair(columns, rows, limit, self.distance, penalty, self.iterations)
 
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
@@ -190,12 +181,11 @@ class AdaptLin(_Adapt):
             strength = first.pair.g.weights**2 + first.pair.f1.weights**2
             order = columns.which[np.argsort(-strength, kind="stable")]
             sets = _wanted(nested(order, columns, prices), self.supports, self.gates)
-            pairs = []
-            for k, features in enumerate(sets):
-                some = columns.only(features)
-                pair = fitted(features, some, GroupPenalty.none(some)).pair
-                pairs.append(_gated_linear(pair, some, prices, train, rows, self.gates))
-                context.progress(k + 1, len(sets))
+
+            def free(features: IntArray, some: Columns) -> LinearPair:
+                return fitted(features, some, GroupPenalty.none(some)).pair
+
+            pairs = self._pairs(free, sets, columns, prices, train, rows, context)
         facts = {
             "tau": price.tau,
             "gamma": price.tau,
@@ -216,10 +206,7 @@ class AdaptLstsq(AdaptLin):
     """Like adapt-lin, the gate fitted to the log-odds of q by least squares."""
 
     name: ClassVar[str] = "adapt-lstsq"
-
-    @property
-    def _distance(self) -> GateDistance:
-        return SquaredLogOdds()
+    distance: ClassVar[GateDistance] = SquaredLogOdds()
 
 
 @dataclass(frozen=True)
@@ -239,19 +226,18 @@ class AdaptL1(_Adapt):
 
         ``valid`` is used for rankings alone, to calibrate f0.
         """
-        train, rows, f0 = self._prepared(train, valid, prices, context, self.relevant_grade)
+        train, rows, f0 = self._prepared(train, valid, prices, context)
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
             sets = _wanted(l1_path(columns, rows, prices), self.supports, self.gates)
-            pairs = []
-            for k, features in enumerate(sets):
-                some = columns.only(features)
+
+            def fitted(_: IntArray, some: Columns) -> LinearPair:
                 free = GroupPenalty.none(some)
                 f1 = logistic(some, rows, free)
                 wrong = np.where(rows.sign * f1(some) > 0, -1.0, 1.0)
-                pair = LinearPair(logistic(some, replace(rows, sign=wrong), free), f1)
-                pairs.append(_gated_linear(pair, some, prices, train, rows, self.gates))
-                context.progress(k + 1, len(sets))
+                return LinearPair(logistic(some, replace(rows, sign=wrong), free), f1)
+
+            pairs = self._pairs(fitted, sets, columns, prices, train, rows, context)
         return AdaptModel(pairs, f0, prices, {}, rows.calibration)
 
 
@@ -270,19 +256,6 @@ def _wanted(sets: Sequence[IntArray], most: int, gates: int) -> list[IntArray]:
     """As many sets as are wanted and a path has room for; one without features if there is none."""
     room = max(1, (MOST_POINTS - 1) // (gates + 1))
     return spread(sets, min(most, room)) or [np.zeros(0, dtype=np.int64)]
-
-
-def _gated_linear(
-    pair: LinearPair,
-    columns: Columns,
-    prices: Prices,
-    train: Examples,
-    rows: TrainingRows,
-    gates: int,
-) -> GatedPair:
-    g, f1 = (_raw(one, columns, prices) for one in (pair.g, pair.f1))
-    used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
-    return _gated(f1, g, len(used), train, rows, gates)
 
 
 def _raw(function: LinearFunction, columns: Columns, prices: Prices) -> StagedModel:
@@ -309,16 +282,3 @@ def _gated(
         return GatedPair(f1, None, features, [(0.0, 0.0)])
     g = Outputs.of(gate, Features(train.X)).scores
     return GatedPair(f1, gate, features, thresholds(g, rows.share, gates))
-
-
-class _Progress:
-    """The progress of several ensembles of ``each`` trees, ``total`` in all."""
-
-    def __init__(self, context: FitContext, total: int, each: int) -> None:
-        self.context, self.total, self.each, self.before = context, total, each, 0
-
-    def __call__(self, done: int, total: int) -> None:
-        """Called after every iteration of one round."""
-        self.context.progress(min(self.before + done, self.total), self.total)
-        if done == total:
-            self.before += self.each

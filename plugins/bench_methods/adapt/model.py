@@ -1,4 +1,4 @@
-"""The model that is served: cheap pairs in front of f0.
+"""The model that is served, cheap pairs in front of f0, and the thresholds of their gates.
 
 At an operating point a pair's gate scores every row; rows with g above the point's threshold go to
 f0, the others to f1. So a row pays for the gate and for the model that answers, a shared sensor
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from bench_models.calibration import Line
@@ -18,7 +18,7 @@ from bench_models.staged.state import prices_from, prices_state
 from bench_models.states import nest, unnest
 
 from bench_core import Acquired, Bill, Features, Prediction, Prices, find_class, remember_class
-from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray
 from bench_methods.adapt.q_step import last_prediction
 
 RELEASED = "adapt-released"
@@ -38,8 +38,35 @@ class GatedPair:
     gates: Sequence[tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowBills:
+def thresholds(
+    g: FloatArray, share: FloatArray, count: int, *, zero: bool = True
+) -> list[tuple[float, float]]:
+    """(threshold, share of rows with a higher g) by rising share, for gate scores ``g`` (n,).
+
+    With ``zero`` threshold 0 is among them; ``count`` others send as near as possible to 1, 2, ...
+    of ``count + 1`` equal shares, each halfway between two neighbouring scores. Equal ways to cut
+    the rows are listed once, and one that sends all rows is left out.
+    """
+    values, place = np.unique(g, return_inverse=True)
+    mass = np.bincount(place, share, minlength=len(values))
+    above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)  # share of rows from value k on
+    by_cut: dict[int, tuple[float, float]] = {}
+    for k in range(count):
+        wanted = (k + 1) / (count + 1)
+        cut = int(np.argmin(np.abs(above - wanted)))
+        if 0 < cut < len(values):
+            low, high = map(float, values[cut - 1 : cut + 1])
+            middle = low + (high - low) / 2
+            by_cut[cut] = (middle if low <= middle < high else low, round(float(above[cut]), 6))
+    if zero:
+        cut = int(np.searchsorted(values, 0.0, side="right"))
+        by_cut[cut] = (0.0, round(float(above[cut]), 6))
+    by_cut.pop(0, None)
+    by_share = {sent: (threshold, sent) for threshold, sent in by_cut.values()}
+    return [by_share[sent] for sent in sorted(by_share)]
+
+
+class RowBills(NamedTuple):
     """One bill with an entry for each of n rows."""
 
     bits: BitArray  # (n, w)
@@ -56,8 +83,7 @@ class RowBills:
     @classmethod
     def nothing(cls, rows: int, words: int) -> RowBills:
         """Before anything is bought."""
-        bits = np.zeros((rows, words), dtype=np.uint64)
-        return cls(bits, np.zeros(rows), np.zeros(rows))
+        return cls(np.zeros((rows, words), dtype=np.uint64), np.zeros(rows), np.zeros(rows))
 
     def plus(self, other: RowBills) -> RowBills:
         """Both: a sensor is paid once, evaluations add."""
@@ -99,8 +125,7 @@ class LazyF0:
     def __init__(self, f0: Any, X: Float32Array, words: int, calibration: Line | None) -> None:
         self.f0, self.X, self.calibration = f0, X, calibration
         self.known = np.zeros(len(X), dtype=bool)
-        self.scores = np.zeros(len(X))
-        self.empty = RowBills.nothing(len(X), words)
+        self.scores, self.words = np.zeros(len(X)), words
         self.bills: dict[str, RowBills] = {}
 
     def outputs(self, sent: BoolArray) -> Outputs:
@@ -112,14 +137,10 @@ class LazyF0:
             line = self.calibration
             self.scores[new] = output.scores if line is None else line(output.scores)
             for name, some in output.bills.items():
-                self.bills[name] = _put(self.bills.get(name, self.empty), new, some)
+                known = self.bills.setdefault(name, RowBills.nothing(len(self.X), self.words))
+                for whole, part in zip(known, some, strict=True):
+                    whole[new] = part
         return Outputs(self.scores, self.bills)
-
-
-def _put(bills: RowBills, rows: IntArray, some: RowBills) -> RowBills:
-    bits, splits, trees = bills.bits.copy(), bills.splits.copy(), bills.trees.copy()
-    bits[rows], splits[rows], trees[rows] = some.bits, some.splits, some.trees
-    return RowBills(bits, splits, trees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +220,8 @@ class AdaptModel:
             state |= nest(f"pair{k}.f1", pair.classifier.state())
             if pair.gate is not None:
                 state |= nest(f"pair{k}.g", pair.gate.state())
-            gates = [list(g) for g in pair.gates]
-            pairs.append(
-                {"gated": pair.gate is not None, "features": pair.features, "gates": gates}
-            )
+            about = {"gated": pair.gate is not None, "features": pair.features}
+            pairs.append({**about, "gates": [list(gate) for gate in pair.gates]})
         return state | {"pairs": pairs}
 
     @classmethod
