@@ -119,22 +119,17 @@ class PairOutputs:
     f1: StagedModel
     gate: StagedModel | None
     kept: Outputs
-    gated: Outputs | None
+    gated: Outputs
 
     @classmethod
     def of(cls, rows: Features, f1: StagedModel, gate: StagedModel | None) -> PairOutputs:
         """Predict the training rows by both."""
-        return cls(f1, gate, Outputs.of(f1, rows), None if gate is None else Outputs.of(gate, rows))
-
-    @property
-    def g(self) -> FloatArray:
-        """The gate's scores, 0 before there is one."""
-        return np.zeros(len(self.kept.scores)) if self.gated is None else self.gated.scores
+        return cls(f1, gate, Outputs.of(f1, rows), Outputs.of(gate, rows))
 
     def premium(self, rows: TrainingRows, prices: Prices, tau: float) -> FloatArray:
         """What f0 costs more than f1 for each row, in loss units; the gate is in both."""
         f1 = self.kept.bills["path"]
-        bits = np.zeros_like(f1.bits) if self.gated is None else self.gated.bills["path"].bits
+        bits = self.gated.bills["path"].bits if self.gated.bills else np.zeros_like(f1.bits)
         cost1 = f1.bill(prices.sensors).evaluation_cost(prices, len(rows.share))
         return rows.premium(bits, bits | f1.bits, cost1, prices, tau)
 
@@ -161,16 +156,17 @@ def fit_boosted_pair(
     best, lowest, q = pair, np.inf, np.full(len(rows.share), np.inf)
     for _ in range(learner.iterations if p_full != 0 else 0):
         limit = F0Limit(p_full, pair.premium(rows, prices, price.tau) if p_full is None else None)
-        last, q = q, limit.q(D, rows, pair.kept.scores, pair.g)  # OPT1
+        last, q = q, limit.q(D, rows, pair.kept.scores, pair.gated.scores)  # OPT1
         if rows.mean(np.abs(q - last)) <= _SETTLED:
             break
         both, ledger = boosted(JointLoss(q))
         f1, gate = (one_stage(output_of(both, k), prices) for k in (F1, GATE))
         pair = PairOutputs.of(features, f1, gate)
         bought = price.tau * float(prices.sensor[ledger.bought].sum())
-        objective.append(limit.objective(D, rows, pair.kept.scores, pair.g, q) + bought)
-        if objective[-1] < lowest:
-            best, lowest = pair, objective[-1]
+        now = limit.objective(D, rows, pair.kept.scores, pair.gated.scores, q) + bought
+        objective.append(now)
+        if now < lowest:
+            best, lowest = pair, now
     return best, objective
 
 

@@ -171,7 +171,10 @@ class AdaptLin(_Adapt):
         price = _loss_prices(train, prices, self.tradeoff)
 
         def fitted(features: IntArray, columns: Columns, penalty: GroupPenalty) -> LinearFit:
-            limit = self._limit(rows, features, prices, price.tau)
+            limit = F0Limit(self.p_full)
+            if self.p_full is None:
+                bits = prices.acquired(features).bits
+                limit = F0Limit(None, rows.premium(bits, bits, 0.0, prices, price.tau))
             return fit_linear_pair(columns, rows, limit, self.distance, penalty, self.iterations)
 
         with one_blas_thread():
@@ -193,12 +196,6 @@ class AdaptLin(_Adapt):
             "order": order.tolist(),
         }
         return AdaptModel(pairs, f0, prices, facts, rows.calibration)
-
-    def _limit(self, rows: TrainingRows, features: IntArray, prices: Prices, tau: float) -> F0Limit:
-        if self.p_full is not None:
-            return F0Limit(self.p_full)
-        bits = prices.acquired(features).bits
-        return F0Limit(None, rows.premium(bits, bits, 0.0, prices, tau))
 
 
 @dataclass(frozen=True)
@@ -278,7 +275,5 @@ def _gated(
     gates: int,
 ) -> GatedPair:
     """A pair with its operating points, chosen on the training rows."""
-    if gate is None:
-        return GatedPair(f1, None, features, [(0.0, 0.0)])
     g = Outputs.of(gate, Features(train.X)).scores
     return GatedPair(f1, gate, features, thresholds(g, rows.share, gates))

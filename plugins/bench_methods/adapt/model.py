@@ -81,9 +81,10 @@ class RowBills(NamedTuple):
         return cls(np.broadcast_to(words, (rows, words.shape[1])), *spread)
 
     @classmethod
-    def nothing(cls, rows: int, words: int) -> RowBills:
+    def nothing(cls, rows: int, sensors: int) -> RowBills:
         """Before anything is bought."""
-        return cls(np.zeros((rows, words), dtype=np.uint64), np.zeros(rows), np.zeros(rows))
+        bits = np.repeat(Acquired.nothing(sensors).bits, rows, axis=0)
+        return cls(bits, np.zeros(rows), np.zeros(rows))
 
     def plus(self, other: RowBills) -> RowBills:
         """Both: a sensor is paid once, evaluations add."""
@@ -112,9 +113,12 @@ class Outputs:
     bills: Mapping[str, RowBills]
 
     @classmethod
-    def of(cls, model: Any, features: Features) -> Outputs:
-        """The full model's for all rows."""
-        output, n = last_prediction(model, features), len(features)
+    def of(cls, model: Any | None, features: Features) -> Outputs:
+        """The full model's for all rows; without a model 0, for which nothing is paid."""
+        n = len(features)
+        if model is None:
+            return cls(np.zeros(n), {})
+        output = last_prediction(model, features)
         bills = {name: RowBills.of(bill, n) for name, bill in output.bills.items()}
         return cls(np.asarray(output.scores, dtype=np.float64), bills)
 
@@ -122,22 +126,21 @@ class Outputs:
 class LazyF0:
     """f0's outputs, in log-odds, for the rows of a block that have been sent to it so far."""
 
-    def __init__(self, f0: Any, X: Float32Array, words: int, calibration: Line | None) -> None:
-        self.f0, self.X, self.calibration = f0, X, calibration
-        self.known = np.zeros(len(X), dtype=bool)
-        self.scores, self.words = np.zeros(len(X)), words
+    def __init__(self, model: AdaptModel, X: Float32Array) -> None:
+        self.model, self.X = model, X
+        self.known, self.scores = np.zeros(len(X), dtype=bool), np.zeros(len(X))
         self.bills: dict[str, RowBills] = {}
 
     def outputs(self, sent: BoolArray) -> Outputs:
         """Valid at the rows ``sent`` (n,); only new ones are predicted."""
         new = np.flatnonzero(sent & ~self.known)
         if len(new):
-            output = Outputs.of(self.f0, Features(self.X[new]))
+            output = Outputs.of(self.model.f0, Features(self.X[new]))
             self.known[new] = True
-            line = self.calibration
+            line, sensors = self.model.calibration, self.model.prices.sensors
             self.scores[new] = output.scores if line is None else line(output.scores)
             for name, some in output.bills.items():
-                known = self.bills.setdefault(name, RowBills.nothing(len(self.X), self.words))
+                known = self.bills.setdefault(name, RowBills.nothing(len(self.X), sensors))
                 for whole, part in zip(known, some, strict=True):
                     whole[new] = part
         return Outputs(self.scores, self.bills)
@@ -162,37 +165,29 @@ class AdaptModel:
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then f0's own."""
-        n, words = len(features), Acquired.nothing(self.prices.sensors).bits.shape[1]
-        f0 = LazyF0(self.f0, features.X, words, self.calibration)
-        alone = Features(features.X)
+        f0, alone = LazyF0(self, features.X), Features(features.X)
         for pair in self.pairs:
-            kept = Outputs.of(pair.classifier, alone)
-            gate = None if pair.gate is None else Outputs.of(pair.gate, alone)
+            kept, gate = Outputs.of(pair.classifier, alone), Outputs.of(pair.gate, alone)
             for threshold, share in pair.gates:
-                sent = np.zeros(n, dtype=bool) if gate is None else gate.scores > threshold
                 point = {"features": pair.features, "sent": share}
-                yield self._routed(point, sent, gate, kept, f0.outputs(sent), words)
-        all_rows = np.ones(n, dtype=bool)
-        nothing = Outputs(np.zeros(n), {})
-        point = {"features": 0, "sent": 1.0}
-        yield self._routed(point, all_rows, None, nothing, f0.outputs(all_rows), words)
+                yield self._routed(point, gate, threshold, kept, f0)
+        nothing = Outputs.of(None, alone)
+        yield self._routed({"features": 0, "sent": 1.0}, nothing, -np.inf, nothing, f0)
 
     def _routed(
         self,
         point: Mapping[str, int | float],
-        sent: BoolArray,
-        gate: Outputs | None,
+        gate: Outputs,
+        threshold: float,
         kept: Outputs,
-        f0: Outputs,
-        words: int,
+        large: LazyF0,
     ) -> Prediction:
         """The prediction of a point from the outputs of gate, f1 and f0."""
-        nothing = RowBills.nothing(len(sent), words)
+        sent = gate.scores > threshold
+        f0, nothing = large.outputs(sent), RowBills.nothing(len(sent), self.prices.sensors)
 
-        def bill_of(outputs: Outputs | None, name: str) -> RowBills:
-            if outputs is None or not outputs.bills:
-                return nothing
-            return outputs.bills.get(name, outputs.bills["path"])
+        def bill_of(outputs: Outputs, name: str) -> RowBills:
+            return outputs.bills.get(name, outputs.bills.get("path", nothing))
 
         bills = {}
         for name in ("path", "model"):
