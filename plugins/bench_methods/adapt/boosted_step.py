@@ -1,4 +1,4 @@
-"""ADAPT-GBRT's step: boosted g and f1 for a given q (Algorithm 2), which share what they buy.
+"""ADAPT-GBRT: boosted g and f1 for a given q (Algorithm 2), which share what they buy.
 
 With r the negative derivatives of the logistic losses, per row and without the paper's 1/N,
 
@@ -14,25 +14,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import binned
 from bench_models.problem import sigmoid
-from bench_models.staged import Point, Stage, StagedModel
+from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
 
-from bench_core import Examples, Features, FitContext, Prices
+from bench_core import Examples, Features, FitContext, Prices, param
 from bench_core.arrays import FloatArray
-from bench_methods.adapt.model import Outputs
+from bench_methods.adapt.learners import (
+    GATES,
+    P_FULL,
+    RELEVANT,
+    TRADEOFF,
+    Adapt,
+    gated,
+    loss_prices,
+)
+from bench_methods.adapt.model import AdaptModel, Outputs
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, TrainingRows
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble, Ledger
     from bench_trees.losses import Gradients, Labels
     from bench_trees.threads import Workers
-
-    from bench_methods.adapt.learners import AdaptGBRT
 
 F1, GATE = 0, 1
 TINY = 1e-15  # least share of a class or side, so that its log-odds are finite
@@ -71,47 +78,6 @@ def one_stage(ensemble: Ensemble, prices: Prices) -> StagedModel:
     return StagedModel([stage], [Point(0, {"trees": ensemble.trees})], prices, ensemble)
 
 
-def booster(
-    learner: AdaptGBRT, train: Examples, prices: Prices, price: LossPrices, context: FitContext
-) -> Callable[[Any], tuple[Ensemble, Ledger]]:
-    """What boosts with a given loss from the constants, with nothing bought yet."""
-    from bench_trees import Ledger, Penalty, Settings, boost
-
-    bins, codes = binned(train, learner.max_bins, context)
-    coupled = float(train.weights.sum()) * price.sensor
-    penalty = Penalty.over(prices.start, prices.needed, prices.sensors, coupled=coupled)
-    settings = Settings(
-        trees=learner.trees,
-        learning_rate=learner.learning_rate,
-        max_depth=learner.depth,
-        max_leaves=2**learner.depth,
-        min_rows=learner.min_rows,
-        second_order=False,
-        order="level",
-    )
-    total = learner.trees * (1 + (learner.iterations if learner.p_full != 0 else 0))
-    begins = count(0, learner.trees)
-
-    def boosted(loss: Any) -> tuple[Ensemble, Ledger]:
-        before = next(begins)
-        ledger = Ledger(penalty, len(train), train.multiplicity)
-        ensemble = boost(
-            codes,
-            bins,
-            train.y,
-            loss=loss,
-            settings=settings,
-            penalty=penalty,
-            multiplicity=train.multiplicity,
-            ledger=ledger,
-            threads=context.threads,
-            progress=lambda done, _: context.progress(min(before + done, total), total),
-        )
-        return ensemble, ledger
-
-    return boosted
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PairOutputs:
     """A pair, and its outputs for the training rows."""
@@ -134,40 +100,112 @@ class PairOutputs:
         return rows.premium(bits, bits | f1.bits, cost1, prices, tau)
 
 
-def fit_boosted_pair(
-    learner: AdaptGBRT,
-    train: Examples,
-    rows: TrainingRows,
-    prices: Prices,
-    price: LossPrices,
-    context: FitContext,
-) -> tuple[PairOutputs, list[float]]:
-    """Algorithm 2: from Greedy Miser as f1 and g = 0, step over q and over (g, f1) in turn.
+@dataclass(frozen=True)
+class AdaptGBRT(Adapt):
+    """Boosted gate and classifier that share what they buy, in front of a large model."""
 
-    Every step over (g, f1) starts afresh, so the objective, which is returned for each, may rise;
-    the pair of the lowest one is kept. With ``p_full`` 0 there is no step: it is Greedy Miser.
-    """
-    from bench_trees import Logistic
+    name: ClassVar[str] = "adapt-gbrt"
 
-    D, p_full, features = KullbackLeibler(), learner.p_full, Features(train.X)
-    boosted = booster(learner, train, prices, price, context)
-    pair = PairOutputs.of(features, one_stage(boosted(Logistic())[0], prices), None)
-    objective: list[float] = []
-    best, lowest, q = pair, np.inf, np.full(len(rows.share), np.inf)
-    for _ in range(learner.iterations if p_full != 0 else 0):
-        limit = F0Limit(p_full, pair.premium(rows, prices, price.tau) if p_full is None else None)
-        last, q = q, limit.q(D, rows, pair.kept.scores, pair.gated.scores)  # OPT1
-        if rows.mean(np.abs(q - last)) <= _SETTLED:
-            break
-        both, ledger = boosted(JointLoss(q))
-        f1, gate = (one_stage(output_of(both, k), prices) for k in (F1, GATE))
-        pair = PairOutputs.of(features, f1, gate)
-        bought = price.tau * float(prices.sensor[ledger.bought].sum())
-        now = limit.objective(D, rows, pair.kept.scores, pair.gated.scores, q) + bought
-        objective.append(now)
-        if now < lowest:
-            best, lowest = pair, now
-    return best, objective
+    tradeoff: float = param(0.03, TRADEOFF, least=0)
+    p_full: float | None = param(0.5, P_FULL, least=0, most=1)
+    trees: int = param(100, "boosting rounds, each one tree of f1 and one of g", least=0)
+    learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)", above=0)
+    depth: int = param(4, "split levels of a tree", least=1)
+    iterations: int = param(10, "most steps over q", least=1)
+    gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    relevant_grade: int = param(1, RELEVANT)
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> AdaptModel:
+        """Alternate on ``train``; ``valid`` is used for rankings alone, to calibrate f0."""
+        train, rows, f0 = self._prepared(train, valid, prices, context)
+        price = loss_prices(train, prices, self.tradeoff)
+        pair, objective = self._pair(train, rows, prices, price, context)
+        used = [m.ensemble for m in (pair.f1, pair.gate) if m is not None]
+        features = {int(f) for e in used if e is not None for f in e.feature if f >= 0}
+        one = gated(pair.f1, pair.gate, len(features), train, rows, self.gates)
+        total_weight = float(train.weights.sum())
+        facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": objective}
+        return AdaptModel([one], f0, prices, facts, rows.calibration)
+
+    def _pair(
+        self,
+        train: Examples,
+        rows: TrainingRows,
+        prices: Prices,
+        price: LossPrices,
+        context: FitContext,
+    ) -> tuple[PairOutputs, list[float]]:
+        """Algorithm 2: from Greedy Miser as f1 and g = 0, step over q and over (g, f1) in turn.
+
+        Every step over (g, f1) starts afresh, so the objective, returned for each, may rise; the
+        pair of the lowest one is kept. With ``p_full`` 0 there is no step: it is Greedy Miser.
+        """
+        from bench_trees import Logistic
+
+        D, p_full, features = KullbackLeibler(), self.p_full, Features(train.X)
+        boosted = self._booster(train, prices, price, context)
+        pair = PairOutputs.of(features, one_stage(boosted(Logistic())[0], prices), None)
+        objective: list[float] = []
+        best, lowest, q = pair, np.inf, np.full(len(rows.share), np.inf)
+        for _ in range(self.iterations if p_full != 0 else 0):
+            premium = pair.premium(rows, prices, price.tau) if p_full is None else None
+            limit = F0Limit(p_full, premium)
+            last, q = q, limit.q(D, rows, pair.kept.scores, pair.gated.scores)  # OPT1
+            if rows.mean(np.abs(q - last)) <= _SETTLED:
+                break
+            both, ledger = boosted(JointLoss(q))
+            f1, gate = (one_stage(output_of(both, k), prices) for k in (F1, GATE))
+            pair = PairOutputs.of(features, f1, gate)
+            bought = price.tau * float(prices.sensor[ledger.bought].sum())
+            now = limit.objective(D, rows, pair.kept.scores, pair.gated.scores, q) + bought
+            objective.append(now)
+            if now < lowest:
+                best, lowest = pair, now
+        return best, objective
+
+    def _booster(
+        self, train: Examples, prices: Prices, price: LossPrices, context: FitContext
+    ) -> Callable[[Any], tuple[Ensemble, Ledger]]:
+        """What boosts with a given loss from the constants, with nothing bought yet."""
+        from bench_trees import Ledger, Penalty, Settings, boost
+
+        bins, codes = binned(train, self.max_bins, context)
+        coupled = float(train.weights.sum()) * price.sensor
+        penalty = Penalty.over(prices.start, prices.needed, prices.sensors, coupled=coupled)
+        settings = Settings(
+            trees=self.trees,
+            learning_rate=self.learning_rate,
+            max_depth=self.depth,
+            max_leaves=2**self.depth,
+            min_rows=self.min_rows,
+            second_order=False,
+            order="level",
+        )
+        total = self.trees * (1 + (self.iterations if self.p_full != 0 else 0))
+        begins = count(0, self.trees)
+
+        def boosted(loss: Any) -> tuple[Ensemble, Ledger]:
+            before = next(begins)
+            ledger = Ledger(penalty, len(train), train.multiplicity)
+            ensemble = boost(
+                codes,
+                bins,
+                train.y,
+                loss=loss,
+                settings=settings,
+                penalty=penalty,
+                multiplicity=train.multiplicity,
+                ledger=ledger,
+                threads=context.threads,
+                progress=lambda done, _: context.progress(min(before + done, total), total),
+            )
+            return ensemble, ledger
+
+        return boosted
 
 
 def output_of(ensemble: Ensemble, output: int) -> Ensemble:

@@ -1,4 +1,4 @@
-"""The four learners: boosted, linear, least-squares and L1 pairs in front of f0."""
+"""What the four learners share, and those with linear pairs: by algorithm 1, least squares, L1."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ RELEVANT = "ranking: a document is relevant iff its grade is at least this"
 
 
 @dataclass(frozen=True)
-class _Adapt:
+class Adapt:
     """What the four share: tasks and f0."""
 
     tasks: ClassVar[frozenset[Task]] = TASKS
@@ -107,47 +107,13 @@ class _Adapt:
             pair = fitted(features, some)
             g, f1 = (_raw(one, some, prices) for one in pair)
             used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
-            pairs.append(_gated(f1, g, len(used), train, rows, self.gates))
+            pairs.append(gated(f1, g, len(used), train, rows, self.gates))
             context.progress(k + 1, len(sets))
         return pairs
 
 
 @dataclass(frozen=True)
-class AdaptGBRT(_Adapt):
-    """Boosted gate and classifier that share what they buy, in front of a large model."""
-
-    name: ClassVar[str] = "adapt-gbrt"
-
-    tradeoff: float = param(0.03, TRADEOFF, least=0)
-    p_full: float | None = param(0.5, P_FULL, least=0, most=1)
-    trees: int = param(100, "boosting rounds, each one tree of f1 and one of g", least=0)
-    learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)", above=0)
-    depth: int = param(4, "split levels of a tree", least=1)
-    iterations: int = param(10, "most steps over q", least=1)
-    gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    relevant_grade: int = param(1, RELEVANT)
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
-
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> AdaptModel:
-        """Alternate on ``train``; ``valid`` is used for rankings alone, to calibrate f0."""
-        from bench_methods.adapt.boosted_step import fit_boosted_pair
-
-        train, rows, f0 = self._prepared(train, valid, prices, context)
-        price = _loss_prices(train, prices, self.tradeoff)
-        pair, objective = fit_boosted_pair(self, train, rows, prices, price, context)
-        used = [m.ensemble for m in (pair.f1, pair.gate) if m is not None]
-        features = {int(f) for e in used if e is not None for f in e.feature if f >= 0}
-        gated = _gated(pair.f1, pair.gate, len(features), train, rows, self.gates)
-        total_weight = float(train.weights.sum())
-        facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": objective}
-        return AdaptModel([gated], f0, prices, facts, rows.calibration)
-
-
-@dataclass(frozen=True)
-class AdaptLin(_Adapt):
+class AdaptLin(Adapt):
     """Linear gate and classifier on the same few features, in front of a large model."""
 
     name: ClassVar[str] = "adapt-lin"
@@ -168,7 +134,7 @@ class AdaptLin(_Adapt):
         ``valid`` is used for rankings alone, to calibrate f0.
         """
         train, rows, f0 = self._prepared(train, valid, prices, context)
-        price = _loss_prices(train, prices, self.tradeoff)
+        price = loss_prices(train, prices, self.tradeoff)
 
         def fitted(features: IntArray, columns: Columns, penalty: GroupPenalty) -> LinearFit:
             limit = F0Limit(self.p_full)
@@ -207,7 +173,7 @@ class AdaptLstsq(AdaptLin):
 
 
 @dataclass(frozen=True)
-class AdaptL1(_Adapt):
+class AdaptL1(Adapt):
     """The paper's baseline: L1 picks features, f1 is fitted on them, then a gate to its errors."""
 
     name: ClassVar[str] = "adapt-l1"
@@ -243,7 +209,8 @@ def relevance_labels(part: Examples, relevant_grade: int) -> Examples:
     return replace(part, y=np.where(part.y >= relevant_grade, 1.0, 0.0))
 
 
-def _loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
+def loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
+    """At this tradeoff, against the logistic loss of the constant."""
     from bench_trees import Logistic
 
     return LossPrices.of(prices, tradeoff, constant_loss("logistic", Logistic(), train))
@@ -266,7 +233,7 @@ def _raw(function: LinearFunction, columns: Columns, prices: Prices) -> StagedMo
     return StagedModel([stage], [Point(0, {})], prices)
 
 
-def _gated(
+def gated(
     f1: StagedModel,
     gate: StagedModel | None,
     features: int,
