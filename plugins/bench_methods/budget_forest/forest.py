@@ -51,15 +51,10 @@ class CountedForest:
         trees = Ensemble.concat([forest.trees for forest in forests])
         return cls(trees, np.concatenate([forest.counts for forest in forests]))
 
-    @property
-    def shares(self) -> FloatArray:
-        """Class shares of every node (nodes, K); for two classes that of class 1, (nodes, 1)."""
-        shares: FloatArray = self.counts / self.counts.sum(axis=1, keepdims=True)
-        return shares[:, 1:] if shares.shape[1] == 2 else shares
-
     def served(self, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
         """The mean shares of the leaves reached, as log-odds or, for K > 2, logarithms."""
-        shares, leaf = self.shares, self.trees.feature < 0
+        shares, leaf = self.counts / self.counts.sum(axis=1, keepdims=True), self.trees.feature < 0
+        shares = shares[:, 1:] if shares.shape[1] == 2 else shares
         numbers = np.where(leaf, np.arange(len(leaf)), 0).astype(np.float64)
         return TreeAverage.of(
             replace(self.trees, value=numbers, base=np.zeros(shares.shape[1])),
@@ -137,14 +132,11 @@ def with_means(
 
 def pruned_shape(trees: Ensemble, kept: BoolArray) -> tuple[BoolArray, dict[str, Any]]:
     """Which nodes stay (nodes,) where only the ``kept`` (D,) inner nodes split, and their shape."""
-    inner, _ = inner_nodes(trees)
-    stays = np.zeros(len(trees.feature), dtype=bool)
+    split, stays = trees.feature >= 0, np.zeros(trees.nodes, dtype=bool)
+    split[np.flatnonzero(split)] = kept
     stays[trees.start[:-1]] = True
-    splits = inner[kept]
-    stays[trees.left[splits]] = stays[trees.right[splits]] = True
+    stays[trees.left[split]] = stays[trees.right[split]] = True
     place = np.cumsum(stays) - 1
-    split = np.zeros(len(stays), dtype=bool)
-    split[splits] = True
 
     def child(side: Any) -> Any:
         return np.where(split, place[side], -1)[stays].astype(np.int32)
@@ -168,7 +160,7 @@ def leaves_reached(trees: Ensemble, rows: Float32Array, crew: Workers) -> Int32A
     X = np.ascontiguousarray(rows, dtype=np.float32).view(np.ndarray)
     X.flags.writeable = False
     arrays = (f.start, f.feature, f.threshold, f.missing_left, f.left, f.right)
-    shape: Any = tuple(np.array(array) for array in arrays)
+    shape: Any = tuple(map(np.array, arrays))
     out = np.empty((len(X), f.trees), np.int32)
     crew.run(lambda a, b: route(X, shape, number, a, b, out), len(X), 4096)
     return out

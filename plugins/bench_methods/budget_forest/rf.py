@@ -13,7 +13,7 @@ from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
 from bench_core import Examples, FitContext, InputError, Prices, Task, param
-from bench_core.arrays import Array, Float32Array, Int32Array, IntArray
+from bench_core.arrays import Float32Array, Int32Array, IntArray
 from bench_methods.budget_forest.forest import CountedForest
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class BudgetRF:
         for tree in _affordable(grown, valid, prices, self.budget, context.threads):
             kept.append(tree)
             context.progress(len(kept), self.trees)
-        forest = CountedForest.joined(kept or [grower.constant()])
+        without_a_split = [] if kept else [grower.tree(np.ones(len(train), np.int64), depth=0)]
+        forest = CountedForest.joined(kept or without_a_split)
         return forest.served(prices, {"trees": len(kept), "nodes": forest.trees.nodes})
 
 
@@ -74,13 +75,14 @@ class _Grower:
     classes: int
     prices: Prices
 
-    def tree(self, copies: IntArray) -> CountedForest:
+    def tree(self, copies: IntArray, depth: int | None) -> CountedForest:
         """The tree of one bag: how often each row is in it (n,)."""
+        from bench_trees import Ensemble
+
         from bench_methods.budget_forest.tree_kernels import grow
 
         rows = np.flatnonzero(copies).astype(np.int32)
         bag = (rows, self.label[rows], copies[rows].astype(np.int32))
-        depth = self.learner.depth
         room = 2 * len(rows)
         if depth is not None and depth < 31:
             room = min(room, 2 ** (depth + 1))
@@ -101,39 +103,19 @@ class _Grower:
             (feature, cut, missing_left, left, right),
             counts,
         )
-        return self._counted(
-            counts[:used],
+        trees = Ensemble(
+            start=np.array([0, used], dtype=np.int32),
             feature=feature[:used].copy(),
             threshold=self._thresholds(feature[:used], cut[:used]),
             left=left[:used].copy(),
             right=right[:used].copy(),
             missing_left=missing_left[:used].copy(),
-        )
-
-    def constant(self) -> CountedForest:
-        """A tree without a split, for a budget that allows none."""
-        none = np.full(1, -1, np.int32)
-        return self._counted(
-            np.bincount(self.label, minlength=self.classes)[None, :],
-            feature=none,
-            threshold=np.zeros(1, np.float32),
-            left=none,
-            right=none,
-            missing_left=np.zeros(1, np.bool_),
-        )
-
-    def _counted(self, counts: Array, **nodes: Array) -> CountedForest:
-        from bench_trees import Ensemble
-
-        trees = Ensemble(
-            start=np.array([0, len(counts)], dtype=np.int32),
-            value=np.zeros(len(counts)),
+            value=np.zeros(used),
             output=np.zeros(1, np.int32),
             base=np.zeros(1),
             features=self.bins.features,
-            **nodes,
         )
-        return CountedForest(trees, counts.astype(np.float64))
+        return CountedForest(trees, counts[:used].astype(np.float64))
 
     def _thresholds(self, feature: Int32Array, cut: Int32Array) -> Float32Array:
         """The edge of each node's bin: infinite at the last bin, 0 at leaves."""
@@ -149,7 +131,8 @@ def _grown(
     """The trees in order, ``threads`` at a time; each has its own random numbers."""
 
     def tree(number: int) -> CountedForest:
-        return grower.tree(bag(np.random.default_rng([context.seed, number]), train))
+        drawn = bag(np.random.default_rng([context.seed, number]), train)
+        return grower.tree(drawn, grower.learner.depth)
 
     with ThreadPoolExecutor(context.threads) as pool:
         for first in range(0, trees, context.threads):
