@@ -20,7 +20,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from bench_core import InputError, Prices
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows, softplus_and_sigmoid
 
 RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
@@ -231,18 +231,13 @@ def nested(order: Sequence[int] | IntArray, columns: Columns, prices: Prices) ->
     A set holds every one of the ``columns`` whose sensors its features buy, so equal sets
     are listed once, and free features are in all of them.
     """
-    bought = np.zeros(prices.sensors, dtype=bool)
-    sets = [free_with(bought, columns, prices)]
-    for feature in order:
-        bought[prices.sensors_of(int(feature))] = True
-        sets.append(free_with(bought, columns, prices))
+    bought, sets = np.zeros(prices.sensors, dtype=bool), []
+    none = np.zeros(0, dtype=np.int64)
+    for sensors in (none, *(prices.sensors_of(int(feature)) for feature in order)):
+        bought[sensors] = True
+        owed = prices.needs @ (~bought & (prices.sensor > 0)).astype(np.float64)  # counted
+        sets.append(np.asarray(columns.which[owed[columns.which] == 0]))
     return distinct(sets)
-
-
-def free_with(bought: BoolArray, columns: Columns, prices: Prices) -> IntArray:
-    """The columns' features that need no sensor of positive price beyond those ``bought`` (s,)."""
-    owed = prices.needs @ (~bought & (prices.sensor > 0)).astype(np.float64)  # sensors, counted
-    return np.asarray(columns.which[owed[columns.which] == 0])
 
 
 def distinct(sets: Sequence[IntArray]) -> list[IntArray]:

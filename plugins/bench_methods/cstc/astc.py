@@ -241,41 +241,37 @@ def pick(
 ) -> tuple[FloatArray, float, Paid]:
     """One node: its weights (T,), its constant, and what is bought afterwards."""
     columns, mass = problem.trees, float(sums[-2, -2])
-    basis = _Basis.of(sums)
+    basis = _Basis(sums)
     if constant:
         basis.add(columns)
     basis.rest[columns] = np.inf  # the constant is picked first or never
     least = max(rule.tolerance * 0.5 * basis.left, 1e-14 * float(sums[-1, -1]))
     spent = 0.0
-    offer = _Offer.of(rule, paid.price(problem), spent, least, mass)
+    offer = _Offer(rule, paid.price(problem), spent, least, mass)
     while (best := offer.best(basis.gains()[:columns])) is not None:
         if offer.price[best] > 0:
             spent += float(offer.price[best])
             paid = paid.plus(problem, best)
-            offer = _Offer.of(rule, paid.price(problem), spent, least, mass)
+            offer = _Offer(rule, paid.price(problem), spent, least, mass)
         basis.add(best)
     weights, found = np.zeros(columns + 1), basis.solve()
     weights[basis.picked] = found
     return weights[:-1], float(weights[-1]), paid
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Offer:
     """What columns cost now, and the least ``gain`` (T,) for which each is worth it; ``free`` is
     None where every column costs something."""
 
-    price: FloatArray
-    gain: FloatArray
-    free: BoolArray | None
-    divisor: FloatArray
-
-    @classmethod
-    def of(cls, rule: Rule, price: FloatArray, spent: float, least: float, mass: float) -> _Offer:
-        gain = np.maximum(np.nextafter(least, np.inf), rule.tau * mass * price)
-        if rule.budget < np.inf:
-            gain[spent + price > rule.budget * (1 + 1e-12)] = np.inf
+    def __init__(
+        self, rule: Rule, price: FloatArray, spent: float, least: float, mass: float
+    ) -> None:
         free = price == 0
-        return cls(price, gain, free if free.any() else None, np.where(free, np.inf, price))
+        self.price, self.divisor = price, np.where(free, np.inf, price)
+        self.free = free if free.any() else None
+        self.gain = np.maximum(np.nextafter(least, np.inf), rule.tau * mass * price)
+        if rule.budget < np.inf:
+            self.gain[spent + price > rule.budget * (1 + 1e-12)] = np.inf
 
     def best(self, gains: FloatArray) -> int | None:
         """The free column with the most gain, else that with the most gain per cost, if any."""
@@ -290,7 +286,6 @@ class _Offer:
         return first if worth[first] > 0 else None
 
 
-@dataclass(slots=True, eq=False)
 class _Basis:
     """A Cholesky factor of the columns picked so far, extended to all columns.
 
@@ -299,20 +294,11 @@ class _Basis:
     is left of each column. A column with nothing left has ``rest`` infinity: it gains nothing.
     """
 
-    sums: FloatArray
-    factor: FloatArray
-    rest: FloatArray
-    with_label: FloatArray
-    least: FloatArray
-    picked: list[int]
-
-    @classmethod
-    def of(cls, sums: FloatArray) -> _Basis:
-        """With nothing picked."""
-        rest = sums.diagonal()[:-1].copy()
-        least = _DEPENDENT * rest
-        rest[rest <= 0] = np.inf
-        return cls(sums, np.empty((64, len(sums))), rest, sums[-1, :-1].copy(), least, [])
+    def __init__(self, sums: FloatArray) -> None:
+        self.sums, self.factor, self.picked = sums, np.empty((64, len(sums))), list[int]()
+        self.rest, self.with_label = sums.diagonal()[:-1].copy(), sums[-1, :-1].copy()
+        self.least = _DEPENDENT * self.rest
+        self.rest[self.rest <= 0] = np.inf
 
     @property
     def left(self) -> float:
