@@ -232,7 +232,7 @@ def nested(order: Sequence[int] | IntArray, columns: Columns, prices: Prices) ->
     are listed once, and free features are in all of them.
     """
     bought, sets = np.zeros(prices.sensors, dtype=bool), []
-    none = np.zeros(0, dtype=np.int64)
+    none = np.zeros(0, dtype=np.int32)
     for sensors in (none, *(prices.sensors_of(int(feature)) for feature in order)):
         bought[sensors] = True
         owed = prices.needs @ (~bought & (prices.sensor > 0)).astype(np.float64)  # counted
