@@ -31,7 +31,7 @@ from bench_datasets.thyroid import Thyroid
 from bench_datasets.yahoo.sim import YahooSim
 from bench_methods.cstc import ASTC, CSTC
 from bench_methods.cstc.astc import greedy_tree
-from bench_methods.cstc.inputs import inputs, problem_of
+from bench_methods.cstc.inputs import inputs
 from bench_methods.cstc.tree import Shape
 from bench_methods.gbrt import GBRT
 from bench_models.threads import one_blas_thread
@@ -68,10 +68,9 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 def training(learner: Any, splits: Splits, context: Any) -> float:
     """Seconds from the columns to the tree of classifiers."""
     with one_blas_thread():
-        found = inputs(
+        found, problem = inputs(
             learner.name, learner.base, splits.train, splits.prices, context, standardise=False
         )
-        problem = problem_of(found, splits.train, splits.prices, context.task)
         price = price_of_cost(learner.tradeoff, problem.constant_loss, splits.prices.everything)
         if isinstance(learner, ASTC):
             shape, rule = Shape.balanced(learner.depth), learner._rule(price, splits.prices)

@@ -15,7 +15,7 @@ from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
 from bench_methods.cstc.initialise import initialise
-from bench_methods.cstc.inputs import Inputs, inputs, label_variance, problem_of
+from bench_methods.cstc.inputs import Inputs, inputs, label_variance
 from bench_methods.cstc.optimise import optimise
 from bench_methods.cstc.serving import finished, pruned, staged
 from bench_methods.cstc.tree import Penalty, Shape, Tree, stump
@@ -47,10 +47,9 @@ class TreeOfClassifiers(OnTrees):
         Raises UsageError where ``base`` has no trees.
         """
         with one_blas_thread():
-            found = inputs(
+            found, problem = inputs(
                 self.name, self.base, train, prices, context, standardise=self.standardise
             )
-            problem = problem_of(found, train, prices, context.task)
             price = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
             tree, facts = self._fitted(problem, found, price, prices, context)
             model = finished(

@@ -55,30 +55,17 @@ def places(shape: Shape) -> list[Place]:
     return [*map(Place, nodes), *(Place(k, up) for k in inner for up in (True, False))]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Routes:
-    """By hard gates: ``reach`` (K, n), which rows reach each node, and ``up`` (K, n), which score
-    above its threshold there."""
-
-    reach: BoolArray
-    up: BoolArray
-
-    def rows(self, place: Place) -> BoolArray:
-        """Which rows reach a node, or are sent to one side of it, (n,)."""
-        here: BoolArray = self.reach[place.node]
-        return here if place.side is None else here & (self.up[place.node] == place.side)
-
-
-def routes(tree: Tree, scores: FloatArray) -> Routes:
-    """Where rows go whose scores at the nodes are these (K, n)."""
-    up = scores > tree.threshold[:, None]
-    found = Routes(np.zeros(up.shape, dtype=bool), up)
-    found.reach[0] = True
+def routes(tree: Tree, scores: FloatArray) -> dict[Place, BoolArray]:
+    """By hard gates: which rows (n,) reach each node, and which it sends to either side, where the
+    scores at the nodes are these (K, n)."""
+    rows = {Place(0): np.ones(scores.shape[1], dtype=bool)}
+    above = scores > tree.threshold[:, None]
     for k in range(tree.shape.nodes):
-        for side, child in tree.shape.sides(k):
+        for up, child in tree.shape.sides(k):
+            rows[Place(k, up)] = rows[Place(k)] & (above[k] == up)
             if child != NONE:
-                found.reach[child] = found.rows(Place(k, side))
-    return found
+                rows[Place(child)] = rows[Place(k, up)]
+    return rows
 
 
 def finished(
@@ -91,7 +78,7 @@ def finished(
     way = routes(tree, scores_of(problem.columns, tree.weights, tree.bias))
 
     def fitted(place: Place) -> Predictor:
-        rows, weights = way.rows(place), tree.weights[place.node]
+        rows, weights = way[place], tree.weights[place.node]
         if not rows.any():
             return own[place.node]
         return least_squares(problem, weights, rows, constant=constant, threads=threads)
@@ -104,12 +91,7 @@ def least_squares(
 ) -> Predictor:
     """Fit the non-zero ``weights`` (T,) anew on ``rows`` (n,) without any penalty."""
     support = np.flatnonzero(weights)
-    part = replace(
-        problem,
-        columns=problem.columns[support],
-        tree_cost=problem.tree_cost[support],
-        needs=problem.needs[:, support],
-    )
+    part = replace(problem, columns=problem.columns[support])
     normal = normal_equations(part, problem.weight * rows, threads, centred=constant)
     # fewer rows than columns have no one answer: a ridge chooses, a second step removes its bias
     ridge = _RIDGE * normal.gram.diagonal()
@@ -144,7 +126,7 @@ def prune(
     way = routes(model.tree, gates)
     out = np.empty(columns.shape[1])
     for end in terminals(shape):
-        rows = way.rows(end)
+        rows = way[end]
         out[rows] = values[end][rows]
     best, gone = quality(out), set[int]()
     parents = shape.parents()
@@ -153,7 +135,7 @@ def prune(
         instead = Place(parent, shape.upper[parent] == k)
         if set(shape.children(parent)) <= gone | {k}:  # the parent becomes a leaf
             instead = Place(parent)
-        rows, smaller = way.rows(instead), out.copy()
+        rows, smaller = way[instead], out.copy()
         smaller[rows] = values[instead][rows]
         now = quality(smaller)
         if now >= best:

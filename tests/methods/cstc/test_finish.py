@@ -32,15 +32,15 @@ def test_rows_go_up_where_their_score_is_above_the_threshold() -> None:
     found = routes(T, scores_of(P.columns, T.weights, T.bias))
     for i, x in enumerate(P.columns.T.astype(float)):
         seen = dict(way(T, x))
-        assert set(np.flatnonzero(found.reach[:, i])) == set(seen)
-        assert all(found.up[k, i] == up for k, up in seen.items())
+        assert {k for k in range(7) if found[Place(k)][i]} == set(seen)
+        assert all(found[Place(k, up)][i] for k, up in seen.items())
 
 
 def test_a_score_at_the_threshold_goes_down() -> None:
     one = Tree(Shape.balanced(2), np.ones((3, 1)), np.zeros(3), np.zeros(3))
     columns = np.array([[0.0, 1e-30, -1.0]], dtype=np.float32)
     found = routes(one, scores_of(columns, one.weights, one.bias))
-    assert found.reach[1].tolist() == [False, True, False]
+    assert found[Place(1)].tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("constant", [True, False])
@@ -125,9 +125,7 @@ def raw_model(t: Tree, prices: Prices, task: Task = Task.REGRESSION) -> tuple[An
         return Predictor(np.where(t.weights[k] != 0, rng.normal(size=d), 0.0), float(rng.normal()))
 
     model = Finished(t, {place: anyone(place.node) for place in places(t.shape)})
-    none = np.zeros((d, 0), dtype=np.float32)
-    found = Inputs(None, none, np.ones(d), np.zeros(d), np.zeros((prices.sensors, d)))
-    return model, staged(model, found, prices, task=task, facts={})
+    return model, staged(model, Inputs(None, np.ones(d)), prices, task=task, facts={})
 
 
 @pytest.mark.parametrize("shape", SHAPES)
