@@ -206,20 +206,18 @@ def prunable(
     """
     model = context.fitted(base)
     if isinstance(model, TreeAverage) and model.link == "probability":
-        return _forest(_of_shares(model, train, crew))
+        forest = _of_shares(model, train, crew)
+
+        def serve(kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> Model:
+            return pruned(forest, kept).served(prices, facts)
+
+        return Prunable(forest.trees, errors(forest), serve, additive=False)
     if isinstance(model, TreeAverage) or (isinstance(model, StagedModel) and model.adds_up):
         return _additive(model, train, crew)
     raise UsageError(
         f"budget-prune: base {base.name!r} has no trees whose leaves are added or averaged; choose "
         "budget-rf, random-forest, gbrt, lightgbm or imported"
     )
-
-
-def _forest(forest: CountedForest) -> Prunable:
-    def serve(kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
-        return pruned(forest, kept).served(prices, facts)
-
-    return Prunable(forest.trees, errors(forest), serve, additive=False)
 
 
 def pruned(forest: CountedForest, kept: BoolArray) -> CountedForest:

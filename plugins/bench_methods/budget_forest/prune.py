@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -110,25 +111,18 @@ def kernels() -> list[Any]:
 
 
 def _use_every_kernel() -> None:
-    from bench_core import Examples, Task, price_list
-
-    class Context:
-        """A fit without a harness."""
-
-        task, classes, seed, threads = Task.BINARY, 2, 0, 1
-        metric: Any = None
-        feature_names = ("a", "b", "c")
-
-        def fitted(self, learner: Any) -> Any:
-            return learner.fit(rows, rows, prices, self)
-
-        def shared(self, name: str, build: Any) -> Any:
-            return build()
-
-        def progress(self, done: int, total: int) -> None:
-            pass
+    from bench_core import price_list
 
     X = (np.arange(60, dtype=np.float32).reshape(20, 3) * 7) % 11
     rows, prices = Examples(X, (X[:, 0] > X[:, 1]).astype(np.float64)), price_list(np.ones(3))
+    context: Any = SimpleNamespace(
+        task=Task.BINARY,
+        classes=2,
+        seed=0,
+        threads=1,
+        fitted=lambda learner: learner.fit(rows, rows, prices, context),
+        shared=lambda name, build: build(),
+        progress=lambda done, total: None,
+    )
     for solver in ("cut", "streamed"):
-        BudgetPrune(base=BudgetRF(trees=2), solver=solver).fit(rows, rows, prices, Context())
+        BudgetPrune(base=BudgetRF(trees=2), solver=solver).fit(rows, rows, prices, context)

@@ -97,13 +97,8 @@ def levels(
                     queue[tail] = w
                     tail += 1
             continue
-        w = parent[v]
-        if w >= 0 and level[w] < 0:
-            level[w] = step
-            queue[tail] = w
-            tail += 1
-        for w in (left[v], right[v]):
-            if w >= 0 and up[w] > 0 and level[w] < 0:
+        for w in (parent[v], left[v], right[v]):
+            if w >= 0 and level[w] < 0 and (w == parent[v] or up[w] > 0):
                 level[w] = step
                 queue[tail] = w
                 tail += 1

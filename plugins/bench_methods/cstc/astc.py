@@ -104,10 +104,8 @@ class ASTC(TreeOfClassifiers):
         return tree, {"tau": price}
 
     def _rule(self, tau: float, prices: Prices) -> Rule:
-        budget = np.inf
-        if self.budget is not None and prices.everything > 0:
-            budget = self.budget * prices.everything
-        return Rule(tau, budget, self.tolerance)
+        budget = np.inf if self.budget is None else self.budget * prices.everything
+        return Rule(tau, budget if prices.everything > 0 else np.inf, self.tolerance)
 
 
 @dataclass(frozen=True, slots=True)
