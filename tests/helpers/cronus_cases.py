@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_methods.cronus.objective import Cascade
+from bench_methods.cronus.cascade import Cascade
 from bench_models.problem import Problem
 from bench_trees import Ensemble
 

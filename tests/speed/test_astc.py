@@ -30,8 +30,8 @@ from bench_datasets.letters import Letters
 from bench_datasets.thyroid import Thyroid
 from bench_datasets.yahoo.sim import YahooSim
 from bench_methods.cstc import ASTC, CSTC
-from bench_methods.cstc.greedy import greedy_tree
-from bench_methods.cstc.inputs import inputs, problem_of
+from bench_methods.cstc.astc import greedy_tree
+from bench_methods.cstc.inputs import inputs
 from bench_methods.cstc.tree import Shape
 from bench_methods.gbrt import GBRT
 from bench_models.least_squares import one_blas_thread
@@ -68,15 +68,14 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 def training(learner: Any, splits: Splits, context: Any) -> float:
     """Seconds from the columns to the tree of classifiers."""
     with one_blas_thread():
-        found = inputs(
+        found, problem = inputs(
             learner.name, learner.base, splits.train, splits.prices, context, standardise=False
         )
-        problem = problem_of(found, splits.train, splits.prices, context.task)
         price = price_of_cost(learner.tradeoff, problem.constant_loss, splits.prices.everything)
         if isinstance(learner, ASTC):
             shape, rule = Shape.balanced(learner.depth), learner._rule(price, splits.prices)
             return seconds(lambda: greedy_tree(problem, shape, rule, constant=True))[0]
-        return seconds(lambda: learner._fitted(problem, price, context))[0]
+        return seconds(lambda: learner._fitted(problem, found, price, splits.prices, context))[0]
 
 
 def measured(learner: Any, splits: Splits, context: Any) -> dict[str, float]:

@@ -14,7 +14,7 @@ Equations
     (OPT2)          linear_step.PairObjective; boosted: boosted_step.JointLoss
     (1), (2)        boosted_step.JointLoss.gradients
     Algorithm 1     linear_step.fit_linear_pair
-    Algorithm 2     boosted_step.fit_boosted_pair
+    Algorithm 2     boosted_step.AdaptGBRT._pair
     sending g > 0   model.AdaptModel.predict_path
 
 ``adapt-lin`` is algorithm 1, ``adapt-gbrt`` algorithm 2, ``adapt-lstsq`` their third with D the
@@ -59,7 +59,8 @@ from __future__ import annotations
 from bench_models.boosting import bench_warm_up
 
 from bench_core import BudgetedLearner, hookimpl
-from bench_methods.adapt.learners import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
+from bench_methods.adapt.boosted_step import AdaptGBRT
+from bench_methods.adapt.learners import AdaptL1, AdaptLin, AdaptLstsq
 
 bench_warm_up = hookimpl(bench_warm_up)
 

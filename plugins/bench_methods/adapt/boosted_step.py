@@ -1,4 +1,4 @@
-"""ADAPT-GBRT's step: boosted g and f1 for a given q (Algorithm 2), which share what they buy.
+"""ADAPT-GBRT: boosted g and f1 for a given q (Algorithm 2), which share what they buy.
 
 With r the negative derivatives of the logistic losses, per row and without the paper's 1/N,
 
@@ -13,19 +13,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.staged import Point, Stage, StagedModel
-from numpy.typing import NDArray
+from bench_models.boosting import binned
+from bench_models.problem import sigmoid
+from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
+from bench_models.tradeoff import LossPrices
 
-from bench_core import Examples, Features, Prices
+from bench_core import Examples, Features, FitContext, Prices, param
 from bench_core.arrays import FloatArray
-from bench_methods.adapt.model import Outputs
-from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, TrainingRows, sigmoid
+from bench_methods.adapt.learners import (
+    GATES,
+    P_FULL,
+    RELEVANT,
+    TRADEOFF,
+    Adapt,
+    gated,
+    loss_prices,
+)
+from bench_methods.adapt.model import AdaptModel, Outputs
+from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, TrainingRows
 
 if TYPE_CHECKING:
-    from bench_trees import Bins, Ensemble, Ledger, Penalty, Settings
+    from bench_trees import Ensemble, Ledger
     from bench_trees.losses import Gradients, Labels
     from bench_trees.threads import Workers
 
@@ -67,102 +79,133 @@ def one_stage(ensemble: Ensemble, prices: Prices) -> StagedModel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Booster:
-    """What stays the same from one step to the next."""
-
-    train: Examples
-    bins: Bins
-    codes: NDArray[np.uint8]
-    penalty: Penalty
-    settings: Settings
-    prices: Prices
-    threads: int
-    progress: Callable[[int, int], None]
-
-    def boost(self, loss: Any) -> tuple[Ensemble, Ledger]:
-        """Boost from the constants, with nothing bought yet."""
-        from bench_trees import Ledger, boost
-
-        ledger = Ledger(self.penalty, len(self.train), self.train.multiplicity)
-        ensemble = boost(
-            self.codes,
-            self.bins,
-            self.train.y,
-            loss=loss,
-            settings=self.settings,
-            penalty=self.penalty,
-            multiplicity=self.train.multiplicity,
-            ledger=ledger,
-            threads=self.threads,
-            progress=self.progress,
-        )
-        return ensemble, ledger
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BoostedFit:
-    """A classifier, its gate (None: no row is sent), and ``objective`` after each step."""
-
-    f1: StagedModel
-    gate: StagedModel | None
-    objective: list[float]
-
-
-def fit_boosted_pair(
-    booster: Booster, rows: TrainingRows, p_full: float | None, tau: float, iterations: int
-) -> BoostedFit:
-    """Algorithm 2: from Greedy Miser as f1 and g = 0, step over q and over (g, f1) in turn.
-
-    Every step over (g, f1) starts afresh, so the objective may rise; the pair of the lowest one
-    is kept. With ``p_full`` 0 there is no step: it is Greedy Miser.
-    """
-    from bench_trees import Logistic
-
-    D, prices = KullbackLeibler(), booster.prices
-    pair = PairOutputs.of(booster, one_stage(booster.boost(Logistic())[0], prices), None)
-    objective: list[float] = []
-    best, lowest, q = pair, np.inf, np.full(len(rows.share), np.inf)
-    for _ in range(iterations if p_full != 0 else 0):
-        limit = F0Limit(p_full, pair.premium(rows, prices, tau) if p_full is None else None)
-        last, q = q, limit.q(D, rows, pair.kept.scores, pair.g)  # OPT1
-        if rows.mean(np.abs(q - last)) <= _SETTLED:
-            break
-        both, ledger = booster.boost(JointLoss(q))
-        f1, gate = (one_stage(output_of(both, k), prices) for k in (F1, GATE))
-        pair = PairOutputs.of(booster, f1, gate)
-        features = tau * float(prices.sensor[ledger.bought].sum())
-        objective.append(limit.objective(D, rows, pair.kept.scores, pair.g, q) + features)
-        if objective[-1] < lowest:
-            best, lowest = pair, objective[-1]
-    return BoostedFit(best.f1, best.gate, objective)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class PairOutputs:
     """A pair, and its outputs for the training rows."""
 
     f1: StagedModel
     gate: StagedModel | None
     kept: Outputs
-    gated: Outputs | None
+    gated: Outputs
 
     @classmethod
-    def of(cls, booster: Booster, f1: StagedModel, gate: StagedModel | None) -> PairOutputs:
+    def of(cls, rows: Features, f1: StagedModel, gate: StagedModel | None) -> PairOutputs:
         """Predict the training rows by both."""
-        rows = Features(booster.train.X)
-        return cls(f1, gate, Outputs.of(f1, rows), None if gate is None else Outputs.of(gate, rows))
-
-    @property
-    def g(self) -> FloatArray:
-        """The gate's scores, 0 before there is one."""
-        return np.zeros(len(self.kept.scores)) if self.gated is None else self.gated.scores
+        return cls(f1, gate, Outputs.of(f1, rows), Outputs.of(gate, rows))
 
     def premium(self, rows: TrainingRows, prices: Prices, tau: float) -> FloatArray:
         """What f0 costs more than f1 for each row, in loss units; the gate is in both."""
         f1 = self.kept.bills["path"]
-        bits = np.zeros_like(f1.bits) if self.gated is None else self.gated.bills["path"].bits
+        bits = self.gated.bills["path"].bits if self.gated.bills else np.zeros_like(f1.bits)
         cost1 = f1.bill(prices.sensors).evaluation_cost(prices, len(rows.share))
         return rows.premium(bits, bits | f1.bits, cost1, prices, tau)
+
+
+@dataclass(frozen=True)
+class AdaptGBRT(Adapt):
+    """Boosted gate and classifier that share what they buy, in front of a large model."""
+
+    name: ClassVar[str] = "adapt-gbrt"
+
+    tradeoff: float = param(0.03, TRADEOFF, least=0)
+    p_full: float | None = param(0.5, P_FULL, least=0, most=1)
+    trees: int = param(100, "boosting rounds, each one tree of f1 and one of g", least=0)
+    learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)", above=0)
+    depth: int = param(4, "split levels of a tree", least=1)
+    iterations: int = param(10, "most steps over q", least=1)
+    gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
+    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    relevant_grade: int = param(1, RELEVANT)
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> AdaptModel:
+        """Alternate on ``train``; ``valid`` is used for rankings alone, to calibrate f0."""
+        train, rows, f0 = self._prepared(train, valid, prices, context)
+        price = loss_prices(train, prices, self.tradeoff)
+        pair, objective = self._pair(train, rows, prices, price, context)
+        used = [m.ensemble for m in (pair.f1, pair.gate) if m is not None]
+        features = {int(f) for e in used if e is not None for f in e.feature if f >= 0}
+        one = gated(pair.f1, pair.gate, len(features), train, rows, self.gates)
+        total_weight = float(train.weights.sum())
+        facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": objective}
+        return AdaptModel([one], f0, prices, facts, rows.calibration)
+
+    def _pair(
+        self,
+        train: Examples,
+        rows: TrainingRows,
+        prices: Prices,
+        price: LossPrices,
+        context: FitContext,
+    ) -> tuple[PairOutputs, list[float]]:
+        """Algorithm 2: from Greedy Miser as f1 and g = 0, step over q and over (g, f1) in turn.
+
+        Every step over (g, f1) starts afresh, so the objective, returned for each, may rise; the
+        pair of the lowest one is kept. With ``p_full`` 0 there is no step: it is Greedy Miser.
+        """
+        from bench_trees import Logistic
+
+        D, p_full, features = KullbackLeibler(), self.p_full, Features(train.X)
+        boosted = self._booster(train, prices, price, context)
+        pair = PairOutputs.of(features, one_stage(boosted(Logistic())[0], prices), None)
+        objective: list[float] = []
+        best, lowest, q = pair, np.inf, np.full(len(rows.share), np.inf)
+        for _ in range(self.iterations if p_full != 0 else 0):
+            premium = pair.premium(rows, prices, price.tau) if p_full is None else None
+            limit = F0Limit(p_full, premium)
+            last, q = q, limit.q(D, rows, pair.kept.scores, pair.gated.scores)  # OPT1
+            if rows.mean(np.abs(q - last)) <= _SETTLED:
+                break
+            both, ledger = boosted(JointLoss(q))
+            f1, gate = (one_stage(output_of(both, k), prices) for k in (F1, GATE))
+            pair = PairOutputs.of(features, f1, gate)
+            bought = price.tau * float(prices.sensor[ledger.bought].sum())
+            now = limit.objective(D, rows, pair.kept.scores, pair.gated.scores, q) + bought
+            objective.append(now)
+            if now < lowest:
+                best, lowest = pair, now
+        return best, objective
+
+    def _booster(
+        self, train: Examples, prices: Prices, price: LossPrices, context: FitContext
+    ) -> Callable[[Any], tuple[Ensemble, Ledger]]:
+        """What boosts with a given loss from the constants, with nothing bought yet."""
+        from bench_trees import Ledger, Penalty, Settings, boost
+
+        bins, codes = binned(train, self.max_bins, context)
+        coupled = float(train.weights.sum()) * price.sensor
+        penalty = Penalty.over(prices.start, prices.needed, prices.sensors, coupled=coupled)
+        settings = Settings(
+            trees=self.trees,
+            learning_rate=self.learning_rate,
+            max_depth=self.depth,
+            max_leaves=2**self.depth,
+            min_rows=self.min_rows,
+            second_order=False,
+            order="level",
+        )
+        total = self.trees * (1 + (self.iterations if self.p_full != 0 else 0))
+        begins = count(0, self.trees)
+
+        def boosted(loss: Any) -> tuple[Ensemble, Ledger]:
+            before = next(begins)
+            ledger = Ledger(penalty, len(train), train.multiplicity)
+            ensemble = boost(
+                codes,
+                bins,
+                train.y,
+                loss=loss,
+                settings=settings,
+                penalty=penalty,
+                multiplicity=train.multiplicity,
+                ledger=ledger,
+                threads=context.threads,
+                progress=lambda done, _: context.progress(min(before + done, total), total),
+            )
+            return ensemble, ledger
+
+        return boosted
 
 
 def output_of(ensemble: Ensemble, output: int) -> Ensemble:

@@ -1,13 +1,12 @@
-"""The four learners: boosted, linear, least-squares and L1 pairs in front of f0."""
+"""What the four learners share, and those with linear pairs: by algorithm 1, least squares, L1."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import binned
 from bench_models.calibration import platt
 from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
@@ -24,7 +23,6 @@ from bench_core import (
     param,
 )
 from bench_core.arrays import IntArray
-from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
     Columns,
     GroupPenalty,
@@ -32,10 +30,12 @@ from bench_methods.adapt.linear_step import (
     LinearFunction,
     LinearPair,
     fit_linear_pair,
+    l1_path,
     logistic,
+    nested,
+    spread,
 )
-from bench_methods.adapt.model import AdaptModel, GatedPair, Outputs
-from bench_methods.adapt.operating_points import thresholds
+from bench_methods.adapt.model import AdaptModel, GatedPair, Outputs, thresholds
 from bench_methods.adapt.q_step import (
     F0Limit,
     GateDistance,
@@ -53,13 +53,15 @@ RELEVANT = "ranking: a document is relevant iff its grade is at least this"
 
 
 @dataclass(frozen=True)
-class _Adapt:
+class Adapt:
     """What the four share: tasks and f0."""
 
     tasks: ClassVar[frozenset[Task]] = TASKS
     adds_up: ClassVar[bool] = False
 
     f0: BudgetedLearner = param("random-forest", "the large model that hard rows are sent to")
+
+    gates, relevant_grade = 0, 1  # parameters of all four
 
     def __post_init__(self) -> None:
         f0 = self.f0
@@ -73,12 +75,7 @@ class _Adapt:
         return (self.f0,)
 
     def _prepared(
-        self,
-        train: Examples,
-        valid: Examples,
-        prices: Prices,
-        context: FitContext,
-        relevant_grade: int,
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> tuple[Examples, TrainingRows, BudgetedModel]:
         """The training rows with labels 0 and 1, f0's outputs for them, and f0.
 
@@ -87,76 +84,40 @@ class _Adapt:
         f0 = context.fitted(self.f0)
         if context.task != Task.RANKING:
             return train, TrainingRows.of(train, f0, prices), f0
-        train = relevance_labels(train, relevant_grade)
-        unseen = relevance_labels(valid, relevant_grade) if len(valid) else train
+        train = relevance_labels(train, self.relevant_grade)
+        unseen = relevance_labels(valid, self.relevant_grade) if len(valid) else train
         scores = np.concatenate([output.scores for _, output in f0_outputs(f0, unseen)])
         line = platt(scores, unseen.y > 0, unseen.weights)
         return train, TrainingRows.of(train, f0, prices, line), f0
 
-
-@dataclass(frozen=True)
-class AdaptGBRT(_Adapt):
-    """Boosted gate and classifier that share what they buy, in front of a large model."""
-
-    name: ClassVar[str] = "adapt-gbrt"
-
-    tradeoff: float = param(0.03, TRADEOFF, least=0)
-    p_full: float | None = param(0.5, P_FULL, least=0, most=1)
-    trees: int = param(100, "boosting rounds, each one tree of f1 and one of g", least=0)
-    learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)", above=0)
-    depth: int = param(4, "split levels of a tree", least=1)
-    iterations: int = param(10, "most steps over q", least=1)
-    gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
-    relevant_grade: int = param(1, RELEVANT)
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
-
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> AdaptModel:
-        """Alternate on ``train``; ``valid`` is used for rankings alone, to calibrate f0."""
-        from bench_trees import Penalty, Settings
-
-        from bench_methods.adapt.boosted_step import Booster, fit_boosted_pair
-
-        train, rows, f0 = self._prepared(train, valid, prices, context, self.relevant_grade)
-        price = _loss_prices(train, prices, self.tradeoff)
-        bins, codes = binned(train, self.max_bins, context)
-        total_weight = float(train.weights.sum())
-        steps = 1 + (self.iterations if self.p_full != 0 else 0)
-        booster = Booster(
-            train=train,
-            bins=bins,
-            codes=codes,
-            penalty=Penalty.over(
-                prices.start, prices.needed, prices.sensors, coupled=total_weight * price.sensor
-            ),
-            settings=Settings(
-                trees=self.trees,
-                learning_rate=self.learning_rate,
-                max_depth=self.depth,
-                max_leaves=2**self.depth,
-                min_rows=self.min_rows,
-                second_order=False,
-                order="level",
-            ),
-            prices=prices,
-            threads=context.threads,
-            progress=_Progress(context, steps * self.trees, self.trees),
-        )
-        pair = fit_boosted_pair(booster, rows, self.p_full, price.tau, self.iterations)
-        used = [m.ensemble for m in (pair.f1, pair.gate) if m is not None]
-        features = {int(f) for e in used if e is not None for f in e.feature if f >= 0}
-        gated = _gated(pair.f1, pair.gate, len(features), train, rows, self.gates)
-        facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": pair.objective}
-        return AdaptModel([gated], f0, prices, facts, rows.calibration)
+    def _pairs(
+        self,
+        fitted: Callable[[IntArray, Columns], LinearPair],
+        sets: Sequence[IntArray],
+        columns: Columns,
+        prices: Prices,
+        train: Examples,
+        rows: TrainingRows,
+        context: FitContext,
+    ) -> list[GatedPair]:
+        """The linear pair on each set of features, with its gates."""
+        pairs = []
+        for k, features in enumerate(sets):
+            some = columns.only(features)
+            pair = fitted(features, some)
+            g, f1 = (_raw(one, some, prices) for one in pair)
+            used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
+            pairs.append(gated(f1, g, len(used), train, rows, self.gates))
+            context.progress(k + 1, len(sets))
+        return pairs
 
 
 @dataclass(frozen=True)
-class AdaptLin(_Adapt):
+class AdaptLin(Adapt):
     """Linear gate and classifier on the same few features, in front of a large model."""
 
     name: ClassVar[str] = "adapt-lin"
+    distance: ClassVar[GateDistance] = KullbackLeibler()
 
     tradeoff: float = param(0.01, TRADEOFF + "; it orders the features", least=0)
     p_full: float | None = param(0.5, P_FULL, least=0, most=1)
@@ -165,10 +126,6 @@ class AdaptLin(_Adapt):
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    @property
-    def _distance(self) -> GateDistance:
-        return KullbackLeibler()
-
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
@@ -176,12 +133,15 @@ class AdaptLin(_Adapt):
 
         ``valid`` is used for rankings alone, to calibrate f0.
         """
-        train, rows, f0 = self._prepared(train, valid, prices, context, self.relevant_grade)
-        price = _loss_prices(train, prices, self.tradeoff)
+        train, rows, f0 = self._prepared(train, valid, prices, context)
+        price = loss_prices(train, prices, self.tradeoff)
 
         def fitted(features: IntArray, columns: Columns, penalty: GroupPenalty) -> LinearFit:
-            limit = self._limit(rows, features, prices, price.tau)
-            return fit_linear_pair(columns, rows, limit, self._distance, penalty, self.iterations)
+            limit = F0Limit(self.p_full)
+            if self.p_full is None:
+                bits = prices.acquired(features).bits
+                limit = F0Limit(None, rows.premium(bits, bits, 0.0, prices, price.tau))
+            return fit_linear_pair(columns, rows, limit, self.distance, penalty, self.iterations)
 
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
@@ -190,12 +150,11 @@ class AdaptLin(_Adapt):
             strength = first.pair.g.weights**2 + first.pair.f1.weights**2
             order = columns.which[np.argsort(-strength, kind="stable")]
             sets = _wanted(nested(order, columns, prices), self.supports, self.gates)
-            pairs = []
-            for k, features in enumerate(sets):
-                some = columns.only(features)
-                pair = fitted(features, some, GroupPenalty.none(some)).pair
-                pairs.append(_gated_linear(pair, some, prices, train, rows, self.gates))
-                context.progress(k + 1, len(sets))
+
+            def free(features: IntArray, some: Columns) -> LinearPair:
+                return fitted(features, some, GroupPenalty.none(some)).pair
+
+            pairs = self._pairs(free, sets, columns, prices, train, rows, context)
         facts = {
             "tau": price.tau,
             "gamma": price.tau,
@@ -204,26 +163,17 @@ class AdaptLin(_Adapt):
         }
         return AdaptModel(pairs, f0, prices, facts, rows.calibration)
 
-    def _limit(self, rows: TrainingRows, features: IntArray, prices: Prices, tau: float) -> F0Limit:
-        if self.p_full is not None:
-            return F0Limit(self.p_full)
-        bits = prices.acquired(features).bits
-        return F0Limit(None, rows.premium(bits, bits, 0.0, prices, tau))
-
 
 @dataclass(frozen=True)
 class AdaptLstsq(AdaptLin):
     """Like adapt-lin, the gate fitted to the log-odds of q by least squares."""
 
     name: ClassVar[str] = "adapt-lstsq"
-
-    @property
-    def _distance(self) -> GateDistance:
-        return SquaredLogOdds()
+    distance: ClassVar[GateDistance] = SquaredLogOdds()
 
 
 @dataclass(frozen=True)
-class AdaptL1(_Adapt):
+class AdaptL1(Adapt):
     """The paper's baseline: L1 picks features, f1 is fitted on them, then a gate to its errors."""
 
     name: ClassVar[str] = "adapt-l1"
@@ -239,19 +189,18 @@ class AdaptL1(_Adapt):
 
         ``valid`` is used for rankings alone, to calibrate f0.
         """
-        train, rows, f0 = self._prepared(train, valid, prices, context, self.relevant_grade)
+        train, rows, f0 = self._prepared(train, valid, prices, context)
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
             sets = _wanted(l1_path(columns, rows, prices), self.supports, self.gates)
-            pairs = []
-            for k, features in enumerate(sets):
-                some = columns.only(features)
+
+            def fitted(_: IntArray, some: Columns) -> LinearPair:
                 free = GroupPenalty.none(some)
                 f1 = logistic(some, rows, free)
                 wrong = np.where(rows.sign * f1(some) > 0, -1.0, 1.0)
-                pair = LinearPair(logistic(some, replace(rows, sign=wrong), free), f1)
-                pairs.append(_gated_linear(pair, some, prices, train, rows, self.gates))
-                context.progress(k + 1, len(sets))
+                return LinearPair(logistic(some, replace(rows, sign=wrong), free), f1)
+
+            pairs = self._pairs(fitted, sets, columns, prices, train, rows, context)
         return AdaptModel(pairs, f0, prices, {}, rows.calibration)
 
 
@@ -260,7 +209,8 @@ def relevance_labels(part: Examples, relevant_grade: int) -> Examples:
     return replace(part, y=np.where(part.y >= relevant_grade, 1.0, 0.0))
 
 
-def _loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
+def loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
+    """At this tradeoff, against the logistic loss of the constant."""
     from bench_trees import Logistic
 
     return LossPrices.of(prices, tradeoff, constant_loss("logistic", Logistic(), train))
@@ -270,19 +220,6 @@ def _wanted(sets: Sequence[IntArray], most: int, gates: int) -> list[IntArray]:
     """As many sets as are wanted and a path has room for; one without features if there is none."""
     room = max(1, (MOST_POINTS - 1) // (gates + 1))
     return spread(sets, min(most, room)) or [np.zeros(0, dtype=np.int64)]
-
-
-def _gated_linear(
-    pair: LinearPair,
-    columns: Columns,
-    prices: Prices,
-    train: Examples,
-    rows: TrainingRows,
-    gates: int,
-) -> GatedPair:
-    g, f1 = (_raw(one, columns, prices) for one in (pair.g, pair.f1))
-    used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
-    return _gated(f1, g, len(used), train, rows, gates)
 
 
 def _raw(function: LinearFunction, columns: Columns, prices: Prices) -> StagedModel:
@@ -296,7 +233,7 @@ def _raw(function: LinearFunction, columns: Columns, prices: Prices) -> StagedMo
     return StagedModel([stage], [Point(0, {})], prices)
 
 
-def _gated(
+def gated(
     f1: StagedModel,
     gate: StagedModel | None,
     features: int,
@@ -305,20 +242,5 @@ def _gated(
     gates: int,
 ) -> GatedPair:
     """A pair with its operating points, chosen on the training rows."""
-    if gate is None:
-        return GatedPair(f1, None, features, [(0.0, 0.0)])
     g = Outputs.of(gate, Features(train.X)).scores
     return GatedPair(f1, gate, features, thresholds(g, rows.share, gates))
-
-
-class _Progress:
-    """The progress of several ensembles of ``each`` trees, ``total`` in all."""
-
-    def __init__(self, context: FitContext, total: int, each: int) -> None:
-        self.context, self.total, self.each, self.before = context, total, each, 0
-
-    def __call__(self, done: int, total: int) -> None:
-        """Called after every iteration of one round."""
-        self.context.progress(min(self.before + done, self.total), self.total)
-        if done == total:
-            self.before += self.each

@@ -1,5 +1,7 @@
 """ADAPT-LIN's step: linear g and f1 for a given q (OPT2), in turn with q (Algorithm 1).
 
+Then the sets of features that a pair may read: nested ones by sensors, and those of the L1 path.
+
 Columns are centred and scaled by their weighted mean and deviation, a missing cell counting as 0.
 With weights g, f (k,) and free intercepts, the step minimises
 
@@ -11,9 +13,9 @@ by L-BFGS. The root is smoothed at ROUND. Exact zeros come from the choice of fe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -26,6 +28,8 @@ ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
 _TOLERANCE = 1e-6  # of the gradient
 _STEPS = 500
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
+_PATH = 40  # L1 weights tried
+_DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,11 +71,6 @@ class LinearFunction:
     weights: FloatArray
     intercept: float
 
-    @classmethod
-    def zero(cls, columns: Columns) -> LinearFunction:
-        """The function 0."""
-        return cls(np.zeros(len(columns.which)), 0.0)
-
     def __call__(self, columns: Columns) -> FloatArray:
         """Its values on all rows (n,)."""
         return columns.Z @ self.weights + self.intercept
@@ -103,8 +102,7 @@ class GroupPenalty:
         return float(self.price @ (root - ROUND)), self.needs.T @ (self.price / root)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LinearPair:
+class LinearPair(NamedTuple):
     """Gate and classifier."""
 
     g: LinearFunction
@@ -141,18 +139,13 @@ class PairObjective:
 
     def solve(self, start: LinearPair) -> LinearPair:
         """The minimiser, from a start; never worse than it."""
-        return LinearPair(*_unpack(minimise(self, _pack(start))))
+        packed = np.concatenate([np.append(one.weights, one.intercept) for one in start])
+        return _unpack(minimise(self, packed))
 
 
-def _pack(pair: LinearPair) -> FloatArray:
-    parts = [np.append(one.weights, one.intercept) for one in (pair.g, pair.f1)]
-    return np.concatenate(parts)
-
-
-def _unpack(packed: FloatArray) -> tuple[LinearFunction, LinearFunction]:
-    half = len(packed) // 2
-    g, f1 = packed[:half], packed[half:]
-    return LinearFunction(g[:-1], float(g[-1])), LinearFunction(f1[:-1], float(f1[-1]))
+def _unpack(packed: FloatArray) -> LinearPair:
+    halves = packed.reshape(2, -1)
+    return LinearPair(*(LinearFunction(half[:-1], float(half[-1])) for half in halves))
 
 
 def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> LinearFunction:
@@ -209,11 +202,12 @@ def fit_linear_pair(
     iterations: int,
 ) -> LinearFit:
     """Algorithm 1: from g = 0 and the logistic f1, step over q and over (g, f1) in turn."""
-    pair = LinearPair(LinearFunction.zero(columns), logistic(columns, rows, price))
+    zero = LinearFunction(np.zeros(len(columns.which)), 0.0)
+    pair = LinearPair(zero, logistic(columns, rows, price))
     objective: list[float] = []
 
     def recorded(q: FloatArray) -> float:
-        g, f1 = pair.g, pair.f1
+        g, f1 = pair
         loss = limit.objective(D, rows, f1(columns), g(columns), q)
         squares = g.weights**2 + f1.weights**2
         objective.append(loss + price(squares)[0] + RIDGE / 2 * float(squares.sum()))
@@ -229,3 +223,71 @@ def fit_linear_pair(
             break
         last = now
     return LinearFit(pair, q, objective)
+
+
+def nested(order: Sequence[int] | IntArray, columns: Columns, prices: Prices) -> list[IntArray]:
+    """The first, the first two, ... of ``order``, each with all that comes free with it.
+
+    A set holds every one of the ``columns`` whose sensors its features buy, so equal sets
+    are listed once, and free features are in all of them.
+    """
+    bought, sets = np.zeros(prices.sensors, dtype=bool), []
+    none = np.zeros(0, dtype=np.int32)
+    for sensors in (none, *(prices.sensors_of(int(feature)) for feature in order)):
+        bought[sensors] = True
+        owed = prices.needs @ (~bought & (prices.sensor > 0)).astype(np.float64)  # counted
+        sets.append(np.asarray(columns.which[owed[columns.which] == 0]))
+    return distinct(sets)
+
+
+def distinct(sets: Sequence[IntArray]) -> list[IntArray]:
+    """Without empty sets, and without a second one of the same size; by rising size."""
+    by_size = {len(one): one for one in reversed(sets) if len(one)}
+    return [by_size[size] for size in sorted(by_size)]
+
+
+def spread(sets: Sequence[IntArray], most: int) -> list[IntArray]:
+    """At most ``most`` of them, denser among the small ones; the last is kept."""
+    if len(sets) <= most:
+        return list(sets)
+    if most == 1:
+        return [sets[-1]]
+    places = np.round(np.geomspace(1, len(sets), most)).astype(np.int64)
+    for k in range(most):  # small ones may round to the same place
+        places[k] = max(places[k], places[k - 1] + 1 if k else 1)
+    return [sets[p - 1] for p in np.minimum(places, len(sets))]
+
+
+def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArray]:
+    """The sets of features that L1-regularised logistic regression takes, cheaper ones first.
+
+    A feature's weight is charged its price bought alone; all are charged alike where all are
+    free. Weights are split into two parts >= 0, so that zeros are exact.
+    """
+    price = prices.feature_price()[columns.which]
+    price = price / price.max() if price.any() else np.ones(len(price))
+    Z, k = columns.Z, len(price)
+    each = np.concatenate([price, price])
+    level = 0.0
+
+    def value(packed: FloatArray) -> tuple[float, FloatArray]:
+        w = packed[:k] - packed[k : 2 * k]
+        loss, slope = softplus_and_sigmoid(-rows.sign * (Z @ w + packed[-1]))
+        by = -rows.share * rows.sign * slope
+        by_w = Z.T @ by + RIDGE * w
+        cost = level * float(each @ packed[:-1]) + RIDGE / 2 * float(w @ w)
+        gradient = np.concatenate([by_w + level * price, -by_w + level * price, [by.sum()]])
+        return rows.mean(loss) + cost, gradient
+
+    least = np.append(np.zeros(2 * k), -np.inf)
+    at = np.zeros(2 * k + 1)
+    slopes = np.abs(value(at)[1][:k]) if k else np.zeros(0)
+    paid = price > 0
+    highest = float((slopes[paid] / price[paid]).max(initial=0.0))
+    sets = []
+    for share in np.geomspace(1, _DEPTH, _PATH) if highest > 0 else ():
+        level = share * highest
+        at = minimise(value, at, least)
+        used = columns.which[(at[:k] != 0) | (at[k : 2 * k] != 0)]
+        sets.append(used)
+    return distinct(sets)

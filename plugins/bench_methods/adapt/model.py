@@ -1,4 +1,4 @@
-"""The model that is served: cheap pairs in front of f0.
+"""The model that is served, cheap pairs in front of f0, and the thresholds of their gates.
 
 At an operating point a pair's gate scores every row; rows with g above the point's threshold go to
 f0, the others to f1. So a row pays for the gate and for the model that answers, a shared sensor
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from bench_models.calibration import Line
@@ -17,7 +17,7 @@ from bench_models.staged import StagedModel
 from bench_models.states import nest, unnest
 
 from bench_core import Acquired, Bill, Features, Prediction, Prices, find_class, remember_class
-from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray
 from bench_methods.adapt.q_step import last_prediction
 
 RELEASED = "adapt-released"
@@ -37,8 +37,35 @@ class GatedPair:
     gates: Sequence[tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowBills:
+def thresholds(
+    g: FloatArray, share: FloatArray, count: int, *, zero: bool = True
+) -> list[tuple[float, float]]:
+    """(threshold, share of rows with a higher g) by rising share, for gate scores ``g`` (n,).
+
+    With ``zero`` threshold 0 is among them; ``count`` others send as near as possible to 1, 2, ...
+    of ``count + 1`` equal shares, each halfway between two neighbouring scores. Equal ways to cut
+    the rows are listed once, and one that sends all rows is left out.
+    """
+    values, place = np.unique(g, return_inverse=True)
+    mass = np.bincount(place, share, minlength=len(values))
+    above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)  # share of rows from value k on
+    by_cut: dict[int, tuple[float, float]] = {}
+    for k in range(count):
+        wanted = (k + 1) / (count + 1)
+        cut = int(np.argmin(np.abs(above - wanted)))
+        if 0 < cut < len(values):
+            low, high = map(float, values[cut - 1 : cut + 1])
+            middle = low + (high - low) / 2
+            by_cut[cut] = (middle if low <= middle < high else low, round(float(above[cut]), 6))
+    if zero:
+        cut = int(np.searchsorted(values, 0.0, side="right"))
+        by_cut[cut] = (0.0, round(float(above[cut]), 6))
+    by_cut.pop(0, None)
+    by_share = {sent: (threshold, sent) for threshold, sent in by_cut.values()}
+    return [by_share[sent] for sent in sorted(by_share)]
+
+
+class RowBills(NamedTuple):
     """One bill with an entry for each of n rows."""
 
     bits: BitArray  # (n, w)
@@ -53,9 +80,9 @@ class RowBills:
         return cls(np.broadcast_to(words, (rows, words.shape[1])), *spread)
 
     @classmethod
-    def nothing(cls, rows: int, words: int) -> RowBills:
+    def nothing(cls, rows: int, sensors: int) -> RowBills:
         """Before anything is bought."""
-        bits = np.zeros((rows, words), dtype=np.uint64)
+        bits = np.repeat(Acquired.nothing(sensors).bits, rows, axis=0)
         return cls(bits, np.zeros(rows), np.zeros(rows))
 
     def plus(self, other: RowBills) -> RowBills:
@@ -85,9 +112,12 @@ class Outputs:
     bills: Mapping[str, RowBills]
 
     @classmethod
-    def of(cls, model: Any, features: Features) -> Outputs:
-        """The full model's for all rows."""
-        output, n = last_prediction(model, features), len(features)
+    def of(cls, model: Any | None, features: Features) -> Outputs:
+        """The full model's for all rows; without a model 0, for which nothing is paid."""
+        n = len(features)
+        if model is None:
+            return cls(np.zeros(n), {})
+        output = last_prediction(model, features)
         bills = {name: RowBills.of(bill, n) for name, bill in output.bills.items()}
         return cls(np.asarray(output.scores, dtype=np.float64), bills)
 
@@ -95,30 +125,24 @@ class Outputs:
 class LazyF0:
     """f0's outputs, in log-odds, for the rows of a block that have been sent to it so far."""
 
-    def __init__(self, f0: Any, X: Float32Array, words: int, calibration: Line | None) -> None:
-        self.f0, self.X, self.calibration = f0, X, calibration
-        self.known = np.zeros(len(X), dtype=bool)
-        self.scores = np.zeros(len(X))
-        self.empty = RowBills.nothing(len(X), words)
+    def __init__(self, model: AdaptModel, X: Float32Array) -> None:
+        self.model, self.X = model, X
+        self.known, self.scores = np.zeros(len(X), dtype=bool), np.zeros(len(X))
         self.bills: dict[str, RowBills] = {}
 
     def outputs(self, sent: BoolArray) -> Outputs:
         """Valid at the rows ``sent`` (n,); only new ones are predicted."""
         new = np.flatnonzero(sent & ~self.known)
         if len(new):
-            output = Outputs.of(self.f0, Features(self.X[new]))
+            output = Outputs.of(self.model.f0, Features(self.X[new]))
             self.known[new] = True
-            line = self.calibration
+            line, sensors = self.model.calibration, self.model.prices.sensors
             self.scores[new] = output.scores if line is None else line(output.scores)
             for name, some in output.bills.items():
-                self.bills[name] = _put(self.bills.get(name, self.empty), new, some)
+                known = self.bills.setdefault(name, RowBills.nothing(len(self.X), sensors))
+                for whole, part in zip(known, some, strict=True):
+                    whole[new] = part
         return Outputs(self.scores, self.bills)
-
-
-def _put(bills: RowBills, rows: IntArray, some: RowBills) -> RowBills:
-    bits, splits, trees = bills.bits.copy(), bills.splits.copy(), bills.trees.copy()
-    bits[rows], splits[rows], trees[rows] = some.bits, some.splits, some.trees
-    return RowBills(bits, splits, trees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,37 +164,29 @@ class AdaptModel:
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then f0's own."""
-        n, words = len(features), Acquired.nothing(self.prices.sensors).bits.shape[1]
-        f0 = LazyF0(self.f0, features.X, words, self.calibration)
-        alone = Features(features.X)
+        f0, alone = LazyF0(self, features.X), Features(features.X)
         for pair in self.pairs:
-            kept = Outputs.of(pair.classifier, alone)
-            gate = None if pair.gate is None else Outputs.of(pair.gate, alone)
+            kept, gate = Outputs.of(pair.classifier, alone), Outputs.of(pair.gate, alone)
             for threshold, share in pair.gates:
-                sent = np.zeros(n, dtype=bool) if gate is None else gate.scores > threshold
                 point = {"features": pair.features, "sent": share}
-                yield self._routed(point, sent, gate, kept, f0.outputs(sent), words)
-        all_rows = np.ones(n, dtype=bool)
-        nothing = Outputs(np.zeros(n), {})
-        point = {"features": 0, "sent": 1.0}
-        yield self._routed(point, all_rows, None, nothing, f0.outputs(all_rows), words)
+                yield self._routed(point, gate, threshold, kept, f0)
+        nothing = Outputs.of(None, alone)
+        yield self._routed({"features": 0, "sent": 1.0}, nothing, -np.inf, nothing, f0)
 
     def _routed(
         self,
         point: Mapping[str, int | float],
-        sent: BoolArray,
-        gate: Outputs | None,
+        gate: Outputs,
+        threshold: float,
         kept: Outputs,
-        f0: Outputs,
-        words: int,
+        large: LazyF0,
     ) -> Prediction:
         """The prediction of a point from the outputs of gate, f1 and f0."""
-        nothing = RowBills.nothing(len(sent), words)
+        sent = gate.scores > threshold
+        f0, nothing = large.outputs(sent), RowBills.nothing(len(sent), self.prices.sensors)
 
-        def bill_of(outputs: Outputs | None, name: str) -> RowBills:
-            if outputs is None or not outputs.bills:
-                return nothing
-            return outputs.bills.get(name, outputs.bills["path"])
+        def bill_of(outputs: Outputs, name: str) -> RowBills:
+            return outputs.bills.get(name, outputs.bills.get("path", nothing))
 
         bills = {}
         for name in ("path", "model"):
@@ -198,10 +214,8 @@ class AdaptModel:
             state |= nest(f"pair{k}.f1", pair.classifier.state())
             if pair.gate is not None:
                 state |= nest(f"pair{k}.g", pair.gate.state())
-            gates = [list(g) for g in pair.gates]
-            pairs.append(
-                {"gated": pair.gate is not None, "features": pair.features, "gates": gates}
-            )
+            about = {"gated": pair.gate is not None, "features": pair.features}
+            pairs.append({**about, "gates": [list(gate) for gate in pair.gates]})
         return state | {"pairs": pairs}
 
     @classmethod

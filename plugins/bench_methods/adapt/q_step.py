@@ -10,12 +10,14 @@ smallest one that keeps the mean of q within ``p_full``. q is the probability of
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from bench_models.calibration import Line
+from bench_models.problem import sigmoid
 
 from bench_core import Acquired, Examples, Features, Prices
 from bench_core.arrays import BitArray, FloatArray
@@ -28,11 +30,6 @@ _BLOCK = 8000  # rows of one prediction of f0
 def softplus(z: FloatArray) -> FloatArray:
     """log(1 + e^z)."""
     return softplus_and_sigmoid(z)[0]
-
-
-def sigmoid(z: FloatArray) -> FloatArray:
-    """1 / (1 + e^-z)."""
-    return softplus_and_sigmoid(z)[1]
 
 
 def softplus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -111,12 +108,10 @@ def f0_outputs(f0: Any, part: Examples) -> Iterator[tuple[slice, Any]]:
 
 def last_prediction(model: Any, features: Features) -> Any:
     """The last point of a model's path. Raises ValueError where its path is empty."""
-    last = None
-    for last in model.predict_path(features):  # noqa: B007 - only the last one is wanted
-        pass
-    if last is None:
+    last = deque(model.predict_path(features), maxlen=1)
+    if not last:
         raise ValueError(f"the path of {type(model).__name__} is empty")
-    return last
+    return last[0]
 
 
 class GateDistance(Protocol):
@@ -141,7 +136,8 @@ class KullbackLeibler:
 
     def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
         """Cross-entropy minus entropy."""
-        return softplus(g) - q * g - _entropy(q)
+        inside, outside = (np.clip(p, _NEVER, 1.0) for p in (q, 1 - q))
+        return softplus(g) - q * g - (-q * np.log(inside) - (1 - q) * np.log(outside))
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Logistic loss on the soft labels q."""
@@ -185,20 +181,10 @@ class SquaredLogOdds:
         return self.gate_loss(q, g)[0]
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Least squares on the log-odds of q."""
-        difference = g - log_odds(q)
+        """Least squares on the log-odds of q, kept within [1e-12, 1 - 1e-12]."""
+        inside = np.clip(q, 1e-12, 1 - 1e-12)
+        difference = g - (np.log(inside) - np.log1p(-inside))
         return difference**2 / 2, difference
-
-
-def log_odds(q: FloatArray) -> FloatArray:
-    """log(q / (1 - q)) of q kept within [1e-12, 1 - 1e-12]."""
-    inside = np.clip(q, 1e-12, 1 - 1e-12)
-    return np.log(inside) - np.log1p(-inside)
-
-
-def _entropy(q: FloatArray) -> FloatArray:
-    inside, outside = (np.clip(p, _NEVER, 1.0) for p in (q, 1 - q))
-    return -q * np.log(inside) - (1 - q) * np.log(outside)
 
 
 def smallest_bias(q: Callable[[float], FloatArray], share: FloatArray, p_full: float) -> float:

@@ -27,14 +27,14 @@ problem is one minimum cut (``cut``), solved exactly; ``streamed`` reaches a cer
 cut does not fit in memory; ``subgradient`` is the authors' relaxation, for reference.
 
 Equations
-    F                             grow_kernels.pairs
-    c_f / (F - m_f)               grow_kernels.grow
-    e_h                           problem.errors; where leaves add up: additive.with_means
-    u, the first node             routing.first_needs
+    F                             tree_kernels.pairs
+    c_f / (F - m_f)               tree_kernels.grow
+    e_h                           forest.errors; where leaves add up: forest.with_means
+    u, the first node             tree_kernels.first_needs
     the objective                 problem.PruningProblem.objective
-    its optimum                   cut.cut, on the graph of flow
-    its optimum within a gap      smoothed_dual.smoothed_dual
-    w of all trees <= w, relaxed  subgradient.subgradient
+    its optimum                   solvers.cut, on the graph of pruning_kernels
+    its optimum within a gap      solvers.smoothed_dual
+    w of all trees <= w, relaxed  solvers.subgradient
 
 Departures
 - Features are binned to at most ``max_bins`` quantiles; missing values go where the larger impurity
@@ -67,7 +67,7 @@ from collections.abc import Callable, Sequence
 from bench_models import boosting
 
 from bench_core import BudgetedLearner, hookimpl
-from bench_methods.budget_forest.prune import BudgetPrune
+from bench_methods.budget_forest.prune import BudgetPrune, warm_up
 from bench_methods.budget_forest.rf import BudgetRF
 
 
@@ -81,6 +81,4 @@ def bench_learners() -> Sequence[type[BudgetedLearner]]:
 def bench_warm_up(say: Callable[[str], None]) -> None:
     """Compile the kernels of trees and forests where no earlier run has."""
     boosting.bench_warm_up(say)
-    from bench_methods.budget_forest.warm_up import warm_up
-
     warm_up(say)

@@ -13,15 +13,22 @@ the FIRST node on its path in that tree that needs s is kept, for a kept node ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from bench_models.tradeoff import LossPrices
 
 from bench_core import Examples, Prices
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
-from bench_methods.budget_forest.forest import CountedForest, summed
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from bench_methods.budget_forest.forest import (
+    NodeLoss,
+    copies_reached,
+    inner_nodes,
+    leaves_reached,
+    summed,
+)
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -30,9 +37,6 @@ if TYPE_CHECKING:
 
 PIECES = 16
 """Rows are streamed in this many pieces whatever the number of threads: sums keep their bits."""
-
-_BLOCK = 65536
-"""Rows whose leaves are held at a time where they are only counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +90,7 @@ class PruningProblem:
 
     def objective(self, kept: BoolArray, crew: Workers) -> float:
         """Of a pruning; streams the rows once."""
-        from bench_methods.budget_forest.smoothed_dual_kernels import spent
+        from bench_methods.budget_forest.pruning_kernels import spent
 
         mask = np.zeros((len(self.first) - 1, max(1, -(-len(self.price) // 64))), np.uint64)
         some = kept[self.node]
@@ -96,47 +100,21 @@ class PruningProblem:
         np.bitwise_or.at(mask, (owner, sensor >> np.uint64(6)), bit)
         parts = np.zeros(PIECES)
 
-        def piece(start: int, stop: int) -> None:
-            for k in range(start, stop):
-                rows = self.rows(k)
-                parts[k] = spent(self.leaf, self.weight, self.price, mask, rows[0], rows[1])
+        def pay(piece: int, start: int, stop: int) -> None:
+            parts[piece] = spent(self.leaf, self.weight, self.price, mask, start, stop)
 
-        crew.run(piece, PIECES, 1)
+        self.in_pieces(pay, crew)
         return self.base - float(self.worth[kept].sum()) + float(parts.sum())
 
-    def rows(self, piece: int) -> tuple[int, int]:
-        """The rows of one of ``PIECES`` pieces."""
+    def in_pieces(self, work: Callable[[int, int, int], None], crew: Workers) -> None:
+        """Call ``work(k, start, stop)`` for each of ``PIECES`` pieces of the rows."""
         n = len(self.weight)
-        return piece * n // PIECES, (piece + 1) * n // PIECES
 
+        def some(first: int, last: int) -> None:
+            for k in range(first, last):
+                work(k, k * n // PIECES, (k + 1) * n // PIECES)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeLoss:
-    """Training rows that each node would lose as a leaf, ``node`` (nodes,), of ``rows`` in all."""
-
-    node: FloatArray
-    rows: float
-
-    def constant(self, trees: Ensemble) -> float:
-        """The share that is lost where all trees are pruned to their roots."""
-        return float(self.node[trees.start[:-1]].sum() / self.rows)
-
-
-def errors(forest: CountedForest) -> NodeLoss:
-    """Rows that each node of a forest would misclassify; rows are those of all bags."""
-    wrong = forest.counts.sum(axis=1) - forest.counts.max(axis=1)
-    return NodeLoss(wrong, float(forest.counts[forest.trees.start[:-1]].sum()))
-
-
-def inner_nodes(trees: Ensemble) -> tuple[IntArray, Int32Array]:
-    """The inner nodes of trees, and each one's parent among them (-1 at roots)."""
-    inner = np.flatnonzero(trees.feature >= 0)
-    place = np.full(len(trees.feature), -1, np.int32)
-    place[inner] = np.arange(len(inner), dtype=np.int32)
-    above = np.full(len(trees.feature), -1, np.int32)
-    above[trees.left[inner]] = place[inner]
-    above[trees.right[inner]] = place[inner]
-    return inner, above[inner]
+        crew.run(some, PIECES, 1)
 
 
 def build(
@@ -148,105 +126,33 @@ def build(
     crew: Workers,
 ) -> PruningProblem:
     """Gains from what nodes lose, costs of ``valid`` rows in ``loss_prices``."""
-    inner, parent = inner_nodes(trees)
+    from bench_methods.budget_forest.tree_kernels import first_needs
+
+    inner, above = inner_nodes(trees)
+    parent, feature = above[inner], trees.feature[inner]
     leaf = leaves_reached(trees, valid.X, crew)
-    first, sensor, node = _needs(trees, prices, loss_prices.sensor > 0)
+    # copies, which may be written: what kernels are compiled for, whatever was loaded
+    needs = (np.array(prices.start), np.array(prices.needed))
+    first, sensor, node = first_needs(
+        above[trees.feature < 0], parent, feature, needs, loss_prices.sensor > 0
+    )
     lost, weight = loss.node, valid.weights
     per_copy = loss.rows / float(weight.sum())
-    price = loss_prices.split[trees.feature[inner]]
+    price = loss_prices.split[feature]
     price = per_copy * np.where(parent < 0, price + loss_prices.tau * prices.tree, price)
+    if price.any():
+        visitors = summed(trees, copies_reached(leaf, weight, len(first) - 1))
+        price = price * visitors[inner]
     return PruningProblem(
         parent=parent,
         gain=lost[inner] - lost[trees.left[inner]] - lost[trees.right[inner]],
-        evaluation=price * _visitors(trees, leaf, weight)[inner] if price.any() else price,
+        evaluation=price,
         base=float(lost[trees.start[:-1]].sum()),
         unit=loss.rows,
         leaf=leaf,
         first=first,
         sensor=sensor,
-        node=np.searchsorted(inner, node).astype(np.int32),
+        node=node,
         weight=weight,
         price=per_copy * loss_prices.sensor,
     )
-
-
-def pruned_shape(trees: Ensemble, kept: BoolArray) -> tuple[BoolArray, dict[str, Any]]:
-    """Which nodes stay (nodes,) where only the ``kept`` (D,) inner nodes split, and their shape."""
-    inner, _ = inner_nodes(trees)
-    stays = np.zeros(len(trees.feature), dtype=bool)
-    stays[trees.start[:-1]] = True
-    splits = inner[kept]
-    stays[trees.left[splits]] = stays[trees.right[splits]] = True
-    place = np.cumsum(stays) - 1
-    split = np.zeros(len(stays), dtype=bool)
-    split[splits] = True
-
-    def child(side: Any) -> Any:
-        return np.where(split, place[side], -1)[stays].astype(np.int32)
-
-    return stays, {
-        "start": np.concatenate([[0], np.cumsum(stays)])[trees.start].astype(np.int32),
-        "feature": np.where(split, trees.feature, -1)[stays].astype(np.int32),
-        "threshold": np.where(split, trees.threshold, 0)[stays].astype(np.float32),
-        "left": child(trees.left),
-        "right": child(trees.right),
-        "missing_left": (trees.missing_left & split)[stays],
-    }
-
-
-def leaves_reached(trees: Ensemble, rows: Float32Array, crew: Workers) -> Int32Array:
-    """The leaf that each row reaches in each tree (n, T), leaves numbered in node order."""
-    from bench_methods.budget_forest.routing import route
-
-    f = trees
-    number = (np.cumsum(f.feature < 0) - 1).astype(np.int32)
-    X = np.ascontiguousarray(rows, dtype=np.float32).view(np.ndarray)
-    X.flags.writeable = False
-    arrays = (f.start, f.feature, f.threshold, f.missing_left, f.left, f.right)
-    shape: Any = tuple(_own(array) for array in arrays)
-    out = np.empty((len(X), f.trees), np.int32)
-    crew.run(lambda a, b: route(X, shape, number, a, b, out), len(X), 4096)
-    return out
-
-
-def copies_reached(leaf: Int32Array, weight: FloatArray, leaves: int) -> FloatArray:
-    """Copies of rows in each leaf (L,), from the leaves (n, T) that rows of ``weight`` reach."""
-    count = np.zeros(leaves)
-    for tree in leaf.T:
-        count += np.bincount(tree, weight, minlength=leaves)
-    return count
-
-
-def leaf_mass(trees: Ensemble, rows: Examples, crew: Workers) -> FloatArray:
-    """Copies of rows in each leaf (L,); one where there are none, so that no leaf is forgotten."""
-    weight, leaves = rows.weights, int((trees.feature < 0).sum())
-    count = np.zeros(leaves)
-    for start in range(0, len(rows), _BLOCK):
-        here = slice(start, start + _BLOCK)
-        count += copies_reached(leaves_reached(trees, rows.X[here], crew), weight[here], leaves)
-    return np.maximum(count, 1.0)
-
-
-def _needs(
-    trees: Ensemble, prices: Prices, wanted: BoolArray
-) -> tuple[IntArray, Int32Array, Int32Array]:
-    """Per leaf the ``wanted`` sensors (s,) on its path and the first node that needs each."""
-    from bench_methods.budget_forest.routing import first_needs
-
-    leaves = np.flatnonzero(trees.feature < 0).astype(np.int32)
-    inner = np.flatnonzero(trees.feature >= 0).astype(np.int32)
-    above = np.full(len(trees.feature), -1, np.int32)
-    above[trees.left[inner]] = above[trees.right[inner]] = inner
-    needs = (_own(prices.start), _own(prices.needed))
-    start, sensor, node = first_needs(leaves, above, _own(trees.feature), needs, wanted)
-    return start, sensor, node
-
-
-def _visitors(trees: Ensemble, leaf: Int32Array, weight: FloatArray) -> FloatArray:
-    """Copies of rows that come through each node (nodes,)."""
-    return summed(trees, copies_reached(leaf, weight, int((trees.feature < 0).sum())))
-
-
-def _own(array: Any) -> Any:
-    """A copy that may be written: what kernels are compiled for, whatever was loaded."""
-    return np.array(array)

@@ -1,8 +1,10 @@
-"""The learner ``budget-prune``; see the docstring of the package."""
+"""The learner ``budget-prune``, see the docstring of the package, and compiling its kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -11,17 +13,17 @@ from bench_models.tradeoff import LossPrices
 
 from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
 from bench_core.arrays import BoolArray
-from bench_methods.budget_forest.adapters import Model, prunable
+from bench_methods.budget_forest.forest import Model, prunable
 from bench_methods.budget_forest.problem import PruningProblem, build
 from bench_methods.budget_forest.rf import BudgetRF
 
 if TYPE_CHECKING:
     from bench_trees.threads import Workers
 
-    from bench_methods.budget_forest.smoothed_dual import Search
-
 CUT_PINS = 20_000_000
 """(row, tree, sensor) met up to which ``auto`` cuts: about 600 MB and some minutes."""
+SECONDS = 8
+"""About how long the first compilation takes."""
 
 
 @dataclass(frozen=True)
@@ -70,30 +72,57 @@ class BudgetPrune(OnTrees):
     def _solved(
         self, problem: PruningProblem, crew: Workers, context: FitContext
     ) -> tuple[BoolArray, dict[str, Any]]:
-        solver = self.solver
-        if solver == "auto":
-            solver = "cut" if problem.pins <= CUT_PINS else "streamed"
-        if solver == "cut":
-            from bench_methods.budget_forest.cut import cut
+        from bench_methods.budget_forest.solvers import cut, smoothed_dual, subgradient
 
-            kept = cut(problem)
-            context.progress(1, 1)
-            return kept, {"solver": solver, "gap": 0.0}
-        search = self._searched(solver, problem, crew, context)
-        return search.kept, {"solver": solver, "gap": search.gap, "passes": search.passes}
-
-    def _searched(
-        self, solver: str, problem: PruningProblem, crew: Workers, context: FitContext
-    ) -> Search:
         def progress(done: int) -> None:
             context.progress(done, self.iterations)
 
+        solver, passes = self.solver, self.iterations
+        if solver == "auto":
+            solver = "cut" if problem.pins <= CUT_PINS else "streamed"
+        if solver == "cut":
+            kept = cut(problem)
+            context.progress(1, 1)
+            return kept, {"solver": solver, "gap": 0.0}
         if solver == "subgradient":
-            from bench_methods.budget_forest.subgradient import subgradient
+            search = subgradient(problem, crew, iterations=passes, progress=progress)
+        else:
+            search = smoothed_dual(
+                problem, crew, tolerance=self.tolerance, passes=passes, progress=progress
+            )
+        return search.kept, {"solver": solver, "gap": search.gap, "passes": search.passes}
 
-            return subgradient(problem, crew, iterations=self.iterations, progress=progress)
-        from bench_methods.budget_forest.smoothed_dual import smoothed_dual
 
-        return smoothed_dual(
-            problem, crew, tolerance=self.tolerance, passes=self.iterations, progress=progress
-        )
+def warm_up(say: Callable[[str], None]) -> None:
+    """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
+    # numba itself says whether what it stored is of this source; it has no public name for it
+    if all(bool(kernel._cache._cache_file._load_index()) for kernel in kernels()):
+        return
+    say(f"compiling the kernels of forests, once per machine, about {SECONDS} s")
+    _use_every_kernel()
+
+
+def kernels() -> list[Any]:
+    """The public ones; those with an underscore are compiled into their callers."""
+    from bench_methods.budget_forest import pruning_kernels, tree_kernels
+
+    found = [*vars(pruning_kernels).items(), *vars(tree_kernels).items()]
+    return [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
+
+
+def _use_every_kernel() -> None:
+    from bench_core import price_list
+
+    X = (np.arange(60, dtype=np.float32).reshape(20, 3) * 7) % 11
+    rows, prices = Examples(X, (X[:, 0] > X[:, 1]).astype(np.float64)), price_list(np.ones(3))
+    context: Any = SimpleNamespace(
+        task=Task.BINARY,
+        classes=2,
+        seed=0,
+        threads=1,
+        fitted=lambda learner: learner.fit(rows, rows, prices, context),
+        shared=lambda name, build: build(),
+        progress=lambda done, total: None,
+    )
+    for solver in ("cut", "streamed"):
+        BudgetPrune(base=BudgetRF(trees=2), solver=solver).fit(rows, rows, prices, context)

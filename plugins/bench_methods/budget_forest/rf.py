@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import binned
@@ -13,7 +13,7 @@ from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
 from bench_core import Examples, FitContext, InputError, Prices, Task, param
-from bench_core.arrays import Array, Float32Array, FloatArray, Int32Array, IntArray
+from bench_core.arrays import Float32Array, Int32Array, IntArray
 from bench_methods.budget_forest.forest import CountedForest
 
 if TYPE_CHECKING:
@@ -48,26 +48,20 @@ class BudgetRF:
         if len(train) == 0:
             raise InputError(f"{self.name}: there are no training rows")
         classes = max(context.classes, 2)
-        label = class_labels(train.y, context.task, self.relevant_grade)
+        wanted = train.y >= self.relevant_grade if context.task == Task.RANKING else train.y
+        label = np.asarray(wanted, dtype=np.int32)
         if label.min() < 0 or label.max() >= classes:  # compiled code counts by label, unchecked
             raise InputError(f"{self.name}: training labels must be classes 0 to {classes - 1}")
         bins, codes = binned(train, self.max_bins, context)
         grower = _Grower(self, bins, codes, label, classes, prices)
-        spending = _Spending(valid, prices, self.budget, context.threads)
+        grown = _grown(grower, train, self.trees, context)
         kept: list[CountedForest] = []
-        for tree in _grown(grower, train, self.trees, context):
-            if not spending.allows(tree):
-                break
+        for tree in _affordable(grown, valid, prices, self.budget, context.threads):
             kept.append(tree)
             context.progress(len(kept), self.trees)
-        forest = CountedForest.joined(kept or [grower.constant()])
+        without_a_split = [] if kept else [grower.tree(np.ones(len(train), np.int64), depth=0)]
+        forest = CountedForest.joined(kept or without_a_split)
         return forest.served(prices, {"trees": len(kept), "nodes": forest.trees.nodes})
-
-
-def class_labels(y: FloatArray, task: Task, relevant_grade: int) -> Int32Array:
-    """Class numbers (n,): of ranking tasks 1 iff the grade is relevant."""
-    wanted = y >= relevant_grade if task == Task.RANKING else y
-    return np.asarray(wanted, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -81,13 +75,14 @@ class _Grower:
     classes: int
     prices: Prices
 
-    def tree(self, copies: IntArray) -> CountedForest:
+    def tree(self, copies: IntArray, depth: int | None) -> CountedForest:
         """The tree of one bag: how often each row is in it (n,)."""
-        from bench_methods.budget_forest.grow_kernels import grow
+        from bench_trees import Ensemble
+
+        from bench_methods.budget_forest.tree_kernels import grow
 
         rows = np.flatnonzero(copies).astype(np.int32)
         bag = (rows, self.label[rows], copies[rows].astype(np.int32))
-        depth = self.learner.depth
         room = 2 * len(rows)
         if depth is not None and depth < 31:
             room = min(room, 2 ** (depth + 1))
@@ -108,39 +103,19 @@ class _Grower:
             (feature, cut, missing_left, left, right),
             counts,
         )
-        return self._counted(
-            counts[:used],
+        trees = Ensemble(
+            start=np.array([0, used], dtype=np.int32),
             feature=feature[:used].copy(),
             threshold=self._thresholds(feature[:used], cut[:used]),
             left=left[:used].copy(),
             right=right[:used].copy(),
             missing_left=missing_left[:used].copy(),
-        )
-
-    def constant(self) -> CountedForest:
-        """A tree without a split, for a budget that allows none."""
-        none = np.full(1, -1, np.int32)
-        return self._counted(
-            np.bincount(self.label, minlength=self.classes)[None, :],
-            feature=none,
-            threshold=np.zeros(1, np.float32),
-            left=none,
-            right=none,
-            missing_left=np.zeros(1, np.bool_),
-        )
-
-    def _counted(self, counts: Array, **nodes: Array) -> CountedForest:
-        from bench_trees import Ensemble
-
-        trees = Ensemble(
-            start=np.array([0, len(counts)], dtype=np.int32),
-            value=np.zeros(len(counts)),
+            value=np.zeros(used),
             output=np.zeros(1, np.int32),
             base=np.zeros(1),
             features=self.bins.features,
-            **nodes,
         )
-        return CountedForest(trees, counts.astype(np.float64))
+        return CountedForest(trees, counts[:used].astype(np.float64))
 
     def _thresholds(self, feature: Int32Array, cut: Int32Array) -> Float32Array:
         """The edge of each node's bin: infinite at the last bin, 0 at leaves."""
@@ -156,7 +131,8 @@ def _grown(
     """The trees in order, ``threads`` at a time; each has its own random numbers."""
 
     def tree(number: int) -> CountedForest:
-        return grower.tree(bag(np.random.default_rng([context.seed, number]), train))
+        drawn = bag(np.random.default_rng([context.seed, number]), train)
+        return grower.tree(drawn, grower.learner.depth)
 
     with ThreadPoolExecutor(context.threads) as pool:
         for first in range(0, trees, context.threads):
@@ -173,32 +149,31 @@ def bag(rng: np.random.Generator, train: Examples) -> IntArray:
     return np.bincount(drawn, minlength=n)
 
 
-class _Spending:
-    """What validation rows pay for the trees so far, as a share of the price of all features."""
+def _affordable(
+    trees: Iterator[CountedForest],
+    valid: Examples,
+    prices: Prices,
+    budget: float | None,
+    threads: int,
+) -> Iterator[CountedForest]:
+    """The trees before the first with which ``valid`` rows pay more than ``budget``, a share of the
+    price of all features."""
+    if budget is None or prices.everything == 0 or len(valid) == 0:
+        yield from trees
+        return
+    from bench_trees.inference import Needs, lay_out, walk
+    from bench_trees.kernels.records import Steps, Walked
 
-    def __init__(self, valid: Examples, prices: Prices, budget: float | None, threads: int) -> None:
-        self._valid, self._prices, self._threads = valid, prices, threads
-        self._limit = None if budget is None or prices.everything == 0 else budget
-        self._state: Any = None
+    from bench_core import Acquired
 
-    def allows(self, tree: CountedForest) -> bool:
-        """Whether the forest stays within the budget with this tree."""
-        if self._limit is None or len(self._valid) == 0:
-            return True
-        from bench_trees.inference import Needs, lay_out, walk
-        from bench_trees.kernels.records import Steps, Walked
-
-        from bench_core import Acquired
-
-        p = self._prices
-        ensemble = tree.trees
-        layout = lay_out(ensemble, Needs(p.start, p.needed, p.multiplier, p.sensors))
-        n, outputs = len(self._valid), len(ensemble.base)
-        before = self._state or Walked.begin(n, outputs, layout.words)
-        steps = Steps.prefixes([ensemble.trees], ensemble.base)
-        after = walk(layout, steps, self._valid.X, before, threads=self._threads)
-        cost = Acquired(after.bits[-1], p.sensors).cost(p.sensor)
-        if np.average(cost, weights=self._valid.weights) > self._limit * p.everything:
-            return False
-        self._state = after
-        return True
+    needs = Needs(prices.start, prices.needed, prices.multiplier, prices.sensors)
+    walked = None
+    for tree in trees:
+        base, layout = tree.trees.base, lay_out(tree.trees, needs)
+        before = walked or Walked.begin(len(valid), len(base), layout.words)
+        steps = Steps.prefixes([tree.trees.trees], base)
+        walked = walk(layout, steps, valid.X, before, threads=threads)
+        cost = Acquired(walked.bits[-1], prices.sensors).cost(prices.sensor)
+        if np.average(cost, weights=valid.weights) > budget * prices.everything:
+            return
+        yield tree

@@ -8,12 +8,12 @@ rate included, so that all weights 1 is that learner; a free constant stands bes
 
 Equations
     4-7           initialise.stage_loss       one stage as if it were the last
-    8             objective.true_loss         with bench_models.problem.relaxed_cost
-    p, d, q       objective.flow, objective.Flow.exit
-    9             objective.StageObjective    (8) as a function of one stage, by (11)
+    8             cascade.true_loss           with bench_models.problem.relaxed_cost
+    p, d, q       cascade.flow, cascade.Flow.exit
+    9             cascade.StageObjective      (8) as a function of one stage, by (11)
     10, 11        bench_models.problem.auxiliaries    kappa and eta; sigma is |b|
     13, 14        initialise.stage_ridge, initialise._reweight
-    Algorithm 1   optimise.optimise, optimise.improve_stage
+    Algorithm 1   cascade.optimise, cascade.improve_stage
     Algorithm 2   initialise.initialise
 
 The paper's lambda is ``tradeoff * L0 / prices.everything`` with L0 the constant predictor's mean

@@ -2,21 +2,25 @@
 
 Every stage is fitted as if it were the last: a reweighted least-squares iteration, eq. (13) and
 (14), on a Gram matrix that is built once. With one stage this is the single-stage method, eq. (7).
-Only trees that can have a weight take part: see ``screening``.
+
+Of thousands of trees a stage ends with tens or hundreds, so the Gram matrix of all is never built.
+The problem is solved on a working set; then one pass over all trees tells which of the others would
+lower the loss (the optimality conditions of eq. 7), these join, and so on until there are none. The
+result is the optimum over all trees, whatever the working set began with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.least_squares import Growing, Normal, solve_positive
+from bench_models.least_squares import BLOCK, Growing, Normal, solve_positive
 from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge, sigmoid
 
-from bench_core.arrays import FloatArray, IntArray
-from bench_methods.cronus.objective import Cascade, Penalty
-from bench_methods.cronus.screening import entering, gradient
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_methods.cronus.cascade import Cascade, Penalty
 
 _SLACK = 1e-3
 """A tree enters only if its gradient outweighs its price by this share."""
@@ -24,6 +28,9 @@ _ROUGH, _FINE = 1e-4, 1e-9
 """Re-weighting ends when the loss falls by less than this share; roughly while trees still join."""
 _FIRST = 256
 """Trees that may join a working set at once, or as many as are in it already."""
+_CHUNK = 128
+"""Trees whose products a thread computes at a time."""
+_BALANCING = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +97,56 @@ def _joining(problem: Problem, growing: Growing, cost: StageCost, weights: Float
     most = max(_FIRST, len(growing.normal.trees))
     strongest = unseen[np.argsort(-excess[unseen], kind="stable")[:most]]
     return np.concatenate([np.sort(strongest), enters[growing.seen[enters]]])
+
+
+def gradient(problem: Problem, growing: Growing, weights: FloatArray) -> FloatArray:
+    """The derivative (T,) of a stage's squared loss, at its best constant, by every tree's weight.
+
+    Columns and residuals are taken in float32: about six digits.
+    """
+    f = problem.score(weights, 0.0)[growing.rows]
+    f += float(growing.omega @ (growing.y - f)) / growing.total
+    pull = np.zeros(len(problem.y), dtype=np.float32)
+    pull[growing.rows] = growing.omega * (f - growing.y)
+    return products(problem.columns, pull, growing.threads)
+
+
+def products(columns: Float32Array, vector: Float32Array, threads: int) -> FloatArray:
+    """``columns @ vector`` for columns (T, n), (T,): float32 within a block of rows, float64 over
+    blocks, the same for any number of threads."""
+    total = np.zeros(len(columns))
+
+    def chunk(start: int) -> None:
+        stop = start + _CHUNK
+        for i in range(0, len(vector), BLOCK):
+            total[start:stop] += columns[start:stop, i : i + BLOCK] @ vector[i : i + BLOCK]
+
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        list(pool.map(chunk, range(0, len(columns), _CHUNK)))
+    return total
+
+
+def entering(excess: FloatArray, needs: FloatArray, capacity: FloatArray) -> BoolArray:
+    """Which of c trees at weight zero may lower the loss by a weight, shape (c,).
+
+    ``excess`` (c,) is by how much a tree's gradient outweighs its own l1 price (at least 0);
+    ``needs`` (s, c) and ``capacity`` (s,), prices times d_k, are of the sensors nobody bought yet.
+    No tree can enter if the excess of every tree can be shared out among its sensors so that
+    within each sensor the Euclidean norm of the shares stays within the capacity. Shares move
+    to the sensors with room left; trees at sensors that still overflow enter. That may be more than
+    must, which costs time but changes no optimum.
+    """
+    share = needs * capacity[:, None]
+    for _ in range(_BALANCING):
+        total = share.sum(axis=0)
+        share *= np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        load = np.sqrt(((share * excess) ** 2).sum(axis=1))
+        if not (load > capacity).any():
+            break
+        share *= np.sqrt(np.divide(capacity, load, out=np.ones_like(load), where=load > 0))[:, None]
+    free = ~needs.any(axis=0)
+    overflows: BoolArray = needs[load > capacity].any(axis=0)
+    return (excess > 0) & (free | overflows)
 
 
 def _reweight(

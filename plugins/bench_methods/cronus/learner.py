@@ -1,9 +1,11 @@
-"""The three learners: single stage, cascade after initialisation, cascade after optimisation."""
+"""The three learners, and from the soft gates of their training the cascade that is served."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from math import log
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of
@@ -11,16 +13,15 @@ from bench_models.descent import Settings
 from bench_models.dictionary import dictionary
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem, positives
+from bench_models.staged import END, Gate, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_methods.cronus.cascade import Cascade, Penalty, Position, optimise
 from bench_methods.cronus.initialise import initialise
-from bench_methods.cronus.objective import Cascade, Penalty
-from bench_methods.cronus.optimise import optimise, position
-from bench_methods.cronus.serving import staged
 
 if TYPE_CHECKING:
-    from bench_models.staged import StagedModel
+    from bench_trees import Ensemble
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,10 @@ class CronusSingle(OnTrees):
     )
     iterations: int = param(200, "re-weighted least-squares solutions per stage, at most", least=1)
 
+    # what cascades have parameters for: one stage has no gate and is never optimised
+    stages, rho_first, drop, delta, gate_slope, keep = 1, 0.0, 0.0, 1.0, 50.0, 0.0
+    cycles, reweightings, steps, tolerance, rejected = 0, 5, 20, 1e-4, "out"
+
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
@@ -71,11 +76,11 @@ class CronusSingle(OnTrees):
                 tree_cost=trees.tree_cost,
                 sensor_cost=prices.sensor,
                 needs=trees.needs,
-                slope=self._slope,
+                slope=self.gate_slope,
             )
             lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
-            cascade, penalty = self._fitted(problem, lam, context)
-            end = position(problem, penalty, cascade)
+            end = self._fitted(problem, lam, context)
+        cascade = end.cascade
         facts = {
             "loss": "squared",
             "lambda": lam,
@@ -91,7 +96,7 @@ class CronusSingle(OnTrees):
             prices,
             binary=context.task == Task.BINARY,
             positive_weight=self._weight(context.task),
-            rejected=self._rejected,
+            rejected=self.rejected,
             facts=facts,
         )
 
@@ -99,27 +104,37 @@ class CronusSingle(OnTrees):
         usual = 3.5 if task == Task.RANKING else 1.0
         return usual if self.positive_weight is None else self.positive_weight
 
-    @property
-    def _slope(self) -> float:
-        return 1.0  # no gate
-
-    @property
-    def _rejected(self) -> Literal["out", "score"]:
-        return "out"
-
-    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> tuple[Cascade, Penalty]:
-        penalty = Penalty(lam, np.array([self.rho_last]))
-        cascade = initialise(
+    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> Position:
+        rho = np.append(np.full(self.stages - 1, self.rho_first), self.rho_last)
+        penalty, total = Penalty(lam, rho), self.stages * (1 + self.cycles)
+        positives = float(problem.share[problem.y > 0].sum())
+        start = initialise(
             problem,
             penalty,
-            delta=1.0,
-            drop=0.0,
+            delta=self.delta,
+            drop=gentle_drop(self.drop, self.stages, self.keep * positives),
             cut_off=self.cut_off,
             iterations=self.iterations,
             threads=context.threads,
-            progress=lambda done: context.progress(done, 1),
+            progress=lambda done: context.progress(done, total),
         )
-        return cascade, penalty
+        end = optimise(
+            problem,
+            penalty,
+            start,
+            Settings(
+                cut_off=self.cut_off,
+                cycles=self.cycles,
+                reweightings=self.reweightings,
+                steps=self.steps,
+                tolerance=self.tolerance,
+                threads=context.threads,
+            ),
+            progress=lambda done: context.progress(self.stages + done, total),
+        )
+        if self.cycles > 0:  # which may have ended early
+            context.progress(total, total)
+        return end
 
 
 @dataclass(frozen=True)
@@ -146,35 +161,6 @@ class CronusInit(CronusSingle):
         "out", "rejected rows: out (below survivors; binary: predicted -1) or score (their stage's)"
     )
 
-    @property
-    def _slope(self) -> float:
-        return self.gate_slope
-
-    @property
-    def _rejected(self) -> Literal["out", "score"]:
-        return self.rejected
-
-    @property
-    def _updates(self) -> int:
-        return 0
-
-    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> tuple[Cascade, Penalty]:
-        rho = np.full(self.stages, self.rho_first)
-        rho[-1] = self.rho_last
-        penalty = Penalty(lam, rho)
-        positives = float(problem.share[problem.y > 0].sum())
-        cascade = initialise(
-            problem,
-            penalty,
-            delta=self.delta,
-            drop=gentle_drop(self.drop, self.stages, self.keep * positives),
-            cut_off=self.cut_off,
-            iterations=self.iterations,
-            threads=context.threads,
-            progress=lambda done: context.progress(done, self.stages + self._updates),
-        )
-        return cascade, penalty
-
 
 @dataclass(frozen=True)
 class Cronus(CronusInit):
@@ -191,33 +177,58 @@ class Cronus(CronusInit):
         1e-4, "a pass or round that gains less than this share is the last", least=0
     )
 
-    @property
-    def _updates(self) -> int:
-        return self.cycles * self.stages
-
-    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> tuple[Cascade, Penalty]:
-        start, penalty = super()._fitted(problem, lam, context)
-        total = self.stages + self._updates
-        end = optimise(
-            problem,
-            penalty,
-            start,
-            Settings(
-                cut_off=self.cut_off,
-                cycles=self.cycles,
-                reweightings=self.reweightings,
-                steps=self.steps,
-                tolerance=self.tolerance,
-                threads=context.threads,
-            ),
-            progress=lambda done: context.progress(self.stages + done, total),
-        )
-        context.progress(total, total)
-        return end.cascade, penalty
-
 
 def gentle_drop(drop: float, stages: int, survivors: float) -> float:
     """``drop``, or less, so that K-1 gates together leave at least the share ``survivors``."""
     if stages < 2:
         return drop
     return min(drop, 1.0 - float(min(1.0, survivors) ** (1.0 / (stages - 1))))
+
+
+def staged(
+    cascade: Cascade,
+    ensemble: Ensemble,
+    prices: Prices,
+    *,
+    binary: bool,
+    positive_weight: float,
+    rejected: str,
+    facts: Mapping[str, Any],
+) -> StagedModel:
+    """A chain of hard gates: a row goes on iff its stage score is at least the threshold.
+
+    Vanished stages and trees without a weight are left out. Scores are ``f`` in units of the
+    labels +1 and -1 for ranking. For binary tasks they are ``2 f - log(w+)``: with ``f`` the mean
+    of labels weighted w+ : 1, the log-odds are ``2 artanh(f) - log(w+)``, of which this is the
+    tangent at 0. Rejected rows score below all survivors of their query, or for binary tasks as
+    the paper's prediction -1.
+    """
+    vanished = set(cascade.vanished())
+    live = [k for k in range(cascade.stages) if k not in vanished]
+    scale, shift = (2.0, -log(positive_weight)) if binary else (1.0, 0.0)
+    used = np.flatnonzero(cascade.weights[live].any(axis=0))
+    stages = []
+    for place, k in enumerate(live):
+        weights = cascade.weights[k][used]
+        entries = np.flatnonzero(weights).astype(np.int64)
+        last = place == len(live) - 1
+        # gates between live stages may still be open: minus infinity passes all
+        bar = scale * float(cascade.threshold[k]) + shift
+        stages.append(
+            Stage(
+                entries=entries,
+                weights=scale * weights[entries],
+                bias=np.array([scale * cascade.bias[k] + shift]),
+                gate=Gate("always") if last or bar == -np.inf else Gate("score", bar),
+                then=END if last else place + 1,
+            )
+        )
+    out: Literal["below"] | float = -scale + shift if binary else "below"
+    return StagedModel(
+        stages=stages,
+        points=[Point(len(stages) - 1, {"stages": len(stages)})],
+        prices=prices,
+        ensemble=ensemble.select(used),
+        rejected="score" if rejected == "score" else out,
+        facts=dict(facts),
+    )

@@ -10,6 +10,11 @@ with orthogonalised columns, so that a gain is (q.r)^2 / |q|^2, until its budget
 bought on the path are free; the threshold sends half of its rows to each child. There is no
 optimiser, and the work grows linearly with the rows.
 
+All sums over rows are in one matrix of second moments (T + 2, T + 2): the columns, a constant and
+the labels. A child's is its parent's less its sibling's, so a level costs half a pass. Columns are
+then orthogonalised against those picked, by a partial Cholesky factorisation that grows by one
+row per pick: with r the residual and q a column's remainder, the gain is (q.r)^2 / |q|^2 / 2.
+
 Departures
 - ``tradeoff`` is another reason to stop, beside ``budget``: a column must lower the mean loss by
   tau per unit of mean cost, tau as in ``bench_methods.cstc``. Without it a node spends its budget
@@ -22,37 +27,36 @@ Departures
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import OnTrees
-from bench_models.least_squares import one_blas_thread
-from bench_models.tradeoff import price_of_cost
+from bench_models.least_squares import BLOCK
+from bench_models.problem import Problem
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
-from bench_methods.cstc.finish import finished, pruned
-from bench_methods.cstc.greedy import Rule, greedy_tree, moments
-from bench_methods.cstc.inputs import inputs, label_variance, problem_of, shared
-from bench_methods.cstc.learner import TASKS
-from bench_methods.cstc.serving import staged
-from bench_methods.cstc.tree import Shape, stump
+from bench_core import BudgetedLearner, FitContext, Prices, param
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_methods.cstc.initialise import splitting_threshold
+from bench_methods.cstc.inputs import Inputs, label_variance, shared
+from bench_methods.cstc.learner import TreeOfClassifiers
+from bench_methods.cstc.tree import Shape, Tree, stump
 
 if TYPE_CHECKING:
-    from bench_models.problem import Problem
-    from bench_models.staged import StagedModel
+    from bench_trees.threads import Workers
 
-    from bench_core.arrays import FloatArray
-    from bench_methods.cstc.inputs import Inputs
+
+_PANEL = 128
+_DEPENDENT = 1e-10
+"""A column of which less than this share is left is a combination of those picked."""
 
 
 @dataclass(frozen=True)
-class ASTC(OnTrees):
+class ASTC(TreeOfClassifiers):
     """A tree of linear classifiers whose columns are picked greedily for gain per cost."""
 
     name: ClassVar[str] = "astc"
-    tasks: ClassVar[frozenset[Task]] = TASKS
-    adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(
         "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
@@ -73,59 +77,262 @@ class ASTC(OnTrees):
     standardise: bool = param(False, "divide raw features by their standard deviation")
     prune: bool = param(True, "remove classifiers that do not help on validation")
 
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> StagedModel:
-        """Grow the tree on ``train``, prune it on ``valid``.
+    # its classifiers are least squares already, and terminals return their parent's: no refit
 
-        Raises UsageError where ``base`` has no trees.
-        """
+    def _fitted(
+        self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
+    ) -> tuple[Tree, dict[str, Any]]:
+        if label_variance(problem) == 0.0:
+            return stump(problem, float(problem.y[0])), {"tau": price}
         shape = Shape.balanced(self.depth)
-        with one_blas_thread():
-            found = inputs(
-                self.name, self.base, train, prices, context, standardise=self.standardise
-            )
-            problem = problem_of(found, train, prices, context.task)
-            tau = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
-            if label_variance(problem) == 0.0:
-                tree = stump(problem, float(problem.y[0]))
-            else:
-                tree = greedy_tree(
-                    problem,
-                    shape,
-                    self._rule(tau, prices),
-                    whole=self._moments(problem, found, context),
-                    constant=self.constant,
-                    threads=context.threads,
-                    progress=lambda done: context.progress(done, shape.nodes),
-                )
-            # its classifiers are least squares already, and terminals return their parent's
-            model = finished(
-                problem, tree, refit=False, constant=self.constant, threads=context.threads
-            )
-            if self.prune:
-                model = pruned(model, found, valid, context)
-        facts = {
-            "loss": "squared",
-            "tau": tau,
-            "nodes": model.tree.shape.nodes,
-            "columns_per_node": np.count_nonzero(model.tree.weights, axis=1).tolist(),
-        }
-        return staged(model, found, prices, task=context.task, facts=facts)
-
-    def _moments(self, problem: Problem, found: Inputs, context: FitContext) -> FloatArray:
         # of all rows: the labels and columns decide, no trade-off does
-        rows = np.arange(len(problem.y))
-        sums: FloatArray = shared(
+        whole = shared(
             context,
             f"moments-{context.task}-{found.name}",
             8 * (problem.trees + 2) ** 2,
-            lambda: {"sums": moments(problem, rows, context.threads)},
+            lambda: {"sums": moments(problem, np.arange(len(problem.y)), context.threads)},
         )["sums"]
-        return sums
+        tree = greedy_tree(
+            problem,
+            shape,
+            self._rule(price, prices),
+            whole=whole,
+            constant=self.constant,
+            threads=context.threads,
+            progress=lambda done: context.progress(done, shape.nodes),
+        )
+        return tree, {"tau": price}
 
     def _rule(self, tau: float, prices: Prices) -> Rule:
-        budget = np.inf
-        if self.budget is not None and prices.everything > 0:
-            budget = self.budget * prices.everything
-        return Rule(tau, budget, self.tolerance)
+        budget = np.inf if self.budget is None else self.budget * prices.everything
+        return Rule(tau, budget if prices.everything > 0 else np.inf, self.tolerance)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a node stops: ``tau``, the least gain in loss per unit of cost; ``budget``, the most it
+    spends per row; ``tolerance``, the least gain as a share of its loss without columns."""
+
+    tau: float
+    budget: float
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paid:
+    """What the path to a node has bought: ``columns`` (T,) evaluated and ``sensors`` (s,)."""
+
+    columns: BoolArray
+    sensors: BoolArray
+
+    def price(self, problem: Problem) -> FloatArray:
+        """What each column costs now, (T,)."""
+        sensors = np.where(self.sensors, 0.0, problem.sensor_cost) @ problem.needs
+        return np.asarray(np.where(self.columns, 0.0, problem.tree_cost) + sensors)
+
+    def plus(self, problem: Problem, column: int) -> Paid:
+        """After one more column."""
+        columns = self.columns.copy()
+        columns[column] = True
+        return Paid(columns, self.sensors | (problem.needs[:, column] > 0))
+
+
+def greedy_tree(
+    problem: Problem,
+    shape: Shape,
+    rule: Rule,
+    *,
+    constant: bool,
+    whole: FloatArray | None = None,
+    threads: int = 1,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Tree:
+    """Fit the nodes in order; each threshold sends half of the rows to either child.
+
+    A node that tells no rows apart becomes a leaf. ``whole`` are the moments of all rows, if known.
+    """
+    count, columns = shape.nodes, problem.trees
+    weights, bias, threshold = np.zeros((count, columns)), np.zeros(count), np.zeros(count)
+    nothing = Paid(np.zeros(columns, dtype=bool), np.zeros(len(problem.sensor_cost), dtype=bool))
+    rows = {0: np.arange(len(problem.y))}
+    paid = {0: nothing}
+    sums = {0: moments(problem, rows[0], threads) if whole is None else whole}
+    gone: set[int] = set()
+    for k in range(count):
+        if k not in gone:
+            weights[k], bias[k], after = pick(problem, sums[k], paid[k], rule, constant=constant)
+            scores, found = _split(problem, rows[k], weights[k], bias[k], leaf=shape.is_leaf(k))
+            if found is None:
+                gone |= shape.below(k) - {k}
+            else:
+                threshold[k] = found
+                upper, lower = shape.upper[k], shape.lower[k]
+                rows[upper], rows[lower] = rows[k][scores > found], rows[k][scores <= found]
+                small, large = sorted((upper, lower), key=lambda c: len(rows[c]))
+                sums[small] = moments(problem, rows[small], threads)
+                sums[large] = sums[k] - sums[small]
+                paid[upper] = paid[lower] = after
+            del sums[k]
+        progress(k + 1)
+    return Tree(shape, weights, bias, threshold).without(gone)
+
+
+def _split(
+    problem: Problem, rows: IntArray, weights: FloatArray, bias: float, *, leaf: bool
+) -> tuple[FloatArray, float | None]:
+    """The scores of ``rows`` and the threshold that halves them; None for a leaf, and where all
+    scores are the same."""
+    if leaf:
+        return np.zeros(0), None
+    used = np.flatnonzero(weights)
+    scores = np.empty(len(rows))
+    for part, some in _blocks(problem, rows):
+        of_used = used if isinstance(some, slice) else used[:, None]
+        scores[part] = weights[used] @ problem.columns[of_used, some].astype(np.float64)
+    scores += bias
+    return scores, splitting_threshold(scores, problem.share[rows], 0.5)
+
+
+def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
+    """Second moments of columns, constant and labels over ``rows``, weighted by their share;
+    (T + 2, T + 2), symmetric."""
+    from bench_trees.threads import workers
+
+    size = problem.trees + 2
+    found = np.zeros((size, size))
+    with workers(max(1, threads)) as crew:
+        for _, some in _blocks(problem, rows):
+            root = np.sqrt(problem.share[some])
+            piece = np.empty((size, len(root)))
+            np.multiply(problem.columns[:, some], root, out=piece[:-2])
+            piece[-2] = root
+            piece[-1] = problem.y[some] * root
+            _add_products(found, piece, crew)
+    lower = np.tril(found)
+    full: FloatArray = lower + np.tril(lower, -1).T
+    return full
+
+
+def _blocks(problem: Problem, rows: IntArray) -> Iterator[tuple[slice, slice | IntArray]]:
+    """Parts of ``rows``, and where they are: a slice, which copies nothing, if all are meant."""
+    whole = len(rows) == len(problem.y)
+    for i in range(0, len(rows), BLOCK):
+        part = slice(i, min(i + BLOCK, len(rows)))
+        yield part, part if whole else rows[part]
+
+
+def _add_products(sums: FloatArray, piece: FloatArray, crew: Workers) -> None:
+    """Add ``piece @ piece.T`` to the lower triangle of ``sums``, panel by panel."""
+
+    def panels(start: int, stop: int) -> None:
+        for begin in range(start * _PANEL, min(stop * _PANEL, len(piece)), _PANEL):
+            panel = piece[begin : begin + _PANEL]
+            rows = slice(begin, begin + len(panel))
+            sums[rows, :begin] += panel @ piece[:begin].T
+            sums[rows, rows] += panel @ panel.T  # the product with itself: half the work
+
+    crew.run(panels, -(-len(piece) // _PANEL), 1)
+
+
+def pick(
+    problem: Problem, sums: FloatArray, paid: Paid, rule: Rule, *, constant: bool
+) -> tuple[FloatArray, float, Paid]:
+    """One node: its weights (T,), its constant, and what is bought afterwards."""
+    columns, mass = problem.trees, float(sums[-2, -2])
+    basis = _Basis(sums)
+    if constant:
+        basis.add(columns)
+    basis.rest[columns] = np.inf  # the constant is picked first or never
+    least = max(rule.tolerance * 0.5 * basis.left, 1e-14 * float(sums[-1, -1]))
+    spent = 0.0
+    offer = _Offer(rule, paid.price(problem), spent, least, mass)
+    while (best := offer.best(basis.gains()[:columns])) is not None:
+        if offer.price[best] > 0:
+            spent += float(offer.price[best])
+            paid = paid.plus(problem, best)
+            offer = _Offer(rule, paid.price(problem), spent, least, mass)
+        basis.add(best)
+    weights, found = np.zeros(columns + 1), basis.solve()
+    weights[basis.picked] = found
+    return weights[:-1], float(weights[-1]), paid
+
+
+class _Offer:
+    """What columns cost now, and the least ``gain`` (T,) for which each is worth it; ``free`` is
+    None where every column costs something."""
+
+    def __init__(
+        self, rule: Rule, price: FloatArray, spent: float, least: float, mass: float
+    ) -> None:
+        free = price == 0
+        self.price, self.divisor = price, np.where(free, np.inf, price)
+        self.free = free if free.any() else None
+        self.gain = np.maximum(np.nextafter(least, np.inf), rule.tau * mass * price)
+        if rule.budget < np.inf:
+            self.gain[spent + price > rule.budget * (1 + 1e-12)] = np.inf
+
+    def best(self, gains: FloatArray) -> int | None:
+        """The free column with the most gain, else that with the most gain per cost, if any."""
+        if len(gains) == 0:  # a base that found nothing to split on has no trees
+            return None
+        worth = np.where(gains >= self.gain, gains, 0.0)
+        if self.free is not None:
+            first = int((worth * self.free).argmax())
+            if self.free[first] and worth[first] > 0:
+                return first
+        first = int((worth / self.divisor).argmax())
+        return first if worth[first] > 0 else None
+
+
+class _Basis:
+    """A Cholesky factor of the columns picked so far, extended to all columns.
+
+    ``factor`` rows are the orthonormal directions' products with every column (and constant, and
+    labels); ``rest`` the squared norms and ``with_label`` the products with the residual of what
+    is left of each column. A column with nothing left has ``rest`` infinity: it gains nothing.
+    """
+
+    def __init__(self, sums: FloatArray) -> None:
+        self.sums, self.factor, self.picked = sums, np.empty((64, len(sums))), list[int]()
+        self.rest, self.with_label = sums.diagonal()[:-1].copy(), sums[-1, :-1].copy()
+        self.least = _DEPENDENT * self.rest
+        self.rest[self.rest <= 0] = np.inf
+
+    @property
+    def left(self) -> float:
+        """The squared norm of the residual."""
+        done = self.factor[: len(self.picked), -1]
+        return max(0.0, float(self.sums[-1, -1] - done @ done))
+
+    def gains(self) -> FloatArray:
+        """How much each column, or the constant, would lower the loss, (T + 1,)."""
+        found: FloatArray = self.with_label * self.with_label
+        found /= self.rest
+        found *= 0.5
+        return found
+
+    def add(self, column: int) -> None:
+        """Pick a column that has something left."""
+        count = len(self.picked)
+        if count == len(self.factor):
+            self.factor = np.concatenate([self.factor, np.empty_like(self.factor)])
+        row = self.factor[count]
+        np.dot(self.factor[:count, column], self.factor[:count], out=row)
+        np.subtract(self.sums[column], row, out=row)
+        row *= 1.0 / math.sqrt(self.rest[column])
+        self.rest -= row[:-1] * row[:-1]
+        self.with_label -= row[:-1] * row[-1]
+        self.rest[self.rest <= self.least] = np.inf
+        self.rest[column] = np.inf
+        self.picked.append(column)
+
+    def solve(self) -> FloatArray:
+        """The least-squares weights of the picked columns, in the order picked."""
+        from scipy.linalg import solve_triangular
+
+        count = len(self.picked)
+        if count == 0:
+            return np.zeros(0)
+        upper = self.factor[:count, self.picked]
+        found: FloatArray = solve_triangular(upper, self.factor[:count, -1], check_finite=False)
+        return found

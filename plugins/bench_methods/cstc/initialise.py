@@ -9,7 +9,7 @@ from bench_models.least_squares import NEGLIGIBLE, Normal, normal_equations, sol
 from bench_models.problem import Problem, auxiliaries, quadratic_price, ridge, sigmoid
 
 from bench_core.arrays import FloatArray
-from bench_methods.cstc.tree import Penalty, Shape, Tree
+from bench_methods.cstc.tree import Penalty, Shape, Tree, pass_on
 
 _FORGET = 1e-3
 """A weight below this part of the cut-off leaves the iteration for good."""
@@ -57,7 +57,7 @@ def initialise(
                 gone |= shape.below(k) - {k}
             else:
                 threshold[k] = found
-                _pass_on(shape, k, reach, sigmoid(problem.slope * (scores - found)))
+                pass_on(shape, k, reach, sigmoid(problem.slope * (scores - found)))
         progress(k + 1)
     return Tree(shape, weights, bias, threshold).without(gone)
 
@@ -79,45 +79,24 @@ def solve_leaf(
     """
     weights = np.zeros(problem.trees)
     weights[normal.trees] = 1.0
-    weights = _reweighted(problem, normal, penalty, before, weights, cut_off, iterations)
-    kept = np.where(np.abs(weights) >= cut_off, weights, 0.0)
-    kept = _reweighted(problem, normal, penalty, before, kept, cut_off, iterations)
-    return np.where(np.abs(kept) >= cut_off, kept, 0.0)
-
-
-def _reweighted(
-    problem: Problem,
-    normal: Normal,
-    penalty: Penalty,
-    before: FloatArray,
-    weights: FloatArray,
-    cut_off: float,
-    iterations: int,
-) -> FloatArray:
-    current = weights.copy()
     if penalty.rho == 0.0 and penalty.lam == 0.0:  # plain least squares: nothing to re-weight
         iterations = 1
-    for _ in range(iterations):
-        active = np.flatnonzero(current[normal.trees])
-        if len(active) == 0:
-            break
-        columns = normal.trees[active]
-        old, size = current[columns], np.abs(current)
-        price = quadratic_price(problem, *auxiliaries(problem, before + size**2))
-        charge = ridge(size, penalty.rho, penalty.lam, price)[columns]
-        system = normal.gram[np.ix_(active, active)]
-        new = solve_positive(system, charge, normal.moment[active])
-        current[columns] = np.where(np.abs(new) < _FORGET * cut_off, 0.0, new)
-        if bool(np.all(np.abs(new - old) <= _CLOSE * (np.abs(new) + cut_off))):
-            break
-    return current
-
-
-def _pass_on(shape: Shape, k: int, reach: FloatArray, gate: FloatArray) -> None:
-    if shape.upper[k] >= 0:
-        reach[shape.upper[k]] = reach[k] * gate
-    if shape.lower[k] >= 0:
-        reach[shape.lower[k]] = reach[k] * (1.0 - gate)
+    for _ in range(2):
+        for _ in range(iterations):
+            active = np.flatnonzero(weights[normal.trees])
+            if len(active) == 0:
+                break
+            columns = normal.trees[active]
+            old, size = weights[columns], np.abs(weights)
+            price = quadratic_price(problem, *auxiliaries(problem, before + size**2))
+            charge = ridge(size, penalty.rho, penalty.lam, price)[columns]
+            system = normal.gram[np.ix_(active, active)]
+            new = solve_positive(system, charge, normal.moment[active])
+            weights[columns] = np.where(np.abs(new) < _FORGET * cut_off, 0.0, new)
+            if bool(np.all(np.abs(new - old) <= _CLOSE * (np.abs(new) + cut_off))):
+                break
+        weights = np.where(np.abs(weights) >= cut_off, weights, 0.0)
+    return weights
 
 
 def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> float | None:

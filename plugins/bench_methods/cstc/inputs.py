@@ -24,19 +24,15 @@ _MOST = 1 << 28
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
-    """``columns`` float32 (T, n) of the training rows, divided by ``scale`` (T,); ``tree_cost``
-    (T,) and ``needs`` (s, T) as in ``Problem``. ``ensemble`` is None where columns are raw.
-    ``name`` spells what the columns depend on beside the rows."""
+    """The T columns: the trees of ``ensemble``, or where that is None features in units of
+    ``scale`` (T,). ``name`` spells what they depend on beside the rows."""
 
     ensemble: Ensemble | None
-    columns: Float32Array
     scale: FloatArray
-    tree_cost: FloatArray
-    needs: FloatArray
     name: str = ""
 
     def of(self, X: Float32Array, threads: int) -> Float32Array:
-        """The same columns for other rows (n, d), shape (T, n)."""
+        """The columns for rows (n, d), float32 (T, n)."""
         if self.ensemble is None:
             return raw_columns(X, self.scale)
         return tree_columns(self.ensemble, X, threads)
@@ -50,36 +46,37 @@ def inputs(
     context: FitContext,
     *,
     standardise: bool,
-) -> Inputs:
-    """The trees of ``base``, or for None the raw features, at which a missing cell is 0."""
+) -> tuple[Inputs, Problem]:
+    """The trees of ``base``, or for None the raw features, at which a missing cell is 0; and the
+    problem over them. Binary labels are -1 and +1."""
     share = train.weights / train.weights.sum()
     if base is None:
         scale = deviations(train.X, share) if standardise else np.ones(prices.features)
-        return Inputs(
-            ensemble=None,
-            columns=raw_columns(train.X, scale),
-            scale=scale,
-            tree_cost=np.zeros(prices.features),
-            needs=prices.needs.toarray().T.copy(),
-            name=f"raw-{standardise}",
-        )
-    ensemble = ensemble_of(name, base, context)
+        found = Inputs(None, scale, f"raw-{standardise}")
+        columns, cost = raw_columns(train.X, scale), np.zeros(prices.features)
+        needs = prices.needs.toarray().T.copy()
+    else:
+        ensemble = ensemble_of(name, base, context)
+        evaluation = np.append(prices.multiplier, [prices.tree, prices.split])
+        trees = f"trees-{digest(*ensemble.to_state().values(), evaluation)}"
 
-    def walk() -> dict[str, Any]:
-        found = dictionary(ensemble, train.X, share, prices, context.threads)
-        return {"columns": found.columns, "cost": found.tree_cost}
+        def walk() -> dict[str, Any]:
+            made = dictionary(ensemble, train.X, share, prices, context.threads)
+            return {"columns": made.columns, "cost": made.tree_cost}
 
-    evaluation = np.append(prices.multiplier, [prices.tree, prices.split])
-    trees = f"trees-{digest(*ensemble.to_state().values(), evaluation)}"
-    walked = shared(context, trees, 4 * ensemble.trees * len(train), walk)
-    return Inputs(
-        ensemble=ensemble,
-        columns=walked["columns"],
-        scale=np.ones(ensemble.trees),
-        tree_cost=walked["cost"],
-        needs=needs_of(ensemble, prices),
-        name=trees,
+        walked = shared(context, trees, 4 * ensemble.trees * len(train), walk)
+        found = Inputs(ensemble, np.ones(ensemble.trees), trees)
+        columns, cost, needs = walked["columns"], walked["cost"], needs_of(ensemble, prices)
+    problem = Problem(
+        columns=columns,
+        y=2.0 * train.y - 1.0 if context.task == Task.BINARY else train.y,
+        weight=share,
+        share=share,
+        tree_cost=cost,
+        sensor_cost=prices.sensor,
+        needs=needs,
     )
+    return found, problem
 
 
 def shared(
@@ -110,20 +107,6 @@ def deviations(X: Float32Array, share: FloatArray) -> FloatArray:
     cells = np.nan_to_num(X.astype(np.float64))
     found = np.sqrt(share @ (cells - share @ cells) ** 2)
     return np.where(found > 0, found, 1.0)
-
-
-def problem_of(found: Inputs, train: Examples, prices: Prices, task: Task) -> Problem:
-    """The labels (binary ones as -1 and +1), the columns and what they cost."""
-    share = train.weights / train.weights.sum()
-    return Problem(
-        columns=found.columns,
-        y=2.0 * train.y - 1.0 if task == Task.BINARY else train.y,
-        weight=share,
-        share=share,
-        tree_cost=found.tree_cost,
-        sensor_cost=prices.sensor,
-        needs=found.needs,
-    )
 
 
 def label_variance(problem: Problem) -> float:

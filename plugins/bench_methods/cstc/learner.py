@@ -3,40 +3,80 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import OnTrees
 from bench_models.descent import Settings
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem
+from bench_models.staged import StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
-from bench_methods.cstc.finish import finished, pruned
 from bench_methods.cstc.initialise import initialise
-from bench_methods.cstc.inputs import inputs, label_variance, problem_of
+from bench_methods.cstc.inputs import Inputs, inputs, label_variance
 from bench_methods.cstc.optimise import optimise
-from bench_methods.cstc.serving import staged
+from bench_methods.cstc.serving import finished, pruned, staged
 from bench_methods.cstc.tree import Penalty, Shape, Tree, stump
-
-if TYPE_CHECKING:
-    from bench_models.staged import StagedModel
-
-TASKS = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
 
 UNIT_VARIANCE = 6.0
 """Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its
 units, so that rescaled labels change nothing."""
 
 
+class TreeOfClassifiers(OnTrees):
+    """What the learners share: their inputs, what follows training, and what those that have no
+    such parameter do."""
+
+    name: ClassVar[str]
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
+    adds_up: ClassVar[bool] = False
+
+    tradeoff: float
+    constant: bool
+    standardise: bool
+    refit: bool = False
+    prune: bool = False
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> StagedModel:
+        """Train on ``train``, prune on ``valid``, fit the predictors anew.
+
+        Raises UsageError where ``base`` has no trees.
+        """
+        with one_blas_thread():
+            found, problem = inputs(
+                self.name, self.base, train, prices, context, standardise=self.standardise
+            )
+            price = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
+            tree, facts = self._fitted(problem, found, price, prices, context)
+            model = finished(
+                problem, tree, refit=self.refit, constant=self.constant, threads=context.threads
+            )
+            if self.prune:
+                model = pruned(model, found, valid, context)
+        facts = {
+            "loss": "squared",
+            **facts,
+            "nodes": model.tree.shape.nodes,
+            "columns_per_node": np.count_nonzero(model.tree.weights, axis=1).tolist(),
+        }
+        return staged(model, found, prices, task=context.task, facts=facts)
+
+    def _fitted(
+        self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
+    ) -> tuple[Tree, dict[str, Any]]:
+        """The trained tree, and what is to be known of it; ``price`` is that of cost in loss."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class CSTCSingle(OnTrees):
+class CSTCSingle(TreeOfClassifiers):
     """One linear classifier over trees that minimises loss plus cost (eq. 4)."""
 
     name: ClassVar[str] = "cstc-single"
-    tasks: ClassVar[frozenset[Task]] = TASKS
-    adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner | None = param(
         "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
@@ -53,57 +93,20 @@ class CSTCSingle(OnTrees):
         200, "re-weighted least-squares solutions per classifier, at most", least=1
     )
 
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> StagedModel:
-        """Train on ``train``, prune on ``valid``, fit the predictors anew.
-
-        Raises UsageError where ``base`` has no trees.
-        """
-        with one_blas_thread():
-            found = inputs(
-                self.name, self.base, train, prices, context, standardise=self.standardise
-            )
-            problem = problem_of(found, train, prices, context.task)
-            lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
-            tree, loss = self._fitted(problem, lam, context)
-            model = finished(
-                problem, tree, refit=self.refit, constant=self.constant, threads=context.threads
-            )
-            if self._prunes:
-                model = pruned(model, found, valid, context)
-        facts = {
-            "loss": "squared",
-            "lambda": lam,
-            "objective": loss,
-            "nodes": model.tree.shape.nodes,
-            "columns_per_node": np.count_nonzero(model.tree.weights, axis=1).tolist(),
-        }
-        return staged(model, found, prices, task=context.task, facts=facts)
+    # what others have parameters for: no gate, no joint optimisation
+    depth, gate_slope, onward = 1, 1.0, 0.5
+    cycles, reweightings, steps, tolerance = 0, 5, 20, 1e-4
 
     @property
     def _shape(self) -> Shape:
-        return Shape.balanced(1)
+        return Shape.balanced(self.depth)
 
-    @property
-    def _slope(self) -> float:
-        return 1.0  # no gate
-
-    @property
-    def _upward(self) -> float:
-        return 0.5
-
-    @property
-    def _prunes(self) -> bool:
-        return False
-
-    def _settings(self, threads: int) -> Settings:
-        return Settings(cut_off=self.cut_off, cycles=0, constant=self.constant, threads=threads)
-
-    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> tuple[Tree, float]:
+    def _fitted(
+        self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
+    ) -> tuple[Tree, dict[str, Any]]:
         variance = label_variance(problem)
         if variance == 0.0:
-            return stump(problem, float(problem.y[0])), 0.0
+            return stump(problem, float(problem.y[0])), {"lambda": price, "objective": 0.0}
         # solvers stop at absolute tolerances; by a power of two the change of units is exact
         unit = float(np.exp2(np.round(0.5 * np.log2(variance))))
         of_paper = variance / unit**2 / UNIT_VARIANCE
@@ -111,16 +114,16 @@ class CSTCSingle(OnTrees):
             problem,
             columns=problem.columns / np.float32(unit),
             y=problem.y / unit,
-            slope=self._slope / of_paper**0.5,
+            slope=self.gate_slope / of_paper**0.5,
         )
-        penalty = Penalty(lam / unit**2, self.rho * of_paper)
-        settings, shape = self._settings(context.threads), self._shape
-        total = shape.nodes * (1 + settings.cycles)
+        penalty = Penalty(price / unit**2, self.rho * of_paper)
+        shape = self._shape
+        total = shape.nodes * (1 + self.cycles)
         start = initialise(
             problem,
             penalty,
             shape,
-            upward=self._upward,
+            upward=self.onward,
             constant=self.constant,
             cut_off=self.cut_off,
             iterations=self.iterations,
@@ -131,12 +134,20 @@ class CSTCSingle(OnTrees):
             problem,
             penalty,
             start,
-            settings,
+            Settings(
+                cut_off=self.cut_off,
+                cycles=self.cycles,
+                reweightings=self.reweightings,
+                steps=self.steps,
+                tolerance=self.tolerance,
+                constant=self.constant,
+                threads=context.threads,
+            ),
             progress=lambda done: context.progress(min(shape.nodes + done, total), total),
         )
         context.progress(total, total)
         tree = replace(end.tree, bias=end.tree.bias * unit, threshold=end.tree.threshold * unit)
-        return tree, end.loss * unit**2
+        return tree, {"lambda": price, "objective": end.loss * unit**2}
 
 
 @dataclass(frozen=True)
@@ -158,25 +169,6 @@ class Gated(CSTCSingle):
         1e-4, "a pass or round that gains less than this share is the last", least=0
     )
 
-    @property
-    def _slope(self) -> float:
-        return self.gate_slope
-
-    @property
-    def _prunes(self) -> bool:
-        return self.prune
-
-    def _settings(self, threads: int) -> Settings:
-        return Settings(
-            cut_off=self.cut_off,
-            cycles=self.cycles,
-            reweightings=self.reweightings,
-            steps=self.steps,
-            tolerance=self.tolerance,
-            constant=self.constant,
-            threads=threads,
-        )
-
 
 @dataclass(frozen=True)
 class CSTC(Gated):
@@ -185,10 +177,6 @@ class CSTC(Gated):
     name: ClassVar[str] = "cstc"
 
     depth: int = param(3, "classifiers on the way from the root to a leaf", least=1, most=8)
-
-    @property
-    def _shape(self) -> Shape:
-        return Shape.balanced(self.depth)
 
 
 @dataclass(frozen=True)
@@ -205,7 +193,3 @@ class CSCC(Gated):
     @property
     def _shape(self) -> Shape:
         return Shape.chain(self.stages)
-
-    @property
-    def _upward(self) -> float:
-        return self.onward

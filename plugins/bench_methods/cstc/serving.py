@@ -1,20 +1,157 @@
-"""From a finished tree to the staged model that is served."""
+"""From a trained tree to the staged model that is served.
+
+Rows are routed hard, predictors are fitted anew, and needless nodes are pruned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from bench_models.least_squares import normal_equations, solve_positive
+from bench_models.problem import Problem
+from bench_models.staged import END, Gate, Point, Stage, StagedModel
 
-from bench_core import Prices, Task
-from bench_methods.cstc.finish import Finished, Predictor
+from bench_core import Examples, FitContext, Prices, Task
+from bench_core.arrays import BoolArray, Float32Array, FloatArray
 from bench_methods.cstc.inputs import Inputs, per_label
-from bench_methods.cstc.tree import NONE
+from bench_methods.cstc.tree import NONE, Place, Shape, Tree, scores_of, terminals
 
-if TYPE_CHECKING:
-    from bench_models.staged import StagedModel
+_RIDGE = 1e-7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictor:
+    """What a node or a terminal element predicts: weights (T,) over the columns and a bias."""
+
+    weights: FloatArray
+    bias: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finished:
+    """A tree that routes, and its predictors.
+
+    ``predictors[k, None]`` predicts for all rows at node k, as if it were a leaf, ``[k, up]`` for
+    those that inner node k sends to one side, as if no classifier were there.
+    """
+
+    tree: Tree
+    predictors: Mapping[Place, Predictor]
+
+    def without(self, gone: set[int]) -> Finished:
+        """Without these nodes and all below them."""
+        shape, kept = self.tree.shape.without(gone)
+        found = {p: self.predictors[Place(kept[p.node], p.side)] for p in places(shape)}
+        return Finished(self.tree.without(gone), found)
+
+
+def places(shape: Shape) -> list[Place]:
+    """All nodes, then both sides of all inner ones."""
+    nodes = range(shape.nodes)
+    inner = [k for k in nodes if not shape.is_leaf(k)]
+    return [*map(Place, nodes), *(Place(k, up) for k in inner for up in (True, False))]
+
+
+def routes(tree: Tree, scores: FloatArray) -> dict[Place, BoolArray]:
+    """By hard gates: which rows (n,) reach each node, and which it sends to either side, where the
+    scores at the nodes are these (K, n)."""
+    rows = {Place(0): np.ones(scores.shape[1], dtype=bool)}
+    above = scores > tree.threshold[:, None]
+    for k in range(tree.shape.nodes):
+        for up, child in tree.shape.sides(k):
+            rows[Place(k, up)] = rows[Place(k)] & (above[k] == up)
+            if child != NONE:
+                rows[Place(child)] = rows[Place(k, up)]
+    return rows
+
+
+def finished(
+    problem: Problem, tree: Tree, *, refit: bool, constant: bool, threads: int
+) -> Finished:
+    """Fit the predictors of all nodes, and of both sides of all inner ones, on the rows there."""
+    own = [Predictor(w, float(b)) for w, b in zip(tree.weights, tree.bias, strict=True)]
+    if not refit:
+        return Finished(tree, {p: own[p.node] for p in places(tree.shape)})
+    way = routes(tree, scores_of(problem.columns, tree.weights, tree.bias))
+
+    def fitted(place: Place) -> Predictor:
+        rows, weights = way[place], tree.weights[place.node]
+        if not rows.any():
+            return own[place.node]
+        return least_squares(problem, weights, rows, constant=constant, threads=threads)
+
+    return Finished(tree, {p: fitted(p) for p in places(tree.shape)})
+
+
+def least_squares(
+    problem: Problem, weights: FloatArray, rows: BoolArray, *, constant: bool, threads: int
+) -> Predictor:
+    """Fit the non-zero ``weights`` (T,) anew on ``rows`` (n,) without any penalty."""
+    support = np.flatnonzero(weights)
+    part = replace(problem, columns=problem.columns[support])
+    normal = normal_equations(part, problem.weight * rows, threads, centred=constant)
+    # fewer rows than columns have no one answer: a ridge chooses, a second step removes its bias
+    ridge = _RIDGE * normal.gram.diagonal()
+    solved = solve_positive(normal.gram, ridge, normal.moment)
+    solved = solved + solve_positive(normal.gram, ridge, normal.moment - normal.gram @ solved)
+    found = np.zeros(problem.trees)
+    found[support[normal.trees]] = solved
+    return Predictor(found, normal.bias(solved))
+
+
+def pruned(model: Finished, found: Inputs, valid: Examples, context: FitContext) -> Finished:
+    """Pruned by the run's metric on the validation rows; as it is where there are none."""
+    if len(valid) == 0 or model.tree.shape.nodes == 1:
+        return model
+    sign = 1.0 if context.metric.higher_is_better else -1.0
+    factor = per_label(context.task)
+
+    def quality(scores: FloatArray) -> float:
+        values = context.metric.values(factor * scores, valid.y, valid.groups, valid.multiplicity)
+        return sign * values.mean
+
+    return prune(model, found.of(valid.X, context.threads), quality)
+
+
+def prune(
+    model: Finished, columns: Float32Array, quality: Callable[[FloatArray], float]
+) -> Finished:
+    """Remove, from the leaves up, every node whose removal does not lower the ``quality`` of the
+    validation rows' predictions (columns (T, n))."""
+    shape = model.tree.shape
+    gates, values = _scores(model, columns)
+    way = routes(model.tree, gates)
+    out = np.empty(columns.shape[1])
+    for end in terminals(shape):
+        rows = way[end]
+        out[rows] = values[end][rows]
+    best, gone = quality(out), set[int]()
+    parents = shape.parents()
+    for k in reversed(range(1, shape.nodes)):
+        parent = parents[k]
+        instead = Place(parent, shape.upper[parent] == k)
+        if set(shape.children(parent)) <= gone | {k}:  # the parent becomes a leaf
+            instead = Place(parent)
+        rows, smaller = way[instead], out.copy()
+        smaller[rows] = values[instead][rows]
+        now = quality(smaller)
+        if now >= best:
+            out, best = smaller, now
+            gone.add(k)
+    return model.without(gone)
+
+
+def _scores(model: Finished, columns: Float32Array) -> tuple[FloatArray, dict[Place, FloatArray]]:
+    """The scores (K, n) of the gates, and what the predictors say, (n,) each."""
+    tree = model.tree
+    fitted = {id(p): p for p in model.predictors.values()}  # equal ones are one object
+    weights = np.concatenate([tree.weights, [p.weights for p in fitted.values()]])
+    found = scores_of(columns, weights, np.append(tree.bias, [p.bias for p in fitted.values()]))
+    of = dict(zip(fitted, found[len(tree.bias) :], strict=True))
+    return found[: len(tree.bias)], {where: of[id(p)] for where, p in model.predictors.items()}
 
 
 def staged(
@@ -28,10 +165,8 @@ def staged(
     evaluates its gate uses again at no cost. A terminal element at one side of a node is a show
     stage of its own. Scores are ``factor`` times the predictions.
     """
-    from bench_models.staged import END, Gate, Point, Stage, StagedModel
-
     tree, shape, factor = model.tree, model.tree.shape, per_label(task)
-    order, ends = _layout(model)
+    order, ends = _layout(shape)
     number = {what: i for i, what in enumerate(order)}
 
     def stage(predictor: Predictor, **onward: Any) -> Stage:
@@ -42,46 +177,31 @@ def staged(
         )
 
     stages = []
-    for what in order:
-        k = what.node
-        if what.gate:
+    for place, gated in order:
+        k = place.node
+        if gated:
             above = np.nextafter(factor * tree.threshold[k], np.inf)  # strictly above passes
-            then, otherwise = (number[_side(model, k, up)] for up in (True, False))
+            then, otherwise = (number[shape.after(k, up), False] for up in (True, False))
             router = Predictor(tree.weights[k], float(tree.bias[k]))
             gate = Gate("score", float(above))
             stages.append(stage(router, gate=gate, then=then, otherwise=otherwise))
-        elif what.side is not None:
-            stages.append(stage(model.sides[k, what.side]))
         else:
-            onward = END if shape.is_leaf(k) else number[_Place(k, gate=True)]
-            stages.append(stage(model.nodes[k], then=onward))
+            then = number.get((place, True), END)
+            stages.append(stage(model.predictors[place], then=then))
     points = [Point(end, {"levels": level + 1}) for level, end in enumerate(ends)]
     return StagedModel(stages, points, prices, inputs.ensemble, facts=dict(facts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A stage: the gate of a node, or what a node or one of its sides predicts."""
-
-    node: int
-    gate: bool = False
-    side: bool | None = None
-
-
-def _side(model: Finished, k: int, up: bool) -> _Place:
-    child = (model.tree.shape.upper if up else model.tree.shape.lower)[k]
-    return _Place(k, side=up) if child == NONE else _Place(child)
-
-
-def _layout(model: Finished) -> tuple[list[_Place], list[int]]:
-    """The stages in order, and the number of the last show stage of each level."""
-    order: list[_Place] = []
+def _layout(shape: Shape) -> tuple[list[tuple[Place, bool]], list[int]]:
+    """The stages in order, each a place and whether it is the gate there, and the number of the
+    last show stage of each level."""
+    order: list[tuple[Place, bool]] = []
     ends = []
-    group = [_Place(0)]
+    group = [Place(0)]
     while group:
-        order += group
+        order += [(place, False) for place in group]
         ends.append(len(order) - 1)
-        inner = [p.node for p in group if p.side is None and not model.tree.shape.is_leaf(p.node)]
-        order += [_Place(k, gate=True) for k in inner]
-        group = [_side(model, k, up) for k in inner for up in (True, False)]
+        inner = [p.node for p in group if p.side is None and not shape.is_leaf(p.node)]
+        order += [(Place(k), True) for k in inner]
+        group = [shape.after(k, up) for k in inner for up in (True, False)]
     return order, ends

@@ -14,6 +14,7 @@ Classifiers are numbered so that children follow their parents::
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from bench_models.problem import Problem, relaxed_cost, sigmoid
@@ -25,6 +26,13 @@ _CHUNK = 4_000_000
 
 NONE = -1
 """As a child: a terminal element is there."""
+
+
+class Place(NamedTuple):
+    """A node (``side`` None), or its upper or lower side; a place where rows end is a terminal."""
+
+    node: int
+    side: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,9 +62,18 @@ class Shape:
         """Number of classifiers K."""
         return len(self.upper)
 
+    def sides(self, k: int) -> list[tuple[bool, int]]:
+        """Both sides of node ``k``, the upper one (True) first, and the child or ``NONE`` there."""
+        return [(True, self.upper[k]), (False, self.lower[k])]
+
+    def after(self, k: int, up: bool) -> Place:
+        """Where a row is that node ``k`` sends to one side."""
+        child = (self.upper if up else self.lower)[k]
+        return Place(k, up) if child == NONE else Place(child)
+
     def children(self, k: int) -> list[int]:
         """The classifiers below node ``k``."""
-        return [c for c in (self.upper[k], self.lower[k]) if c != NONE]
+        return [child for _, child in self.sides(k) if child != NONE]
 
     def is_leaf(self, k: int) -> bool:
         """Whether node ``k`` has no children, hence no threshold."""
@@ -76,10 +93,6 @@ class Shape:
         while parent[way[-1]] != NONE:
             way.append(parent[way[-1]])
         return way[::-1]
-
-    def levels(self) -> list[int]:
-        """How many classifiers a row has seen at each node, 1 at the root."""
-        return [len(self.path(k)) for k in range(self.nodes)]
 
     def below(self, k: int) -> set[int]:
         """Node ``k`` and all its descendants."""
@@ -140,12 +153,16 @@ def flow(problem: Problem, shape: Shape, threshold: FloatArray, scores: FloatArr
     for k in range(shape.nodes):
         if shape.is_leaf(k):
             gate[k] = 1.0
-        if shape.upper[k] != NONE:
-            reach[shape.upper[k]] = reach[k] * gate[k]
-        if shape.lower[k] != NONE:
-            reach[shape.lower[k]] = reach[k] * (1.0 - gate[k])
+        pass_on(shape, k, reach, gate[k])
     upper, lower = copies(shape).T[:, :, None]
     return Flow(scores, gate, reach, 1.0 + upper * gate + lower * (1.0 - gate))
+
+
+def pass_on(shape: Shape, k: int, reach: FloatArray, gate: FloatArray) -> None:
+    """Write what arrives at the children of node ``k`` into ``reach`` (K, n); its ``gate`` (n,)."""
+    for up, child in shape.sides(k):
+        if child != NONE:
+            reach[child] = reach[k] * (gate if up else 1.0 - gate)
 
 
 def scores_of(columns: Float32Array, weights: FloatArray, bias: FloatArray) -> FloatArray:
@@ -159,33 +176,19 @@ def scores_of(columns: Float32Array, weights: FloatArray, bias: FloatArray) -> F
     return scores + bias[:, None]
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """A terminal element: below the leaf ``node`` (``side`` None), or at one side of it."""
-
-    node: int
-    side: bool | None  # True: the upper one
-
-
-def terminals(shape: Shape) -> list[Terminal]:
-    """All terminal elements, in the order of their nodes."""
+def terminals(shape: Shape) -> list[Place]:
+    """All terminal elements, in the order of their nodes: leaves, and sides without a child."""
     found = []
     for k in range(shape.nodes):
-        if shape.is_leaf(k):
-            found.append(Terminal(k, None))
-        else:
-            sides = ((True, shape.upper[k]), (False, shape.lower[k]))
-            found += [Terminal(k, side) for side, child in sides if child == NONE]
+        ends = [Place(k)] if shape.is_leaf(k) else [shape.after(k, up) for up in (True, False)]
+        found += [end for end in ends if end.node == k]
     return found
 
 
-def arrival(rows: Flow, terminal: Terminal) -> FloatArray:
+def arrival(rows: Flow, end: Place) -> FloatArray:
     """Each row's probability of ending at a terminal, (n,)."""
-    reach: FloatArray = rows.reach[terminal.node]
-    gate = rows.gate[terminal.node]
-    if terminal.side is None:
-        return reach
-    arriving: FloatArray = reach * (gate if terminal.side else 1.0 - gate)
+    gate = rows.gate[end.node]
+    arriving: FloatArray = rows.reach[end.node] * (1.0 - gate if end.side is False else gate)
     return arriving
 
 
@@ -209,7 +212,7 @@ def copies(shape: Shape) -> FloatArray:
     Where ways differ in length, a terminal stands for a chain of copies of its parent, as long as
     others still see classifiers: see the departures of ``bench_methods.cstc``.
     """
-    levels = np.array(shape.levels())
+    levels = np.array([len(shape.path(k)) for k in range(shape.nodes)])
     missing = np.array([shape.upper, shape.lower]).T == NONE
     return np.where(missing, (levels.max() - levels)[:, None], 0).astype(np.float64)
 

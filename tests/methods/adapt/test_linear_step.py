@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.adapt.feature_sets import distinct, l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
     RIDGE,
     Columns,
@@ -14,10 +13,14 @@ from bench_methods.adapt.linear_step import (
     LinearFunction,
     LinearPair,
     PairObjective,
+    distinct,
     fit_linear_pair,
+    l1_path,
     logistic,
+    nested,
+    spread,
 )
-from bench_methods.adapt.operating_points import thresholds
+from bench_methods.adapt.model import thresholds
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
 from helpers.adapt_cases import rows
 from hypothesis import given

@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
-from bench_methods.budget_forest.adapters import pruned
-from bench_methods.budget_forest.cut import cut
-from bench_methods.budget_forest.forest import CountedForest
-from bench_methods.budget_forest.problem import PruningProblem, build, errors, inner_nodes
-from bench_methods.budget_forest.smoothed_dual import smoothed_dual
-from bench_methods.budget_forest.smoothed_dual_kernels import best_closures, tree_isotonic
-from bench_methods.budget_forest.subgradient import subgradient
+from bench_methods.budget_forest.forest import CountedForest, errors, inner_nodes, pruned
+from bench_methods.budget_forest.problem import PruningProblem, build
+from bench_methods.budget_forest.pruning_kernels import best_closures, tree_isotonic
+from bench_methods.budget_forest.solvers import cut, smoothed_dual, subgradient
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
 from bench_trees.threads import workers
@@ -128,7 +125,8 @@ def test_bounds_and_prunings_of_the_other_solvers_enclose_the_optimum(seed: int)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_closure_is_the_best_top_part_of_its_tree(seed: int) -> None:
     forest, _ = small(seed, trees=1, depth=3)
-    inner, parent = inner_nodes(forest.trees)
+    inner, above = inner_nodes(forest.trees)
+    parent = above[inner]
     worth = np.random.default_rng(seed).normal(size=len(inner))
     kept = np.zeros(len(inner), dtype=bool)
     value = best_closures(parent, worth, kept)

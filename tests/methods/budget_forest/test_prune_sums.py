@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune
-from bench_methods.budget_forest.adapters import prunable
-from bench_methods.budget_forest.additive import with_means
-from bench_methods.budget_forest.cut import cut
-from bench_methods.budget_forest.problem import PruningProblem, build, inner_nodes
+from bench_methods.budget_forest.forest import inner_nodes, prunable, with_means
+from bench_methods.budget_forest.problem import PruningProblem, build
+from bench_methods.budget_forest.solvers import cut
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.early_exit import EarlyExit
@@ -40,6 +39,7 @@ from bench_core import (
     price_list,
 )
 from bench_core.conformance import check_learner
+from bench_core.contracts import learner_of
 
 TRADEOFFS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 2.0, 50.0)
 BASES = {
@@ -284,7 +284,7 @@ def test_of_trees_that_say_nothing_no_split_is_paid_for() -> None:
 def test_a_base_whose_trees_are_not_simply_added_is_refused_in_one_line(unsuitable: Any) -> None:
     rows, at = examples(Task.BINARY), price_list(np.ones(4))
     context = FakeContext(Task.BINARY, 2)
-    for need in unsuitable.needs():
+    for need in learner_of(unsuitable).needs():
         context.models = {need: need.fit(rows, rows, at, context)}
     context.models = {unsuitable: unsuitable.fit(rows, rows, at, context)}
     with pytest.raises(UsageError, match=f"base '{unsuitable.name}' has no trees") as error:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetRF, bench_learners
 from bench_methods.budget_forest.forest import CountedForest
-from bench_methods.budget_forest.grow_kernels import pairs
 from bench_methods.budget_forest.rf import bag
+from bench_methods.budget_forest.tree_kernels import pairs
 from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_methods.cronus.cascade import Cascade, Penalty, position
 from bench_methods.cronus.initialise import (
     StageCost,
     initialise,
@@ -15,8 +16,6 @@ from bench_methods.cronus.initialise import (
     solve_screened,
     stage_loss,
 )
-from bench_methods.cronus.objective import Cascade, Penalty
-from bench_methods.cronus.optimise import position
 from bench_models.least_squares import Growing, normal_equations, one_blas_thread
 from bench_models.problem import Problem
 from helpers.cronus_cases import problem

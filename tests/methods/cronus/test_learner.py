@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle, bench_learners
-from bench_methods.cronus.learner import gentle_drop
-from bench_methods.cronus.objective import Cascade
-from bench_methods.cronus.serving import staged
+from bench_methods.cronus.cascade import Cascade
+from bench_methods.cronus.learner import gentle_drop, staged
 from bench_methods.gbrt import GBRT
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import price_of_cost

@@ -7,8 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench_methods.cronus.objective import Cascade, Penalty, flow, squared_use
-from bench_methods.cronus.optimise import position, stage_objective
+from bench_methods.cronus.cascade import (
+    Cascade,
+    Penalty,
+    flow,
+    position,
+    squared_use,
+    stage_objective,
+)
 from bench_models.problem import Problem, sigmoid
 from helpers.cronus_cases import cascade, problem
 from hypothesis import given, settings

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from bench_methods.cronus import optimise as module
+from bench_methods.cronus import cascade as module
+from bench_methods.cronus.cascade import (
+    Cascade,
+    Penalty,
+    Settings,
+    improve_stage,
+    optimise,
+    position,
+)
 from bench_methods.cronus.initialise import initialise
-from bench_methods.cronus.objective import Cascade, Penalty
-from bench_methods.cronus.optimise import Settings, improve_stage, optimise, position
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem
 from helpers.cronus_cases import cascade, problem

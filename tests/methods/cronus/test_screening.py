@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_methods.cronus.screening import entering, gradient, products
+from bench_methods.cronus.initialise import entering, gradient, products
 from bench_models.least_squares import Growing
 from helpers.cronus_cases import problem
 from hypothesis import given, settings

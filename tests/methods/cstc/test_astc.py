@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cstc.astc import ASTC
-from bench_methods.cstc.greedy import Paid, Rule, greedy_tree, moments, pick
+from bench_methods.cstc.astc import ASTC, Paid, Rule, greedy_tree, moments, pick
 from bench_methods.cstc.tree import Shape
 from bench_models.problem import Problem
 from helpers.cstc_cases import cost_and_error, learned, problem, synthetic

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cstc.finish import Finished, Predictor, finished, prune, routes
 from bench_methods.cstc.inputs import Inputs
-from bench_methods.cstc.serving import staged
-from bench_methods.cstc.tree import NONE, Shape, Tree, scores_of
+from bench_methods.cstc.serving import Finished, Predictor, finished, places, prune, routes, staged
+from bench_methods.cstc.tree import NONE, Place, Shape, Tree, scores_of
 from bench_models.problem import Problem
 from helpers.cstc_cases import SHAPES, problem, tree
 
@@ -33,30 +32,29 @@ def test_rows_go_up_where_their_score_is_above_the_threshold() -> None:
     found = routes(T, scores_of(P.columns, T.weights, T.bias))
     for i, x in enumerate(P.columns.T.astype(float)):
         seen = dict(way(T, x))
-        assert set(np.flatnonzero(found.reach[:, i])) == set(seen)
-        assert all(found.up[k, i] == up for k, up in seen.items())
+        assert {k for k in range(7) if found[Place(k)][i]} == set(seen)
+        assert all(found[Place(k, up)][i] for k, up in seen.items())
 
 
 def test_a_score_at_the_threshold_goes_down() -> None:
     one = Tree(Shape.balanced(2), np.ones((3, 1)), np.zeros(3), np.zeros(3))
     columns = np.array([[0.0, 1e-30, -1.0]], dtype=np.float32)
     found = routes(one, scores_of(columns, one.weights, one.bias))
-    assert found.reach[1].tolist() == [False, True, False]
+    assert found[Place(1)].tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_predictors_are_least_squares_on_the_rows_that_end_there(constant: bool) -> None:
     model = finished(P, T, refit=True, constant=constant, threads=1)
     X, root = P.columns.T.astype(float), np.sqrt(P.share)
-    groups = {k: [] for k in [*range(7), *model.sides]}
+    groups: dict[Any, list[int]] = {place: [] for place in model.predictors}
     for i, x in enumerate(X):
         for k, up in way(T, x):
-            groups[k].append(i)
+            groups[k, None].append(i)
             if (k, up) in groups:
                 groups[k, up].append(i)
-    for name, rows in groups.items():
-        k = name if isinstance(name, int) else name[0]
-        predictor = model.nodes[k] if name == k else model.sides[name]
+    for place, rows in groups.items():
+        k, predictor = place.node, model.predictors[place]
         support = np.flatnonzero(T.weights[k])
         if len(rows) < 2 * len(support):
             continue
@@ -71,14 +69,14 @@ def test_predictors_are_least_squares_on_the_rows_that_end_there(constant: bool)
 def test_more_columns_than_rows_are_fitted_without_running_wild() -> None:
     p = problem(1, n=40, trees=60)
     model = finished(p, tree(p, Shape.balanced(3), 1, 0.0), refit=True, constant=True, threads=1)
-    assert max(np.abs(q.weights).max() for q in model.nodes) < 100
+    assert max(np.abs(q.weights).max() for q in model.predictors.values()) < 100
 
 
 def test_without_refitting_terminals_return_their_parents_prediction() -> None:
     model = finished(P, T, refit=False, constant=True, threads=1)
-    for k, predictor in [*enumerate(model.nodes), *((s[0], q) for s, q in model.sides.items())]:
-        assert predictor.weights.tolist() == T.weights[k].tolist()
-        assert predictor.bias == T.bias[k]
+    for place, predictor in model.predictors.items():
+        assert predictor.weights.tolist() == T.weights[place.node].tolist()
+        assert predictor.bias == T.bias[place.node]
 
 
 def naive_predictions(model: Finished, columns: Any) -> Any:
@@ -87,7 +85,7 @@ def naive_predictions(model: Finished, columns: Any) -> Any:
     for x in columns.T.astype(float):
         k, up = way(model.tree, x)[-1]
         leaf = model.tree.shape.is_leaf(k)
-        predictor = model.nodes[k] if leaf else model.sides[k, up]
+        predictor = model.predictors[Place(k, None if leaf else up)]
         out.append(predictor.bias + float(predictor.weights @ x))
     return np.array(out)
 
@@ -126,15 +124,8 @@ def raw_model(t: Tree, prices: Prices, task: Task = Task.REGRESSION) -> tuple[An
     def anyone(k: int) -> Predictor:  # on its node's own columns
         return Predictor(np.where(t.weights[k] != 0, rng.normal(size=d), 0.0), float(rng.normal()))
 
-    inner = [k for k in range(t.shape.nodes) if not t.shape.is_leaf(k)]
-    model = Finished(
-        t,
-        [anyone(k) for k in range(t.shape.nodes)],
-        {(k, up): anyone(k) for k in inner for up in (True, False)},
-    )
-    none = np.zeros((d, 0), dtype=np.float32)
-    found = Inputs(None, none, np.ones(d), np.zeros(d), np.zeros((prices.sensors, d)))
-    return model, staged(model, found, prices, task=task, facts={})
+    model = Finished(t, {place: anyone(place.node) for place in places(t.shape)})
+    return model, staged(model, Inputs(None, np.ones(d)), prices, task=task, facts={})
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -183,8 +174,9 @@ def test_a_row_at_the_threshold_is_served_downwards() -> None:
     model, serving = raw_model(t, Prices.additive(np.ones(1)))
     X = np.array([[0.25], [np.nextafter(np.float32(0.25), np.float32(1))]], dtype=np.float32)
     scores = list(serving.predict_path(Features(X)))[-1].scores
-    for score, leaf, x in zip(scores, (2, 1), X[:, 0], strict=True):
-        assert score == pytest.approx(model.nodes[leaf].bias + model.nodes[leaf].weights[0] * x)
+    for score, k, x in zip(scores, (2, 1), X[:, 0], strict=True):
+        leaf = model.predictors[Place(k)]
+        assert score == pytest.approx(leaf.bias + leaf.weights[0] * x)
 
 
 def test_binary_scores_are_twice_the_prediction_on_the_same_routes() -> None:
@@ -200,4 +192,4 @@ def test_binary_scores_are_twice_the_prediction_on_the_same_routes() -> None:
 def test_a_problem_without_columns_has_one_constant() -> None:
     p: Problem = problem(0, n=10, trees=0, needs=np.zeros((4, 0)))
     found = finished(p, tree(p, Shape.balanced(1), 0), refit=True, constant=True, threads=1)
-    assert found.nodes[0].bias == pytest.approx(float(p.share @ p.y))
+    assert found.predictors[Place(0)].bias == pytest.approx(float(p.share @ p.y))

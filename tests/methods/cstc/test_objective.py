@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cstc.initialise import initialise, solve_leaf, splitting_threshold
-from bench_methods.cstc.node import NodeObjective, node_objective
-from bench_methods.cstc.optimise import Settings, improve_node, optimise, position
+from bench_methods.cstc.optimise import (
+    NodeObjective,
+    Settings,
+    improve_node,
+    node_objective,
+    optimise,
+    position,
+)
 from bench_methods.cstc.tree import NONE, Penalty, Shape, Tree, terminals
 from bench_models.least_squares import normal_equations, one_blas_thread
 from bench_models.problem import Problem
@@ -69,7 +75,7 @@ def objective_of(
     at = position(p, PENALTY, t)
     columns = np.flatnonzero(t.weights[k])
     rows = np.arange(len(p.y))
-    found = node_objective(p, PENALTY, t, at.rows, k, rows, columns, constant=constant)
+    found = node_objective(p, PENALTY, at, k, rows, columns, constant=constant)
     return found, columns, at.loss
 
 

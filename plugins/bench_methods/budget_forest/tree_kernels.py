@@ -1,7 +1,8 @@
-"""Growing one tree by the threshold-pairs impurity; everything here is compiled.
+"""Growing a tree by the threshold-pairs impurity, and what its leaves are; all compiled.
 
-The bag's rows stand in one array; a node is a stretch of it, and a split is a stable partition of
-that stretch. Labels and copies travel with the rows, so that only codes are fetched out of order.
+While a tree grows, the bag's rows stand in one array; a node is a stretch of it, and a split is a
+stable partition of that stretch. Labels and copies travel with the rows, so that only codes are
+fetched out of order.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 
 _TIE = 1e-9  # prices are shares of a rounded sum: closer ratios are equal
 
@@ -182,3 +183,74 @@ def grow(
         stack.append((used + 1, middle, end, level + 1))
         used += 2
     return used
+
+
+@njit(cache=True, nogil=True)
+def route(
+    X: Float32Array,
+    shape: tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32Array],
+    number: Int32Array,
+    start: int,
+    stop: int,
+    out: Int32Array,
+) -> None:
+    """Write ``number`` of the leaf that rows start:stop reach in every tree: out (n, T).
+
+    ``shape``: start of each tree, feature, threshold, missing goes left, left, right child.
+    """
+    root, feature, threshold, missing_left, left, right = shape
+    for i in range(start, stop):
+        row = X[i]
+        for t in range(len(root) - 1):
+            node = root[t]
+            f = feature[node]
+            while f >= 0:
+                x = row[f]
+                goes_left = missing_left[node] if np.isnan(x) else x <= threshold[node]
+                node = left[node] if goes_left else right[node]
+                f = feature[node]
+            out[i, t] = number[node]
+
+
+@njit(cache=True, nogil=True)
+def first_needs(
+    above: Int32Array,
+    parent: Int32Array,
+    feature: Int32Array,
+    needs: tuple[Int32Array, Int32Array],
+    wanted: BoolArray,
+) -> tuple[IntArray, Int32Array, Int32Array]:
+    """For each leaf the sensors on its path and the topmost inner node that needs each.
+
+    ``above`` (L,) is each leaf's parent, ``parent`` (D,) each inner node's, -1 at roots; feature f
+    needs ``needs[1][needs[0][f]:needs[0][f + 1]]``; sensors that are not ``wanted`` are left out.
+    Returns start (L + 1,), sensor, node.
+    """
+    start = np.zeros(len(above) + 1, np.int64)
+    first = np.full(len(wanted), -1, np.int32)
+    met = np.empty(len(wanted), np.int32)
+    sensor = np.empty(16, np.int32)
+    node = np.empty(16, np.int32)
+    used = 0
+    for leaf in range(len(above)):
+        count = 0
+        u = above[leaf]
+        while u >= 0:
+            for at in range(needs[0][feature[u]], needs[0][feature[u] + 1]):
+                s = needs[1][at]
+                if wanted[s]:
+                    if first[s] < 0:
+                        met[count] = s
+                        count += 1
+                    first[s] = u
+            u = parent[u]
+        if used + count > len(sensor):
+            more = max(len(sensor), count)
+            sensor = np.concatenate((sensor, np.empty(more, np.int32)))
+            node = np.concatenate((node, np.empty(more, np.int32)))
+        for k in range(count):
+            sensor[used], node[used] = met[k], first[met[k]]
+            first[met[k]] = -1
+            used += 1
+        start[leaf + 1] = used
+    return start, sensor[:used].copy(), node[:used].copy()

@@ -1,6 +1,6 @@
-"""Kernels of the minimum cut: cells, blocking flows and what the source still reaches.
+"""Kernels of the solvers: cells, blocking flows, shares of costs, closures and projections.
 
-Capacities are int64. The graph is not stored arc by arc::
+The graph of the minimum cut, whose capacities are int64, is not stored arc by arc::
 
     source -> node u          supply[u]       keeping u gains something
     node u -> sink            drain[u]        keeping u costs something by itself
@@ -9,6 +9,7 @@ Capacities are int64. The graph is not stored arc by arc::
     cell c -> sink            drain[D + c]    the row pays the sensor
 
 Only flows are kept: ``up`` (D,) from a node to its parent, ``along`` (pins,) from node to cell.
+The others are explained in ``solvers``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from bench_core.arrays import FloatArray, Int32Array, IntArray
+from bench_core.arrays import BitArray, BoolArray, FloatArray, Int32Array, IntArray
+
+Tree = tuple[Int32Array, Int32Array, Int32Array]
+"""Of each node its parent, its left and its right inner child."""
+Pins = tuple[IntArray, Int32Array]
+"""Where each cell's pins start, and the node of each pin."""
+ByNode = tuple[IntArray, Int32Array, Int32Array]
+"""Where each node's pins start in their order by nodes, and there the pin's number and its cell."""
+Graph = tuple[Tree, Pins, ByNode, tuple[IntArray, IntArray]]
+"""The last are the flows ``up`` and ``along``."""
 
 
 @njit(cache=True, nogil=True)
@@ -62,22 +72,10 @@ def cells(
 
 @njit(cache=True, nogil=True)
 def levels(
-    tree: tuple[Int32Array, Int32Array, Int32Array],
-    cell: tuple[IntArray, Int32Array],
-    by_node: tuple[IntArray, Int32Array, Int32Array],
-    flows: tuple[IntArray, IntArray],
-    supply: IntArray,
-    drain: IntArray,
-    level: Int32Array,
-    queue: Int32Array,
+    graph: Graph, supply: IntArray, drain: IntArray, level: Int32Array, queue: Int32Array
 ) -> bool:
-    """Distance of nodes and cells from the source, -1 if out of reach; whether it reaches the sink.
-
-    ``tree``: parent, left and right inner child; ``cell``: start, pin; ``by_node``: start, and per
-    place the pin's number and its cell.
-    """
-    parent, left, right = tree
-    up, along = flows
+    """Distance of nodes and cells from the source, -1 out of reach; whether it reaches the sink."""
+    (parent, left, right), cell, by_node, (up, along) = graph
     nodes = len(parent)
     level[:] = -1
     head, tail, reached = 0, 0, False
@@ -99,13 +97,8 @@ def levels(
                     queue[tail] = w
                     tail += 1
             continue
-        w = parent[v]
-        if w >= 0 and level[w] < 0:
-            level[w] = step
-            queue[tail] = w
-            tail += 1
-        for w in (left[v], right[v]):
-            if w >= 0 and up[w] > 0 and level[w] < 0:
+        for w in (parent[v], left[v], right[v]):
+            if w >= 0 and level[w] < 0 and (w == parent[v] or up[w] > 0):
                 level[w] = step
                 queue[tail] = w
                 tail += 1
@@ -119,18 +112,9 @@ def levels(
 
 
 @njit(cache=True, nogil=True)
-def _onward(
-    v: int,
-    tree: tuple[Int32Array, Int32Array, Int32Array],
-    cell: tuple[IntArray, Int32Array],
-    by_node: tuple[IntArray, Int32Array, Int32Array],
-    flows: tuple[IntArray, IntArray],
-    level: Int32Array,
-    turn: IntArray,
-) -> int:
+def _onward(v: int, graph: Graph, level: Int32Array, turn: IntArray) -> int:
     """The next vertex along a usable arc, one level on; -1 if none. ``turn[v]`` is that arc."""
-    parent, left, right = tree
-    up, along = flows
+    (parent, left, right), cell, by_node, (up, along) = graph
     nodes = len(parent)
     step = level[v] + 1
     if v >= nodes:
@@ -160,10 +144,7 @@ def _onward(
 
 @njit(cache=True, nogil=True)
 def block(
-    tree: tuple[Int32Array, Int32Array, Int32Array],
-    cell: tuple[IntArray, Int32Array],
-    by_node: tuple[IntArray, Int32Array, Int32Array],
-    flows: tuple[IntArray, IntArray],
+    graph: Graph,
     supply: IntArray,
     drain: IntArray,
     level: Int32Array,
@@ -172,7 +153,7 @@ def block(
 ) -> None:
     """Send flow along arcs that go one level on, until no such path is left."""
     nodes = len(supply)
-    up, along = flows
+    _, cell, by_node, (up, along) = graph
     turn[:] = 0
     for source in range(nodes):
         if supply[source] == 0 or level[source] != 0:
@@ -182,7 +163,7 @@ def block(
         while supply[source] > 0:
             v = path[depth]
             if drain[v] == 0:
-                w = _onward(v, tree, cell, by_node, flows, level, turn)
+                w = _onward(v, graph, level, turn)
                 if w >= 0:
                     depth += 1
                     path[depth] = w
@@ -218,3 +199,125 @@ def block(
                 else:
                     along[by_node[1][by_node[0][a] + turn[a] - 3]] += most
             depth = stays
+
+
+@njit(cache=True, nogil=True)
+def split_cost(
+    leaf: Int32Array,
+    weight: FloatArray,
+    price: FloatArray,
+    entries: tuple[IntArray, Int32Array, Int32Array],
+    part: FloatArray,
+    start: int,
+    stop: int,
+    out: FloatArray,
+) -> None:
+    """Split the price of each (row, sensor) among the nodes that need it, in proportion to part.
+
+    Rows start:stop of ``leaf`` (n, T); leaf a has the entries ``entries[0][a]:entries[0][a + 1]``
+    with sensors ``entries[1]``, nodes ``entries[2]`` and ``part`` > 0. Adds what each node is to
+    pay to ``out`` (D,).
+    """
+    first, sensor, node = entries
+    rate = np.empty(len(price))
+    for i in range(start, stop):
+        rate[:] = 0.0
+        for at in leaf[i]:
+            for e in range(first[at], first[at + 1]):
+                rate[sensor[e]] += part[e]
+        for s in range(len(price)):
+            if rate[s] > 0.0:
+                rate[s] = price[s] * weight[i] / rate[s]
+        for at in leaf[i]:
+            for e in range(first[at], first[at + 1]):
+                out[node[e]] += part[e] * rate[sensor[e]]
+
+
+@njit(cache=True, nogil=True)
+def spent(
+    leaf: Int32Array, weight: FloatArray, price: FloatArray, mask: BitArray, start: int, stop: int
+) -> float:
+    """What rows start:stop pay in all where each leaf needs the sensors in ``mask`` (leaves, w)."""
+    total = 0.0
+    have = np.empty(mask.shape[1], np.uint64)
+    for i in range(start, stop):
+        have[:] = 0
+        for at in leaf[i]:
+            for w in range(len(have)):
+                have[w] |= mask[at, w]
+        cost = 0.0
+        for s in range(len(price)):
+            if have[s >> 6] >> np.uint64(s & 63) & np.uint64(1):
+                cost += price[s]
+        total += cost * weight[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def best_closures(parent: Int32Array, worth: FloatArray, keep: BoolArray) -> float:
+    """The sum over trees of the best kept top parts, each node with its ``worth`` (D,).
+
+    Parents come before children. ``keep`` becomes the smallest best set.
+    """
+    total = 0.0
+    value = worth.copy()
+    for u in range(len(parent) - 1, -1, -1):
+        if value[u] > 0.0:
+            if parent[u] < 0:
+                total += value[u]
+            else:
+                value[parent[u]] += value[u]
+    for u in range(len(parent)):
+        keep[u] = value[u] > 0.0 and (parent[u] < 0 or keep[parent[u]])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def tree_isotonic(
+    parent: Int32Array, target: FloatArray, weight: FloatArray, out: FloatArray
+) -> None:
+    """The weighted least-squares fit to ``target`` (D,) that never rises from parent to child.
+
+    Blocks are merged from the leaves up, the highest child block first; children of a block form
+    a linked list.
+    """
+    nodes = len(parent)
+    mass, sums = weight.copy(), weight * target
+    child = np.full(nodes, -1, np.int32)
+    last = np.full(nodes, -1, np.int32)
+    after = np.full(nodes, -1, np.int32)
+    joined = np.zeros(nodes, np.bool_)
+    for u in range(nodes - 1, -1, -1):
+        while child[u] >= 0:
+            best, before_best, before = child[u], -1, -1
+            c = child[u]
+            while c >= 0:
+                if sums[c] * mass[best] > sums[best] * mass[c]:
+                    best, before_best = c, before
+                before = c
+                c = after[c]
+            if sums[best] * mass[u] <= sums[u] * mass[best]:
+                break
+            joined[best] = True
+            mass[u] += mass[best]
+            sums[u] += sums[best]
+            if before_best < 0:
+                child[u] = after[best]
+            else:
+                after[before_best] = after[best]
+            if last[u] == best:
+                last[u] = before_best
+            if child[best] >= 0:
+                if child[u] < 0:
+                    child[u] = child[best]
+                else:
+                    after[last[u]] = child[best]
+                last[u] = last[best]
+        p = parent[u]
+        if p >= 0:
+            after[u] = child[p]
+            if child[p] < 0:
+                last[p] = u
+            child[p] = u
+    for u in range(nodes):
+        out[u] = out[parent[u]] if joined[u] else sums[u] / mass[u]

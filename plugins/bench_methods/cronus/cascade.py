@@ -1,0 +1,294 @@
+"""The cascade, its loss, eq. (8), and Algorithm 1: one stage at a time, never raising that loss.
+
+Notation follows the paper: stage k has weights ``b^k`` over the trees, a score ``f^k = h.b^k`` plus
+a constant, and a threshold ``theta^k``. The soft gate is ``I^k = sigmoid(slope (f^k - theta^k))``;
+``p^k``, the product of the earlier gates, is the probability of reaching stage k, ``d_k`` its mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from bench_models.descent import Settings, cyclic_descent, minimise_gated
+from bench_models.least_squares import NEGLIGIBLE
+from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge, sigmoid
+
+from bench_core.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Penalty:
+    """``lam``: the price of one cost unit in loss. ``rho`` (K,): the l1 weight of each stage."""
+
+    lam: float
+    rho: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cascade:
+    """Weights (K, T), biases (K,) and thresholds (K,) of K stages.
+
+    A row leaves at stage k if its score is below ``threshold[k]``; minus infinity accepts all, and
+    is always the last stage's.
+    """
+
+    weights: FloatArray
+    bias: FloatArray
+    threshold: FloatArray
+
+    @property
+    def stages(self) -> int:
+        """Number of stages K."""
+        return len(self.bias)
+
+    def replaced(self, k: int, weights: FloatArray, bias: float, threshold: float) -> Cascade:
+        """A copy with another stage ``k``."""
+        w, b, t = self.weights.copy(), self.bias.copy(), self.threshold.copy()
+        w[k], b[k], t[k] = weights, bias, threshold
+        return Cascade(w, b, t)
+
+    def vanished(self) -> list[int]:
+        """Stages that are certain to do nothing: no tree, and their constant passes the gate."""
+        empty = ~self.weights.any(axis=1) & (self.bias >= self.threshold)
+        return [int(k) for k in np.flatnonzero(empty[:-1])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """How rows pass: scores and gates (K, n), ``reach`` p (K, n), ``arriving`` d (K,)."""
+
+    scores: FloatArray
+    gate: FloatArray
+    reach: FloatArray
+    arriving: FloatArray
+
+    @property
+    def exit(self) -> FloatArray:
+        """``q`` (K, n): the probability of leaving at each stage; the last one takes the rest."""
+        leaving = self.reach * (1.0 - self.gate)
+        leaving[-1] = self.reach[-1]
+        return leaving
+
+
+def flow(problem: Problem, threshold: FloatArray, scores: FloatArray) -> Flow:
+    """Gates, reach and arriving shares for the scores (K, n) of all stages."""
+    gate = sigmoid(problem.slope * (scores - threshold[:, None]))  # I^k
+    reach = np.ones_like(gate)
+    np.cumprod(gate[:-1], axis=0, out=reach[1:])  # p^k
+    return Flow(scores, gate, reach, reach @ problem.share)  # d_k
+
+
+def true_loss(problem: Problem, penalty: Penalty, cascade: Cascade, rows: Flow) -> float:
+    """Eq. (8): expected squared error at the exit, l1, and the mixed norms of both costs."""
+    error = (problem.y - rows.scores) ** 2
+    fit = 0.5 * float(np.einsum("i,ki,ki->", problem.weight, rows.exit, error))
+    l1 = float(penalty.rho @ np.abs(cascade.weights).sum(axis=1))
+    squares = squared_use(cascade.weights, rows.arriving)
+    return fit + l1 + penalty.lam * relaxed_cost(problem, squares)  # eq. 8
+
+
+def squared_use(weights: FloatArray, arriving: FloatArray) -> FloatArray:
+    """``sum_k (b^k_t d_k)^2`` of every tree, shape (T,)."""
+    squares: FloatArray = ((weights * arriving[:, None]) ** 2).sum(axis=0)
+    return squares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageObjective:
+    """Eq. 8 as a function of one stage's (b, bias, theta): its loss is eq. 9, its costs eq. 11.
+
+    Holds only the rows that reach the stage (m) and the trees that may get a weight (c).
+    Terms that the stage cannot change are left out. ``columns`` is (c, m) float64; ``reach`` is p
+    (m,); ``later`` (m,) the weighted loss of the stages behind the gate, were it open; ``onward``
+    (J, m) a row's part in d_j of each of the J later stages, were it open, and ``cost_later``
+    (J,) what lam d_j^2 / 2 multiplies there. ``ridge`` (c,) is the diagonal Lambda of eq. (13).
+    """
+
+    columns: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    reach: FloatArray
+    later: FloatArray
+    onward: FloatArray
+    cost_later: FloatArray
+    ridge: FloatArray
+    lam: float
+    slope: float
+    gated: bool
+
+    def evaluate(
+        self, weights: FloatArray, bias: float, threshold: float
+    ) -> tuple[float, FloatArray, float, float]:
+        """Value, and its derivatives by weights (c,), bias and threshold."""
+        score = weights @ self.columns + bias
+        miss = score - self.y
+        quadratic = 0.5 * float(self.ridge @ weights**2)
+        half_square = 0.5 * self.weight * miss**2
+        gate = sigmoid(self.slope * (score - threshold)) if self.gated else np.zeros_like(score)
+        leaving = self.reach * (1.0 - gate)  # q^k
+        onward = self.onward @ gate  # d_j of the later stages
+        value = (
+            float(leaving @ half_square)  # eq. 9, second term
+            + float(gate @ self.later)  # eq. 9, third term
+            + 0.5 * self.lam * float(self.cost_later @ onward**2)
+            + quadratic
+        )
+        by_gate = self.later - self.reach * half_square
+        by_gate += (self.lam * self.cost_later * onward) @ self.onward
+        through_gate = by_gate * (self.slope * gate * (1.0 - gate))
+        by_score = self.weight * leaving * miss + through_gate
+        gradient = self.columns @ by_score + self.ridge * weights
+        return value, gradient, float(by_score.sum()), -float(through_gate.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Position:
+    """A cascade with its rows' flow and its true loss (8)."""
+
+    cascade: Cascade
+    rows: Flow
+    loss: float
+
+
+def position(
+    problem: Problem, penalty: Penalty, cascade: Cascade, scores: FloatArray | None = None
+) -> Position:
+    """Evaluate a cascade, from scratch where its ``scores`` (K, n) are not known."""
+    if scores is None:
+        stages = zip(cascade.weights, cascade.bias, strict=True)
+        scores = np.stack([problem.score(w, float(b)) for w, b in stages])
+    rows = flow(problem, cascade.threshold, scores)
+    return Position(cascade, rows, true_loss(problem, penalty, cascade, rows))
+
+
+def optimise(
+    problem: Problem,
+    penalty: Penalty,
+    start: Cascade,
+    settings: Settings,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Position:
+    """Cycle over the stages until the true loss stops improving.
+
+    Every accepted update lowers eq. (8) as it stands, with small weights already at exact zero.
+    ``progress`` is called with the number of stage updates done.
+    """
+    return cyclic_descent(
+        position(problem, penalty, start),
+        start.stages,
+        lambda at, k: improve_stage(problem, penalty, at, k, settings),
+        cycles=settings.cycles,
+        tolerance=settings.tolerance,
+        progress=progress,
+    )
+
+
+def improve_stage(
+    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
+) -> Position:
+    """Lines 4-8 of Algorithm 1 for stage ``k``, then the offer to let it vanish."""
+    for _ in range(settings.reweightings):
+        before = at.loss
+        at = _best(at, _descend(problem, penalty, at, k, settings))
+        if before - at.loss <= settings.tolerance * abs(before):
+            break
+    if k < at.cascade.stages - 1 and at.cascade.weights[k].any():
+        at = _best(at, _vanish(problem, penalty, at, k))
+    return at
+
+
+def _best(old: Position, new: Position | None) -> Position:
+    return new if new is not None and new.loss < old.loss else old
+
+
+def _moved(
+    problem: Problem,
+    penalty: Penalty,
+    at: Position,
+    k: int,
+    weights: FloatArray,
+    bias: float,
+    threshold: float,
+) -> Position:
+    cascade = at.cascade.replaced(k, weights, bias, threshold)
+    scores = at.rows.scores.copy()
+    scores[k] = problem.score(weights, bias)
+    return position(problem, penalty, cascade, scores)
+
+
+def _vanish(problem: Problem, penalty: Penalty, at: Position, k: int) -> Position:
+    """The same cascade with stage ``k`` empty and open."""
+    empty = np.zeros(problem.trees)
+    return _moved(problem, penalty, at, k, empty, float(at.cascade.bias[k]), -np.inf)
+
+
+def _descend(
+    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
+) -> Position | None:
+    """Fix the auxiliary variables, minimise over (b^k, bias^k, theta^k), cut small weights."""
+    rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
+    trees = np.flatnonzero(at.cascade.weights.any(axis=0)).astype(np.int64)
+    open_gate = k < at.cascade.stages - 1 and not np.isfinite(at.cascade.threshold[k])
+    if len(rows) == 0 or open_gate:  # an accept-all stage has neither loss nor slope
+        return None
+    objective = stage_objective(
+        problem, penalty, at, k, rows.astype(np.int64), trees, settings.cut_off
+    )
+    found, bias, threshold = minimise_gated(
+        objective,
+        at.cascade.weights[k][trees],
+        float(at.cascade.bias[k]),
+        float(at.cascade.threshold[k]),
+        settings.steps,
+        settings.threads,
+    )
+    weights = np.zeros(problem.trees)
+    weights[trees] = np.where(np.abs(found) >= settings.cut_off, found, 0.0)
+    return _moved(problem, penalty, at, k, weights, bias, threshold)
+
+
+def stage_objective(
+    problem: Problem,
+    penalty: Penalty,
+    at: Position,
+    k: int,
+    rows: IntArray,
+    trees: IntArray,
+    floor: float,
+) -> StageObjective:
+    """Eq. (8) around ``at`` as a function of stage ``k``, auxiliary variables at their optimum.
+
+    A tree that other stages use but this one does not has |b^k_t| taken as ``floor``, so that it
+    can come in if the loss falls faster than its l1 price.
+    """
+    cascade, state = at.cascade, at.rows
+    kappa, eta = auxiliaries(problem, squared_use(cascade.weights, state.arriving))  # eq. 11
+    price = quadratic_price(problem, kappa, eta)  # eq. 11: what (b^k_t d_k)^2 / 2 costs
+    sigma = np.maximum(np.abs(cascade.weights[k]), floor)
+    lam = penalty.lam * float(state.arriving[k]) ** 2
+    gated = k < cascade.stages - 1
+    later = np.zeros(len(rows))
+    onward = np.zeros((0, len(rows)))
+    if gated:
+        between = state.gate[k + 1 : -1, rows]
+        onward = np.cumprod([state.reach[k, rows], *between], axis=0)  # p^j, were the gate open
+        leave = onward.copy()
+        leave[:-1] *= 1.0 - between
+        errors = (problem.y[rows] - state.scores[k + 1 :, rows]) ** 2
+        later = 0.5 * problem.weight[rows] * (leave * errors).sum(axis=0)
+        onward *= problem.share[rows]
+    return StageObjective(
+        columns=problem.columns[np.ix_(trees, rows)].astype(np.float64),
+        y=problem.y[rows],
+        weight=problem.weight[rows],
+        reach=state.reach[k, rows],
+        later=later,
+        onward=onward,
+        cost_later=(cascade.weights[k + 1 :] ** 2) @ price,
+        ridge=ridge(sigma, float(penalty.rho[k]), lam, price)[trees],
+        lam=penalty.lam,
+        slope=problem.slope,
+        gated=gated,
+    )
