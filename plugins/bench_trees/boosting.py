@@ -6,17 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array, UInt8Array, UInt64Array
+from bench_trees.arrays import Float64Array, Int64Array, UInt8Array, UInt64Array, frozen
 from bench_trees.binning import Bins
 from bench_trees.ensemble import Ensemble
-from bench_trees.fixed_point_residuals import Residuals
+from bench_trees.fixed_point import Residuals
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import GrownTree
+from bench_trees.growing_tree import GrownTree, Settings
 from bench_trees.kernels.packed_codes import count_words, pack
 from bench_trees.losses import Labels, Loss, Squared, named
 from bench_trees.penalties import Ledger, Penalty
-from bench_trees.settings import Settings
-from bench_trees.threads import Workers, workers
+from bench_trees.threads import workers
 
 
 def boost(
@@ -59,7 +58,8 @@ def boost(
     ledger.check(penalty, len(data.y))
     trees: list[GrownTree] = []
     with workers(threads) as crew:
-        words = _words(codes, crew)
+        words = codes if codes.dtype == np.uint64 else pack(codes, crew)
+        words = frozen(words, np.uint64)
         grower = Grower(words, bins, settings, ledger, data.multiplicity, crew)
         iterate = _iterations(grower, loss, data, base, trees)
         for done in range(settings.trees):
@@ -110,14 +110,6 @@ def _iteration(
     if not grew:
         del trees[-loss.outputs :]
     return grew
-
-
-def _words(codes: UInt8Array | UInt64Array, crew: Workers) -> UInt64Array:
-    """The one array type the kernels are compiled for, without a copy where they are words."""
-    words = codes if codes.dtype == np.uint64 else pack(codes.astype(np.uint8, copy=False), crew)
-    plain = np.ascontiguousarray(words, np.uint64).view(np.ndarray).view()
-    plain.flags.writeable = False
-    return plain
 
 
 def _checked(

@@ -12,13 +12,11 @@ import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array, UInt64Array
 from bench_trees.binning import Bins
-from bench_trees.fixed_point import FixedPoint, to_fixed_point
-from bench_trees.fixed_point_residuals import Residuals
-from bench_trees.growing_tree import GrownTree, Leaf, Pair, best_first
+from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
+from bench_trees.growing_tree import GrownTree, Leaf, Pair, Settings, best_first
 from bench_trees.histogram_pool import HistogramPool
-from bench_trees.kernels.partition import PIECE, RowOrder, add_to_rows
+from bench_trees.kernels.leaves import PIECE, RowOrder, add_to_rows
 from bench_trees.penalties import Account, Ledger
-from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
 ROUNDING = 1e-12

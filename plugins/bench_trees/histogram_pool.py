@@ -19,12 +19,10 @@ import numpy as np
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
-from bench_trees.growing_tree import Leaf, Pair
-from bench_trees.kernels.histogram import accumulate, add_counts
+from bench_trees.growing_tree import Leaf, Pair, Settings
+from bench_trees.kernels.leaves import PIECE, RowOrder, accumulate, add_counts, gather
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
-from bench_trees.kernels.partition import PIECE, RowOrder, gather
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
-from bench_trees.settings import Settings
 from bench_trees.threads import Piece, Workers
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time

@@ -20,9 +20,8 @@ from typing import Self
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array
-from bench_trees.growing_tree import Leaf
-from bench_trees.kernels.penalty_kernels import count_unpaid, mark_paid
-from bench_trees.settings import Settings
+from bench_trees.growing_tree import Leaf, Settings
+from bench_trees.kernels.leaves import count_unpaid, mark_paid
 from bench_trees.threads import Workers
 
 SENSORS = 32  # that one thread counts at a time

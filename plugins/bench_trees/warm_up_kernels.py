@@ -43,10 +43,9 @@ def _cached(kernel: Any) -> bool:
 def _use_every_kernel() -> None:
     from bench_trees.binning import find_bins
     from bench_trees.boosting import boost
-    from bench_trees.inference import Needs, add_columns, lay_out, walk
-    from bench_trees.kernels.records import Steps, Walked
+    from bench_trees.growing_tree import Settings
+    from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
     from bench_trees.penalties import Penalty
-    from bench_trees.settings import Settings
 
     X = np.arange(60, dtype=np.float32).reshape(20, 3) % 7
     y = X[:, 0].astype(np.float64)
