@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_trees.arrays import BoolArray, Float32Array, Int64Array
+from bench_trees.ensemble import LEAF
 from bench_trees.importers.imported import (
     Imported,
     ModelError,
@@ -25,29 +26,16 @@ from bench_trees.importers.imported import (
     at_most,
     flat,
     interleaved,
+    kinds_of,
     whole,
 )
 
-_KINDS = {
-    "regression": "regression",
-    "regression_l1": "regression",
-    "huber": "regression",
-    "fair": "regression",
-    "quantile": "regression",
-    "mape": "regression",
-    "poisson": "regression",
-    "gamma": "regression",
-    "tweedie": "regression",
-    "binary": "binary",
-    "cross_entropy": "binary",
-    "multiclass": "multiclass",
-    "multiclassova": "multiclass",
-    "lambdarank": "ranking",
-    "rank_xendcg": "ranking",
-    "custom": "",
-    "none": "",
-    "": "",
-}
+_KINDS = {"custom": "", "none": "", "": ""} | kinds_of(
+    regression="regression regression_l1 huber fair quantile mape poisson gamma tweedie",
+    binary="binary cross_entropy",
+    multiclass="multiclass multiclassova",
+    ranking="lambdarank rank_xendcg",
+)
 _LOGARITHMIC = ("poisson", "gamma", "tweedie")
 
 _ZERO = np.float32(1e-35)  # what LightGBM takes for zero, to both sides
@@ -114,7 +102,7 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
 
     value = scale * numbers("leaf_value", np.float64, leaves)
     if leaves == 1:
-        return Tree.leaf(float(value[0]))
+        return Tree.of_nodes([(LEAF, 0.0, LEAF, LEAF, False, value[0])])
     inner = leaves - 1
     kind = numbers("decision_type", np.int64, inner)
     if bool(np.any(kind & 1)):
@@ -125,24 +113,18 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
     zero_left = np.where(zeros, default, threshold >= 0)
     limit = _around_zero(at_most(threshold), zero_left)
     ends = np.full(leaves, -1)
-    sides = [
-        _places(numbers(f"{side}_child", np.int64, inner), inner) for side in ("left", "right")
-    ]
+    children = (numbers(f"{side}_child", np.int64, inner) for side in ("left", "right"))
+    left, right = (np.where(c < 0, inner - 1 - c, c) for c in children)  # its leaf c is -c - 1
     tree = Tree(
         feature=np.concatenate([numbers("split_feature", np.int64, inner), ends]),
         threshold=np.concatenate([limit, np.zeros(leaves, np.float32)]),
-        left=np.concatenate([sides[0], ends]),
-        right=np.concatenate([sides[1], ends]),
+        left=np.concatenate([left, ends]),
+        right=np.concatenate([right, ends]),
         missing_left=np.concatenate([np.where(missing == _NONE, zero_left, default), ends > 0]),
         value=np.concatenate([np.zeros(inner), value]),
     )
     apart = zeros & ((limit > _ZERO) & ~default | (limit < _BELOW_ZERO) & default)
     return _spelt_out(tree, np.flatnonzero(apart), number) if bool(apart.any()) else tree
-
-
-def _places(children: Int64Array, inner: int) -> Int64Array:
-    """Node numbers: inner nodes first, then leaf c, which LightGBM writes as -c - 1."""
-    return np.where(children < 0, inner - 1 - children, children)
 
 
 def _around_zero(limit: Float32Array, left: BoolArray) -> Float32Array:
@@ -185,12 +167,6 @@ def _spelt_out(tree: Tree, apart: Int64Array, number: int) -> Tree:
         nodes[a][1] = edges[0]
         b = put(node, edges[1], not default, a, 3)
         c = put(node, edges[2], default, b, 3)
-        waiting += [
-            (left[node], a, 2),
-            (right[node], b, 2),
-            (left[node], c, 2),
-            (right[node], c, 3),
-        ]
-    columns = list(zip(*nodes, strict=True))
-    kinds = (np.int64, np.float32, np.int64, np.int64, np.bool_, np.float64)
-    return Tree(*(np.array(column, dtype=t) for column, t in zip(columns, kinds, strict=True)))
+        waiting += [(left[node], a, 2), (right[node], b, 2)]
+        waiting += [(left[node], c, 2), (right[node], c, 3)]
+    return Tree.of_nodes(nodes)
