@@ -13,10 +13,12 @@ child::
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.arrays import Int64Array, UInt64Array
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
 from bench_trees.growing_tree import Leaf, Pair, Settings
@@ -48,14 +50,14 @@ class HistogramPool:
         self.order = order
         self.crew = crew
         d = bins.features
-        self.first = np.concatenate([[0], np.cumsum(bins.counts + 1)]).astype(np.int64)
+        self.first = np.cumsum([0, *(bins.counts + 1)], dtype=np.int64)
         # columns of one value cannot be split (NaN beside it can)
         usable = [j for j in range(d) if bins.counts[j] > 1 or bool(codes_of(words, j).any())]
         self.features = np.array(usable, dtype=np.int64)
         word = self.features // CODES_PER_WORD
         self.groups = np.unique(word)
         self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
-        self.values = np.empty(0, np.int64)
+        self.values = np.empty(words.shape[1], np.int64)
         self.hessians = np.empty(0, np.int64)
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
         self.gain = np.empty((0, d))
@@ -69,8 +71,6 @@ class HistogramPool:
         channels = 1 if len(fixed.hessian) == 0 else 2
         if self.hist.shape[1] != channels:
             self.hist = np.zeros((0, channels, self.hist.shape[2]), np.int64)
-        if not len(self.values):
-            self.values = np.empty(len(fixed.packed), np.int64)
         if len(self.hessians) != len(fixed.hessian):
             self.hessians = np.empty(len(fixed.hessian), np.int64)
         self.slots = 1
@@ -88,47 +88,38 @@ class HistogramPool:
         """Histograms and best cuts of all leaves of the pairs."""
         if not pairs:
             return
-        leaves: list[Leaf] = []
         for pair in pairs:
             pair.small.slot = self._new_slot()
-            leaves.append(pair.small)
             if pair.large is not None:
                 pair.large.slot = pair.slot
-                leaves.append(pair.large)
+        leaves = [leaf for pair in pairs for leaf in (pair.small, pair.large) if leaf is not None]
         for leaf in leaves:
             leaf.row = self.rows
             self.rows += 1
         self._make_room()
         root = pairs[0].small if pairs[0].large is None else None
-        values, hessians = self.fixed.packed, self.fixed.hessian
         if root is None:
             for pair in pairs:
                 self._gather(pair.small)
-            values, hessians = self.values, self.hessians
-        work = self._work([(p.small.begin, p.small.end, p.small.slot, p.slot) for p in pairs])
-        whole = self._work([(0, len(values), ROOT, -1)])
+            values = self.values, self.hessians
+            work = self._work([(p.small.begin, p.small.end, p.small.slot, p.slot) for p in pairs])
+        else:
+            values = self.fixed.packed, self.fixed.hessian
+            work = self._work([(0, len(self.values), ROOT, -1)])
+        rows = self.order.rows
         slots = np.array([leaf.slot for leaf in leaves], dtype=np.int64)
         table = np.array([leaf.row for leaf in leaves], dtype=np.int64)
 
         def piece(start: int, stop: int) -> None:
-            if root is None:
-                self._count(start, stop, self.order.rows, values, hessians, work)
-            else:
-                if not self.root_known:
-                    self._count(start, stop, self.order.rows, values, hessians, whole)
+            if root is None or not self.root_known:
+                groups = self.groups[start:stop]
+                accumulate(self.words, rows, *values, work, groups, self.first, self.hist)
+            if root is not None:
                 bins = self._bins(start, stop)
                 self.hist[root.slot, :, bins] = self.hist[ROOT, :, bins]
-            best_cuts(
-                self.hist,
-                slots,
-                table,
-                self.features[self.begins[start] : self.begins[stop]],
-                self.first,
-                self.units,
-                self.limits,
-                self.gain,
-                self.cut,
-            )
+            features = self.features[self.begins[start] : self.begins[stop]]
+            rules = self.first, self.units, self.limits
+            best_cuts(self.hist, slots, table, features, *rules, self.gain, self.cut)
 
         self._run(piece, int((work[:, 1] - work[:, 0]).sum()))
 
@@ -144,10 +135,9 @@ class HistogramPool:
         The gradient of every copy counted in slots[i] grows by steps[i]; that of the rows at the
         positions begin:end of ``moved`` falls by a further step (begin, end, step).
         """
-        bits, scratch = self.fixed.count_bits, self._new_slot()
+        bits, scratch, total = self.fixed.count_bits, self._new_slot(), 0
         self._make_room()
         counted, by = np.array(slots, np.int64), np.array(steps, np.int64)
-        total = 0
         for begin, end, step in moved:
             rows = self.order.rows[begin:end]
             to = slice(total, total + end - begin)
@@ -160,8 +150,9 @@ class HistogramPool:
             bins = self._bins(start, stop)
             add_counts(self.hist, counted, by, bins.start, bins.stop, bits, ROOT)
             if total:
+                groups, rows = self.groups[start:stop], (self.order.spare, self.values)
                 none = self.fixed.hessian
-                self._count(start, stop, self.order.spare, self.values, none, work)
+                accumulate(self.words, *rows, none, work, groups, self.first, self.hist)
 
         self._run(piece, total)
 
@@ -169,18 +160,6 @@ class HistogramPool:
         """The ``pairs`` of ``accumulate``; rows of any leaf but the root have gaps between them."""
         n = self.words.shape[1]
         return np.array([(*row, row[1] - row[0] < n) for row in rows], np.int64)
-
-    def _count(
-        self,
-        start: int,
-        stop: int,
-        rows: UInt32Array,
-        values: Int64Array,
-        hessians: Int64Array,
-        work: Int64Array,
-    ) -> None:
-        groups = self.groups[start:stop]
-        accumulate(self.words, rows, values, hessians, work, groups, self.first, self.hist)
 
     def _bins(self, start: int, stop: int) -> slice:
         """Where the bins of some usable words lie."""
@@ -209,14 +188,15 @@ class HistogramPool:
         return self.slots - 1
 
     def _make_room(self) -> None:
-        if len(self.hist) < self.slots:
-            grown = np.zeros((max(self.slots, 2 * len(self.hist)), *self.hist.shape[1:]), np.int64)
-            grown[: len(self.hist)] = self.hist
-            self.hist = grown
-        if len(self.gain) < self.rows:
-            size = max(self.rows, 2 * len(self.gain))
-            gain = np.full((size, self.gain.shape[1]), -np.inf)
-            gain[: len(self.gain)] = self.gain
-            cut = np.full(gain.shape, -1, np.int32)
-            cut[: len(self.cut)] = self.cut
-            self.gain, self.cut = gain, cut
+        self.hist = _grown(self.hist, self.slots, 0)
+        self.gain = _grown(self.gain, self.rows, -np.inf)
+        self.cut = _grown(self.cut, self.rows, -1)
+
+
+def _grown(array: NDArray[Any], length: int, new: float) -> NDArray[Any]:
+    """The array if it is as long as that, else a longer one that begins with it."""
+    if len(array) >= length:
+        return array
+    grown = np.full((max(length, 2 * len(array)), *array.shape[1:]), new, array.dtype)
+    grown[: len(array)] = array
+    return grown
