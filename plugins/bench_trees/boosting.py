@@ -61,10 +61,12 @@ def boost(
         words = codes if codes.dtype == np.uint64 else pack(codes, crew)
         words = frozen(words, np.uint64)
         grower = Grower(words, bins, settings, ledger, data.multiplicity, crew)
-        iterate = _iterations(grower, loss, data, base, trees)
+        iterate = _iterations(grower, loss, data, base)
         for done in range(settings.trees):
-            if not iterate():
+            grown = iterate()
+            if not grown:
                 break
+            trees += grown
             if progress is not None:
                 progress(done + 1, settings.trees)
     output = np.arange(len(trees), dtype=np.int32) % loss.outputs
@@ -72,30 +74,22 @@ def boost(
 
 
 def _iterations(
-    grower: Grower, loss: Loss, data: Labels, base: Float64Array, trees: list[GrownTree]
-) -> Callable[[], bool]:
-    """The function that grows one tree per output; False, and nothing kept, if no root is split."""
+    grower: Grower, loss: Loss, data: Labels, base: Float64Array
+) -> Callable[[], list[GrownTree]]:
+    """The function that grows one tree per output, none at all if no root is split."""
     exact = isinstance(loss, Squared) and loss.outputs == 1 and data.weights is None
     if exact and grower.settings.learning_rate <= 1:
         residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
-        return lambda: _residual_iteration(grower, residuals, trees)
+        return lambda: list(filter(None, [grower.grow_on(residuals)]))
     scores = np.repeat(base[:, None], len(data.y), axis=1)
-    return lambda: _iteration(grower, loss, scores, data, trees)
+    return lambda: _iteration(grower, loss, scores, data)
 
 
-def _residual_iteration(grower: Grower, residuals: Residuals, trees: list[GrownTree]) -> bool:
-    tree = grower.grow_on(residuals)
-    if tree is not None:
-        trees.append(tree)
-    return tree is not None
-
-
-def _iteration(
-    grower: Grower, loss: Loss, scores: Float64Array, data: Labels, trees: list[GrownTree]
-) -> bool:
+def _iteration(grower: Grower, loss: Loss, scores: Float64Array, data: Labels) -> list[GrownTree]:
     gradient, hessian = loss.gradients(scores, data, grower.crew)
     if not grower.settings.second_order:
         hessian = None if data.weights is None else np.broadcast_to(data.weights, gradient.shape)
+    trees: list[GrownTree] = []
     grew = False
     for k in range(loss.outputs):
         tree = grower.grow(gradient[k], None if hessian is None else hessian[k])
@@ -107,9 +101,7 @@ def _iteration(
             for node, rows in tree.leaves:
                 scores[k, rows] += tree.value[node]
         trees.append(tree)
-    if not grew:
-        del trees[-loss.outputs :]
-    return grew
+    return trees if grew else []
 
 
 def _checked(

@@ -56,27 +56,21 @@ class Settings:
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """A leaf: rows at positions begin:end of the row order.
-
-    ``path`` numbers the leaf within its level, left to right. ``packed`` and ``hessian`` are the
-    sums of its rows in fixed point. ``slot`` holds its histogram and ``row`` its gains, -1
-    before they are computed. ``unpaid`` (s,) is None where nothing is lazy. ``best`` is its
-    highest net gain and feature, None if unknown or stale after a purchase.
-    """
+    """A leaf: rows at positions begin:end of the row order."""
 
     node: int
     depth: int
-    path: int
+    path: int  # its number within the level, left to right
     begin: int
     end: int
-    packed: int
+    packed: int  # the sum of its rows in fixed point, as ``hessian``
     hessian: int
     count: int
-    floor: float
-    unpaid: Int64Array | None = None
-    slot: int = -1
-    row: int = -1
-    best: tuple[float, int] | None = None
+    floor: float  # a raw gain below it is rounding
+    unpaid: Int64Array | None = None  # (s,), None where nothing is lazy
+    slot: int = -1  # of its histogram, -1 before it is computed
+    row: int = -1  # of its gains, likewise
+    best: tuple[float, int] | None = None  # net gain, feature; None: unknown or stale
 
 
 @dataclass(slots=True, eq=False)

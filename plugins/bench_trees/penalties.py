@@ -32,17 +32,14 @@ SMALL = 200_000  # bits below which handing work to other threads costs more tha
 class Penalty:
     """Prices of acquiring and evaluating, in loss units; zeros = free.
 
-    ``start`` int32 (d+1,), ``needed`` int32: feature j needs sensors needed[start[j]:start[j+1]].
-    ``coupled`` (s,): paid once for all rows. ``lazy`` (s,): paid by each row (times its
-    multiplicity) the first time. ``split`` (d,): paid by each row of the leaf, at every split.
     Raises ValueError on negative or non-finite prices and on shapes that do not fit.
     """
 
-    start: Int32Array
+    start: Int32Array  # (d+1,) feature j needs sensors needed[start[j]:start[j+1]]
     needed: Int32Array
-    coupled: Float64Array
-    lazy: Float64Array
-    split: Float64Array
+    coupled: Float64Array  # (s,) paid once for all rows
+    lazy: Float64Array  # (s,) paid by each row (times its multiplicity) the first time
+    split: Float64Array  # (d,) paid by each row of the leaf, at every split
 
     def __post_init__(self) -> None:
         if self.coupled.shape != self.lazy.shape or self.split.shape != (len(self.start) - 1,):

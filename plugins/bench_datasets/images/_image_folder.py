@@ -44,10 +44,6 @@ class Album:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def of_class(self, k: int) -> IntArray:
-        """The numbers of a class's pictures."""
-        return np.flatnonzero(self.label == k)
-
     def read(self, chosen: Sequence[int], side: int) -> Pixels:
         """Pictures (n, side, side, 3), squeezed to a square.
 
@@ -93,10 +89,15 @@ def open_album(path: str, source: Source) -> Album:
 
 def find_root(path: str, source: Source) -> Path:
     """The folder, or the zip, of that path. Raises InputError where there is none."""
-    if not path.lower().endswith(".zip"):
-        return source.find_folder(path)
+    if path.lower().endswith(".zip"):
+        return find_file(path, source).resolve()
+    return source.find_folder(path)
+
+
+def find_file(path: str, source: Source) -> Path:
+    """The file of that path, or else the one in the data folder."""
     here = Path(path).expanduser()
-    return (here if here.is_file() else source.find(path)).resolve()
+    return here.resolve() if here.is_file() else source.find(path)
 
 
 def need_skimage() -> None:
@@ -108,12 +109,8 @@ def need_skimage() -> None:
 
 
 def _in_folder(root: Path) -> dict[str, tuple[int, int]]:
-    facts = {}
-    for path in root.rglob("*"):
-        if path.is_file():
-            stat = path.stat()
-            facts[path.relative_to(root).as_posix()] = (stat.st_size, stat.st_mtime_ns)
-    return facts
+    files = ((path, path.stat()) for path in root.rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): (s.st_size, s.st_mtime_ns) for path, s in files}
 
 
 def _in_zip(root: Path) -> dict[str, tuple[int, int]]:

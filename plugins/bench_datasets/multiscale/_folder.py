@@ -55,7 +55,8 @@ def read(pair: Pair) -> Picture:
     grey, marks = _grey(pair[0]), _grey(pair[1])
     if grey.shape != marks.shape:
         raise InputError(
-            f"{pair[1]}: {_size(marks)} pixels, its frame has {_size(grey)}; make them equal"
+            f"{pair[1]}: {marks.shape[0]} x {marks.shape[1]} pixels, its frame has "
+            f"{grey.shape[0]} x {grey.shape[1]}; make them equal"
         )
     return Picture(grey, marks != 0)
 
@@ -100,7 +101,3 @@ def _pixels(path: Path) -> Any:
         if (pages := getattr(image, "n_frames", 1)) > 1:
             raise ValueError(f"{pages} pictures in one file")
         return np.asarray(image.convert("RGB") if image.mode == "P" else image)
-
-
-def _size(image: NDArray[np.float64]) -> str:
-    return f"{image.shape[0]} x {image.shape[1]}"

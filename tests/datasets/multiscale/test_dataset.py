@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_datasets.multiscale import Multiscale, _drawn, dataset
+from bench_datasets import multiscale
+from bench_datasets.multiscale import Multiscale, _drawn
 from bench_datasets.multiscale._drawn import Stroke, draw
 from bench_datasets.multiscale._pyramid import (
     FILTERS,
@@ -32,9 +33,11 @@ SCALES = (1, 2, 4, 8)
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset, "SIDE", {"quick": 32, "standard": 40, "paper": 48})
-    monkeypatch.setattr(dataset, "FRAMES", dict.fromkeys(("quick", "standard", "paper"), (3, 2, 2)))
-    monkeypatch.setattr(dataset, "PIXELS", {"quick": 1024, "standard": 100, "paper": 200})
+    monkeypatch.setattr(multiscale, "SIDE", {"quick": 32, "standard": 40, "paper": 48})
+    monkeypatch.setattr(
+        multiscale, "FRAMES", dict.fromkeys(("quick", "standard", "paper"), (3, 2, 2))
+    )
+    monkeypatch.setattr(multiscale, "PIXELS", {"quick": 1024, "standard": 100, "paper": 200})
 
 
 def prepared(tmp_path: Path, size: str = "quick", seed: int = 0, **options: Any) -> Splits:
