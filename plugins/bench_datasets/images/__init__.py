@@ -191,10 +191,8 @@ class ImageFolder:
     def _draw(self, album: Album, size: str, number: int) -> tuple[IntArray, list[IntArray]]:
         """The pictures that this size uses, and places among them: of those that build the
         machines, and of the rows for training, validation and test."""
-        train, valid, test = self.train, self.valid, len(album)
-        if size in LIMITS:
-            limits = LIMITS[size]
-            train, valid, test = min(train, limits[0]), min(valid, limits[1]), limits[2]
+        most = LIMITS.get(size, (self.train, self.valid, len(album)))
+        train, valid, test = min(self.train, most[0]), min(self.valid, most[1]), most[2]
         support = max(1, round(SUPPORT * train))
         ends = (support, train, train + valid, train + valid + test)
         parts: list[list[IntArray]] = [[] for _ in ends]
@@ -288,23 +286,18 @@ class _DescriptorCache:
         """One view of all of them, (n, p)."""
         name = f"{self._name}-{view.descriptor}"
 
+        describe, parts = DESCRIPTORS[view.descriptor], regions(self._side)
+
+        def one(picture: Pixels) -> list[Float32Array]:
+            return [describe(picture[part]) for part in parts.values()]
+
         def build() -> Mapping[str, Array]:
             self._say(f"{self._name}: {view.descriptor} of {len(self._used)} pictures")
-            return _describe(self.pictures(), view.descriptor)
+            with ThreadPoolExecutor(THREADS) as pool:
+                found = zip(*pool.map(one, self.pictures()), strict=True)
+            return {region: np.stack(rows) for region, rows in zip(parts, found, strict=True)}
 
         return kept_arrays(name, self.depends, MODULES[:2], build)[view.region]
-
-
-def _describe(pictures: Pixels, descriptor: str) -> dict[str, Float32Array]:
-    """All regions' (n, p)."""
-    describe, parts = DESCRIPTORS[descriptor], regions(pictures.shape[1])
-
-    def one(picture: Pixels) -> list[Float32Array]:
-        return [describe(picture[rows, columns]) for rows, columns in parts.values()]
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(one, pictures))
-    return {name: np.stack([row[k] for row in found]) for k, name in enumerate(parts)}
 
 
 def _names(machines: Mapping[View, Machines], classes: Sequence[str]) -> tuple[str, ...]:

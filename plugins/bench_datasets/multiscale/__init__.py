@@ -104,7 +104,6 @@ class Multiscale:
         )  # fmt: skip
 
     def _pairs(self, source: Source) -> tuple[own.Pair, ...]:
-        """The user's frames with their labels."""
         return own.pairs(source.find_folder(self.folder)) if self.folder else ()
 
     def _parts(self, source: Source, size: str, seed: int) -> list[list[Picture]]:

@@ -78,21 +78,14 @@ def draw(side: int, *key: int) -> Picture:
     rng = np.random.default_rng(key)
     scene = np.full((side, side), GROUND)
     for width, spread in TEXTURES:
-        scene += spread * _texture(rng, side, width)
+        smooth = gaussian_filter(rng.normal(size=scene.shape), width, mode="wrap")
+        scene += spread * (smooth * (2 * width * np.sqrt(np.pi)))
     truth = _bodies(rng, scene)
     _clutter(rng, scene)
     scene *= _light(rng, side)
     scene = gaussian_filter(scene, BLUR, mode="nearest")
     scene += rng.normal(size=scene.shape) * np.sqrt(NOISE**2 + SHOT * np.maximum(scene, 0))
     return Picture(np.clip(np.round(scene), 0, 255).astype(np.uint8), truth)
-
-
-def _texture(rng: np.random.Generator, side: int, width: float) -> FloatArray:
-    """Smoothed noise of standard deviation 1."""
-    from scipy.ndimage import gaussian_filter
-
-    smooth = gaussian_filter(rng.normal(size=(side, side)), width, mode="wrap")
-    return np.asarray(smooth * (2 * width * np.sqrt(np.pi)))
 
 
 def _light(rng: np.random.Generator, side: int) -> FloatArray:
@@ -114,7 +107,7 @@ def _bodies(rng: np.random.Generator, scene: FloatArray) -> BoolArray:
         if left == 0:
             break
         body = Stroke(
-            *_place(rng, side), rng.uniform(0, np.pi), rng.uniform(*LENGTH),
+            *rng.uniform(0, side, 2), rng.uniform(0, np.pi), rng.uniform(*LENGTH),
             rng.uniform(*RADIUS), rng.uniform(-BEND, BEND),
         )  # fmt: skip
         contrast = rng.uniform(*CONTRAST)
@@ -133,15 +126,15 @@ def _clutter(rng: np.random.Generator, scene: FloatArray) -> None:
     """Add what is no body: blurred ghosts, thin scratches, small specks."""
     side = len(scene)
     for _ in range(_number(side, GHOSTS)):
-        window, ghost = _ghost(*_place(rng, side), rng.uniform(*GHOST_WIDTH), side)
+        window, ghost = _ghost(*rng.uniform(0, side, 2), rng.uniform(*GHOST_WIDTH), side)
         scene[window] += rng.uniform(*GHOST_CONTRAST) * ghost
     for _ in range(_number(side, SCRATCHES)):
-        place, angle = _place(rng, side), rng.uniform(0, np.pi)
+        place, angle = rng.uniform(0, side, 2), rng.uniform(0, np.pi)
         length, radius = rng.uniform(*SCRATCH_LENGTH), rng.uniform(*SCRATCH_RADIUS)
         window, mask = Stroke(*place, angle, length, radius).mask(side)
         scene[window] += rng.uniform(*SCRATCH_CONTRAST) * mask
     for _ in range(_number(side, SPECKS)):
-        place, radius = _place(rng, side), rng.uniform(*SPECK_RADIUS)
+        place, radius = rng.uniform(0, side, 2), rng.uniform(*SPECK_RADIUS)
         window, mask = Stroke(*place, 0.0, 0.0, radius).mask(side)
         scene[window] += rng.uniform(*SPECK_CONTRAST) * mask
 
@@ -153,10 +146,6 @@ def _ghost(row: float, column: float, width: float, side: int) -> tuple[Window, 
     down = np.arange(window[0].start, window[0].stop) - row
     across = np.arange(window[1].start, window[1].stop) - column
     return window, np.exp(-(down[:, None] ** 2 + across**2) / (2 * width**2))
-
-
-def _place(rng: np.random.Generator, side: int) -> tuple[float, float]:
-    return rng.uniform(0, side), rng.uniform(0, side)
 
 
 def _number(side: int, per_patch: int) -> int:
