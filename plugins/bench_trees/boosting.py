@@ -55,7 +55,8 @@ def boost(
     if penalty.features != bins.features:
         raise ValueError(f"penalty has {penalty.features} features, bins {bins.features}")
     ledger = ledger or Ledger(penalty, len(data.y), data.multiplicity)
-    ledger.check(penalty, len(data.y))
+    if ledger.penalty is not penalty or ledger.rows != len(data.y):
+        raise ValueError("the ledger was made for another penalty or other rows")
     trees: list[GrownTree] = []
     with workers(threads) as crew:
         words = codes if codes.dtype == np.uint64 else pack(codes, crew)

@@ -13,7 +13,7 @@ import numpy as np
 from bench_trees.arrays import Float64Array, Int64Array, UInt64Array
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
-from bench_trees.growing_tree import GrownTree, Leaf, Pair, Settings, best_first
+from bench_trees.growing_tree import GrownTree, Leaf, Settings, Siblings, best_first
 from bench_trees.histogram_pool import HistogramPool
 from bench_trees.kernels.leaves import PIECE, RowOrder, add_to_rows
 from bench_trees.penalties import Account, Ledger
@@ -96,12 +96,11 @@ class Grower:
         parent's and, for what sets the smaller child apart, its rows."""
         counted = [(leaf.slot, steps[leaf]) for leaf in self.leaves if leaf.row >= 0]
         moved = []
-        for pair in self.unscored:
-            assert pair.large is not None  # a root alone is scored before it is split
-            small, large = steps[pair.small], steps[pair.large]
-            counted.append((pair.slot, large))
-            if small != large:
-                moved.append((pair.small.begin, pair.small.end, large - small))
+        for small, large in self.unscored:
+            assert large is not None  # a root alone is scored before it is split
+            counted.append((large.slot, steps[large]))
+            if steps[small] != steps[large]:
+                moved.append((small.begin, small.end, steps[large] - steps[small]))
         counted = [(slot, step) for slot, step in counted if step]
         self.pool.carry([c[0] for c in counted], [c[1] for c in counted], moved, self.copies)
 
@@ -143,12 +142,12 @@ class Grower:
         self.gains: dict[int, float] = {}
         self.tree = GrownTree()
         self.leaves: list[Leaf] = []
-        self.unscored: list[Pair] = []
+        self.unscored: list[Siblings] = []
         n = len(self.order.rows)
         root = self._leaf(0, 0, 0, n, int(fixed.packed.sum()), int(fixed.hessian.sum()))
-        root.unpaid = self.account.unpaid_at_root()
+        root.unpaid = self.account.ledger.unpaid.copy() if self.account.lazy else None
         self.leaves.append(root)
-        self.unscored.append(Pair(root, None, -1))
+        self.unscored.append((root, None))
 
     def _any_order(self) -> bool:
         """Whether best-first growth makes the same splits in any order: there is room for all,
@@ -183,7 +182,7 @@ class Grower:
             return self._first_worthwhile()
         choice = self._best_scored() if self.any_order else None
         if choice is None:
-            self._score([p for p in self.unscored if self._may_split(p.small)])
+            self._score([pair for pair in self.unscored if self._may_split(pair[0])])
             choice = self._best_scored()
         return choice
 
@@ -203,7 +202,7 @@ class Grower:
             if not self._may_split(leaf):
                 continue
             if leaf.row < 0:
-                self._score([p for p in self.unscored if p.small.depth == leaf.depth])
+                self._score([pair for pair in self.unscored if pair[0].depth == leaf.depth])
             net, feature = self._best_feature(leaf)
             if net > -np.inf:
                 return leaf, feature
@@ -212,9 +211,9 @@ class Grower:
     def _may_split(self, leaf: Leaf) -> bool:
         return leaf.depth != self.settings.max_depth
 
-    def _score(self, pairs: list[Pair]) -> None:
+    def _score(self, pairs: list[Siblings]) -> None:
         self.pool.score(pairs)
-        self.unscored = [pair for pair in self.unscored if pair.small.row < 0]
+        self.unscored = [pair for pair in self.unscored if pair[0].row < 0]
 
     def _best_feature(self, leaf: Leaf) -> tuple[float, int]:
         """Highest net gain that may be taken, -inf if none, and its lowest feature."""
@@ -257,4 +256,5 @@ class Grower:
         self.account.divide(leaf, small, large, self.order.rows[small.begin : small.end])
         self.leaves.remove(leaf)
         self.leaves += [left, right]
-        self.unscored.append(Pair(small, large, leaf.slot))
+        large.slot = leaf.slot
+        self.unscored.append((small, large))

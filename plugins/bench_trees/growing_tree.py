@@ -68,18 +68,13 @@ class Leaf:
     count: int
     floor: float  # a raw gain below it is rounding
     unpaid: Int64Array | None = None  # (s,), None where nothing is lazy
-    slot: int = -1  # of its histogram, -1 before it is computed
-    row: int = -1  # of its gains, likewise
+    slot: int = -1  # of its histogram
+    row: int = -1  # of its gains, -1 before they are computed
     best: tuple[float, int] | None = None  # net gain, feature; None: unknown or stale
 
 
-@dataclass(slots=True, eq=False)
-class Pair:
-    """Siblings (or a root alone) without histograms of their own."""
-
-    small: Leaf
-    large: Leaf | None
-    slot: int  # where the parent's histogram is
+Siblings = tuple[Leaf, Leaf | None]
+"""The smaller and the larger one, whose slot is still the parent's; or a root alone."""
 
 
 @dataclass(slots=True, eq=False)

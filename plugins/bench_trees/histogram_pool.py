@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bench_trees.arrays import Int64Array, UInt64Array
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
-from bench_trees.growing_tree import Leaf, Pair, Settings
+from bench_trees.growing_tree import Leaf, Settings, Siblings
 from bench_trees.kernels.leaves import PIECE, RowOrder, accumulate, add_counts, gather
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
@@ -84,25 +84,22 @@ class HistogramPool:
             sums += self.hist[leaf.slot, :, missing]
         return int(sums[0]), int(sums[1]) if len(sums) == 2 else 0
 
-    def score(self, pairs: Sequence[Pair]) -> None:
+    def score(self, pairs: Sequence[Siblings]) -> None:
         """Histograms and best cuts of all leaves of the pairs."""
         if not pairs:
             return
-        for pair in pairs:
-            pair.small.slot = self._new_slot()
-            if pair.large is not None:
-                pair.large.slot = pair.slot
-        leaves = [leaf for pair in pairs for leaf in (pair.small, pair.large) if leaf is not None]
-        for leaf in leaves:
-            leaf.row = self.rows
-            self.rows += 1
-        self._make_room()
-        root = pairs[0].small if pairs[0].large is None else None
+        for slot, (small, _) in enumerate(pairs, self.slots):
+            small.slot = slot
+        leaves = [leaf for pair in pairs for leaf in pair if leaf is not None]
+        for row, leaf in enumerate(leaves, self.rows):
+            leaf.row = row
+        self._make_room(len(pairs), len(leaves))
+        root = pairs[0][0] if pairs[0][1] is None else None
         if root is None:
-            for pair in pairs:
-                self._gather(pair.small)
+            for small, _ in pairs:
+                self._gather(small)
             values = self.values, self.hessians
-            work = self._work([(p.small.begin, p.small.end, p.small.slot, p.slot) for p in pairs])
+            work = self._work([(s.begin, s.end, s.slot, o.slot) for s, o in pairs if o is not None])
         else:
             values = self.fixed.packed, self.fixed.hessian
             work = self._work([(0, len(self.values), ROOT, -1)])
@@ -135,8 +132,8 @@ class HistogramPool:
         The gradient of every copy counted in slots[i] grows by steps[i]; that of the rows at the
         positions begin:end of ``moved`` falls by a further step (begin, end, step).
         """
-        bits, scratch, total = self.fixed.count_bits, self._new_slot(), 0
-        self._make_room()
+        bits, scratch, total = self.fixed.count_bits, self.slots, 0
+        self._make_room(1, 0)
         counted, by = np.array(slots, np.int64), np.array(steps, np.int64)
         for begin, end, step in moved:
             rows = self.order.rows[begin:end]
@@ -183,11 +180,8 @@ class HistogramPool:
             few = rows * len(self.features) <= SMALL
             self.crew.run(piece, len(self.groups), len(self.groups) if few else CHUNK)
 
-    def _new_slot(self) -> int:
-        self.slots += 1
-        return self.slots - 1
-
-    def _make_room(self) -> None:
+    def _make_room(self, slots: int, rows: int) -> None:
+        self.slots, self.rows = self.slots + slots, self.rows + rows
         self.hist = _grown(self.hist, self.slots, 0)
         self.gain = _grown(self.gain, self.rows, -np.inf)
         self.cut = _grown(self.cut, self.rows, -1)

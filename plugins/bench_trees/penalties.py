@@ -113,11 +113,6 @@ class Ledger:
         self.paid = np.zeros((penalty.sensors, words), dtype=np.uint64)
         self._feature = np.repeat(np.arange(penalty.features), np.diff(penalty.start))
 
-    def check(self, penalty: Penalty, rows: int) -> None:
-        """Raise ValueError unless the ledger was made for this penalty and number of rows."""
-        if self.penalty is not penalty or self.rows != rows:
-            raise ValueError("the ledger was made for another penalty or other rows")
-
     def coupled_owed(self) -> Float64Array:
         """Sum over the sensors of each feature of coupled_k (1 - D_k), (d,)."""
         return self._per_feature(np.where(self.bought, 0.0, self.penalty.coupled))  # eq. 13
@@ -165,10 +160,6 @@ class Account:
         """Buy the sensors that ``charge="node"`` leaves unbought until the tree is done."""
         for feature in self.deferred:
             self.ledger.buy(feature)
-
-    def unpaid_at_root(self) -> Int64Array | None:
-        """U of a tree's root (s,), None where nothing is lazy."""
-        return self.ledger.unpaid.copy() if self.lazy else None
 
     def owed(self, leaf: Leaf) -> Float64Array:
         """The charge for splitting the leaf on each feature, (d,)."""

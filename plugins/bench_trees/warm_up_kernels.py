@@ -11,20 +11,18 @@ import numpy as np
 
 from bench_trees import kernels
 
-SECONDS = 12
-"""About how long the first compilation takes."""
-
 
 def compiled() -> bool:
     """Whether every kernel of the engine is in numba's cache, compiled from its present source."""
-    return all(_cached(kernel) for kernel in _kernels())
+    # numba itself compares what it stored with the source; it has no public name for that
+    return all(kernel._cache._cache_file._load_index() for kernel in _kernels())
 
 
 def warm_up(say: Callable[[str], None] = print) -> None:
     """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
     if compiled():
         return
-    say(f"compiling kernels, once per machine, about {SECONDS} s")
+    say("compiling kernels, once per machine, about 12 s")
     _use_every_kernel()
 
 
@@ -33,11 +31,6 @@ def _kernels() -> list[Any]:
     names = [module.name for module in iter_modules(kernels.__path__, f"{kernels.__name__}.")]
     found = [thing for name in names for thing in vars(import_module(name)).items()]
     return [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
-
-
-def _cached(kernel: Any) -> bool:
-    # numba itself compares what it stored with the source; it has no public name for that
-    return bool(kernel._cache._cache_file._load_index())
 
 
 def _use_every_kernel() -> None:
