@@ -58,7 +58,7 @@ from bench_core import (
 from bench_core.arrays import IntArray
 
 if TYPE_CHECKING:
-    from bench_trees.importers.imported import Imported
+    from bench_trees.importers import Imported
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -109,7 +109,7 @@ class CatBoost:
 
         Raises InputError where all labels are the same, or no feature varies.
         """
-        from bench_trees.importers.files import read_model
+        from bench_trees.importers import read_model
 
         self.stamp()
         check_classes(self.name, train, context.task)

@@ -64,8 +64,7 @@ class ImportedModel:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LibraryModel:
         """Read the model; of ``train`` only the number of features matters."""
-        from bench_trees.importers.files import read_model
-        from bench_trees.importers.imported import ModelError
+        from bench_trees.importers import ModelError, read_model
 
         try:
             model = read_model(self._content())

@@ -74,7 +74,7 @@ class LightGBM:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LibraryModel:
         """Boost on ``train``; ``valid`` is not used."""
-        from bench_trees.importers.lightgbm import from_lightgbm
+        from bench_trees.importers import from_lightgbm
 
         self.stamp()
         check_classes(self.name, train, context.task)

@@ -80,7 +80,7 @@ class RandomForest:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LibraryModel:
         """Grow the trees on ``train``; ``valid`` is not used."""
-        from bench_trees.importers.scikit import from_scikit
+        from bench_trees.importers import from_scikit
 
         check_classes(self.name, train, context.task)
         rows = with_physical_copies(train)
@@ -142,8 +142,8 @@ class ScikitLearn:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> BudgetedModel:
         """Fit the estimator on ``train``; ``valid`` is not used."""
-        from bench_trees.importers.imported import ModelError
-        from bench_trees.importers.scikit import from_scikit, is_known
+        from bench_trees.importers import ModelError, from_scikit
+        from bench_trees.importers.scikit import is_known
         from sklearn.base import is_classifier
         from threadpoolctl import threadpool_limits
 

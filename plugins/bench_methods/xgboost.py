@@ -65,7 +65,7 @@ class XGBoost:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LibraryModel:
         """Boost on ``train``; ``valid`` is not used."""
-        from bench_trees.importers.files import read_model
+        from bench_trees.importers import read_model
 
         self.stamp()
         check_classes(self.name, train, context.task)

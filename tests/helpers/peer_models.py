@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from bench_trees.ensemble import Ensemble
-from bench_trees.importers.imported import Imported
+from bench_trees.importers import Imported
 
 
 def hard_rows(rng: np.random.Generator, n: int, d: int, missing: float = 0.1) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_models.libraries.serving import serve
-from bench_trees.importers.files import read_model
+from bench_trees.importers import read_model
 from paired import compare, setting
 
 from bench_core import Features, price_list

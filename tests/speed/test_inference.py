@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_models.boosting import chain
-from bench_trees.importers.lightgbm import from_lightgbm
+from bench_trees.importers import from_lightgbm
 from paired import compare, setting
 
 from bench_core import Examples, Features, Queries, price_list

@@ -27,7 +27,7 @@ import pytest
 from bench_datasets.yahoo.sim import PATTERNS, ROWS, features, generate
 from bench_models.boosting import chain
 from bench_trees import Bins, Ensemble, Penalty, Settings, boost, find_bins, warm_up
-from bench_trees.importers.lightgbm import from_lightgbm
+from bench_trees.importers import from_lightgbm
 from paired import SCALE, alternate, compare, report, setting
 
 from bench_core import Features, price_list

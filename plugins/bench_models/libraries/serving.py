@@ -14,7 +14,7 @@ from bench_models.staged import StagedModel
 from bench_models.tree_average import TreeAverage
 
 if TYPE_CHECKING:
-    from bench_trees.importers.imported import Imported
+    from bench_trees.importers import Imported
 
 LibraryModel = StagedModel | TreeAverage
 
