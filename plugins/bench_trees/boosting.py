@@ -46,7 +46,10 @@ def boost(
     are K consecutive ones. The result has the same bits for any number of threads.
     """
     settings = settings or Settings()
-    data = _checked(codes, bins, y, multiplicity, weights, queries)
+    copies = None if multiplicity is None else np.array(multiplicity, np.int64)
+    mass = None if weights is None else np.ascontiguousarray(weights, np.float64)
+    data = Labels(np.ascontiguousarray(y, np.float64), copies, mass, queries)
+    _check(codes, bins, data)
     if isinstance(loss, str):
         loss = named(loss, data.y)
     base = loss.base(data)
@@ -105,30 +108,18 @@ def _iteration(grower: Grower, loss: Loss, scores: Float64Array, data: Labels) -
     return trees if grew else []
 
 
-def _checked(
-    codes: UInt8Array | UInt64Array,
-    bins: Bins,
-    y: Float64Array,
-    multiplicity: Int64Array | None,
-    weights: Float64Array | None,
-    queries: Int64Array | None,
-) -> Labels:
-    y = np.ascontiguousarray(y, np.float64)
-    n = len(y)
+def _check(codes: UInt8Array | UInt64Array, bins: Bins, data: Labels) -> None:
+    n = len(data.y)
     rows = {np.uint8: bins.features, np.uint64: count_words(bins.features)}
     if codes.shape != (rows.get(codes.dtype.type), n) or n == 0:
         raise ValueError(
             f"codes must be uint8 ({bins.features}, {n}) with n > 0, "
             f"got {codes.dtype} {codes.shape}"
         )
-    if not bool(np.all(np.isfinite(y))):
+    if not bool(np.all(np.isfinite(data.y))):
         raise ValueError("labels hold NaN or infinity")
-    if multiplicity is not None:
-        multiplicity = np.array(multiplicity, np.int64)
-        if multiplicity.shape != (n,) or bool(np.any(multiplicity < 1)):
-            raise ValueError(f"multiplicity must be ({n},) and at least 1")
-    if weights is not None:
-        weights = np.ascontiguousarray(weights, np.float64)
-        if weights.shape != (n,) or not bool(np.all(np.isfinite(weights) & (weights > 0))):
-            raise ValueError(f"weights must be ({n},), finite and positive")
-    return Labels(y, multiplicity, weights, queries)
+    m, w = data.multiplicity, data.weights
+    if m is not None and (m.shape != (n,) or bool(np.any(m < 1))):
+        raise ValueError(f"multiplicity must be ({n},) and at least 1")
+    if w is not None and (w.shape != (n,) or not bool(np.all(np.isfinite(w) & (w > 0)))):
+        raise ValueError(f"weights must be ({n},), finite and positive")

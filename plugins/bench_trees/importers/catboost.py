@@ -60,14 +60,10 @@ def from_catboost(document: Mapping[str, Any]) -> Imported:
         trees.append(replace(tree, value=values))
         tables.append(leaves)
         rows += len(leaves)
-    return Imported(
-        flat(trees, [0] * len(trees), base, len(above)),
-        _KINDS[loss],
-        "CatBoost",
-        names,
-        vectors=factor * np.concatenate([np.zeros((0, outputs)), *tables]) if outputs > 1 else None,
-        link="exp" if loss in _LOGARITHMIC else "identity",
-    )
+    ensemble = flat(trees, [0] * len(trees), base, len(above))
+    vectors = factor * np.concatenate([np.zeros((0, outputs)), *tables]) if outputs > 1 else None
+    link = "exp" if loss in _LOGARITHMIC else "identity"
+    return Imported(ensemble, _KINDS[loss], "CatBoost", names, vectors, link=link)
 
 
 def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:
@@ -79,8 +75,8 @@ def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:
     column = [whole(f["flat_feature_index"], "flat_feature_index") for f in found]
     if column != list(range(len(column))):
         raise ModelError("its features are not numbered from 0 without gaps")
-    names = tuple(str(f.get("feature_id") or "") for f in found)
     above = [f.get("nan_value_treatment") == "AsTrue" for f in found]
+    names = tuple(str(f.get("feature_id") or "") for f in found)
     return above, names if all(names) else ()
 
 

@@ -58,15 +58,10 @@ def from_lightgbm(text: str) -> Imported:
     trees = [_tree(t, _facts(block), scale) for t, block in enumerate(blocks)]
     output = [t % outputs for t in range(len(trees))]
     interleaved(output, outputs)  # refuses an incomplete iteration
-    names = tuple(facts.get("feature_names", "").split())
-    return Imported(
-        flat(trees, output, np.zeros(outputs), features),
-        kind,
-        "LightGBM",
-        names if len(names) == features else (),
-        average="average_output" in facts,
-        link=link,
-    )
+    ensemble = flat(trees, output, np.zeros(outputs), features)
+    names, average = tuple(facts.get("feature_names", "").split()), "average_output" in facts
+    names = names if len(names) == features else ()
+    return Imported(ensemble, kind, "LightGBM", names, average=average, link=link)
 
 
 def _facts(block: str) -> dict[str, str]:

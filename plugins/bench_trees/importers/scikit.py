@@ -69,9 +69,7 @@ def _averaged(estimator: Any, classes: int) -> Imported:
         grown.append(_tree(tree.tree_, value))
     ensemble = flat(grown, [0] * len(trees), np.zeros(vectors.shape[1]), features)
     kind = "binary" if width == 2 else "multiclass"
-    return Imported(
-        ensemble, kind, "scikit-learn", vectors=vectors, average=True, link="probability"
-    )
+    return Imported(ensemble, kind, "scikit-learn", (), vectors, True, "probability")
 
 
 def _shares(tree: Any, columns: Int64Array, width: int) -> Float64Array:
@@ -118,12 +116,8 @@ def _histogram(estimator: Any) -> Imported:
     stages = estimator._predictors
     outputs = int(estimator.n_trees_per_iteration_)
     grown = [_histogram_tree(p.nodes) for stage in stages for p in stage]
-    ensemble = flat(
-        grown,
-        list(range(outputs)) * len(stages),
-        np.ravel(estimator._baseline_prediction),
-        int(estimator.n_features_in_),
-    )
+    output, base = list(range(outputs)) * len(stages), np.ravel(estimator._baseline_prediction)
+    ensemble = flat(grown, output, base, int(estimator.n_features_in_))
     link = "exp" if estimator.loss in _LOGARITHMIC else "identity"
     return Imported(ensemble, _kind(estimator, outputs), "scikit-learn", link=link)
 

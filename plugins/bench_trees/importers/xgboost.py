@@ -53,20 +53,12 @@ def from_xgboost(document: Mapping[str, Any]) -> Imported:
     model, trees = _trees(learner["gradient_booster"])
     output = array(model["tree_info"], np.int64, len(trees), "tree_info").tolist()
     order = interleaved(output, outputs)
-    ensemble = flat(
-        [trees[t] for t in order],
-        [output[t] for t in order],
-        _base(about["base_score"], objective, outputs),
-        features,
-    )
+    base = _base(about["base_score"], objective, outputs)
+    ensemble = flat([trees[t] for t in order], [output[t] for t in order], base, features)
     names = tuple(str(name) for name in learner.get("feature_names") or ())
-    return Imported(
-        ensemble,
-        _KINDS[objective],
-        "XGBoost",
-        names if len(names) == features else (),
-        link="exp" if objective in _LOGARITHMIC else "identity",
-    )
+    names = names if len(names) == features else ()
+    link = "exp" if objective in _LOGARITHMIC else "identity"
+    return Imported(ensemble, _KINDS[objective], "XGBoost", names, link=link)
 
 
 def _trees(booster: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Tree]]:
