@@ -50,13 +50,10 @@ LARGEST = 2.0**62  # single labels stay below it in units, fitted outliers inclu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedPoint:
-    """Gradients of all rows in fixed point, and the units in which sums of them are read.
+    """Gradients of all rows in fixed point, and the units in which sums of them are read."""
 
-    ``packed`` int64 (n,); ``hessian`` int64 (n,), or (0,) where every hessian is the multiplicity.
-    """
-
-    packed: Int64Array
-    hessian: Int64Array
+    packed: Int64Array  # (n,)
+    hessian: Int64Array  # (n,), or (0,) where every hessian is the multiplicity
     count_bits: int
     gradient_unit: float
     hessian_unit: float
@@ -94,9 +91,8 @@ def to_fixed_point(
     count_bits = bits_for(total)
     g, g_unit = _rounded(gradient, multiplicity, total, sum_bits(count_bits))
     packed = (g << count_bits) + 1
-    if hessian is None:
-        h, h_unit = np.empty(0, np.int64), 1.0
-    else:
+    h, h_unit = np.empty(0, np.int64), 1.0
+    if hessian is not None:
         h, h_unit = _rounded(hessian, multiplicity, total, SUM_BITS)
     if multiplicity is not None:
         packed *= multiplicity
@@ -134,9 +130,7 @@ class Residuals:
         if self.most > 0:
             self.squares = self._weighed((self.start / self.most) ** 2)
             self.exponent = self._finest()
-        g = self._rounded(self.exponent)
-        self.squares = self._sum_of_squares(g)
-        self.packed = self._pack(g)
+        self._take(self._rounded(self.exponent))
 
     @property
     def unit(self) -> float:
@@ -170,8 +164,7 @@ class Residuals:
         g <<= finer - self.exponent
         g += self._rounded(finer)
         self.exponent = finer
-        self.squares = self._sum_of_squares(g)
-        self.packed = self._pack(g)
+        self._take(g)
         return True
 
     def _finest(self) -> int:
@@ -195,9 +188,10 @@ class Residuals:
     def _weighed(self, values: Float64Array) -> float:
         return float(values @ self.copies if len(self.copies) else values.sum())
 
-    def _pack(self, g: Int64Array) -> Int64Array:
+    def _take(self, g: Int64Array) -> None:
+        self.squares = self._sum_of_squares(g)
         g <<= self.count_bits
         g += 1
         if len(self.copies):
             g *= self.copies
-        return g
+        self.packed = g

@@ -30,14 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_trees.arrays import (
-    BoolArray,
-    Float32Array,
-    Float64Array,
-    Int32Array,
-    Int64Array,
-    frozen,
-)
+from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, frozen
 from bench_trees.ensemble import Ensemble
 from bench_trees.kernels.bitmask_traversal import PLANES, ROWS_PER_WORD, add_cells, walk_tiles
 from bench_trees.kernels.records import Layout, Placed, Steps, Walked, depths, preorder
@@ -51,14 +44,11 @@ _ROOM = 8  # entries of a table of codes per leaf, at most
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Needs:
-    """Which sensors a feature needs, in row-compressed form, and what a split on it multiplies.
+    """Which sensors a feature needs, in row-compressed form, and what a split on it multiplies."""
 
-    Feature j needs the sensors ``needed[start[j]:start[j + 1]]``; ``multiplier`` is (d,).
-    """
-
-    start: Int32Array
+    start: Int32Array  # feature j needs the sensors needed[start[j]:start[j + 1]]
     needed: Int32Array
-    multiplier: Float64Array
+    multiplier: Float64Array  # (d,)
     sensors: int
 
     @classmethod
@@ -73,7 +63,7 @@ def lay_out(
     needs: Needs,
     chosen: Sequence[int] | NDArray[np.integer] | None = None,
     weights: Float64Array | None = None,
-    billed: BoolArray | None = None,
+    billed: NDArray[np.bool_] | None = None,
 ) -> Layout:
     """Lay out ``chosen`` trees (default all) with ``weights`` (default ones).
 

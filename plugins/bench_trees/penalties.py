@@ -99,8 +99,7 @@ class Ledger:
     """What has been bought so far, over all trees that share it.
 
     ``bought`` bool (s,): coupled sensors that some split has paid. ``unpaid`` int64 (s,): the
-    multiplicity of rows that have not paid a sensor yet. ``paid`` uint64 (s, words): bit i % 64
-    of word i // 64 is set where row i has; no words at all where nothing is lazy.
+    multiplicity of rows that have not paid a sensor yet.
     """
 
     def __init__(self, penalty: Penalty, rows: int, multiplicity: Int64Array | None = None) -> None:
@@ -109,7 +108,7 @@ class Ledger:
         self.bought = np.zeros(penalty.sensors, dtype=np.bool_)
         total = rows if multiplicity is None else int(multiplicity.sum())
         self.unpaid = np.full(penalty.sensors, total, dtype=np.int64)
-        words = -(-rows // 64) if penalty.lazy.any() else 0
+        words = -(-rows // 64) if penalty.lazy.any() else 0  # bit i % 64 of word i // 64 is row i's
         self.paid = np.zeros((penalty.sensors, words), dtype=np.uint64)
         self._feature = np.repeat(np.arange(penalty.features), np.diff(penalty.start))
 

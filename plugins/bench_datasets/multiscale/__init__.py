@@ -81,7 +81,8 @@ class Multiscale:
 
     def stamp(self, source: Source) -> str:
         """The identity of every file of the folder."""
-        return repr([own.identity(p) for pair in self._pairs(source) for p in pair])
+        files = [(path, path.stat()) for pair in self._pairs(source) for path in pair]
+        return repr([(str(path), s.st_size, s.st_mtime_ns) for path, s in files])
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw or read the frames and filter them; ``fold`` is ignored."""

@@ -44,12 +44,6 @@ def _by_name(folder: Path) -> dict[str, Path]:
     return found
 
 
-def identity(path: Path) -> tuple[str, int, int]:
-    """Path, size and time of change: differs once the file is changed."""
-    facts = path.stat()
-    return str(path), facts.st_size, facts.st_mtime_ns
-
-
 def read(pair: Pair) -> Picture:
     """One frame with its labels."""
     grey, marks = _grey(pair[0]), _grey(pair[1])

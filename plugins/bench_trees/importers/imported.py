@@ -25,20 +25,17 @@ class ModelError(ValueError):
 class Imported:
     """A foreign model. Its raw outputs (n, K) are sums over trees plus ``ensemble.base``.
 
-    ``kind`` is "regression", "binary", "multiclass", "ranking", or "" where the model names none
-    (a user's own objective). With ``vectors`` (m, K) leaf values number rows of ``vectors``,
-    these are what is summed, and all trees belong to output 0. ``average``: the sum of trees is
-    divided by their number. ``link`` turns raw outputs into those of our tasks: ``"identity"``;
-    ``"exp"`` for a logarithm of the label; ``"probability"`` for (averaged) probabilities, of class
-    1 where K = 1.
+    With ``vectors`` leaf values number its rows, these are what is summed, and all trees belong to
+    output 0. ``link`` turns raw outputs into those of our tasks: ``"identity"``; ``"exp"`` for a
+    logarithm of the label; ``"probability"`` for (averaged) ones, of class 1 where K = 1.
     """
 
     ensemble: Ensemble
-    kind: str
+    kind: str  # "regression", "binary", "multiclass", "ranking", or "" where the model names none
     source: str
     names: tuple[str, ...] = ()
-    vectors: Float64Array | None = None
-    average: bool = False
+    vectors: Float64Array | None = None  # (m, K)
+    average: bool = False  # the sum of trees is divided by their number
     link: str = "identity"
 
     @property
@@ -134,15 +131,13 @@ def at_most(threshold: Any) -> Float32Array:
     exact = np.asarray(threshold, dtype=np.float64)
     with np.errstate(over="ignore"):
         rounded = exact.astype(np.float32)
-        lower = np.nextafter(rounded, np.float32(-np.inf))
-    return np.where(rounded.astype(np.float64) > exact, lower, rounded).astype(np.float32)
+        return np.where(rounded > exact, np.nextafter(rounded, np.float32(-np.inf)), rounded)
 
 
 def below(threshold: Any) -> Float32Array:
     """The float32 just below each float32: ``x <= below(t)`` is ``x < t``."""
-    limits = np.asarray(threshold, dtype=np.float32)
     with np.errstate(over="ignore"):
-        return np.nextafter(limits, np.float32(-np.inf)).astype(np.float32)
+        return np.nextafter(np.asarray(threshold, np.float32), np.float32(-np.inf))
 
 
 def interleaved(output: Sequence[int], outputs: int) -> list[int]:
