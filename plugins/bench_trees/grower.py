@@ -94,15 +94,15 @@ class Grower:
     def _carry(self, steps: dict[Leaf, int]) -> None:
         """The next root's histogram: from the leaves' own where they have one, else from their
         parent's and, for what sets the smaller child apart, its rows."""
-        counted = [(leaf.slot, steps[leaf]) for leaf in self.leaves if leaf.row >= 0]
+        counted = {leaf.slot: steps[leaf] for leaf in self.leaves if leaf.row >= 0}
         moved = []
         for small, large in self.unscored:
             assert large is not None  # a root alone is scored before it is split
-            counted.append((large.slot, steps[large]))
+            counted[large.slot] = steps[large]
             if steps[small] != steps[large]:
                 moved.append((small.begin, small.end, steps[large] - steps[small]))
-        counted = [(slot, step) for slot, step in counted if step]
-        self.pool.carry([c[0] for c in counted], [c[1] for c in counted], moved, self.copies)
+        counted = {slot: step for slot, step in counted.items() if step}
+        self.pool.carry(counted, moved, self.copies)
 
     def _move(self, residuals: Residuals, steps: dict[Leaf, int]) -> None:
         """Every row's own integer, a leaf at a time."""
@@ -160,9 +160,7 @@ class Grower:
 
     def _renumber(self) -> None:
         """Nodes as they are numbered when splits are made best first."""
-        order = best_first(self.tree, self.gains)
-        self.tree.renumber(order)
-        number = {old: new for new, old in enumerate(order)}
+        number = self.tree.renumber(best_first(self.tree, self.gains))
         for leaf in self.leaves:
             leaf.node = number[leaf.node]
         self.leaves.sort(key=lambda leaf: leaf.node)
@@ -187,14 +185,12 @@ class Grower:
         return choice
 
     def _best_scored(self) -> tuple[Leaf, int] | None:
-        """The leaf of highest net gain among those that are scored."""
-        best, choice = -np.inf, None
-        for leaf in self.leaves:
-            if leaf.row >= 0 and self._may_split(leaf):
-                net, feature = self._best_feature(leaf)
-                if net > best:
-                    best, choice = net, (leaf, feature)
-        return choice
+        scored = [leaf for leaf in self.leaves if leaf.row >= 0 and self._may_split(leaf)]
+        best = max(scored, key=lambda leaf: self._best_feature(leaf)[0], default=None)
+        if best is None:
+            return None
+        net, feature = self._best_feature(best)
+        return (best, feature) if net > -np.inf else None
 
     def _first_worthwhile(self) -> tuple[Leaf, int] | None:
         """Level by level and left to right."""
@@ -251,8 +247,7 @@ class Grower:
         self.tree.missing_left[leaf.node] = missing_left
         self.tree.left[leaf.node] = left.node
         self.tree.right[leaf.node] = right.node
-        smaller = left.end - left.begin <= right.end - right.begin
-        small, large = (left, right) if smaller else (right, left)
+        small, large = sorted((left, right), key=lambda child: child.end - child.begin)
         self.account.divide(leaf, small, large, self.order.rows[small.begin : small.end])
         self.leaves.remove(leaf)
         self.leaves += [left, right]

@@ -101,12 +101,13 @@ class GrownTree:
         self.missing_left.append(False)
         return len(self.feature) - 1
 
-    def renumber(self, order: list[int]) -> None:
-        """Give node order[i] the number i."""
+    def renumber(self, order: list[int]) -> dict[int, int]:
+        """Give node order[i] the number i; the new numbers by the old ones."""
         number = {old: new for new, old in enumerate(order)} | {-1: -1}
         for name in ("feature", "threshold", "left", "right", "missing_left", "value"):
             setattr(self, name, [getattr(self, name)[old] for old in order])
         self.left, self.right = ([number[i] for i in side] for side in (self.left, self.right))
+        return number
 
 
 def best_first(tree: GrownTree, gains: Mapping[int, float]) -> list[int]:

@@ -12,7 +12,7 @@ child::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,7 @@ ROOT = 0
 
 
 class HistogramPool:
-    """Histograms by slot, gains and cuts by row; all buffers only ever grow.
-
-    ``hist`` int64 (slots, channels, bins): feature j's bins are first[j]:first[j + 1].
-    ``gain`` float64 and ``cut`` int32 (rows, d), as ``best_cuts`` leaves them. ``root_known``: the
-    histogram of all rows is in slot ROOT already and need not be counted.
-    """
+    """Histograms by slot, gains and cuts by row; all buffers only ever grow."""
 
     def __init__(
         self, words: UInt64Array, bins: Bins, settings: Settings, order: RowOrder, crew: Workers
@@ -59,10 +54,11 @@ class HistogramPool:
         self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
         self.values = np.empty(words.shape[1], np.int64)
         self.hessians = np.empty(0, np.int64)
+        # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
-        self.gain = np.empty((0, d))
+        self.gain = np.empty((0, d))  # (rows, d), as ``best_cuts`` leaves them, like ``cut``
         self.cut = np.empty((0, d), np.int32)
-        self.root_known = False
+        self.root_known = False  # whether slot ROOT has the histogram of all rows already
 
     def begin(self, fixed: FixedPoint) -> None:
         """A new tree, nothing scored."""
@@ -121,20 +117,16 @@ class HistogramPool:
         self._run(piece, int((work[:, 1] - work[:, 0]).sum()))
 
     def carry(
-        self,
-        slots: Sequence[int],
-        steps: Sequence[int],
-        moved: Sequence[tuple[int, int, int]],
-        copies: Int64Array,
+        self, counted: Mapping[int, int], moved: Sequence[tuple[int, int, int]], copies: Int64Array
     ) -> None:
         """Bring the root's histogram up to date for the next tree.
 
-        The gradient of every copy counted in slots[i] grows by steps[i]; that of the rows at the
-        positions begin:end of ``moved`` falls by a further step (begin, end, step).
+        The gradient of every copy counted in a slot grows by the step counted[slot]; that of the
+        rows at the positions begin:end of ``moved`` falls by a further step (begin, end, step).
         """
         bits, scratch, total = self.fixed.count_bits, self.slots, 0
         self._make_room(1, 0)
-        counted, by = np.array(slots, np.int64), np.array(steps, np.int64)
+        slots, steps = (np.array(list(of), np.int64) for of in (counted, counted.values()))
         for begin, end, step in moved:
             rows = self.order.rows[begin:end]
             to = slice(total, total + end - begin)
@@ -145,7 +137,7 @@ class HistogramPool:
 
         def piece(start: int, stop: int) -> None:
             bins = self._bins(start, stop)
-            add_counts(self.hist, counted, by, bins.start, bins.stop, bits, ROOT)
+            add_counts(self.hist, slots, steps, bins.start, bins.stop, bits, ROOT)
             if total:
                 groups, rows = self.groups[start:stop], (self.order.spare, self.values)
                 none = self.fixed.hessian

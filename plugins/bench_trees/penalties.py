@@ -134,25 +134,21 @@ class Ledger:
 
 
 class Account:
-    """Charges the splits of one tree after the other to a ledger.
-
-    ``copies`` (n,) is the multiplicity, or (0,) where all are 1. ``coupled_owed`` (d,) is the
-    coupled term of every feature after the purchases so far.
-    """
+    """Charges the splits of one tree after the other to a ledger."""
 
     def __init__(
         self, ledger: Ledger, settings: Settings, copies: Int64Array, crew: Workers
     ) -> None:
         self.ledger = ledger
         self.per_node = settings.charge == "node"
-        self.copies = copies
+        self.copies = copies  # (n,) the multiplicity, or (0,) where all are 1
         self.crew = crew
         self.lazy = bool(ledger.penalty.lazy.any())
         self.begin()
 
     def begin(self) -> None:
         """Open the account of a new tree."""
-        self.coupled_owed = self.ledger.coupled_owed()
+        self.coupled_owed = self.ledger.coupled_owed()  # (d,) after the purchases so far
         self.deferred: list[int] = []
 
     def end(self) -> None:
