@@ -11,27 +11,25 @@ parent minus its smaller child is exactly the other child. Hessians that differ 
 travel in a second integer, round(h * 2^hessian_exp).
 
 Resolution: ``count_bits`` holds the sum of multiplicities N; the remaining 62 - count_bits bits (at
-most 52) hold the largest possible sum of gradients, S = sum m |g|. A gradient is therefore
-rounded by at most S 2^(count_bits - 62): with 100000 rows about 2^-28 of the mean gradient, with
-4 million 2^-17 (and the roundings of different rows average out). Scales are powers of two, so
-that gradients that are short binary fractions stay exact.
+most 52) hold the largest possible sum of gradients, S = sum m |g|. A gradient is rounded by at most
+S 2^(count_bits - 62): with 100000 rows about 2^-28 of the mean gradient, with 4 million 2^-17.
+Scales are powers of two, so that gradients that are short binary fractions stay exact.
 
 Residuals of squared loss are exact from tree to tree: leaf values (learning rate included) are
 rounded to multiples of the unit, and so they ARE the model. Gradients g = f - y stay integers, and
 the next tree's root histogram follows from the last one's exactly: every copy in a leaf of value v
 adds v to its bins, and the leaf's histogram holds how many copies it has in each bin.
 
-The bits of a sum S = sum m |g| decide the unit. S is at most sqrt(N sum m g^2), and no tree raises
-that sum of squares: a leaf's step is at most its mean (learning rate <= 1) and rounding does not
-take it beyond twice the mean. So sums can never overflow, and the unit becomes finer (with one
-full count of the root) when the sum of squares allows it::
+S is at most sqrt(N sum m g^2), and no tree raises that sum of squares: a leaf's step is at most its
+mean (learning rate <= 1) and rounding does not take it beyond twice the mean. So sums can never
+overflow, and the unit becomes finer (with one full count of the root) when the sum allows it::
 
     N (with multiplicity)             1000   10^4   10^5   10^6   10^7
     bits of a sum                       52     48     45     42     38
     unit / root mean square, at most  2^-41  2^-33  2^-27  2^-21  2^-13
 
-A label is rounded by half a unit once, and not again by refinement: the integers at a finer unit
-are the labels rounded there, plus the steps taken. A leaf value is rounded by half a unit.
+A label is rounded by half a unit once: the integers at a finer unit are the labels rounded there,
+plus the steps taken. A leaf value is rounded by half a unit.
 """
 
 from __future__ import annotations

@@ -105,7 +105,6 @@ class Grower:
         self.pool.carry(counted, moved, self.copies)
 
     def _move(self, residuals: Residuals, steps: dict[Leaf, int]) -> None:
-        """Every row's own integer, a leaf at a time."""
         moves = [(leaf, step << residuals.count_bits) for leaf, step in steps.items()]
 
         def piece(start: int, stop: int) -> None:
@@ -175,7 +174,6 @@ class Grower:
     # choosing
 
     def _choose(self) -> tuple[Leaf, int] | None:
-        """The leaf and feature to split next, or None."""
         if self.settings.order == "level":
             return self._first_worthwhile()
         choice = self._best_scored() if self.any_order else None
@@ -193,7 +191,6 @@ class Grower:
         return (best, feature) if net > -np.inf else None
 
     def _first_worthwhile(self) -> tuple[Leaf, int] | None:
-        """Level by level and left to right."""
         for leaf in sorted(self.leaves, key=lambda one: (one.depth, one.path)):
             if not self._may_split(leaf):
                 continue

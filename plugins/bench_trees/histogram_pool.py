@@ -156,7 +156,6 @@ class HistogramPool:
         return slice(int(self.first[features[0]]), int(self.first[features[-1] + 1]))
 
     def _gather(self, leaf: Leaf) -> None:
-        """Gradients and hessians of a leaf's rows, in leaf order."""
 
         def piece(start: int, stop: int) -> None:
             a, b = leaf.begin + start, leaf.begin + stop
@@ -167,7 +166,6 @@ class HistogramPool:
         self.crew.run(piece, leaf.end - leaf.begin, PIECE)
 
     def _run(self, piece: Piece, rows: int) -> None:
-        """Do the work of all usable words."""
         if len(self.groups):
             few = rows * len(self.features) <= SMALL
             self.crew.run(piece, len(self.groups), len(self.groups) if few else CHUNK)

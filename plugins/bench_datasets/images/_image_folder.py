@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -50,10 +51,23 @@ class Album:
         Raises InputError for one that cannot be read.
         """
         need_skimage()
-        if self.root.is_dir():
-            return _all(lambda k: (self.root / self.paths[k]).read_bytes(), self, chosen, side)
-        with zipfile.ZipFile(self.root) as archive:
-            return _all(lambda k: _member(archive, self.paths[k]), self, chosen, side)
+        out = np.empty((len(chosen), side, side, 3), dtype=np.uint8)
+
+        def one(place: int) -> None:
+            name = self.paths[chosen[place]]
+            try:
+                raw = _member(archive, name) if archive else (self.root / name).read_bytes()
+                out[place] = squeezed(decoded(raw), side)
+            except Exception as error:  # decoders raise whatever they like
+                raise InputError(
+                    f"{self.root}: {name} is no picture that can be read ({error}); "
+                    "remove or replace it"
+                ) from error
+
+        opened = nullcontext() if self.root.is_dir() else zipfile.ZipFile(self.root)
+        with opened as archive, ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(one, range(len(chosen))))
+        return out
 
 
 def open_album(path: str, source: Source) -> Album:
@@ -131,24 +145,6 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     if archive.getinfo(name).file_size > LARGEST:
         raise ValueError(f"it unpacks to more than {LARGEST} bytes")
     return archive.read(name)
-
-
-def _all(read: Callable[[int], bytes], album: Album, chosen: Sequence[int], side: int) -> Pixels:
-    out = np.empty((len(chosen), side, side, 3), dtype=np.uint8)
-
-    def one(place: int) -> None:
-        name = album.paths[chosen[place]]
-        try:
-            out[place] = squeezed(decoded(read(chosen[place])), side)
-        except Exception as error:  # decoders raise whatever they like
-            raise InputError(
-                f"{album.root}: {name} is no picture that can be read ({error}); "
-                "remove or replace it"
-            ) from error
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(one, range(len(chosen))))
-    return out
 
 
 def decoded(raw: bytes) -> Float32Array:

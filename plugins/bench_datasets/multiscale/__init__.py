@@ -7,8 +7,8 @@ frames and cost next to nothing, so features are free. What costs is to evaluate
 each, alpha = 1, where eps_m is small for a coarse feature since all pixels of a block share the
 answer. Segmentations are judged by the ``seg`` measure.
 
-The paper's forty frames of flies are not public: generated ones stand in for them (``_drawn``,
-``docs/multiscale.md``), or a user's own take their place (``_folder``).
+The paper's forty frames of flies are not public: generated ones stand in for them, or a user's own
+take their place (``_frames``, ``docs/multiscale.md``).
 
 Departures
 - eps_m is 1 / (pixels that share the value). The printed formula has their number itself, which
@@ -40,8 +40,7 @@ from bench_core import (
     hookimpl,
     param,
 )
-from bench_datasets.multiscale import _folder as own
-from bench_datasets.multiscale._drawn import Picture, draw
+from bench_datasets.multiscale._frames import Pair, Picture, draw, pairs, parted, read
 from bench_datasets.multiscale._pyramid import feature_names, features, split_prices
 from bench_datasets.multiscale.seg import Seg
 
@@ -104,8 +103,8 @@ class Multiscale:
             notes=self._notes(parts, train),
         )  # fmt: skip
 
-    def _pairs(self, source: Source) -> tuple[own.Pair, ...]:
-        return own.pairs(source.find_folder(self.folder)) if self.folder else ()
+    def _pairs(self, source: Source) -> tuple[Pair, ...]:
+        return pairs(source.find_folder(self.folder)) if self.folder else ()
 
     def _parts(self, source: Source, size: str, seed: int) -> list[list[Picture]]:
         """Training, validation and test frames: generated, or the user's, of which the profiles
@@ -115,8 +114,8 @@ class Multiscale:
             drawn = enumerate(numbers)
             return [[draw(SIDE[size], seed, k, j) for j in range(number)] for k, number in drawn]
         limits = (None, None, None) if size == "paper" else numbers
-        parts = zip(own.parted(self._pairs(source)), limits, strict=True)
-        return [[own.read(pair) for pair in part[:limit]] for part, limit in parts]
+        parts = zip(parted(self._pairs(source)), limits, strict=True)
+        return [[read(pair) for pair in part[:limit]] for part, limit in parts]
 
     def _notes(self, parts: Sequence[Sequence[Picture]], train: Examples) -> tuple[str, ...]:
         numbers = ", ".join(str(len(part)) for part in parts)

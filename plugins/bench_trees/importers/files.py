@@ -128,7 +128,13 @@ class _Reader:
         if mark in "SH":
             return self.text()
         if mark in "[{":
-            return self.items(depth) if mark == "[" else dict(self.pairs(depth))
+            kind, count = self.container()
+            if mark == "[" and kind in _NUMBERS:
+                return self.numbers(kind, count)
+            each = self.elements(count, b"]" if mark == "[" else b"}")
+            if mark == "[":
+                return [self.value(kind, depth + 1) for _ in each]
+            return {self.text(): self.value(kind, depth + 1) for _ in each}
         raise ModelError(f"it is no UBJ: unknown type {mark!r}")
 
     def container(self) -> tuple[str, int]:
@@ -143,20 +149,11 @@ class _Reader:
             raise ModelError("it is no UBJ, or cut short")
         return kind, count
 
-    def items(self, depth: int) -> Any:
-        kind, count = self.container()
-        if kind in _NUMBERS:
-            return self.numbers(kind, count)
-        found: list[Any] = []
-        while len(found) != count:
-            mark = kind or self.mark()
-            if count < 0 and mark == "]":
-                break
-            found.append(self.value(mark, depth + 1))
-        return found
-
-    def pairs(self, depth: int) -> Iterator[tuple[str, Any]]:
-        kind, count = self.container()
-        while count and not (count < 0 and self.next_is(b"}")):
-            yield self.text(), self.value(kind, depth + 1)
+    def elements(self, count: int, end: bytes) -> Iterator[None]:
+        while count:
+            while count < 0 and self.next_is(b"N"):
+                pass
+            if count < 0 and self.next_is(end):
+                return
+            yield
             count -= 1

@@ -112,7 +112,6 @@ def _in_order(tree: Tree, number: int) -> Tree:
 
 
 def _walk(tree: Tree, number: int) -> list[int]:
-    """The reachable nodes, parents first."""
     left, right = tree.left.tolist(), tree.right.tolist()
     order: dict[int, None] = {}
     waiting = [0]

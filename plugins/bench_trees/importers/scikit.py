@@ -143,7 +143,6 @@ def _kind(estimator: Any, outputs: int) -> str:
 
 
 def _sums_at_zero(trees: Sequence[Tree], output: Sequence[int], outputs: int) -> Float64Array:
-    """What the trees add for a row of zeros."""
     sums = np.zeros(outputs)
     for tree, k in zip(trees, output, strict=True):
         node = 0

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_datasets import multiscale
-from bench_datasets.multiscale import Multiscale, _drawn
-from bench_datasets.multiscale._drawn import Stroke, draw
+from bench_datasets.multiscale import Multiscale, _frames
+from bench_datasets.multiscale._frames import Stroke, draw
 from bench_datasets.multiscale._pyramid import (
     FILTERS,
     averaged,
@@ -187,7 +187,7 @@ def test_bodies_stay_apart() -> None:
     truth = draw(256, 5).truth
     _, bodies = ndimage.label(truth, np.ones((3, 3)))
     _, wider = ndimage.label(ndimage.binary_dilation(truth, np.ones((3, 3))), np.ones((3, 3)))
-    assert bodies == wider == _drawn.BODIES * 16
+    assert bodies == wider == _frames.BODIES * 16
 
 
 def test_a_straight_stroke_covers_what_lies_near_its_line() -> None:
