@@ -62,9 +62,8 @@ def boost(
         raise ValueError("the ledger was made for another penalty or other rows")
     trees: list[GrownTree] = []
     with workers(threads) as crew:
-        words = codes if codes.dtype == np.uint64 else pack(codes, crew)
-        words = frozen(words, np.uint64)
-        grower = Grower(words, bins, settings, ledger, data.multiplicity, crew)
+        words = pack(frozen(codes, np.uint8), crew) if codes.dtype == np.uint8 else codes
+        grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, crew)
         iterate = _iterations(grower, loss, data, base)
         for done in range(settings.trees):
             grown = iterate()

@@ -116,10 +116,9 @@ def _bodies(rng: np.random.Generator, scene: FloatArray) -> BoolArray:
     for _ in range(TRIES * left):
         if left == 0:
             break
-        body = Stroke(
-            *rng.uniform(0, side, 2), rng.uniform(0, np.pi), rng.uniform(*LENGTH),
-            rng.uniform(*RADIUS), rng.uniform(-BEND, BEND),
-        )  # fmt: skip
+        row, column, angle = *rng.uniform(0, side, 2), rng.uniform(0, np.pi)
+        shape = rng.uniform(*LENGTH), rng.uniform(*RADIUS), rng.uniform(-BEND, BEND)
+        body = Stroke(row, column, angle, *shape)
         contrast = rng.uniform(*CONTRAST)
         window, mask = body.mask(side)
         if (taken[window] & mask).any():
@@ -136,16 +135,17 @@ def _clutter(rng: np.random.Generator, scene: FloatArray) -> None:
     """Add what is no body: blurred ghosts, thin scratches, small specks."""
     side = len(scene)
     for _ in range(_number(side, GHOSTS)):
-        window, ghost = _ghost(*rng.uniform(0, side, 2), rng.uniform(*GHOST_WIDTH), side)
+        row, column, width = *rng.uniform(0, side, 2), rng.uniform(*GHOST_WIDTH)
+        window, ghost = _ghost(row, column, width, side)
         scene[window] += rng.uniform(*GHOST_CONTRAST) * ghost
     for _ in range(_number(side, SCRATCHES)):
-        place, angle = rng.uniform(0, side, 2), rng.uniform(0, np.pi)
+        row, column, angle = *rng.uniform(0, side, 2), rng.uniform(0, np.pi)
         length, radius = rng.uniform(*SCRATCH_LENGTH), rng.uniform(*SCRATCH_RADIUS)
-        window, mask = Stroke(*place, angle, length, radius).mask(side)
+        window, mask = Stroke(row, column, angle, length, radius).mask(side)
         scene[window] += rng.uniform(*SCRATCH_CONTRAST) * mask
     for _ in range(_number(side, SPECKS)):
-        place, radius = rng.uniform(0, side, 2), rng.uniform(*SPECK_RADIUS)
-        window, mask = Stroke(*place, 0.0, 0.0, radius).mask(side)
+        row, column, radius = *rng.uniform(0, side, 2), rng.uniform(*SPECK_RADIUS)
+        window, mask = Stroke(row, column, 0.0, 0.0, radius).mask(side)
         scene[window] += rng.uniform(*SPECK_CONTRAST) * mask
 
 
