@@ -113,13 +113,10 @@ def _rounded(
 
 
 class Residuals:
-    """Gradients f - y of rows (n,) in fixed point; f begins as the constant ``base``.
-
-    ``copies`` (n,) is the multiplicity, or (0,) where all are 1; ``total`` is its sum.
-    """
+    """Gradients f - y of rows (n,) in fixed point; f begins as the constant ``base``."""
 
     def __init__(self, y: Float64Array, base: float, copies: Int64Array, total: int) -> None:
-        self.copies = copies
+        self.copies = copies  # (n,) the multiplicity, or (0,) where all are 1
         self.total = total
         self.start = base - y
         self.most = float(np.abs(self.start).max())

@@ -24,11 +24,7 @@ ROUNDING = 1e-12
 
 
 class Grower:
-    """Grows trees on the same rows, charging one ledger.
-
-    ``words`` uint64 (ceil(d / 8), n); ``multiplicity`` int64 (n,) or None. All buffers are made
-    once.
-    """
+    """Grows trees on the same rows, charging one ledger; all buffers are made once."""
 
     def __init__(
         self,
@@ -124,8 +120,11 @@ class Grower:
             if choice is None:
                 break
             self._split(*choice)
-        if self.any_order:
-            self._renumber()
+        if self.any_order:  # nodes are numbered as if splits had been made best first
+            number = self.tree.renumber(best_first(self.tree, self.gains))
+            for leaf in self.leaves:
+                leaf.node = number[leaf.node]
+            self.leaves.sort(key=lambda leaf: leaf.node)
         self.tree.leaves = [(one.node, self.order.rows[one.begin : one.end]) for one in self.leaves]
         if len(self.leaves) == 1:
             return False
@@ -140,13 +139,11 @@ class Grower:
         self.any_order = self._any_order()
         self.gains: dict[int, float] = {}
         self.tree = GrownTree()
-        self.leaves: list[Leaf] = []
-        self.unscored: list[Siblings] = []
         n = len(self.order.rows)
         root = self._leaf(0, 0, 0, n, int(fixed.packed.sum()), int(fixed.hessian.sum()))
         root.unpaid = self.account.ledger.unpaid.copy() if self.account.lazy else None
-        self.leaves.append(root)
-        self.unscored.append((root, None))
+        self.leaves = [root]
+        self.unscored: list[Siblings] = [(root, None)]
 
     def _any_order(self) -> bool:
         """Whether best-first growth makes the same splits in any order: there is room for all,
@@ -156,13 +153,6 @@ class Grower:
         if s.order != "best" or s.max_depth is None or self.account.coupled_owed.any():
             return False
         return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
-
-    def _renumber(self) -> None:
-        """Nodes as they are numbered when splits are made best first."""
-        number = self.tree.renumber(best_first(self.tree, self.gains))
-        for leaf in self.leaves:
-            leaf.node = number[leaf.node]
-        self.leaves.sort(key=lambda leaf: leaf.node)
 
     def _leaf(self, depth: int, path: int, begin: int, end: int, packed: int, hessian: int) -> Leaf:
         count, g, h = self.fixed.read(packed, hessian)

@@ -79,10 +79,7 @@ Siblings = tuple[Leaf, Leaf | None]
 
 @dataclass(slots=True, eq=False)
 class GrownTree:
-    """A tree in lists, children by their number in the tree, and its leaves' rows.
-
-    ``leaves``: (node, rows) with rows uint32, valid until the next tree is grown.
-    """
+    """A tree in lists, children by their number in the tree, and its leaves' rows."""
 
     feature: list[int] = field(default_factory=list)
     threshold: list[float] = field(default_factory=list)
@@ -90,6 +87,7 @@ class GrownTree:
     right: list[int] = field(default_factory=list)
     missing_left: list[bool] = field(default_factory=list)
     value: list[float] = field(default_factory=list)
+    # node, rows; valid until the next tree is grown
     leaves: list[tuple[int, UInt32Array]] = field(default_factory=list)
 
     def add_node(self) -> int:

@@ -96,17 +96,14 @@ class Penalty:
 
 
 class Ledger:
-    """What has been bought so far, over all trees that share it.
-
-    ``bought`` bool (s,): coupled sensors that some split has paid. ``unpaid`` int64 (s,): the
-    multiplicity of rows that have not paid a sensor yet.
-    """
+    """What has been bought so far, over all trees that share it."""
 
     def __init__(self, penalty: Penalty, rows: int, multiplicity: Int64Array | None = None) -> None:
         self.penalty = penalty
         self.rows = rows
-        self.bought = np.zeros(penalty.sensors, dtype=np.bool_)
+        self.bought = np.zeros(penalty.sensors, dtype=np.bool_)  # coupled sensors, by some split
         total = rows if multiplicity is None else int(multiplicity.sum())
+        # of each sensor, the multiplicity of rows that have not paid it yet
         self.unpaid = np.full(penalty.sensors, total, dtype=np.int64)
         words = -(-rows // 64) if penalty.lazy.any() else 0  # bit i % 64 of word i // 64 is row i's
         self.paid = np.zeros((penalty.sensors, words), dtype=np.uint64)

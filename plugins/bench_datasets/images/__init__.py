@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product, starmap
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -144,11 +145,8 @@ class ImageFolder:
         self._refuse_other(album)
         used, (support, *splits) = self._draw(album, size, fold + self.folds * seed)
         cache = _DescriptorCache(self.name, album, used, self.side, source)
-        chosen = [
-            View(descriptor, region)
-            for descriptor in self.descriptors or DESCRIPTORS
-            for region in (regions(self.side) if self.views == "pyramid" else ("whole",))
-        ]
+        parts = regions(self.side) if self.views == "pyramid" else ("whole",)
+        chosen = list(starmap(View, product(self.descriptors or DESCRIPTORS, parts)))
         classes = len(album.classes)
         X = np.empty((len(used), len(chosen) * classes), dtype=np.float32)
         machines: dict[View, Machines] = {}

@@ -31,16 +31,13 @@ THREADS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Album:
-    """``root`` is a folder or a zip; ``paths`` (sorted) lie below it and belong to ``classes``.
+    """Pictures and their classes."""
 
-    ``label`` (n,) is the number of each picture's class. ``state`` changes with any file.
-    """
-
-    root: Path
-    paths: tuple[str, ...]
+    root: Path  # a folder or a zip
+    paths: tuple[str, ...]  # below it, sorted
     classes: tuple[str, ...]
-    label: IntArray
-    state: str
+    label: IntArray  # (n,) the number of each picture's class
+    state: str  # changes with any file
 
     def __len__(self) -> int:
         return len(self.paths)

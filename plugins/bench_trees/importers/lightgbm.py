@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_trees.arrays import BoolArray, Float32Array, Int64Array
+from bench_trees.arrays import Int64Array
 from bench_trees.ensemble import LEAF
 from bench_trees.importers.imported import (
     Imported,
@@ -106,7 +106,9 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
     missing, default = (kind >> 2) & 3, (kind & 2) > 0
     zeros = missing == _ZEROS
     zero_left = np.where(zeros, default, threshold >= 0)
-    limit = _around_zero(at_most(threshold), zero_left)
+    limit = at_most(threshold)
+    near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)  # to its edge: all of the band goes one way
+    limit = np.where(near, np.where(zero_left, _ZERO, _BELOW_ZERO), limit)
     ends = np.full(leaves, -1)
     children = (numbers(f"{side}_child", np.int64, inner) for side in ("left", "right"))
     left, right = (np.where(c < 0, inner - 1 - c, c) for c in children)  # its leaf c is -c - 1
@@ -120,12 +122,6 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
     )
     apart = zeros & ((limit > _ZERO) & ~default | (limit < _BELOW_ZERO) & default)
     return _spelt_out(tree, np.flatnonzero(apart), number) if bool(apart.any()) else tree
-
-
-def _around_zero(limit: Float32Array, left: BoolArray) -> Float32Array:
-    """Thresholds at or inside the band of zeros, moved to its edge: all of it goes one way."""
-    near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)
-    return np.where(near, np.where(left, _ZERO, _BELOW_ZERO), limit)
 
 
 def _spelt_out(tree: Tree, apart: Int64Array, number: int) -> Tree:

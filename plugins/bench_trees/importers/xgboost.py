@@ -55,7 +55,7 @@ def from_xgboost(document: Mapping[str, Any]) -> Imported:
     order = interleaved(output, outputs)
     base = _base(about["base_score"], objective, outputs)
     ensemble = flat([trees[t] for t in order], [output[t] for t in order], base, features)
-    names = tuple(str(name) for name in learner.get("feature_names") or ())
+    names = tuple(map(str, learner.get("feature_names") or ()))
     names = names if len(names) == features else ()
     link = "exp" if objective in _LOGARITHMIC else "identity"
     return Imported(ensemble, _KINDS[objective], "XGBoost", names, link=link)

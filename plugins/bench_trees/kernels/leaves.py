@@ -66,16 +66,13 @@ else:
 
 
 class RowOrder:
-    """Row numbers in leaf order, rising within every leaf.
-
-    ``rows`` uint32 (n,); ``spare`` (n,) is room to work in.
-    """
+    """Row numbers in leaf order, rising within every leaf."""
 
     def __init__(self, words: UInt64Array, crew: Workers) -> None:
         self.words = words
         self.crew = crew
         self.rows = np.empty(words.shape[1], np.uint32)
-        self.spare = np.empty(words.shape[1], np.uint32)
+        self.spare = np.empty(words.shape[1], np.uint32)  # room to work in
 
     def reset(self) -> None:
         """All rows in one leaf."""

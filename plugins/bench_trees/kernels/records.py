@@ -53,15 +53,11 @@ class Layout(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The reported prefixes of a walk: step p ends before tree ``ends[p]`` and is reported.
-
-    ``bias`` (p, K) is added at the start of a step; where ``carry`` (p,) is false the scores
-    start afresh from it instead of from those of the step before.
-    """
+    """The reported prefixes of a walk: step p ends before tree ``ends[p]`` and is reported."""
 
     ends: Int64Array
-    bias: Float64Array
-    carry: BoolArray
+    bias: Float64Array  # (p, K), added at the start of a step
+    carry: BoolArray  # (p,), false where scores start afresh, not from those of the step before
 
     @classmethod
     def prefixes(cls, ends: Sequence[int] | Int64Array, base: Float64Array) -> Steps:
@@ -73,12 +69,11 @@ class Steps(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """The results of a walk per step p and row: ``scores`` (p, n, K), packed ``bits`` (p, n, w) of
-    the sensors bought so far, ``splits`` (p, n) the sum of multipliers so far."""
+    """The results of a walk per step p and row."""
 
-    scores: Float64Array
-    bits: UInt64Array
-    splits: Float64Array
+    scores: Float64Array  # (p, n, K)
+    bits: UInt64Array  # (p, n, w), the sensors bought so far
+    splits: Float64Array  # (p, n), the sum of multipliers so far
 
     @classmethod
     def begin(cls, rows: int, outputs: int, words: int) -> Walked:
