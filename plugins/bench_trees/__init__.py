@@ -17,10 +17,10 @@ _NAMES = {
     "binning": ("Bins", "find_bins"),
     "boosting": ("boost",),
     "ensemble": ("Ensemble",),
+    "growing_tree": ("Settings",),
+    "kernels": ("warm_up",),
     "losses": ("LambdaRank", "Logistic", "Loss", "Softmax", "Squared"),
     "penalties": ("Ledger", "Penalty"),
-    "settings": ("Settings",),
-    "warm_up_kernels": ("warm_up",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from bench_trees.binning import Bins, find_bins
     from bench_trees.boosting import boost
     from bench_trees.ensemble import Ensemble
+    from bench_trees.growing_tree import Settings
+    from bench_trees.kernels import warm_up
     from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
     from bench_trees.penalties import Ledger, Penalty
-    from bench_trees.settings import Settings
-    from bench_trees.warm_up_kernels import warm_up
 
 
 def __getattr__(name: str) -> Any:

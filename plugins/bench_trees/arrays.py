@@ -1,6 +1,8 @@
-"""Names for arrays, by element type."""
+"""Names for arrays, by element type, and the one type that kernels are compiled for."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,3 +15,10 @@ Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
+
+
+def frozen(array: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
+    """In C order, read-only, of no subclass: one compiled kernel serves arrays and memory maps."""
+    view = np.ascontiguousarray(array, dtype).view(np.ndarray)
+    view.flags.writeable = False
+    return view

@@ -14,9 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from bench_trees.arrays import Float32Array, Int64Array, UInt8Array, UInt64Array
-from bench_trees.kernels.binning_kernels import encode, greedy_ends
-from bench_trees.kernels.packed_codes import count_words, unpack
+from bench_trees.arrays import Float32Array, Int64Array, UInt8Array, UInt64Array, frozen
+from bench_trees.kernels.packed_codes import count_words, encode, greedy_ends, unpack
 from bench_trees.threads import workers
 
 MAX_BINS = 255
@@ -67,7 +66,7 @@ class Bins:
 
     def words(self, X: Float32Array, threads: int = 1) -> UInt64Array:
         """Bin numbers of rows X (n, d) as ``boost`` reads them: uint64 (ceil(d / 8), n)."""
-        X = _plain(X, self.features)
+        X = _checked(X, self.features)
         out = np.empty((count_words(self.features), len(X)), dtype=np.uint64)
         padded = np.full((self.features, 256), np.inf, dtype=np.float32)
         for j in range(self.features):
@@ -102,7 +101,7 @@ def find_bins(
     """
     if not 2 <= max_bins <= MAX_BINS:
         raise ValueError(f"max_bins must be 2..{MAX_BINS}, got {max_bins}")
-    X = _plain(X, X.shape[1])
+    X = _checked(X, X.shape[1])
     found: list[Float32Array] = [np.empty(0, np.float32)] * X.shape[1]
 
     def piece(start: int, stop: int) -> None:
@@ -112,18 +111,14 @@ def find_bins(
 
     with workers(threads) as crew:
         crew.run(piece, X.shape[1], _STRIP)
-    offset = np.concatenate([[0], np.cumsum([len(e) for e in found])]).astype(np.int64)
-    edges = np.concatenate(found) if found else np.empty(0, np.float32)
-    return Bins(edges.astype(np.float32), offset)
+    offset = np.cumsum([0, *map(len, found)], dtype=np.int64)
+    return Bins(np.concatenate([np.empty(0, np.float32), *found]), offset)
 
 
-def _plain(X: Float32Array, features: int) -> Float32Array:
-    """X as the one array type the kernels are compiled for: C order, read-only, no subclass."""
+def _checked(X: Float32Array, features: int) -> Float32Array:
     if X.ndim != 2 or X.shape[1] != features:
         raise ValueError(f"X must be (n, {features}), got {X.shape}")
-    plain = np.ascontiguousarray(X, dtype=np.float32).view(np.ndarray).view()
-    plain.flags.writeable = False
-    return plain
+    return frozen(X, np.float32)
 
 
 def _column_edges(
@@ -131,19 +126,10 @@ def _column_edges(
 ) -> Float32Array:
     known = ~np.isnan(column)
     if multiplicity is None:
-        values = np.sort(column[known])
-        copies = None
+        distinct, counts = np.unique(column[known], return_counts=True)
     else:
-        order = np.argsort(column, kind="stable")[: int(known.sum())]
-        values, copies = column[order], multiplicity[order]
-    if len(values) == 0:
-        return values
-    first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-    if copies is None:
-        counts = np.diff(np.append(first, len(values))).astype(np.int64)
-    else:
-        counts = np.add.reduceat(copies, first).astype(np.int64)
-    distinct = values[first]
+        distinct, place = np.unique(column[known], return_inverse=True)
+        counts = np.bincount(place, multiplicity[known]).astype(np.int64)
     if len(distinct) > max_bins:
         last = greedy_ends(counts, max_bins)
     else:

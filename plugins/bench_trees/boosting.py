@@ -6,17 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array, UInt8Array, UInt64Array
+from bench_trees.arrays import Float64Array, Int64Array, UInt8Array, UInt64Array, frozen
 from bench_trees.binning import Bins
 from bench_trees.ensemble import Ensemble
-from bench_trees.fixed_point_residuals import Residuals
+from bench_trees.fixed_point import Residuals
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import GrownTree
+from bench_trees.growing_tree import GrownTree, Settings
 from bench_trees.kernels.packed_codes import count_words, pack
 from bench_trees.losses import Labels, Loss, Squared, named
 from bench_trees.penalties import Ledger, Penalty
-from bench_trees.settings import Settings
-from bench_trees.threads import Workers, workers
+from bench_trees.threads import workers
 
 
 def boost(
@@ -47,7 +46,10 @@ def boost(
     are K consecutive ones. The result has the same bits for any number of threads.
     """
     settings = settings or Settings()
-    data = _checked(codes, bins, y, multiplicity, weights, queries)
+    copies = None if multiplicity is None else np.array(multiplicity, np.int64)
+    mass = None if weights is None else np.ascontiguousarray(weights, np.float64)
+    data = Labels(np.ascontiguousarray(y, np.float64), copies, mass, queries)
+    _check(codes, bins, data)
     if isinstance(loss, str):
         loss = named(loss, data.y)
     base = loss.base(data)
@@ -56,15 +58,18 @@ def boost(
     if penalty.features != bins.features:
         raise ValueError(f"penalty has {penalty.features} features, bins {bins.features}")
     ledger = ledger or Ledger(penalty, len(data.y), data.multiplicity)
-    ledger.check(penalty, len(data.y))
+    if ledger.penalty is not penalty or ledger.rows != len(data.y):
+        raise ValueError("the ledger was made for another penalty or other rows")
     trees: list[GrownTree] = []
     with workers(threads) as crew:
-        words = _words(codes, crew)
-        grower = Grower(words, bins, settings, ledger, data.multiplicity, crew)
-        iterate = _iterations(grower, loss, data, base, trees)
+        words = pack(frozen(codes, np.uint8), crew) if codes.dtype == np.uint8 else codes
+        grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, crew)
+        iterate = _iterations(grower, loss, data, base)
         for done in range(settings.trees):
-            if not iterate():
+            grown = iterate()
+            if not grown:
                 break
+            trees += grown
             if progress is not None:
                 progress(done + 1, settings.trees)
     output = np.arange(len(trees), dtype=np.int32) % loss.outputs
@@ -72,30 +77,22 @@ def boost(
 
 
 def _iterations(
-    grower: Grower, loss: Loss, data: Labels, base: Float64Array, trees: list[GrownTree]
-) -> Callable[[], bool]:
-    """The function that grows one tree per output; False, and nothing kept, if no root is split."""
+    grower: Grower, loss: Loss, data: Labels, base: Float64Array
+) -> Callable[[], list[GrownTree]]:
+    """The function that grows one tree per output, none at all if no root is split."""
     exact = isinstance(loss, Squared) and loss.outputs == 1 and data.weights is None
     if exact and grower.settings.learning_rate <= 1:
         residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
-        return lambda: _residual_iteration(grower, residuals, trees)
+        return lambda: list(filter(None, [grower.grow_on(residuals)]))
     scores = np.repeat(base[:, None], len(data.y), axis=1)
-    return lambda: _iteration(grower, loss, scores, data, trees)
+    return lambda: _iteration(grower, loss, scores, data)
 
 
-def _residual_iteration(grower: Grower, residuals: Residuals, trees: list[GrownTree]) -> bool:
-    tree = grower.grow_on(residuals)
-    if tree is not None:
-        trees.append(tree)
-    return tree is not None
-
-
-def _iteration(
-    grower: Grower, loss: Loss, scores: Float64Array, data: Labels, trees: list[GrownTree]
-) -> bool:
+def _iteration(grower: Grower, loss: Loss, scores: Float64Array, data: Labels) -> list[GrownTree]:
     gradient, hessian = loss.gradients(scores, data, grower.crew)
     if not grower.settings.second_order:
         hessian = None if data.weights is None else np.broadcast_to(data.weights, gradient.shape)
+    trees: list[GrownTree] = []
     grew = False
     for k in range(loss.outputs):
         tree = grower.grow(gradient[k], None if hessian is None else hessian[k])
@@ -107,43 +104,21 @@ def _iteration(
             for node, rows in tree.leaves:
                 scores[k, rows] += tree.value[node]
         trees.append(tree)
-    if not grew:
-        del trees[-loss.outputs :]
-    return grew
+    return trees if grew else []
 
 
-def _words(codes: UInt8Array | UInt64Array, crew: Workers) -> UInt64Array:
-    """The one array type the kernels are compiled for, without a copy where they are words."""
-    words = codes if codes.dtype == np.uint64 else pack(codes.astype(np.uint8, copy=False), crew)
-    plain = np.ascontiguousarray(words, np.uint64).view(np.ndarray).view()
-    plain.flags.writeable = False
-    return plain
-
-
-def _checked(
-    codes: UInt8Array | UInt64Array,
-    bins: Bins,
-    y: Float64Array,
-    multiplicity: Int64Array | None,
-    weights: Float64Array | None,
-    queries: Int64Array | None,
-) -> Labels:
-    y = np.ascontiguousarray(y, np.float64)
-    n = len(y)
+def _check(codes: UInt8Array | UInt64Array, bins: Bins, data: Labels) -> None:
+    n = len(data.y)
     rows = {np.uint8: bins.features, np.uint64: count_words(bins.features)}
     if codes.shape != (rows.get(codes.dtype.type), n) or n == 0:
         raise ValueError(
             f"codes must be uint8 ({bins.features}, {n}) with n > 0, "
             f"got {codes.dtype} {codes.shape}"
         )
-    if not bool(np.all(np.isfinite(y))):
+    if not bool(np.all(np.isfinite(data.y))):
         raise ValueError("labels hold NaN or infinity")
-    if multiplicity is not None:
-        multiplicity = np.array(multiplicity, np.int64)
-        if multiplicity.shape != (n,) or bool(np.any(multiplicity < 1)):
-            raise ValueError(f"multiplicity must be ({n},) and at least 1")
-    if weights is not None:
-        weights = np.ascontiguousarray(weights, np.float64)
-        if weights.shape != (n,) or not bool(np.all(np.isfinite(weights) & (weights > 0))):
-            raise ValueError(f"weights must be ({n},), finite and positive")
-    return Labels(y, multiplicity, weights, queries)
+    m, w = data.multiplicity, data.weights
+    if m is not None and (m.shape != (n,) or bool(np.any(m < 1))):
+        raise ValueError(f"multiplicity must be ({n},) and at least 1")
+    if w is not None and (w.shape != (n,) or not bool(np.all(np.isfinite(w) & (w > 0)))):
+        raise ValueError(f"weights must be ({n},), finite and positive")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,17 +14,6 @@ from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int32Array
 LEAF = -1
 """In ``feature``, ``left`` and ``right``: this node is a leaf."""
 
-_ARRAYS = {
-    "start": np.int32,
-    "feature": np.int32,
-    "threshold": np.float32,
-    "left": np.int32,
-    "right": np.int32,
-    "missing_left": np.bool_,
-    "value": np.float64,
-    "output": np.int32,
-    "base": np.float64,
-}
 _PER_NODE = ("feature", "threshold", "missing_left", "value")
 
 
@@ -32,31 +21,19 @@ _PER_NODE = ("feature", "threshold", "missing_left", "value")
 class Ensemble:
     """T trees that add to K outputs over d features.
 
-    ::
-
-        start         int32   (T+1,)    nodes of tree t are start[t]:start[t+1], its root first
-        feature       int32   (nodes,)  -1 at a leaf
-        threshold     float32 (nodes,)  x <= threshold goes left (inf: every number does)
-        left, right   int32   (nodes,)  absolute node numbers, later than the node; -1 at a leaf
-        missing_left  bool    (nodes,)  where NaN goes
-        value         float64 (nodes,)  leaf output, learning rate included; 0 at inner nodes
-        output        int32   (T,)      which of the K outputs the tree adds to
-        base          float64 (K,)      the constant
-        features      int               d
-
     Raises ValueError where the arrays do not describe such trees.
     """
 
-    start: Int32Array
-    feature: Int32Array
-    threshold: Float32Array
-    left: Int32Array
+    start: Int32Array  # (T+1,) nodes of tree t are start[t]:start[t+1], its root first
+    feature: Int32Array  # (nodes,) -1 at a leaf
+    threshold: Float32Array  # (nodes,) x <= threshold goes left (inf: every number does)
+    left: Int32Array  # (nodes,) absolute node numbers, later than the node; -1 at a leaf
     right: Int32Array
-    missing_left: BoolArray
-    value: Float64Array
-    output: Int32Array
-    base: Float64Array
-    features: int
+    missing_left: BoolArray  # (nodes,) where NaN goes
+    value: Float64Array  # (nodes,) leaf output, learning rate included; 0 at inner nodes
+    output: Int32Array  # (T,) which of the K outputs the tree adds to
+    base: Float64Array  # (K,) the constant
+    features: int  # d
 
     def __post_init__(self) -> None:
         _check_shapes(self)
@@ -82,16 +59,6 @@ class Ensemble:
         tested = self.feature[self.start[tree] : self.start[tree + 1]]
         return np.unique(tested[tested != LEAF])
 
-    def prefix(self, trees: int) -> Ensemble:
-        """The first ``trees`` trees (views, no copies)."""
-        if not 0 <= trees <= self.trees:
-            raise ValueError(f"prefix of {trees} trees, but the ensemble has {self.trees}")
-        end = int(self.start[trees])
-        nodes: dict[str, Any] = {
-            name: getattr(self, name)[:end] for name in (*_PER_NODE, "left", "right")
-        }
-        return replace(self, start=self.start[: trees + 1], output=self.output[:trees], **nodes)
-
     def select(self, trees: NDArray[np.integer[Any]]) -> Ensemble:
         """The trees of these numbers (m,), in that order."""
         sizes = np.diff(self.start)[trees]
@@ -111,17 +78,16 @@ class Ensemble:
     @classmethod
     def concat(cls, parts: Sequence[Ensemble]) -> Ensemble:
         """The trees of all parts, one part after the other; the constant is the first part's."""
-        ends = np.cumsum([0, *(part.nodes for part in parts)])
-        shift = np.repeat(ends[:-1], [part.nodes for part in parts])
-        names = (*_PER_NODE, "left", "right", "output")
         joined: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in (*_PER_NODE, "left", "right", "output")
         }
+        nodes = [part.nodes for part in parts]
+        shift = np.repeat(np.cumsum([0, *nodes[:-1]]), nodes)
         for side in ("left", "right"):
             joined[side] = np.where(joined[side] < 0, LEAF, joined[side] + shift).astype(np.int32)
-        starts = [part.start[:-1] + first for part, first in zip(parts, ends[:-1], strict=True)]
-        start = np.concatenate([*starts, ends[-1:]]).astype(np.int32)
-        return replace(parts[0], start=start, **joined)
+        sizes = np.concatenate([np.diff(part.start) for part in parts])
+        return replace(parts[0], start=np.cumsum([0, *sizes], dtype=np.int32), **joined)
 
     @classmethod
     def of_trees(
@@ -129,9 +95,8 @@ class Ensemble:
     ) -> Ensemble:
         """Of trees with sequences ``feature``, ``threshold``, ``left``, ``right`` (numbers within
         the tree, negative at a leaf), ``missing_left`` and ``value``."""
-        sizes = [len(tree.left) for tree in trees]
-        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        shift = np.repeat(start[:-1], sizes)
+        start = np.cumsum([0, *(len(tree.left) for tree in trees)], dtype=np.int32)
+        shift = np.repeat(start[:-1], np.diff(start))
 
         def joined(name: str, dtype: Any) -> Any:
             parts = [np.asarray(getattr(tree, name)) for tree in trees]
@@ -164,6 +129,10 @@ class Ensemble:
             name: np.ascontiguousarray(state[name], t) for name, t in _ARRAYS.items()
         }
         return cls(**arrays, features=int(state["features"]))
+
+
+_TYPE = {"threshold": np.float32, "missing_left": np.bool_, "value": np.float64, "base": np.float64}
+_ARRAYS = {f.name: _TYPE.get(f.name, np.int32) for f in fields(Ensemble) if f.name != "features"}
 
 
 def _check_shapes(e: Ensemble) -> None:

@@ -11,32 +11,47 @@ parent minus its smaller child is exactly the other child. Hessians that differ 
 travel in a second integer, round(h * 2^hessian_exp).
 
 Resolution: ``count_bits`` holds the sum of multiplicities N; the remaining 62 - count_bits bits (at
-most 52) hold the largest possible sum of gradients, S = sum m |g|. A gradient is therefore
-rounded by at most S 2^(count_bits - 62): with 100000 rows about 2^-28 of the mean gradient, with
-4 million 2^-17 (and the roundings of different rows average out). Scales are powers of two, so
-that gradients that are short binary fractions stay exact.
+most 52) hold the largest possible sum of gradients, S = sum m |g|. A gradient is rounded by at most
+S 2^(count_bits - 62): with 100000 rows about 2^-28 of the mean gradient, with 4 million 2^-17.
+Scales are powers of two, so that gradients that are short binary fractions stay exact.
+
+Residuals of squared loss are exact from tree to tree: leaf values (learning rate included) are
+rounded to multiples of the unit, and so they ARE the model. Gradients g = f - y stay integers, and
+the next tree's root histogram follows from the last one's exactly: every copy in a leaf of value v
+adds v to its bins, and the leaf's histogram holds how many copies it has in each bin.
+
+S is at most sqrt(N sum m g^2), and no tree raises that sum of squares: a leaf's step is at most its
+mean (learning rate <= 1) and rounding does not take it beyond twice the mean. So sums can never
+overflow, and the unit becomes finer (with one full count of the root) when the sum allows it::
+
+    N (with multiplicity)             1000   10^4   10^5   10^6   10^7
+    bits of a sum                       52     48     45     42     38
+    unit / root mean square, at most  2^-41  2^-33  2^-27  2^-21  2^-13
+
+A label is rounded by half a unit once: the integers at a finer unit are the labels rounded there,
+plus the steps taken. A leaf value is rounded by half a unit.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
+from bench_trees.growing_tree import Leaf
 
 SUM_BITS = 52  # so that every sum converts to float64 exactly
+LARGEST = 2.0**62  # single labels stay below it in units, fitted outliers included
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedPoint:
-    """Gradients of all rows in fixed point, and the units in which sums of them are read.
+    """Gradients of all rows in fixed point, and the units in which sums of them are read."""
 
-    ``packed`` int64 (n,); ``hessian`` int64 (n,), or (0,) where every hessian is the multiplicity.
-    """
-
-    packed: Int64Array
-    hessian: Int64Array
+    packed: Int64Array  # (n,)
+    hessian: Int64Array  # (n,), or (0,) where every hessian is the multiplicity
     count_bits: int
     gradient_unit: float
     hessian_unit: float
@@ -74,9 +89,8 @@ def to_fixed_point(
     count_bits = bits_for(total)
     g, g_unit = _rounded(gradient, multiplicity, total, sum_bits(count_bits))
     packed = (g << count_bits) + 1
-    if hessian is None:
-        h, h_unit = np.empty(0, np.int64), 1.0
-    else:
+    h, h_unit = np.empty(0, np.int64), 1.0
+    if hessian is not None:
         h, h_unit = _rounded(hessian, multiplicity, total, SUM_BITS)
     if multiplicity is not None:
         packed *= multiplicity
@@ -96,3 +110,83 @@ def _rounded(
     exponent = int(np.floor(np.log2(room) - np.log2(most))) if most > 0 else 0
     exponent = min(max(exponent, -1000), 1000)
     return np.rint(np.ldexp(values, exponent)).astype(np.int64), float(2.0**-exponent)
+
+
+class Residuals:
+    """Gradients f - y of rows (n,) in fixed point; f begins as the constant ``base``."""
+
+    def __init__(self, y: Float64Array, base: float, copies: Int64Array, total: int) -> None:
+        self.copies = copies  # (n,) the multiplicity, or (0,) where all are 1
+        self.total = total
+        self.start = base - y
+        self.most = float(np.abs(self.start).max())
+        self.count_bits = bits_for(total)
+        self.exponent = 0
+        if self.most > 0:
+            self.squares = self._weighed((self.start / self.most) ** 2)
+            self.exponent = self._finest()
+        self._take(self._rounded(self.exponent))
+
+    @property
+    def unit(self) -> float:
+        """What an integer gradient counts."""
+        return float(2.0**-self.exponent)
+
+    def fixed(self) -> FixedPoint:
+        """Gradients of all rows at the present scores."""
+        return FixedPoint(self.packed, np.empty(0, np.int64), self.count_bits, self.unit, 1.0)
+
+    def step(self, leaf: Leaf, learning_rate: float, l2: float) -> int:
+        """A leaf's value in units. The caller moves the rows' own integers."""
+        gradient = leaf.packed >> self.count_bits
+        step = round(-learning_rate * gradient / (leaf.count + l2))
+        change = step * (2 * gradient + leaf.count * step)
+        self.squares += (self.unit / self.most) ** 2 * change
+        return step
+
+    def refine(self) -> bool:
+        """Go to a finer unit if there is room for one; whether there was."""
+        if self.squares <= 0 or self._finest() <= self.exponent:
+            return False
+        g = self.packed >> self.count_bits
+        if len(self.copies):
+            g //= self.copies
+        self.squares = self._sum_of_squares(g)  # without what many small changes have lost
+        finer = self._finest() if self.squares > 0 else 0
+        if finer <= self.exponent:
+            return False
+        g -= self._rounded(self.exponent)  # the steps so far
+        g <<= finer - self.exponent
+        g += self._rounded(finer)
+        self.exponent = finer
+        self._take(g)
+        return True
+
+    def _finest(self) -> int:
+        """The finest unit, as a power of 1/2, in which no sum can overflow."""
+        bits = sum_bits(self.count_bits)
+        room = max(2.0**bits - self.total, 2.0 ** (bits - 1))  # rounding adds 1/2 per copy at most
+        bound = math.log2(self.most) + math.log2(self.total * self.squares) / 2
+        exponent = math.floor(math.log2(room) - bound - 1e-9)
+        single = math.floor(math.log2(LARGEST) - math.log2(self.most)) - 1
+        return min(max(min(exponent, single), -1000), 1000)
+
+    def _rounded(self, exponent: int) -> Int64Array:
+        return np.rint(np.ldexp(self.start, exponent)).astype(np.int64)
+
+    def _sum_of_squares(self, g: Int64Array) -> float:
+        """In units of ``most`` squared."""
+        if self.most == 0:
+            return 0.0
+        return self._weighed((np.ldexp(g.astype(np.float64), -self.exponent) / self.most) ** 2)
+
+    def _weighed(self, values: Float64Array) -> float:
+        return float(values @ self.copies if len(self.copies) else values.sum())
+
+    def _take(self, g: Int64Array) -> None:
+        self.squares = self._sum_of_squares(g)
+        g <<= self.count_bits
+        g += 1
+        if len(self.copies):
+            g *= self.copies
+        self.packed = g

@@ -12,13 +12,11 @@ import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array, UInt64Array
 from bench_trees.binning import Bins
-from bench_trees.fixed_point import FixedPoint, to_fixed_point
-from bench_trees.fixed_point_residuals import Residuals
-from bench_trees.growing_tree import GrownTree, Leaf, Pair, best_first
+from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
+from bench_trees.growing_tree import GrownTree, Leaf, Settings, Siblings, best_first
 from bench_trees.histogram_pool import HistogramPool
-from bench_trees.kernels.partition import PIECE, RowOrder, add_to_rows
+from bench_trees.kernels.leaves import PIECE, RowOrder, add_to_rows
 from bench_trees.penalties import Account, Ledger
-from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
 ROUNDING = 1e-12
@@ -26,11 +24,7 @@ ROUNDING = 1e-12
 
 
 class Grower:
-    """Grows trees on the same rows, charging one ledger.
-
-    ``words`` uint64 (ceil(d / 8), n); ``multiplicity`` int64 (n,) or None. All buffers are made
-    once.
-    """
+    """Grows trees on the same rows, charging one ledger; all buffers are made once."""
 
     def __init__(
         self,
@@ -96,19 +90,17 @@ class Grower:
     def _carry(self, steps: dict[Leaf, int]) -> None:
         """The next root's histogram: from the leaves' own where they have one, else from their
         parent's and, for what sets the smaller child apart, its rows."""
-        counted = [(leaf.slot, steps[leaf]) for leaf in self.leaves if leaf.row >= 0]
+        counted = {leaf.slot: steps[leaf] for leaf in self.leaves if leaf.row >= 0}
         moved = []
-        for pair in self.unscored:
-            assert pair.large is not None  # a root alone is scored before it is split
-            small, large = steps[pair.small], steps[pair.large]
-            counted.append((pair.slot, large))
-            if small != large:
-                moved.append((pair.small.begin, pair.small.end, large - small))
-        counted = [(slot, step) for slot, step in counted if step]
-        self.pool.carry([c[0] for c in counted], [c[1] for c in counted], moved, self.copies)
+        for small, large in self.unscored:
+            assert large is not None  # a root alone is scored before it is split
+            counted[large.slot] = steps[large]
+            if steps[small] != steps[large]:
+                moved.append((small.begin, small.end, steps[large] - steps[small]))
+        counted = {slot: step for slot, step in counted.items() if step}
+        self.pool.carry(counted, moved, self.copies)
 
     def _move(self, residuals: Residuals, steps: dict[Leaf, int]) -> None:
-        """Every row's own integer, a leaf at a time."""
         moves = [(leaf, step << residuals.count_bits) for leaf, step in steps.items()]
 
         def piece(start: int, stop: int) -> None:
@@ -128,8 +120,11 @@ class Grower:
             if choice is None:
                 break
             self._split(*choice)
-        if self.any_order:
-            self._renumber()
+        if self.any_order:  # nodes are numbered as if splits had been made best first
+            number = self.tree.renumber(best_first(self.tree, self.gains))
+            for leaf in self.leaves:
+                leaf.node = number[leaf.node]
+            self.leaves.sort(key=lambda leaf: leaf.node)
         self.tree.leaves = [(one.node, self.order.rows[one.begin : one.end]) for one in self.leaves]
         if len(self.leaves) == 1:
             return False
@@ -144,13 +139,11 @@ class Grower:
         self.any_order = self._any_order()
         self.gains: dict[int, float] = {}
         self.tree = GrownTree()
-        self.leaves: list[Leaf] = []
-        self.unscored: list[Pair] = []
         n = len(self.order.rows)
         root = self._leaf(0, 0, 0, n, int(fixed.packed.sum()), int(fixed.hessian.sum()))
-        root.unpaid = self.account.unpaid_at_root()
-        self.leaves.append(root)
-        self.unscored.append(Pair(root, None, -1))
+        root.unpaid = self.account.ledger.unpaid.copy() if self.account.lazy else None
+        self.leaves = [root]
+        self.unscored: list[Siblings] = [(root, None)]
 
     def _any_order(self) -> bool:
         """Whether best-first growth makes the same splits in any order: there is room for all,
@@ -160,15 +153,6 @@ class Grower:
         if s.order != "best" or s.max_depth is None or self.account.coupled_owed.any():
             return False
         return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
-
-    def _renumber(self) -> None:
-        """Nodes as they are numbered when splits are made best first."""
-        order = best_first(self.tree, self.gains)
-        self.tree.renumber(order)
-        number = {old: new for new, old in enumerate(order)}
-        for leaf in self.leaves:
-            leaf.node = number[leaf.node]
-        self.leaves.sort(key=lambda leaf: leaf.node)
 
     def _leaf(self, depth: int, path: int, begin: int, end: int, packed: int, hessian: int) -> Leaf:
         count, g, h = self.fixed.read(packed, hessian)
@@ -180,32 +164,28 @@ class Grower:
     # choosing
 
     def _choose(self) -> tuple[Leaf, int] | None:
-        """The leaf and feature to split next, or None."""
         if self.settings.order == "level":
             return self._first_worthwhile()
         choice = self._best_scored() if self.any_order else None
         if choice is None:
-            self._score([p for p in self.unscored if self._may_split(p.small)])
+            self._score([pair for pair in self.unscored if self._may_split(pair[0])])
             choice = self._best_scored()
         return choice
 
     def _best_scored(self) -> tuple[Leaf, int] | None:
-        """The leaf of highest net gain among those that are scored."""
-        best, choice = -np.inf, None
-        for leaf in self.leaves:
-            if leaf.row >= 0 and self._may_split(leaf):
-                net, feature = self._best_feature(leaf)
-                if net > best:
-                    best, choice = net, (leaf, feature)
-        return choice
+        scored = [leaf for leaf in self.leaves if leaf.row >= 0 and self._may_split(leaf)]
+        best = max(scored, key=lambda leaf: self._best_feature(leaf)[0], default=None)
+        if best is None:
+            return None
+        net, feature = self._best_feature(best)
+        return (best, feature) if net > -np.inf else None
 
     def _first_worthwhile(self) -> tuple[Leaf, int] | None:
-        """Level by level and left to right."""
         for leaf in sorted(self.leaves, key=lambda one: (one.depth, one.path)):
             if not self._may_split(leaf):
                 continue
             if leaf.row < 0:
-                self._score([p for p in self.unscored if p.small.depth == leaf.depth])
+                self._score([pair for pair in self.unscored if pair[0].depth == leaf.depth])
             net, feature = self._best_feature(leaf)
             if net > -np.inf:
                 return leaf, feature
@@ -214,9 +194,9 @@ class Grower:
     def _may_split(self, leaf: Leaf) -> bool:
         return leaf.depth != self.settings.max_depth
 
-    def _score(self, pairs: list[Pair]) -> None:
+    def _score(self, pairs: list[Siblings]) -> None:
         self.pool.score(pairs)
-        self.unscored = [pair for pair in self.unscored if pair.small.row < 0]
+        self.unscored = [pair for pair in self.unscored if pair[0].row < 0]
 
     def _best_feature(self, leaf: Leaf) -> tuple[float, int]:
         """Highest net gain that may be taken, -inf if none, and its lowest feature."""
@@ -254,9 +234,9 @@ class Grower:
         self.tree.missing_left[leaf.node] = missing_left
         self.tree.left[leaf.node] = left.node
         self.tree.right[leaf.node] = right.node
-        smaller = left.end - left.begin <= right.end - right.begin
-        small, large = (left, right) if smaller else (right, left)
+        small, large = sorted((left, right), key=lambda child: child.end - child.begin)
         self.account.divide(leaf, small, large, self.order.rows[small.begin : small.end])
         self.leaves.remove(leaf)
         self.leaves += [left, right]
-        self.unscored.append(Pair(small, large, leaf.slot))
+        large.slot = leaf.slot
+        self.unscored.append((small, large))

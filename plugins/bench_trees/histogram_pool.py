@@ -12,19 +12,19 @@ child::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.arrays import Int64Array, UInt64Array
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
-from bench_trees.growing_tree import Leaf, Pair
-from bench_trees.kernels.histogram import accumulate, add_counts
+from bench_trees.growing_tree import Leaf, Settings, Siblings
+from bench_trees.kernels.leaves import PIECE, RowOrder, accumulate, add_counts, gather
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
-from bench_trees.kernels.partition import PIECE, RowOrder, gather
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
-from bench_trees.settings import Settings
 from bench_trees.threads import Piece, Workers
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time
@@ -34,12 +34,7 @@ ROOT = 0
 
 
 class HistogramPool:
-    """Histograms by slot, gains and cuts by row; all buffers only ever grow.
-
-    ``hist`` int64 (slots, channels, bins): feature j's bins are first[j]:first[j + 1].
-    ``gain`` float64 and ``cut`` int32 (rows, d), as ``best_cuts`` leaves them. ``root_known``: the
-    histogram of all rows is in slot ROOT already and need not be counted.
-    """
+    """Histograms by slot, gains and cuts by row; all buffers only ever grow."""
 
     def __init__(
         self, words: UInt64Array, bins: Bins, settings: Settings, order: RowOrder, crew: Workers
@@ -50,19 +45,20 @@ class HistogramPool:
         self.order = order
         self.crew = crew
         d = bins.features
-        self.first = np.concatenate([[0], np.cumsum(bins.counts + 1)]).astype(np.int64)
+        self.first = np.cumsum([0, *(bins.counts + 1)], dtype=np.int64)
         # columns of one value cannot be split (NaN beside it can)
         usable = [j for j in range(d) if bins.counts[j] > 1 or bool(codes_of(words, j).any())]
         self.features = np.array(usable, dtype=np.int64)
         word = self.features // CODES_PER_WORD
         self.groups = np.unique(word)
         self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
-        self.values = np.empty(0, np.int64)
+        self.values = np.empty(words.shape[1], np.int64)
         self.hessians = np.empty(0, np.int64)
+        # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
-        self.gain = np.empty((0, d))
+        self.gain = np.empty((0, d))  # (rows, d), as ``best_cuts`` leaves them, like ``cut``
         self.cut = np.empty((0, d), np.int32)
-        self.root_known = False
+        self.root_known = False  # whether slot ROOT has the histogram of all rows already
 
     def begin(self, fixed: FixedPoint) -> None:
         """A new tree, nothing scored."""
@@ -71,8 +67,6 @@ class HistogramPool:
         channels = 1 if len(fixed.hessian) == 0 else 2
         if self.hist.shape[1] != channels:
             self.hist = np.zeros((0, channels, self.hist.shape[2]), np.int64)
-        if not len(self.values):
-            self.values = np.empty(len(fixed.packed), np.int64)
         if len(self.hessians) != len(fixed.hessian):
             self.hessians = np.empty(len(fixed.hessian), np.int64)
         self.slots = 1
@@ -86,70 +80,53 @@ class HistogramPool:
             sums += self.hist[leaf.slot, :, missing]
         return int(sums[0]), int(sums[1]) if len(sums) == 2 else 0
 
-    def score(self, pairs: Sequence[Pair]) -> None:
+    def score(self, pairs: Sequence[Siblings]) -> None:
         """Histograms and best cuts of all leaves of the pairs."""
         if not pairs:
             return
-        leaves: list[Leaf] = []
-        for pair in pairs:
-            pair.small.slot = self._new_slot()
-            leaves.append(pair.small)
-            if pair.large is not None:
-                pair.large.slot = pair.slot
-                leaves.append(pair.large)
-        for leaf in leaves:
-            leaf.row = self.rows
-            self.rows += 1
-        self._make_room()
-        root = pairs[0].small if pairs[0].large is None else None
-        values, hessians = self.fixed.packed, self.fixed.hessian
+        for slot, (small, _) in enumerate(pairs, self.slots):
+            small.slot = slot
+        leaves = [leaf for pair in pairs for leaf in pair if leaf is not None]
+        for row, leaf in enumerate(leaves, self.rows):
+            leaf.row = row
+        self._make_room(len(pairs), len(leaves))
+        root = pairs[0][0] if pairs[0][1] is None else None
         if root is None:
-            for pair in pairs:
-                self._gather(pair.small)
-            values, hessians = self.values, self.hessians
-        work = self._work([(p.small.begin, p.small.end, p.small.slot, p.slot) for p in pairs])
-        whole = self._work([(0, len(values), ROOT, -1)])
+            for small, _ in pairs:
+                self._gather(small)
+            values = self.values, self.hessians
+            work = self._work([(s.begin, s.end, s.slot, o.slot) for s, o in pairs if o is not None])
+        else:
+            values = self.fixed.packed, self.fixed.hessian
+            work = self._work([(0, len(self.values), ROOT, -1)])
+        rows = self.order.rows
         slots = np.array([leaf.slot for leaf in leaves], dtype=np.int64)
         table = np.array([leaf.row for leaf in leaves], dtype=np.int64)
 
         def piece(start: int, stop: int) -> None:
-            if root is None:
-                self._count(start, stop, self.order.rows, values, hessians, work)
-            else:
-                if not self.root_known:
-                    self._count(start, stop, self.order.rows, values, hessians, whole)
+            if root is None or not self.root_known:
+                groups = self.groups[start:stop]
+                accumulate(self.words, rows, *values, work, groups, self.first, self.hist)
+            if root is not None:
                 bins = self._bins(start, stop)
                 self.hist[root.slot, :, bins] = self.hist[ROOT, :, bins]
-            best_cuts(
-                self.hist,
-                slots,
-                table,
-                self.features[self.begins[start] : self.begins[stop]],
-                self.first,
-                self.units,
-                self.limits,
-                self.gain,
-                self.cut,
-            )
+            features = self.features[self.begins[start] : self.begins[stop]]
+            rules = self.first, self.units, self.limits
+            best_cuts(self.hist, slots, table, features, *rules, self.gain, self.cut)
 
         self._run(piece, int((work[:, 1] - work[:, 0]).sum()))
 
     def carry(
-        self,
-        slots: Sequence[int],
-        steps: Sequence[int],
-        moved: Sequence[tuple[int, int, int]],
-        copies: Int64Array,
+        self, counted: Mapping[int, int], moved: Sequence[tuple[int, int, int]], copies: Int64Array
     ) -> None:
         """Bring the root's histogram up to date for the next tree.
 
-        The gradient of every copy counted in slots[i] grows by steps[i]; that of the rows at the
-        positions begin:end of ``moved`` falls by a further step (begin, end, step).
+        The gradient of every copy counted in a slot grows by the step counted[slot]; that of the
+        rows at the positions begin:end of ``moved`` falls by a further step (begin, end, step).
         """
-        bits, scratch = self.fixed.count_bits, self._new_slot()
-        self._make_room()
-        counted, by = np.array(slots, np.int64), np.array(steps, np.int64)
-        total = 0
+        bits, scratch, total = self.fixed.count_bits, self.slots, 0
+        self._make_room(1, 0)
+        slots, steps = (np.array(list(of), np.int64) for of in (counted, counted.values()))
         for begin, end, step in moved:
             rows = self.order.rows[begin:end]
             to = slice(total, total + end - begin)
@@ -160,10 +137,11 @@ class HistogramPool:
 
         def piece(start: int, stop: int) -> None:
             bins = self._bins(start, stop)
-            add_counts(self.hist, counted, by, bins.start, bins.stop, bits, ROOT)
+            add_counts(self.hist, slots, steps, bins.start, bins.stop, bits, ROOT)
             if total:
+                groups, rows = self.groups[start:stop], (self.order.spare, self.values)
                 none = self.fixed.hessian
-                self._count(start, stop, self.order.spare, self.values, none, work)
+                accumulate(self.words, *rows, none, work, groups, self.first, self.hist)
 
         self._run(piece, total)
 
@@ -172,25 +150,12 @@ class HistogramPool:
         n = self.words.shape[1]
         return np.array([(*row, row[1] - row[0] < n) for row in rows], np.int64)
 
-    def _count(
-        self,
-        start: int,
-        stop: int,
-        rows: UInt32Array,
-        values: Int64Array,
-        hessians: Int64Array,
-        work: Int64Array,
-    ) -> None:
-        groups = self.groups[start:stop]
-        accumulate(self.words, rows, values, hessians, work, groups, self.first, self.hist)
-
     def _bins(self, start: int, stop: int) -> slice:
         """Where the bins of some usable words lie."""
         features = self.features[self.begins[start] : self.begins[stop]]
         return slice(int(self.first[features[0]]), int(self.first[features[-1] + 1]))
 
     def _gather(self, leaf: Leaf) -> None:
-        """Gradients and hessians of a leaf's rows, in leaf order."""
 
         def piece(start: int, stop: int) -> None:
             a, b = leaf.begin + start, leaf.begin + stop
@@ -201,24 +166,21 @@ class HistogramPool:
         self.crew.run(piece, leaf.end - leaf.begin, PIECE)
 
     def _run(self, piece: Piece, rows: int) -> None:
-        """Do the work of all usable words."""
         if len(self.groups):
             few = rows * len(self.features) <= SMALL
             self.crew.run(piece, len(self.groups), len(self.groups) if few else CHUNK)
 
-    def _new_slot(self) -> int:
-        self.slots += 1
-        return self.slots - 1
+    def _make_room(self, slots: int, rows: int) -> None:
+        self.slots, self.rows = self.slots + slots, self.rows + rows
+        self.hist = _grown(self.hist, self.slots, 0)
+        self.gain = _grown(self.gain, self.rows, -np.inf)
+        self.cut = _grown(self.cut, self.rows, -1)
 
-    def _make_room(self) -> None:
-        if len(self.hist) < self.slots:
-            grown = np.zeros((max(self.slots, 2 * len(self.hist)), *self.hist.shape[1:]), np.int64)
-            grown[: len(self.hist)] = self.hist
-            self.hist = grown
-        if len(self.gain) < self.rows:
-            size = max(self.rows, 2 * len(self.gain))
-            gain = np.full((size, self.gain.shape[1]), -np.inf)
-            gain[: len(self.gain)] = self.gain
-            cut = np.full(gain.shape, -1, np.int32)
-            cut[: len(self.cut)] = self.cut
-            self.gain, self.cut = gain, cut
+
+def _grown(array: NDArray[Any], length: int, new: float) -> NDArray[Any]:
+    """The array if it is as long as that, else a longer one that begins with it."""
+    if len(array) >= length:
+        return array
+    grown = np.full((max(length, 2 * len(array)), *array.shape[1:]), new, array.dtype)
+    grown[: len(array)] = array
+    return grown

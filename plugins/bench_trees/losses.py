@@ -6,6 +6,7 @@ losses are written so that a row of multiplicity m weighs as m copies of it do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -59,15 +60,14 @@ class Loss(Protocol):
 
 def named(name: str, y: Float64Array) -> Loss:
     """The loss of that name. Raises ValueError for an unknown one."""
-    if name == "softmax":
-        return Softmax(int(y.max()) + 1 if len(y) else 2)
-    known: dict[str, type[Squared | Logistic | LambdaRank]] = {
+    known: dict[str, Callable[[], Loss]] = {
         "squared": Squared,
         "logistic": Logistic,
         "lambdarank": LambdaRank,
+        "softmax": lambda: Softmax(int(y.max()) + 1 if len(y) else 2),
     }
     if name not in known:
-        raise ValueError(f"loss must be one of {[*known, 'softmax']}, got {name!r}")
+        raise ValueError(f"loss must be one of {[*known]}, got {name!r}")
     return known[name]()
 
 
@@ -163,25 +163,16 @@ class LambdaRank:
         """Lambdas and their derivatives."""
         assert labels.queries is not None
         queries = np.asarray(labels.queries, np.int64)
-        copies = labels.multiplicity
-        if copies is None:
-            copies = np.ones(len(labels.y), np.int64)
+        ones = np.ones(len(labels.y), np.int64)
+        copies = ones if labels.multiplicity is None else labels.multiplicity
         f = np.ascontiguousarray(scores[0])
         gradient, hessian = np.empty_like(f), np.empty_like(f)
         gain = np.exp2(labels.y) - 1
+        settings = self.truncation, self.sigma, self.normalise
 
         def piece(start: int, stop: int) -> None:
-            lambdas(
-                f,
-                gain,
-                copies,
-                queries[start : stop + 1],
-                self.truncation,
-                self.sigma,
-                self.normalise,
-                gradient,
-                hessian,
-            )
+            some = queries[start : stop + 1]
+            lambdas(f, gain, copies, some, *settings, gradient, hessian)
 
         crew.run(piece, len(queries) - 1, 256)
         return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]

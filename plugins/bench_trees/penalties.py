@@ -20,9 +20,8 @@ from typing import Self
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array
-from bench_trees.growing_tree import Leaf
-from bench_trees.kernels.penalty_kernels import count_unpaid, mark_paid
-from bench_trees.settings import Settings
+from bench_trees.growing_tree import Leaf, Settings
+from bench_trees.kernels.leaves import count_unpaid, mark_paid
 from bench_trees.threads import Workers
 
 SENSORS = 32  # that one thread counts at a time
@@ -33,17 +32,14 @@ SMALL = 200_000  # bits below which handing work to other threads costs more tha
 class Penalty:
     """Prices of acquiring and evaluating, in loss units; zeros = free.
 
-    ``start`` int32 (d+1,), ``needed`` int32: feature j needs sensors needed[start[j]:start[j+1]].
-    ``coupled`` (s,): paid once for all rows. ``lazy`` (s,): paid by each row (times its
-    multiplicity) the first time. ``split`` (d,): paid by each row of the leaf, at every split.
     Raises ValueError on negative or non-finite prices and on shapes that do not fit.
     """
 
-    start: Int32Array
+    start: Int32Array  # (d+1,) feature j needs sensors needed[start[j]:start[j+1]]
     needed: Int32Array
-    coupled: Float64Array
-    lazy: Float64Array
-    split: Float64Array
+    coupled: Float64Array  # (s,) paid once for all rows
+    lazy: Float64Array  # (s,) paid by each row (times its multiplicity) the first time
+    split: Float64Array  # (d,) paid by each row of the leaf, at every split
 
     def __post_init__(self) -> None:
         if self.coupled.shape != self.lazy.shape or self.split.shape != (len(self.start) - 1,):
@@ -100,27 +96,18 @@ class Penalty:
 
 
 class Ledger:
-    """What has been bought so far, over all trees that share it.
-
-    ``bought`` bool (s,): coupled sensors that some split has paid. ``unpaid`` int64 (s,): the
-    multiplicity of rows that have not paid a sensor yet. ``paid`` uint64 (s, words): bit i % 64
-    of word i // 64 is set where row i has; no words at all where nothing is lazy.
-    """
+    """What has been bought so far, over all trees that share it."""
 
     def __init__(self, penalty: Penalty, rows: int, multiplicity: Int64Array | None = None) -> None:
         self.penalty = penalty
         self.rows = rows
-        self.bought = np.zeros(penalty.sensors, dtype=np.bool_)
+        self.bought = np.zeros(penalty.sensors, dtype=np.bool_)  # coupled sensors, by some split
         total = rows if multiplicity is None else int(multiplicity.sum())
+        # of each sensor, the multiplicity of rows that have not paid it yet
         self.unpaid = np.full(penalty.sensors, total, dtype=np.int64)
-        words = -(-rows // 64) if penalty.lazy.any() else 0
+        words = -(-rows // 64) if penalty.lazy.any() else 0  # bit i % 64 of word i // 64 is row i's
         self.paid = np.zeros((penalty.sensors, words), dtype=np.uint64)
         self._feature = np.repeat(np.arange(penalty.features), np.diff(penalty.start))
-
-    def check(self, penalty: Penalty, rows: int) -> None:
-        """Raise ValueError unless the ledger was made for this penalty and number of rows."""
-        if self.penalty is not penalty or self.rows != rows:
-            raise ValueError("the ledger was made for another penalty or other rows")
 
     def coupled_owed(self) -> Float64Array:
         """Sum over the sensors of each feature of coupled_k (1 - D_k), (d,)."""
@@ -144,35 +131,27 @@ class Ledger:
 
 
 class Account:
-    """Charges the splits of one tree after the other to a ledger.
-
-    ``copies`` (n,) is the multiplicity, or (0,) where all are 1. ``coupled_owed`` (d,) is the
-    coupled term of every feature after the purchases so far.
-    """
+    """Charges the splits of one tree after the other to a ledger."""
 
     def __init__(
         self, ledger: Ledger, settings: Settings, copies: Int64Array, crew: Workers
     ) -> None:
         self.ledger = ledger
         self.per_node = settings.charge == "node"
-        self.copies = copies
+        self.copies = copies  # (n,) the multiplicity, or (0,) where all are 1
         self.crew = crew
         self.lazy = bool(ledger.penalty.lazy.any())
         self.begin()
 
     def begin(self) -> None:
         """Open the account of a new tree."""
-        self.coupled_owed = self.ledger.coupled_owed()
+        self.coupled_owed = self.ledger.coupled_owed()  # (d,) after the purchases so far
         self.deferred: list[int] = []
 
     def end(self) -> None:
         """Buy the sensors that ``charge="node"`` leaves unbought until the tree is done."""
         for feature in self.deferred:
             self.ledger.buy(feature)
-
-    def unpaid_at_root(self) -> Int64Array | None:
-        """U of a tree's root (s,), None where nothing is lazy."""
-        return self.ledger.unpaid.copy() if self.lazy else None
 
     def owed(self, leaf: Leaf) -> Float64Array:
         """The charge for splitting the leaf on each feature, (d,)."""

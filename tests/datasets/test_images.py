@@ -25,7 +25,7 @@ from bench_datasets.images._descriptors import (
     textons,
 )
 from bench_datasets.images._image_folder import decoded, open_album, squeezed
-from bench_datasets.images._one_vs_rest_svm import Machines, roots
+from bench_datasets.images._machines import Machines, roots
 from sklearn.svm import SVC
 
 from bench_core.api import plan
@@ -485,11 +485,10 @@ def test_scene15_has_the_papers_sizes() -> None:
     every, dataset = sum(images.SCENES.values()), Scene15()
     label = np.repeat(np.arange(15), list(images.SCENES.values()))
     scenes = _image_folder.Album(Path("s"), ("",) * every, tuple(sorted(images.SCENES)), label, "")
-    used, draw = dataset._draw(scenes, "paper", 0)
+    used, parts = dataset._draw(scenes, "paper", 0)
     assert len(used) == every
-    sizes = [len(p) for p in (draw.support, draw.train, draw.valid, draw.test)]
-    assert sizes == [450, 1050, 300, 2685]
-    assert np.bincount(label[used[draw.support]]).tolist() == [30] * 15
+    assert [len(part) for part in parts] == [450, 1050, 300, 2685]
+    assert np.bincount(label[used[parts[0]]]).tolist() == [30] * 15
     assert len(DESCRIPTORS) * len(regions(128)) * 15 == 2760
     assert dataset.folds == 10
 

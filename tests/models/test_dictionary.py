@@ -103,7 +103,8 @@ def test_blocks_of_rows_change_nothing(
 def test_an_ensemble_without_trees_is_an_empty_dictionary(
     X: np.ndarray, trees: Ensemble, share: np.ndarray
 ) -> None:
-    found = dictionary(trees.prefix(0), X, share, Prices.additive(np.ones(D), split=1.0), 1)
+    none = trees.select(np.arange(0))
+    found = dictionary(none, X, share, Prices.additive(np.ones(D), split=1.0), 1)
     assert found.columns.shape == (0, N)
     assert found.tree_cost.shape == (0,)
 

@@ -7,9 +7,9 @@ import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
+from bench_trees.growing_tree import Settings
 from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
 from bench_trees.penalties import Ledger, Penalty
-from bench_trees.settings import Settings
 from helpers.walk import scores_of
 
 SMALL = Settings(trees=6, min_rows=2, max_leaves=6)
@@ -106,7 +106,7 @@ def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -
         ("histogram_pool.CHUNK", 1),
         ("penalties.SMALL", 0),
         ("penalties.SENSORS", 3),
-        ("kernels.partition.PIECE", 7),
+        ("kernels.leaves.PIECE", 7),
         ("histogram_pool.PIECE", 7),
         ("grower.PIECE", 1),
     ):

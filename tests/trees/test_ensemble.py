@@ -35,13 +35,13 @@ def test_used_features_names_each_tested_feature_once() -> None:
     assert e.used_features(1).tolist() == []
 
 
-def test_a_prefix_has_the_first_trees_only() -> None:
-    e = Ensemble(**arrays()).prefix(1)
+def test_the_first_trees_may_be_selected_alone() -> None:
+    e = Ensemble(**arrays()).select(np.arange(1))
     assert (e.trees, e.nodes, e.value.tolist()) == (1, 3, [0, 1, -1])
 
 
 def test_an_ensemble_may_have_no_trees() -> None:
-    e = Ensemble(**arrays()).prefix(0)
+    e = Ensemble(**arrays()).select(np.arange(0))
     assert (e.trees, e.nodes, e.base.tolist()) == (0, 0, [10.0])
 
 
@@ -64,11 +64,6 @@ def test_the_trees_of_several_ensembles_are_joined() -> None:
     assert both.left.tolist() == [-1, 2, -1, -1, -1]
     assert both.right.tolist() == [-1, 3, -1, -1, -1]
     assert both.value.tolist() == [0.25, 0, 1, -1, 0.25]
-
-
-def test_a_prefix_longer_than_the_ensemble_is_refused() -> None:
-    with pytest.raises(ValueError, match="prefix of 3 trees"):
-        Ensemble(**arrays()).prefix(3)
 
 
 def test_state_round_trip() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bench_trees.fixed_point import to_fixed_point
-from bench_trees.kernels.histogram import accumulate, add_counts
+from bench_trees.kernels.leaves import accumulate, add_counts
 from bench_trees.kernels.packed_codes import pack
 from bench_trees.threads import Workers
 from hypothesis import given

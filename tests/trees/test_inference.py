@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_trees.ensemble import Ensemble
-from bench_trees.importers import from_lightgbm
+from bench_trees.importers.lightgbm import from_lightgbm
 from bench_trees.inference import Needs, add_columns, lay_out, walk
 from bench_trees.kernels.records import Steps, Walked
 from helpers.random_trees import path, random_ensemble, random_rows
@@ -129,7 +129,8 @@ def test_no_trees_and_no_rows_give_empty_outputs() -> None:
     ensemble = random_ensemble(rng, trees=3, features=D)
     assert tree_outputs(ensemble, random_rows(rng, 0, D)).shape == (0, 3)
     assert tree_outputs(ensemble, random_rows(rng, 2, D), []).shape == (2, 0)
-    assert whole(ensemble.prefix(0), random_rows(rng, 2, D), [0]).scores.shape == (1, 2, 1)
+    none = ensemble.select(np.arange(0))
+    assert whole(none, random_rows(rng, 2, D), [0]).scores.shape == (1, 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 EVERYTHING = """
 import numpy as np
 from bench_trees import Penalty, Settings, boost, find_bins, warm_up
-from bench_trees.warm_up_kernels import compiled, _kernels
+from bench_trees.kernels import compiled, _kernels
 warm_up()
 assert compiled()
 kernels = _kernels()

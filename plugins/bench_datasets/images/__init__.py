@@ -14,7 +14,7 @@ Departures
   ``regions``: 184 views of a picture too, but weaker ones, and of other times.
 - Pictures are squeezed to a square of ``side`` pixels first. Reading and squeezing is not priced:
   every row needs it.
-- The paper does not name its kernel; ours is in ``_one_vs_rest_svm``. SVMs weigh classes by size.
+- The paper does not name its kernel; ours is in ``_machines``. SVMs weigh classes by size.
 - Prices are medians of CPU time over some pictures, measured when the data set is first prepared
   and kept for all folds (``costs`` takes a file instead). They are this machine's: another one, or
   an emptied cache, gives other prices, and results on them are other results.
@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product, starmap
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -54,18 +55,17 @@ from bench_datasets.images._image_folder import (
     THREADS,
     Album,
     Pixels,
+    find_file,
     find_root,
     need_skimage,
     open_album,
 )
-from bench_datasets.images._one_vs_rest_svm import Machines
-from bench_datasets.images._pricing import View, every_few_seconds, measured_costs
+from bench_datasets.images._machines import Machines, View, every_few_seconds, measured_costs
 
 SUPPORT = 0.3
 LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}
 MODULES = tuple(
-    f"bench_datasets.images.{name}"
-    for name in ("_image_folder", "_descriptors", "_one_vs_rest_svm", "_pricing")
+    f"bench_datasets.images.{name}" for name in ("_image_folder", "_descriptors", "_machines")
 )
 DEFAULT, ARCHIVE = "images.zip", "scene_categories.zip"
 SCENES = {
@@ -73,16 +73,6 @@ SCENES = {
     "MITcoast": 360, "MITforest": 328, "MIThighway": 260, "MITinsidecity": 308, "MITmountain": 374,
     "MITopencountry": 410, "MITstreet": 292, "MITtallbuilding": 356, "PARoffice": 215, "store": 315,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Draw:
-    """Numbers of pictures: those that build the machines, and the rows of the splits."""
-
-    support: IntArray
-    train: IntArray
-    valid: IntArray
-    test: IntArray
 
 
 @dataclass(frozen=True)
@@ -142,7 +132,9 @@ class ImageFolder:
         """State of the folder or zip, the cost file, and versions of the descriptors' libraries."""
         need_skimage()
         album = self._album(source)
-        return repr((album.state, _content(_cost_file(self.costs, source)), _versions()))
+        costs = _cost_file(self.costs, source)
+        content = hashlib.sha256(costs.read_bytes()).hexdigest() if costs else ""
+        return repr((album.state, content, _versions()))
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Describe the pictures, train the machines of this draw, measure prices unless kept."""
@@ -151,13 +143,10 @@ class ImageFolder:
         need_skimage()
         album = self._album(source)
         self._refuse_other(album)
-        used, draw = self._draw(album, size, fold + self.folds * seed)
+        used, (support, *splits) = self._draw(album, size, fold + self.folds * seed)
         cache = _DescriptorCache(self.name, album, used, self.side, source)
-        chosen = [
-            View(descriptor, region)
-            for descriptor in self.descriptors or DESCRIPTORS
-            for region in (regions(self.side) if self.views == "pyramid" else ("whole",))
-        ]
+        parts = regions(self.side) if self.views == "pyramid" else ("whole",)
+        chosen = list(starmap(View, product(self.descriptors or DESCRIPTORS, parts)))
         classes = len(album.classes)
         X = np.empty((len(used), len(chosen) * classes), dtype=np.float32)
         machines: dict[View, Machines] = {}
@@ -166,15 +155,12 @@ class ImageFolder:
             for k, view in enumerate(chosen):
                 described = cache.described(view)
                 progress(k, len(chosen))
-                made = Machines.learn(
-                    described[draw.support], album.label[used[draw.support]], classes
-                )
-                columns = slice(k * classes, (k + 1) * classes)
-                X[:, columns] = made.outputs(made.kernel(described))
+                made = Machines.learn(described[support], album.label[used[support]], classes)
+                X[:, k * classes : (k + 1) * classes] = made.outputs(made.kernel(described))
                 machines[view] = made
         prices, note = self._prices(cache, machines, source)
         y = album.label[used].astype(np.float64)
-        train, valid, test = (Examples(X[r], y[r]) for r in (draw.train, draw.valid, draw.test))
+        train, valid, test = (Examples(X[rows], y[rows]) for rows in splits)
         limit = f"{size}: {len(used)} of {len(album)} pictures"
         return Splits(
             train, valid, test,
@@ -200,17 +186,16 @@ class ImageFolder:
                 f"publisher's, or say --data image-folder --set image-folder.path={album.root}"
             )
 
-    def _draw(self, album: Album, size: str, number: int) -> tuple[IntArray, Draw]:
-        """The pictures that this size uses, and places among them."""
-        train, valid, test = self.train, self.valid, len(album)
-        if size in LIMITS:
-            limits = LIMITS[size]
-            train, valid, test = min(train, limits[0]), min(valid, limits[1]), limits[2]
+    def _draw(self, album: Album, size: str, number: int) -> tuple[IntArray, list[IntArray]]:
+        """The pictures that this size uses, and places among them: of those that build the
+        machines, and of the rows for training, validation and test."""
+        most = LIMITS.get(size, (self.train, self.valid, len(album)))
+        train, valid, test = min(self.train, most[0]), min(self.valid, most[1]), most[2]
         support = max(1, round(SUPPORT * train))
         ends = (support, train, train + valid, train + valid + test)
         parts: list[list[IntArray]] = [[] for _ in ends]
         for k, kind in enumerate(album.classes):
-            numbers = album.of_class(k)
+            numbers = np.flatnonzero(album.label == k)
             if len(numbers) <= train + valid:
                 raise InputError(
                     f"{album.root}: class {kind!r} has {len(numbers)} pictures and needs "
@@ -223,7 +208,7 @@ class ImageFolder:
                 part.append(rows)
         whole = [np.sort(np.concatenate(part)) for part in parts]
         used = np.sort(np.concatenate(whole))
-        return used, Draw(*(np.searchsorted(used, part) for part in whole))
+        return used, [np.searchsorted(used, part) for part in whole]
 
     def _prices(
         self, cache: _DescriptorCache, machines: dict[View, Machines], source: Source
@@ -299,23 +284,18 @@ class _DescriptorCache:
         """One view of all of them, (n, p)."""
         name = f"{self._name}-{view.descriptor}"
 
+        describe, parts = DESCRIPTORS[view.descriptor], regions(self._side)
+
+        def one(picture: Pixels) -> list[Float32Array]:
+            return [describe(picture[part]) for part in parts.values()]
+
         def build() -> Mapping[str, Array]:
             self._say(f"{self._name}: {view.descriptor} of {len(self._used)} pictures")
-            return _describe(self.pictures(), view.descriptor)
+            with ThreadPoolExecutor(THREADS) as pool:
+                found = zip(*pool.map(one, self.pictures()), strict=True)
+            return {region: np.stack(rows) for region, rows in zip(parts, found, strict=True)}
 
         return kept_arrays(name, self.depends, MODULES[:2], build)[view.region]
-
-
-def _describe(pictures: Pixels, descriptor: str) -> dict[str, Float32Array]:
-    """All regions' (n, p)."""
-    describe, parts = DESCRIPTORS[descriptor], regions(pictures.shape[1])
-
-    def one(picture: Pixels) -> list[Float32Array]:
-        return [describe(picture[rows, columns]) for rows, columns in parts.values()]
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(one, pictures))
-    return {name: np.stack([row[k] for row in found]) for k, name in enumerate(parts)}
 
 
 def _names(machines: Mapping[View, Machines], classes: Sequence[str]) -> tuple[str, ...]:
@@ -330,14 +310,7 @@ def _versions() -> list[str]:
 
 
 def _cost_file(name: str, source: Source) -> Path | None:
-    if not name:
-        return None
-    here = Path(name).expanduser()
-    return here.resolve() if here.is_file() else source.find(name)
-
-
-def _content(path: Path | None) -> str:
-    return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+    return find_file(name, source) if name else None
 
 
 @hookimpl

@@ -14,11 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core.arrays import Array, Float32Array
+from bench_datasets.images._image_folder import Pixels
 
-Pixels = NDArray[np.uint8]
 Describe = Callable[[Pixels], Float32Array]
 
 GREY = np.array([0.2125, 0.7154, 0.0721], dtype=np.float32)
@@ -70,7 +69,6 @@ def thumbnail(pixels: Pixels, cells: int) -> Float32Array:
 
 
 def grey_histogram(pixels: Pixels, bins: int) -> Float32Array:
-    """Histogram of grey."""
     level = _grey_bytes(pixels).ravel().astype(np.intp) * bins // 256
     return np.bincount(level, minlength=bins).astype(np.float32)
 
@@ -93,7 +91,6 @@ def hue_histogram(pixels: Pixels, hues: int, levels: int) -> Float32Array:
 
 
 def binary_patterns(pixels: Pixels, points: int, radius: int, method: str) -> Float32Array:
-    """Histogram of local binary patterns."""
     from skimage.feature import local_binary_pattern
 
     found = local_binary_pattern(_grey_bytes(pixels), points, radius, method)
@@ -171,7 +168,6 @@ def textons(pixels: Pixels, scales: int) -> Float32Array:
 
 
 def daisy_grid(pixels: Pixels, radius: int, rings: int, directions: int) -> Float32Array:
-    """DAISY descriptors on a coarse grid."""
     from skimage.feature import daisy
 
     image = grey(pixels)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -30,23 +31,16 @@ THREADS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Album:
-    """``root`` is a folder or a zip; ``paths`` (sorted) lie below it and belong to ``classes``.
+    """Pictures and their classes."""
 
-    ``label`` (n,) is the number of each picture's class. ``state`` changes with any file.
-    """
-
-    root: Path
-    paths: tuple[str, ...]
+    root: Path  # a folder or a zip
+    paths: tuple[str, ...]  # below it, sorted
     classes: tuple[str, ...]
-    label: IntArray
-    state: str
+    label: IntArray  # (n,) the number of each picture's class
+    state: str  # changes with any file
 
     def __len__(self) -> int:
         return len(self.paths)
-
-    def of_class(self, k: int) -> IntArray:
-        """The numbers of a class's pictures."""
-        return np.flatnonzero(self.label == k)
 
     def read(self, chosen: Sequence[int], side: int) -> Pixels:
         """Pictures (n, side, side, 3), squeezed to a square.
@@ -54,10 +48,23 @@ class Album:
         Raises InputError for one that cannot be read.
         """
         need_skimage()
-        if self.root.is_dir():
-            return _all(lambda k: (self.root / self.paths[k]).read_bytes(), self, chosen, side)
-        with zipfile.ZipFile(self.root) as archive:
-            return _all(lambda k: _member(archive, self.paths[k]), self, chosen, side)
+        out = np.empty((len(chosen), side, side, 3), dtype=np.uint8)
+
+        def one(place: int) -> None:
+            name = self.paths[chosen[place]]
+            try:
+                raw = _member(archive, name) if archive else (self.root / name).read_bytes()
+                out[place] = squeezed(decoded(raw), side)
+            except Exception as error:  # decoders raise whatever they like
+                raise InputError(
+                    f"{self.root}: {name} is no picture that can be read ({error}); "
+                    "remove or replace it"
+                ) from error
+
+        opened = nullcontext() if self.root.is_dir() else zipfile.ZipFile(self.root)
+        with opened as archive, ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(one, range(len(chosen))))
+        return out
 
 
 def open_album(path: str, source: Source) -> Album:
@@ -93,10 +100,15 @@ def open_album(path: str, source: Source) -> Album:
 
 def find_root(path: str, source: Source) -> Path:
     """The folder, or the zip, of that path. Raises InputError where there is none."""
-    if not path.lower().endswith(".zip"):
-        return source.find_folder(path)
+    if path.lower().endswith(".zip"):
+        return find_file(path, source).resolve()
+    return source.find_folder(path)
+
+
+def find_file(path: str, source: Source) -> Path:
+    """The file of that path, or else the one in the data folder."""
     here = Path(path).expanduser()
-    return (here if here.is_file() else source.find(path)).resolve()
+    return here.resolve() if here.is_file() else source.find(path)
 
 
 def need_skimage() -> None:
@@ -108,12 +120,8 @@ def need_skimage() -> None:
 
 
 def _in_folder(root: Path) -> dict[str, tuple[int, int]]:
-    facts = {}
-    for path in root.rglob("*"):
-        if path.is_file():
-            stat = path.stat()
-            facts[path.relative_to(root).as_posix()] = (stat.st_size, stat.st_mtime_ns)
-    return facts
+    files = ((path, path.stat()) for path in root.rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): (s.st_size, s.st_mtime_ns) for path, s in files}
 
 
 def _in_zip(root: Path) -> dict[str, tuple[int, int]]:
@@ -134,24 +142,6 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     if archive.getinfo(name).file_size > LARGEST:
         raise ValueError(f"it unpacks to more than {LARGEST} bytes")
     return archive.read(name)
-
-
-def _all(read: Callable[[int], bytes], album: Album, chosen: Sequence[int], side: int) -> Pixels:
-    out = np.empty((len(chosen), side, side, 3), dtype=np.uint8)
-
-    def one(place: int) -> None:
-        name = album.paths[chosen[place]]
-        try:
-            out[place] = squeezed(decoded(read(chosen[place])), side)
-        except Exception as error:  # decoders raise whatever they like
-            raise InputError(
-                f"{album.root}: {name} is no picture that can be read ({error}); "
-                "remove or replace it"
-            ) from error
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(one, range(len(chosen))))
-    return out
 
 
 def decoded(raw: bytes) -> Float32Array:

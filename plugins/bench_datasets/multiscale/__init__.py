@@ -7,8 +7,8 @@ frames and cost next to nothing, so features are free. What costs is to evaluate
 each, alpha = 1, where eps_m is small for a coarse feature since all pixels of a block share the
 answer. Segmentations are judged by the ``seg`` measure.
 
-The paper's forty frames of flies are not public: generated ones stand in for them (``_drawn``,
-``docs/multiscale.md``), or a user's own take their place (``_folder``).
+The paper's forty frames of flies are not public: generated ones stand in for them, or a user's own
+take their place (``_frames``, ``docs/multiscale.md``).
 
 Departures
 - eps_m is 1 / (pixels that share the value). The printed formula has their number itself, which
@@ -22,10 +22,131 @@ Departures
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from bench_core import Dataset, Metric, hookimpl
-from bench_datasets.multiscale.dataset import Multiscale
+import numpy as np
+
+from bench_core import (
+    Dataset,
+    Examples,
+    Frames,
+    InputError,
+    Metric,
+    Source,
+    Splits,
+    Task,
+    UsageError,
+    hookimpl,
+    param,
+)
+from bench_datasets.multiscale._frames import Pair, Picture, draw, pairs, parted, read
+from bench_datasets.multiscale._pyramid import feature_names, features, split_prices
 from bench_datasets.multiscale.seg import Seg
+
+SIDE = {"quick": 64, "standard": 256, "paper": 1024}
+FRAMES = {"quick": (6, 3, 6), "standard": (6, 3, 6), "paper": (16, 4, 20)}
+DRAWN = 3  # beside the numbers of the three splits
+PIXELS = {"quick": 4096, "standard": 16384, "paper": 65536}
+
+
+@dataclass(frozen=True)
+class Multiscale:
+    """Which pixels of a frame belong to an animal?"""
+
+    name: ClassVar[str] = "multiscale"
+    task: ClassVar[Task] = Task.BINARY
+    title: ClassVar[str] = "Pixels under an image pyramid (generated frames, or your own)"
+    stand_in_for: ClassVar[str] = "fly frames (CEGB, section 5.2)"
+    depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
+
+    folder: str = param(
+        "", "own frames: a folder with frames/ and labels/ (absolute, in the current folder or in "
+        "the data folder); empty: generated ones"
+    )  # fmt: skip
+    scales: tuple[int, ...] = param((1, 2, 4, 8), "sides of the blocks that are averaged")
+    eps: Literal["shared", "printed"] = param(
+        "shared", "a split on a value that m pixels share costs 1/m, or, as printed, m"
+    )
+    pixels: int | None = param(
+        None, "training pixels drawn per frame; none: 4096, 16384 or 65536 by profile"
+    )
+
+    def __post_init__(self) -> None:
+        if not self.scales or min(self.scales) < 1 or len({*self.scales}) < len(self.scales):
+            raise ValueError(f"scales must be different whole numbers from 1 up: {self.scales}")
+        if self.pixels is not None and self.pixels < 1:
+            raise ValueError(f"pixels must be at least 1, got {self.pixels}")
+
+    def stamp(self, source: Source) -> str:
+        """The identity of every file of the folder."""
+        files = [(path, path.stat()) for pair in self._pairs(source) for path in pair]
+        return repr([(str(path), s.st_size, s.st_mtime_ns) for path, s in files])
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Draw or read the frames and filter them; ``fold`` is ignored."""
+        if size not in SIDE:
+            raise UsageError(f"size {size!r}: multiscale has quick, standard and paper")
+        parts = self._parts(source, size, seed)
+        for name, part in zip(("training", "validation", "test"), parts, strict=True):
+            if not any(picture.truth.any() for picture in part):
+                raise InputError(f"{self.folder or self.name}: no object in the {name} frames")
+        train = _examples(parts[0], self.scales, self.pixels or PIXELS[size], seed)
+        valid, test = (_examples(part, self.scales) for part in parts[1:])
+        return Splits(
+            train, valid, test,
+            prices=split_prices(self.scales, self.eps),
+            task=Task.BINARY,
+            classes=2,
+            feature_names=feature_names(self.scales),
+            stand_in=not self.folder,
+            notes=self._notes(parts, train),
+        )  # fmt: skip
+
+    def _pairs(self, source: Source) -> tuple[Pair, ...]:
+        return pairs(source.find_folder(self.folder)) if self.folder else ()
+
+    def _parts(self, source: Source, size: str, seed: int) -> list[list[Picture]]:
+        """Training, validation and test frames: generated, or the user's, of which the profiles
+        quick and standard take not more."""
+        numbers = FRAMES[size]
+        if not self.folder:
+            drawn = enumerate(numbers)
+            return [[draw(SIDE[size], seed, k, j) for j in range(number)] for k, number in drawn]
+        limits = (None, None, None) if size == "paper" else numbers
+        parts = zip(parted(self._pairs(source)), limits, strict=True)
+        return [[read(pair) for pair in part[:limit]] for part, limit in parts]
+
+    def _notes(self, parts: Sequence[Sequence[Picture]], train: Examples) -> tuple[str, ...]:
+        numbers = ", ".join(str(len(part)) for part in parts)
+        notes = [f"{numbers} frames to train, validate and test on"]
+        if train.frames is not None and train.frames.widths is None:
+            notes.append(f"{len(train)} training pixels, drawn by the seed")
+        if not self.folder:
+            notes.append("generated frames: they prove that the chain works, not a method")
+        return tuple(notes)
+
+
+def _examples(
+    pictures: Sequence[Picture], scales: tuple[int, ...], wanted: int | None = None, seed: int = 0
+) -> Examples:
+    """Every pixel of the frames, or up to ``wanted`` of each, drawn by the seed."""
+    sizes = [p.truth.size for p in pictures]
+    drawn = wanted is not None and max(sizes) > wanted
+    counts = [min(n, wanted) for n in sizes] if wanted is not None else sizes
+    boundaries = np.cumsum([0, *counts], dtype=np.int64)
+    X = np.empty((boundaries[-1], len(feature_names(scales))), dtype=np.float32)
+    y = np.empty(len(X))
+    for j, (picture, start) in enumerate(zip(pictures, boundaries[:-1], strict=True)):
+        chosen = None
+        if drawn:
+            rng = np.random.default_rng([seed, DRAWN, j])
+            chosen = np.sort(rng.choice(sizes[j], counts[j], replace=False))
+        rows = slice(start, boundaries[j + 1])
+        X[rows] = features(picture.grey, scales, chosen)
+        y[rows] = picture.truth.reshape(-1)[slice(None) if chosen is None else chosen]
+    widths = None if drawn else np.array([p.truth.shape[1] for p in pictures])
+    return Examples(X, y, frames=Frames(boundaries, widths))
 
 
 @hookimpl

@@ -46,9 +46,13 @@ def features(
 ) -> Float32Array:
     """The filters' answers (n, d) at all pixels of a picture, line by line, or at some of them."""
     n = picture.size if pixels is None else len(pixels)
+    height, width = picture.shape
     out = np.empty((n, len(scales) * len(FILTERS)), dtype=np.float32)
-    for j, plane in enumerate(_planes(picture.astype(np.float64), scales)):
-        values = plane.reshape(-1)
+    exact = picture.astype(np.float64)
+    answers = ((scale, one) for scale in scales for one in _answers(averaged(exact, scale)))
+    for j, (scale, answer) in enumerate(answers):
+        spread = answer.repeat(scale, axis=0).repeat(scale, axis=1)
+        values = spread[:height, :width].reshape(-1)
         out[:, j] = values if pixels is None else values[pixels]
     return out
 
@@ -60,14 +64,6 @@ def averaged(picture: FloatArray, scale: int) -> FloatArray:
     rows, columns = padded.shape[0] // scale, padded.shape[1] // scale
     means: FloatArray = padded.reshape(rows, scale, columns, scale).mean(axis=(1, 3))
     return means
-
-
-def _planes(picture: FloatArray, scales: tuple[int, ...]) -> Iterator[FloatArray]:
-    height, width = picture.shape
-    for scale in scales:
-        for answer in _answers(averaged(picture, scale)):
-            spread = answer.repeat(scale, axis=0).repeat(scale, axis=1)
-            yield spread[:height, :width]
 
 
 def _answers(picture: FloatArray) -> Iterator[FloatArray]:

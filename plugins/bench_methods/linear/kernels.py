@@ -16,7 +16,7 @@ _TILE = 256  # support vectors at a time: their distances stay in the nearest ca
 def warm_up(say: Callable[[str], None]) -> None:
     """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
     kernels: list[Any] = [descend, kernel_sums]
-    # as bench_trees.warm_up_kernels: numba itself says whether what it stored is of this source
+    # as bench_trees.kernels: numba itself says whether what it stored is of this source
     if all(kernel._cache._cache_file._load_index() for kernel in kernels):
         return
     say("compiling the loops of linear and kernel methods, once per machine, about 3 s")

@@ -11,57 +11,41 @@ With K classes a leaf holds K values, so the trees are those of ``Imported.vecto
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bench_trees.arrays import Float64Array
-from bench_trees.importers.imported import Imported, ModelError, Tree, array, flat, whole
+from bench_trees.importers.imported import (
+    Imported,
+    ModelError,
+    Tree,
+    array,
+    complete,
+    flat,
+    kinds_of,
+    whole,
+)
 
-_KINDS = {
-    "RMSE": "regression",
-    "MAE": "regression",
-    "Quantile": "regression",
-    "Huber": "regression",
-    "MAPE": "regression",
-    "LogCosh": "regression",
-    "Lq": "regression",
-    "Expectile": "regression",
-    "Poisson": "regression",
-    "Tweedie": "regression",
-    "Logloss": "binary",
-    "CrossEntropy": "binary",
-    "MultiClass": "multiclass",
-    "MultiClassOneVsAll": "multiclass",
-    "QueryRMSE": "ranking",
-    "QuerySoftMax": "ranking",
-    "PairLogit": "ranking",
-    "PairLogitPairwise": "ranking",
-    "YetiRank": "ranking",
-    "YetiRankPairwise": "ranking",
-    "LambdaMart": "ranking",
-    "StochasticRank": "ranking",
-}
+_KINDS = kinds_of(
+    regression="RMSE MAE Quantile Huber MAPE LogCosh Lq Expectile Poisson Tweedie",
+    binary="Logloss CrossEntropy",
+    multiclass="MultiClass MultiClassOneVsAll",
+    ranking="QueryRMSE QuerySoftMax PairLogit PairLogitPairwise YetiRank YetiRankPairwise "
+    "LambdaMart StochasticRank",
+)
 _LOGARITHMIC = ("Poisson", "Tweedie")
 _DEEPEST = 16
 
 
+@complete("CatBoost")
 def from_catboost(document: Mapping[str, Any]) -> Imported:
     """The trees of a parsed model; ModelError in one line where it is none."""
-    try:
-        return _import(document)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ModelError(f"it is no complete CatBoost model ({error!r})") from None
-    except RecursionError:
-        raise ModelError("its trees are too deep") from None
-
-
-def _import(document: Mapping[str, Any]) -> Imported:
     loss = str(document["model_info"]["params"]["loss_function"]["type"])
     if loss not in _KINDS:
         raise ModelError(f"its loss {loss!r} is not one that can be imported")
-    columns, names, features = _columns(document["features_info"])
+    above, names = _columns(document["features_info"])
     scale, bias = document["scale_and_bias"]
     outputs = len(bias)
     base = array(bias, np.float64, outputs, "scale_and_bias")
@@ -70,32 +54,20 @@ def _import(document: Mapping[str, Any]) -> Imported:
     described = document.get("oblivious_trees", document.get("trees"))
     trees, tables, rows = [], [], 0
     for described_tree in described:
-        tree, leaves = grow(described_tree, columns, outputs)
+        tree, leaves = grow(described_tree, above, outputs)
         number = tree.value.astype(np.int64)
         values = factor * leaves[number, 0] if outputs == 1 else rows + tree.value
         trees.append(replace(tree, value=values))
         tables.append(leaves)
         rows += len(leaves)
-    return Imported(
-        flat(trees, [0] * len(trees), base, features),
-        _KINDS[loss],
-        "CatBoost",
-        names,
-        vectors=factor * np.concatenate([np.zeros((0, outputs)), *tables]) if outputs > 1 else None,
-        link="exp" if loss in _LOGARITHMIC else "identity",
-    )
+    ensemble = flat(trees, [0] * len(trees), base, len(above))
+    vectors = factor * np.concatenate([np.zeros((0, outputs)), *tables]) if outputs > 1 else None
+    link = "exp" if loss in _LOGARITHMIC else "identity"
+    return Imported(ensemble, _KINDS[loss], "CatBoost", names, vectors, link=link)
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Of each float feature its column, and whether NaN lies above every border."""
-
-    column: Sequence[int]
-    above: Sequence[bool]
-
-
-def _columns(info: Mapping[str, Any]) -> tuple[_Columns, tuple[str, ...], int]:
-    """The float features, their names if all have one, and the number of columns."""
+def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:
+    """Whether NaN lies above every border, for each float feature; their names if all have one."""
     for kind in ("categorical_features", "text_features", "embedding_features"):
         if info.get(kind):
             raise ModelError(f"it has {kind.replace('_', ' ')}, which cannot be imported")
@@ -103,25 +75,25 @@ def _columns(info: Mapping[str, Any]) -> tuple[_Columns, tuple[str, ...], int]:
     column = [whole(f["flat_feature_index"], "flat_feature_index") for f in found]
     if column != list(range(len(column))):
         raise ModelError("its features are not numbered from 0 without gaps")
-    names = tuple(str(f.get("feature_id") or "") for f in found)
     above = [f.get("nan_value_treatment") == "AsTrue" for f in found]
-    return _Columns(column, above), names if all(names) else (), len(found)
+    names = tuple(str(f.get("feature_id") or "") for f in found)
+    return above, names if all(names) else ()
 
 
-def _split(split: Mapping[str, Any], columns: _Columns) -> tuple[int, float, bool]:
+def _split(split: Mapping[str, Any], above: Sequence[bool]) -> tuple[int, float, bool]:
     """Column, border and whether NaN goes left (is not above)."""
     if split.get("split_type", "FloatFeature") != "FloatFeature":
         raise ModelError("it has a categorical split, which cannot be imported")
-    own = whole(split["float_feature_index"], "float_feature_index", 0, len(columns.column) - 1)
+    own = whole(split["float_feature_index"], "float_feature_index", 0, len(above) - 1)
     border = float(array([split["border"]], np.float64, 1, "border")[0])
-    return columns.column[own], border, not columns.above[own]
+    return own, border, not above[own]
 
 
 def _oblivious(
-    tree: Mapping[str, Any], columns: _Columns, outputs: int
+    tree: Mapping[str, Any], above: Sequence[bool], outputs: int
 ) -> tuple[Tree, Float64Array]:
     """The tree, its leaf values numbering leaves, and the leaves (2^depth, K)."""
-    splits = [_split(s, columns) for s in tree.get("splits") or ()][::-1]  # the root is the last
+    splits = [_split(s, above) for s in tree.get("splits") or ()][::-1]  # the root is the last
     depth = len(splits)
     if depth > _DEEPEST:
         raise ModelError(f"a tree has {depth} levels; at most {_DEEPEST} are imported")
@@ -140,7 +112,9 @@ def _oblivious(
     ), leaves.reshape(2**depth, outputs)
 
 
-def _plain(tree: Mapping[str, Any], columns: _Columns, outputs: int) -> tuple[Tree, Float64Array]:
+def _plain(
+    tree: Mapping[str, Any], above: Sequence[bool], outputs: int
+) -> tuple[Tree, Float64Array]:
     """The same for nested splits."""
     nodes: list[list[Any]] = []
     leaves: list[Float64Array] = []
@@ -150,18 +124,12 @@ def _plain(tree: Mapping[str, Any], columns: _Columns, outputs: int) -> tuple[Tr
         if parent >= 0:
             nodes[parent][side] = len(nodes)
         if "split" in described:
-            column, border, left = _split(described["split"], columns)
-            waiting += [
-                (described["right"], len(nodes), 3),
-                (described["left"], len(nodes), 2),
-            ]
+            column, border, left = _split(described["split"], above)
+            waiting += [(described["right"], len(nodes), 3), (described["left"], len(nodes), 2)]
             nodes.append([column, border, -1, -1, left, 0])
         else:
             value = described["value"]
             values = value if isinstance(value, list) else [value]
             nodes.append([-1, 0.0, -1, -1, False, len(leaves)])
             leaves.append(array(values, np.float64, outputs, "a leaf's value"))
-    fields = list(zip(*nodes, strict=True))
-    kinds = (np.int64, np.float32, np.int64, np.int64, np.bool_, np.float64)
-    made = Tree(*(np.array(f, dtype=t) for f, t in zip(fields, kinds, strict=True)))
-    return made, np.array(leaves)
+    return Tree.of_nodes(nodes), np.array(leaves)

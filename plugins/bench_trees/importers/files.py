@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench_trees.importers import ubjson
+import numpy as np
+
 from bench_trees.importers.catboost import from_catboost
 from bench_trees.importers.imported import Imported, ModelError
 from bench_trees.importers.lightgbm import from_lightgbm
@@ -21,6 +22,9 @@ _REMEDIES = {
     b"\x80": "a pickle, which may run any program: write it by the library's own save_model",
     b"PK": "an archive, not a model",
 }
+_NUMBERS = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
+_WORDS = {"T": True, "F": False, "Z": None}
+_DEEPEST = 50
 
 
 def read_model(data: bytes) -> Imported:
@@ -30,8 +34,8 @@ def read_model(data: bytes) -> Imported:
             raise ModelError(f"it is {remedy}")
     if data.lstrip()[:4] == b"tree":
         return from_lightgbm(_text(data).lstrip())
-    if ubjson.looks_like(data):
-        return _from_document(ubjson.parse(data))
+    if len(data) > 2 and data[:1] == b"{" and chr(data[1]) in "iUIlL$#":  # a key's length is next
+        return _from_document(parse_ubj(data))
     if data.lstrip()[:1] == b"{":
         return _from_document(_json(data))
     raise ModelError(f"it is none of {KNOWN}")
@@ -64,3 +68,92 @@ def _from_document(document: Any) -> Imported:
                 "it is LightGBM's JSON dump: write the text by save_model('model.txt')"
             )
     raise ModelError(f"it is none of {KNOWN}")
+
+
+def parse_ubj(data: bytes) -> Any:
+    """The value that the bytes hold; typed arrays as numpy arrays. Raises ModelError."""
+    try:
+        return _Reader(data).value("", 0)
+    except ModelError:
+        raise
+    except (IndexError, KeyError, ValueError) as error:
+        raise ModelError(f"it is no UBJ, or cut short ({type(error).__name__}: {error})") from None
+
+
+class _Reader:
+    """Universal Binary JSON, as far as XGBoost writes it (draft 12, typed arrays, big-endian)."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def next_is(self, mark: bytes) -> bool:
+        """Step over the mark if it comes next; whether it did."""
+        found = self.data[self.at : self.at + 1] == mark
+        self.at += found
+        return found
+
+    def mark(self) -> str:
+        mark = "N"
+        while mark == "N":  # no-op
+            mark = chr(self.data[self.at])
+            self.at += 1
+        return mark
+
+    def take(self, length: int) -> bytes:
+        if length < 0 or self.at + length > len(self.data):
+            raise ModelError("it is no UBJ, or cut short")
+        self.at += length
+        return self.data[self.at - length : self.at]
+
+    def numbers(self, mark: str, count: int) -> Any:
+        dtype = np.dtype(_NUMBERS[mark])
+        return np.frombuffer(self.take(count * dtype.itemsize), dtype)
+
+    def length(self) -> int:
+        return int(self.numbers(self.mark(), 1)[0])
+
+    def text(self) -> str:
+        return self.take(self.length()).decode()
+
+    def value(self, mark: str, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise ModelError("its values are nested too deeply")
+        mark = mark or self.mark()
+        if mark in _WORDS:
+            return _WORDS[mark]
+        if mark in _NUMBERS:
+            return self.numbers(mark, 1)[0].item()
+        if mark == "C":
+            return self.take(1).decode()
+        if mark in "SH":
+            return self.text()
+        if mark in "[{":
+            kind, count = self.container()
+            if mark == "[" and kind in _NUMBERS:
+                return self.numbers(kind, count)
+            each = self.elements(count, b"]" if mark == "[" else b"}")
+            if mark == "[":
+                return [self.value(kind, depth + 1) for _ in each]
+            return {self.text(): self.value(kind, depth + 1) for _ in each}
+        raise ModelError(f"it is no UBJ: unknown type {mark!r}")
+
+    def container(self) -> tuple[str, int]:
+        """The type of all values ("" if each has its own) and their number (-1 if absent)."""
+        kind = self.mark() if self.next_is(b"$") else ""
+        if not self.next_is(b"#"):
+            if kind:
+                raise ModelError("it is no UBJ: a typed container without a length")
+            return "", -1
+        count = self.length()
+        if not 0 <= count <= len(self.data):
+            raise ModelError("it is no UBJ, or cut short")
+        return kind, count
+
+    def elements(self, count: int, end: bytes) -> Iterator[None]:
+        while count:
+            while count < 0 and self.next_is(b"N"):
+                pass
+            if count < 0 and self.next_is(end):
+                return
+            yield
+            count -= 1

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_trees.arrays import Float32Array, Float64Array, Int64Array
+from bench_trees.arrays import Float32Array, Float64Array
 from bench_trees.ensemble import LEAF, Ensemble
 
 MOST_NODES = 50_000_000
@@ -24,20 +25,17 @@ class ModelError(ValueError):
 class Imported:
     """A foreign model. Its raw outputs (n, K) are sums over trees plus ``ensemble.base``.
 
-    ``kind`` is "regression", "binary", "multiclass", "ranking", or "" where the model names none
-    (a user's own objective). With ``vectors`` (m, K) leaf values number rows of ``vectors``,
-    these are what is summed, and all trees belong to output 0. ``average``: the sum of trees is
-    divided by their number. ``link`` turns raw outputs into those of our tasks: ``"identity"``;
-    ``"exp"`` for a logarithm of the label; ``"probability"`` for (averaged) probabilities, of class
-    1 where K = 1.
+    With ``vectors`` leaf values number its rows, these are what is summed, and all trees belong to
+    output 0. ``link`` turns raw outputs into those of our tasks: ``"identity"``; ``"exp"`` for a
+    logarithm of the label; ``"probability"`` for (averaged) ones, of class 1 where K = 1.
     """
 
     ensemble: Ensemble
-    kind: str
+    kind: str  # "regression", "binary", "multiclass", "ranking", or "" where the model names none
     source: str
     names: tuple[str, ...] = ()
-    vectors: Float64Array | None = None
-    average: bool = False
+    vectors: Float64Array | None = None  # (m, K)
+    average: bool = False  # the sum of trees is divided by their number
     link: str = "identity"
 
     @property
@@ -58,10 +56,27 @@ class Tree:
     value: NDArray[Any]
 
     @classmethod
-    def leaf(cls, value: float) -> Tree:
-        """A constant."""
-        none, zero = np.array([LEAF]), np.zeros(1)
-        return cls(none, zero.astype(np.float32), none, none, zero > 0, np.array([value]))
+    def of_nodes(cls, nodes: Sequence[Sequence[Any]]) -> Tree:
+        """From the fields of one node after the other."""
+        kinds = (np.int64, np.float32, np.int64, np.int64, np.bool_, np.float64)
+        columns = zip(zip(*nodes, strict=True), kinds, strict=True)
+        return cls(*(np.array(column, dtype=kind) for column, kind in columns))
+
+
+@contextmanager
+def complete(library: str) -> Iterator[None]:
+    """Raise ModelError where a document lacks something, or holds it in another form."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ModelError(f"it is no complete {library} model ({error!r})") from None
+    except RecursionError:
+        raise ModelError("its trees are too deep") from None
+
+
+def kinds_of(**objectives: str) -> dict[str, str]:
+    """Kind of task by objective, from a line of objectives for each kind."""
+    return {name: kind for kind, line in objectives.items() for name in line.split()}
 
 
 def flat(trees: Sequence[Tree], output: Sequence[int], base: Any, features: int) -> Ensemble:
@@ -89,31 +104,25 @@ def _in_order(tree: Tree, number: int) -> Tree:
     order = _walk(tree, number)
     place = np.full(len(own) + 1, LEAF)
     place[order] = np.arange(len(order))
-    return Tree(
-        tree.feature[order],
-        tree.threshold[order],
-        np.where(tree.left[order] >= 0, place[tree.left[order]], LEAF),
-        np.where(tree.left[order] >= 0, place[tree.right[order]], LEAF),
-        tree.missing_left[order],
-        tree.value[order],
-    )
+    ordered = {field.name: getattr(tree, field.name)[order] for field in fields(tree)}
+    inner = ordered["left"] >= 0
+    for side in ("left", "right"):
+        ordered[side] = np.where(inner, place[ordered[side]], LEAF)
+    return Tree(**ordered)
 
 
-def _walk(tree: Tree, number: int) -> Int64Array:
-    """The reachable nodes, parents first."""
+def _walk(tree: Tree, number: int) -> list[int]:
     left, right = tree.left.tolist(), tree.right.tolist()
-    order: list[int] = []
+    order: dict[int, None] = {}
     waiting = [0]
     while waiting:
         node = waiting.pop()
-        if not 0 <= node < len(left) or len(order) >= len(left):
+        if not 0 <= node < len(left) or node in order:
             raise ModelError(f"the nodes of tree {number} do not form a tree")
-        order.append(node)
+        order[node] = None
         if left[node] >= 0:
             waiting += [right[node], left[node]]
-    if len(set(order)) != len(order):
-        raise ModelError(f"the nodes of tree {number} do not form a tree")
-    return np.array(order, dtype=np.int64)
+    return list(order)
 
 
 def at_most(threshold: Any) -> Float32Array:
@@ -121,15 +130,13 @@ def at_most(threshold: Any) -> Float32Array:
     exact = np.asarray(threshold, dtype=np.float64)
     with np.errstate(over="ignore"):
         rounded = exact.astype(np.float32)
-        lower = np.nextafter(rounded, np.float32(-np.inf))
-    return np.where(rounded.astype(np.float64) > exact, lower, rounded).astype(np.float32)
+        return np.where(rounded > exact, np.nextafter(rounded, np.float32(-np.inf)), rounded)
 
 
 def below(threshold: Any) -> Float32Array:
     """The float32 just below each float32: ``x <= below(t)`` is ``x < t``."""
-    limits = np.asarray(threshold, dtype=np.float32)
     with np.errstate(over="ignore"):
-        return np.nextafter(limits, np.float32(-np.inf)).astype(np.float32)
+        return np.nextafter(np.asarray(threshold, np.float32), np.float32(-np.inf))
 
 
 def interleaved(output: Sequence[int], outputs: int) -> list[int]:
@@ -146,7 +153,7 @@ def interleaved(output: Sequence[int], outputs: int) -> list[int]:
 def array(values: Any, dtype: Any, length: int, what: str) -> NDArray[Any]:
     """A one-dimensional array of numbers of that length, or ModelError."""
     try:
-        found = np.asarray(values, dtype=np.float64 if dtype is np.float64 else dtype)
+        found = np.asarray(values, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
         raise ModelError(f"{what} holds something that is no number") from None
     if found.shape != (length,):

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_trees.arrays import BoolArray, Float32Array, Int64Array
+from bench_trees.arrays import Int64Array
+from bench_trees.ensemble import LEAF
 from bench_trees.importers.imported import (
     Imported,
     ModelError,
@@ -25,29 +26,16 @@ from bench_trees.importers.imported import (
     at_most,
     flat,
     interleaved,
+    kinds_of,
     whole,
 )
 
-_KINDS = {
-    "regression": "regression",
-    "regression_l1": "regression",
-    "huber": "regression",
-    "fair": "regression",
-    "quantile": "regression",
-    "mape": "regression",
-    "poisson": "regression",
-    "gamma": "regression",
-    "tweedie": "regression",
-    "binary": "binary",
-    "cross_entropy": "binary",
-    "multiclass": "multiclass",
-    "multiclassova": "multiclass",
-    "lambdarank": "ranking",
-    "rank_xendcg": "ranking",
-    "custom": "",
-    "none": "",
-    "": "",
-}
+_KINDS = {"custom": "", "none": "", "": ""} | kinds_of(
+    regression="regression regression_l1 huber fair quantile mape poisson gamma tweedie",
+    binary="binary cross_entropy",
+    multiclass="multiclass multiclassova",
+    ranking="lambdarank rank_xendcg",
+)
 _LOGARITHMIC = ("poisson", "gamma", "tweedie")
 
 _ZERO = np.float32(1e-35)  # what LightGBM takes for zero, to both sides
@@ -70,15 +58,10 @@ def from_lightgbm(text: str) -> Imported:
     trees = [_tree(t, _facts(block), scale) for t, block in enumerate(blocks)]
     output = [t % outputs for t in range(len(trees))]
     interleaved(output, outputs)  # refuses an incomplete iteration
-    names = tuple(facts.get("feature_names", "").split())
-    return Imported(
-        flat(trees, output, np.zeros(outputs), features),
-        kind,
-        "LightGBM",
-        names if len(names) == features else (),
-        average="average_output" in facts,
-        link=link,
-    )
+    ensemble = flat(trees, output, np.zeros(outputs), features)
+    names, average = tuple(facts.get("feature_names", "").split()), "average_output" in facts
+    names = names if len(names) == features else ()
+    return Imported(ensemble, kind, "LightGBM", names, average=average, link=link)
 
 
 def _facts(block: str) -> dict[str, str]:
@@ -114,7 +97,7 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
 
     value = scale * numbers("leaf_value", np.float64, leaves)
     if leaves == 1:
-        return Tree.leaf(float(value[0]))
+        return Tree.of_nodes([(LEAF, 0.0, LEAF, LEAF, False, value[0])])
     inner = leaves - 1
     kind = numbers("decision_type", np.int64, inner)
     if bool(np.any(kind & 1)):
@@ -123,32 +106,22 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
     missing, default = (kind >> 2) & 3, (kind & 2) > 0
     zeros = missing == _ZEROS
     zero_left = np.where(zeros, default, threshold >= 0)
-    limit = _around_zero(at_most(threshold), zero_left)
+    limit = at_most(threshold)
+    near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)  # to its edge: all of the band goes one way
+    limit = np.where(near, np.where(zero_left, _ZERO, _BELOW_ZERO), limit)
     ends = np.full(leaves, -1)
-    sides = [
-        _places(numbers(f"{side}_child", np.int64, inner), inner) for side in ("left", "right")
-    ]
+    children = (numbers(f"{side}_child", np.int64, inner) for side in ("left", "right"))
+    left, right = (np.where(c < 0, inner - 1 - c, c) for c in children)  # its leaf c is -c - 1
     tree = Tree(
         feature=np.concatenate([numbers("split_feature", np.int64, inner), ends]),
         threshold=np.concatenate([limit, np.zeros(leaves, np.float32)]),
-        left=np.concatenate([sides[0], ends]),
-        right=np.concatenate([sides[1], ends]),
+        left=np.concatenate([left, ends]),
+        right=np.concatenate([right, ends]),
         missing_left=np.concatenate([np.where(missing == _NONE, zero_left, default), ends > 0]),
         value=np.concatenate([np.zeros(inner), value]),
     )
     apart = zeros & ((limit > _ZERO) & ~default | (limit < _BELOW_ZERO) & default)
     return _spelt_out(tree, np.flatnonzero(apart), number) if bool(apart.any()) else tree
-
-
-def _places(children: Int64Array, inner: int) -> Int64Array:
-    """Node numbers: inner nodes first, then leaf c, which LightGBM writes as -c - 1."""
-    return np.where(children < 0, inner - 1 - children, children)
-
-
-def _around_zero(limit: Float32Array, left: BoolArray) -> Float32Array:
-    """Thresholds at or inside the band of zeros, moved to its edge: all of it goes one way."""
-    near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)
-    return np.where(near, np.where(left, _ZERO, _BELOW_ZERO), limit)
 
 
 def _spelt_out(tree: Tree, apart: Int64Array, number: int) -> Tree:
@@ -185,12 +158,6 @@ def _spelt_out(tree: Tree, apart: Int64Array, number: int) -> Tree:
         nodes[a][1] = edges[0]
         b = put(node, edges[1], not default, a, 3)
         c = put(node, edges[2], default, b, 3)
-        waiting += [
-            (left[node], a, 2),
-            (right[node], b, 2),
-            (left[node], c, 2),
-            (right[node], c, 3),
-        ]
-    columns = list(zip(*nodes, strict=True))
-    kinds = (np.int64, np.float32, np.int64, np.int64, np.bool_, np.float64)
-    return Tree(*(np.array(column, dtype=t) for column, t in zip(columns, kinds, strict=True)))
+        waiting += [(left[node], a, 2), (right[node], b, 2)]
+        waiting += [(left[node], c, 2), (right[node], c, 3)]
+    return Tree.of_nodes(nodes)

@@ -19,15 +19,8 @@ _TREES = ("DecisionTree", "ExtraTree")
 _FORESTS = ("RandomForest", "ExtraTrees")
 _HISTOGRAM = "HistGradientBoosting"
 _GRADIENT = "GradientBoosting"
-_BOOSTED_LOSSES = {
-    "log_loss": "identity",
-    "squared_error": "identity",
-    "absolute_error": "identity",
-    "huber": "identity",
-    "quantile": "identity",
-    "poisson": "exp",
-    "gamma": "exp",
-}
+_PLAIN = ("log_loss", "squared_error", "absolute_error", "huber", "quantile")
+_LOGARITHMIC = ("poisson", "gamma")
 
 
 def is_known(name: str) -> bool:
@@ -63,18 +56,20 @@ def _averaged(estimator: Any, classes: int) -> Imported:
     columns = estimator.classes_.astype(np.int64)
     width = max(classes, int(columns.max()) + 1, 2)
     shares = [_shares(t.tree_, columns, width) for t in trees]
-    vectors, number = _distinct(np.concatenate(shares))
+    every = np.concatenate(shares)
+    # of two classes, the share of the second says it all
+    kept, axis = (every[:, 1], None) if width == 2 else (every, 0)
+    vectors, number = np.unique(kept, axis=axis, return_inverse=True)
+    vectors = vectors.reshape(len(vectors), -1)
     ends = np.cumsum([len(s) for s in shares])[:-1]
     grown = []
-    for tree, own in zip(trees, np.split(number, ends), strict=True):
+    for tree, own in zip(trees, np.split(number.reshape(-1), ends), strict=True):
         value = np.zeros(tree.tree_.node_count)
         value[tree.tree_.children_left < 0] = own
         grown.append(_tree(tree.tree_, value))
     ensemble = flat(grown, [0] * len(trees), np.zeros(vectors.shape[1]), features)
     kind = "binary" if width == 2 else "multiclass"
-    return Imported(
-        ensemble, kind, "scikit-learn", vectors=vectors, average=True, link="probability"
-    )
+    return Imported(ensemble, kind, "scikit-learn", (), vectors, True, "probability")
 
 
 def _shares(tree: Any, columns: Int64Array, width: int) -> Float64Array:
@@ -83,15 +78,6 @@ def _shares(tree: Any, columns: Int64Array, width: int) -> Float64Array:
     found = np.zeros((len(counts), width))
     found[:, columns] = counts / counts.sum(axis=1, keepdims=True)
     return found
-
-
-def _distinct(shares: Float64Array) -> tuple[Float64Array, Int64Array]:
-    """The rows that differ, of two classes the share of the second, and which one each is."""
-    if shares.shape[1] == 2:
-        values, number = np.unique(shares[:, 1], return_inverse=True)
-        return values[:, None], number.reshape(-1)
-    rows, number = np.unique(shares, axis=0, return_inverse=True)
-    return rows, number.reshape(-1)
 
 
 def _tree(tree: Any, value: Float64Array, scale: float = 1.0) -> Tree:
@@ -115,30 +101,24 @@ def _gradient(estimator: Any) -> Imported:
     grown = [_tree(t.tree_, t.tree_.value[:, 0, 0], rate) for t in stages.ravel()]
     output = list(range(outputs)) * len(stages)
     kind = _kind(estimator, outputs)
-    row = np.zeros((1, features))
-    raw = np.ravel(
-        estimator.predict(row) if kind == "regression" else estimator.decision_function(row)
-    )
+    predict = estimator.predict if kind == "regression" else estimator.decision_function
+    raw = np.ravel(predict(np.zeros((1, features))))
     raw = raw * (2.0 if estimator.loss == "exponential" else 1.0)
-    base = raw - _sums(grown, output, outputs, row[0])
+    base = raw - _sums_at_zero(grown, output, outputs)
     return Imported(flat(grown, output, base, features), kind, "scikit-learn")
 
 
 def _histogram(estimator: Any) -> Imported:
-    if estimator.loss not in _BOOSTED_LOSSES:
+    if estimator.loss not in (*_PLAIN, *_LOGARITHMIC):
         raise ModelError(f"its loss {estimator.loss!r} is not one that can be imported")
     if estimator.is_categorical_ is not None and bool(np.any(estimator.is_categorical_)):
         raise ModelError("it has categorical features, which cannot be imported")
     stages = estimator._predictors
     outputs = int(estimator.n_trees_per_iteration_)
     grown = [_histogram_tree(p.nodes) for stage in stages for p in stage]
-    ensemble = flat(
-        grown,
-        list(range(outputs)) * len(stages),
-        np.ravel(estimator._baseline_prediction),
-        int(estimator.n_features_in_),
-    )
-    link = _BOOSTED_LOSSES[estimator.loss]
+    output, base = list(range(outputs)) * len(stages), np.ravel(estimator._baseline_prediction)
+    ensemble = flat(grown, output, base, int(estimator.n_features_in_))
+    link = "exp" if estimator.loss in _LOGARITHMIC else "identity"
     return Imported(ensemble, _kind(estimator, outputs), "scikit-learn", link=link)
 
 
@@ -162,15 +142,11 @@ def _kind(estimator: Any, outputs: int) -> str:
     return "binary" if outputs == 1 else "multiclass"
 
 
-def _sums(
-    trees: Sequence[Tree], output: Sequence[int], outputs: int, row: Float64Array
-) -> Float64Array:
-    """What the trees add for one row."""
+def _sums_at_zero(trees: Sequence[Tree], output: Sequence[int], outputs: int) -> Float64Array:
     sums = np.zeros(outputs)
     for tree, k in zip(trees, output, strict=True):
         node = 0
         while tree.left[node] >= 0:
-            left = row[tree.feature[node]] <= tree.threshold[node]
-            node = int(tree.left[node] if left else tree.right[node])
+            node = int((tree.left if tree.threshold[node] >= 0 else tree.right)[node])
         sums[k] += tree.value[node]
     return sums

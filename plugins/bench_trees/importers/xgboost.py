@@ -22,40 +22,27 @@ from bench_trees.importers.imported import (
     Tree,
     array,
     below,
+    complete,
     flat,
     interleaved,
+    kinds_of,
     whole,
 )
 
-_KINDS = {
-    "reg:squarederror": "regression",
-    "reg:linear": "regression",
-    "reg:absoluteerror": "regression",
-    "reg:pseudohubererror": "regression",
-    "reg:quantileerror": "regression",
-    "count:poisson": "regression",
-    "reg:gamma": "regression",
-    "reg:tweedie": "regression",
-    "binary:logistic": "binary",
-    "binary:logitraw": "binary",
-    "multi:softmax": "multiclass",
-    "multi:softprob": "multiclass",
-    "rank:ndcg": "ranking",
-    "rank:map": "ranking",
-    "rank:pairwise": "ranking",
-}
+_KINDS = kinds_of(
+    regression="reg:squarederror reg:linear reg:absoluteerror reg:pseudohubererror "
+    "reg:quantileerror count:poisson reg:gamma reg:tweedie",
+    binary="binary:logistic binary:logitraw",
+    multiclass="multi:softmax multi:softprob",
+    ranking="rank:ndcg rank:map rank:pairwise",
+)
 _LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie")
 
 
+@complete("XGBoost")
 def from_xgboost(document: Mapping[str, Any]) -> Imported:
     """The trees of a parsed model; ModelError in one line where it is none."""
-    try:
-        return _import(document["learner"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"it is no complete XGBoost model ({error})") from None
-
-
-def _import(learner: Mapping[str, Any]) -> Imported:
+    learner = document["learner"]
     about, objective = learner["learner_model_param"], str(learner["objective"]["name"])
     if objective not in _KINDS:
         raise ModelError(f"its objective {objective!r} is not one that can be imported")
@@ -63,37 +50,27 @@ def _import(learner: Mapping[str, Any]) -> Imported:
         raise ModelError("it has several targets, which cannot be imported")
     features = whole(about["num_feature"], "num_feature", 1)
     outputs = max(1, whole(about["num_class"], "num_class"))
-    model, weights = _model(learner["gradient_booster"])
-    trees = [_tree(t, tree, weights[t]) for t, tree in enumerate(model["trees"])]
+    model, trees = _trees(learner["gradient_booster"])
     output = array(model["tree_info"], np.int64, len(trees), "tree_info").tolist()
     order = interleaved(output, outputs)
-    ensemble = flat(
-        [trees[t] for t in order],
-        [output[t] for t in order],
-        _base(about["base_score"], objective, outputs),
-        features,
-    )
-    names = tuple(str(name) for name in learner.get("feature_names") or ())
-    return Imported(
-        ensemble,
-        _KINDS[objective],
-        "XGBoost",
-        names if len(names) == features else (),
-        link="exp" if objective in _LOGARITHMIC else "identity",
-    )
+    base = _base(about["base_score"], objective, outputs)
+    ensemble = flat([trees[t] for t in order], [output[t] for t in order], base, features)
+    names = tuple(map(str, learner.get("feature_names") or ()))
+    names = names if len(names) == features else ()
+    link = "exp" if objective in _LOGARITHMIC else "identity"
+    return Imported(ensemble, _KINDS[objective], "XGBoost", names, link=link)
 
 
-def _model(booster: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[float]]:
-    """The trees of a booster and the weight of each."""
-    name = booster["name"]
-    if name == "dart":
-        model = booster["gbtree"]["model"]
-        count = len(model["trees"])
-        return model, array(booster["weight_drop"], np.float64, count, "weight_drop").tolist()
-    if name != "gbtree":
-        raise ModelError(f"its booster is {name!r}, not one of trees")
-    model = booster["model"]
-    return model, [1.0] * len(model["trees"])
+def _trees(booster: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Tree]]:
+    """The model of a booster, and its trees with their weights."""
+    dart = booster["name"] == "dart"
+    if not dart and booster["name"] != "gbtree":
+        raise ModelError(f"its booster is {booster['name']!r}, not one of trees")
+    model = (booster["gbtree"] if dart else booster)["model"]
+    trees, weights = model["trees"], np.ones(len(model["trees"]))
+    if dart:
+        weights = array(booster["weight_drop"], np.float64, len(trees), "weight_drop")
+    return model, [_tree(t, tree, weights[t]) for t, tree in enumerate(trees)]
 
 
 def _base(text: Any, objective: str, outputs: int) -> Float64Array:

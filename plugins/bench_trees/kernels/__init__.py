@@ -1,8 +1,58 @@
 """Every compiled function of the engine, with the data structure that it works on.
 
-A file is named after the structure, or with ``_kernels`` after the module whose inner loops it
-holds. A kernel calls no kernel of another file, because numba's cache looks at the caller's file
-alone; the exception is ``prefetch``, which generates one instruction in place: a change of it needs
-an empty cache. Arguments that belong together are NamedTuples. Names without an underscore are
-called from Python and compiled ahead by ``bench_trees.warm_up``.
+A kernel calls no kernel of another file, because numba's cache looks at the caller's file alone.
+Arguments that belong together are NamedTuples. Names without an underscore are called from Python;
+``warm_up`` compiles them ahead of use, so that the wait can be announced.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+
+
+def compiled() -> bool:
+    """Whether every kernel of the engine is in numba's cache, compiled from its present source."""
+    # numba itself compares what it stored with the source; it has no public name for that
+    return all(kernel._cache._cache_file._load_index() for kernel in _kernels())
+
+
+def warm_up(say: Callable[[str], None] = print) -> None:
+    """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
+    if compiled():
+        return
+    say("compiling kernels, once per machine, about 12 s")
+    _use_every_kernel()
+
+
+def _kernels() -> list[Any]:
+    """The public kernels; those with an underscore are compiled into their callers."""
+    names = [module.name for module in iter_modules(__path__, f"{__name__}.")]
+    found = [thing for name in names for thing in vars(import_module(name)).items()]
+    return [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
+
+
+def _use_every_kernel() -> None:
+    from bench_trees.binning import find_bins
+    from bench_trees.boosting import boost
+    from bench_trees.growing_tree import Settings
+    from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
+    from bench_trees.penalties import Penalty
+
+    X = np.arange(60, dtype=np.float32).reshape(20, 3) % 7
+    y = X[:, 0].astype(np.float64)
+    bins = find_bins(X, max_bins=3)
+    codes = bins.codes(X)
+    settings = Settings(trees=2, min_rows=1)
+    lazy = Penalty.plain(3, lazy=np.full(3, 1e-6))
+    ensemble = boost(codes, bins, y, settings=settings, penalty=lazy)
+    boost(codes, bins, y, loss="lambdarank", settings=settings, queries=np.array([0, 20]))
+    layout = lay_out(ensemble, Needs.plain(3))
+    steps = Steps.prefixes([ensemble.trees], ensemble.base)
+    done = walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))
+    none = np.zeros(0, dtype=np.int64)
+    add_columns(done.scores[0], X, none, none, none, np.zeros(0))

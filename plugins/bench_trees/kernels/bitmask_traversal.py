@@ -190,12 +190,6 @@ def _widest(root: Int64Array) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _first(count: int) -> np.uint64:
-    """The set of the first ``count`` >= 1 rows of a tile."""
-    return ~np.uint64(0) >> np.uint64(ROWS_PER_WORD - count)
-
-
-@njit(cache=True, nogil=True)
 def _fill(
     tile: Float32Array,
     X: Float32Array,
@@ -307,6 +301,7 @@ def walk_tiles(
     for place in range(start, stop):
         begin = place * ROWS_PER_WORD
         count = min(ROWS_PER_WORD, rows - begin)
+        live = ~np.uint64(0) >> np.uint64(ROWS_PER_WORD - count)
         _fill(tile, X, picked, layout.columns, begin, count)
         got[:] = 0
         for r in range(count):
@@ -324,7 +319,7 @@ def walk_tiles(
                     total[k] = 0.0
                 total[k] += bias[p, k]
             while t < ends[p]:
-                _descend(layout, t, tile, _first(count), reached, planes, got, leaf)
+                _descend(layout, t, tile, live, reached, planes, got, leaf)
                 line, first = total[layout.output[t]], np.uint64(table[t])
                 for r in range(ROWS_PER_WORD):
                     at = first + np.uint64(leaf[r])

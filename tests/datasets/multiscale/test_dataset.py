@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_datasets.multiscale import Multiscale, _drawn, dataset
-from bench_datasets.multiscale._drawn import Stroke, draw
+from bench_datasets import multiscale
+from bench_datasets.multiscale import Multiscale, _frames
+from bench_datasets.multiscale._frames import Stroke, draw
 from bench_datasets.multiscale._pyramid import (
     FILTERS,
     averaged,
@@ -32,9 +33,11 @@ SCALES = (1, 2, 4, 8)
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset, "SIDE", {"quick": 32, "standard": 40, "paper": 48})
-    monkeypatch.setattr(dataset, "FRAMES", dict.fromkeys(("quick", "standard", "paper"), (3, 2, 2)))
-    monkeypatch.setattr(dataset, "PIXELS", {"quick": 1024, "standard": 100, "paper": 200})
+    monkeypatch.setattr(multiscale, "SIDE", {"quick": 32, "standard": 40, "paper": 48})
+    monkeypatch.setattr(
+        multiscale, "FRAMES", dict.fromkeys(("quick", "standard", "paper"), (3, 2, 2))
+    )
+    monkeypatch.setattr(multiscale, "PIXELS", {"quick": 1024, "standard": 100, "paper": 200})
 
 
 def prepared(tmp_path: Path, size: str = "quick", seed: int = 0, **options: Any) -> Splits:
@@ -184,7 +187,7 @@ def test_bodies_stay_apart() -> None:
     truth = draw(256, 5).truth
     _, bodies = ndimage.label(truth, np.ones((3, 3)))
     _, wider = ndimage.label(ndimage.binary_dilation(truth, np.ones((3, 3))), np.ones((3, 3)))
-    assert bodies == wider == _drawn.BODIES * 16
+    assert bodies == wider == _frames.BODIES * 16
 
 
 def test_a_straight_stroke_covers_what_lies_near_its_line() -> None:

@@ -379,7 +379,7 @@ def test_tiny_and_degenerate_data_are_fitted_without_a_warning(
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, size=(rows, 2)).astype(np.float32)
     train = Examples(X, np.r_[0.0, 1.0, rng.integers(0, 2, size=rows - 2)])
-    ensemble = forest(seed, X, train.y, trees=max(1, trees), rate=rate).prefix(trees)
+    ensemble = forest(seed, X, train.y, trees=max(1, trees), rate=rate).select(np.arange(trees))
     learner = Cronus(
         base=Fixed(ensemble), tradeoff=tradeoff, rho_first=rho, rho_last=rho, stages=stages
     )

@@ -207,7 +207,7 @@ def test_a_score_threshold_leaves_its_share_of_the_training_rows_below() -> None
     train = replace(examples(Task.RANKING), multiplicity=np.repeat([1, 3], 150))
     trees = GBRT(trees=8).fit(train, train, prices(), Context(Task.RANKING)).ensemble
     model = fitted(train, Task.RANKING, trees, every=4, rule="score", thresholds=(0.5,))
-    partial = trees.prefix(4)
+    partial = trees.select(np.arange(4))
     bar = model.rule.values[0, 0]
     chain = prefix_chain(partial, [4], prices(), {})
     scores = list(chain.predict_path(train.features))[-1].scores

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.importers import Imported, ModelError, from_catboost, read_model
+from bench_trees.importers.catboost import from_catboost
+from bench_trees.importers.files import read_model
+from bench_trees.importers.imported import Imported, ModelError
 from helpers.peer_models import assert_close, hard_rows, on_thresholds, raw_scores, signal
 
 catboost = pytest.importorskip("catboost", reason="catboost is not installed")

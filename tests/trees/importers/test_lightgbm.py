@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.importers import ModelError, from_lightgbm, read_model
+from bench_trees.importers.files import read_model
+from bench_trees.importers.imported import ModelError
+from bench_trees.importers.lightgbm import from_lightgbm
 from helpers.peer_models import assert_close, hard_rows, on_thresholds, raw_scores, signal
 
 lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.importers import ModelError, from_scikit
+from bench_trees.importers.imported import ModelError
+from bench_trees.importers.scikit import from_scikit
 from helpers.peer_models import assert_close, hard_rows, on_thresholds, raw_scores, signal
 from sklearn.ensemble import (
     ExtraTreesClassifier,

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.importers import Imported, ModelError, from_xgboost, read_model
+from bench_trees.importers.files import read_model
+from bench_trees.importers.imported import Imported, ModelError
+from bench_trees.importers.xgboost import from_xgboost
 from helpers.peer_models import assert_close, hard_rows, on_thresholds, raw_scores, signal
 
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")

@@ -1,20 +1,30 @@
-"""Generated frames: bright oblong bodies on a textured, unevenly lit ground, among clutter.
+"""Frames and which of their pixels belong to an object: generated ones, and a user's own.
 
+Generated are bright oblong bodies on a textured, unevenly lit ground, among clutter.
 ``docs/multiscale.md`` holds the definition and the reasons. All lengths are in pixels and do not
 grow with the frame: a larger frame shows more of the same scene.
+
+A user's frames are a folder with ``frames/`` and ``labels/``, one file each of the same name.
+Arrays (``.npy``) are read by numpy, every other format by Pillow (the extra ``images``). Frames are
+grey, or colours whose mean is taken; a label pixel that is not 0 belongs to an object.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_core import InputError, UsageError
 from bench_core.arrays import BoolArray, FloatArray
 
 Window = tuple[slice, slice]
+Pair = tuple[Path, Path]
 
+SUFFIXES = (".npy", ".png", ".tif", ".tiff", ".pgm", ".bmp", ".jpg", ".jpeg")
 PATCH = 64 * 64  # pixels; what is in a frame is counted per patch of this size
 BODIES, GHOSTS, SCRATCHES, SPECKS = 3, 2, 2, 4  # per patch
 TRIES = 10  # for each body to find a free place
@@ -78,21 +88,14 @@ def draw(side: int, *key: int) -> Picture:
     rng = np.random.default_rng(key)
     scene = np.full((side, side), GROUND)
     for width, spread in TEXTURES:
-        scene += spread * _texture(rng, side, width)
+        smooth = gaussian_filter(rng.normal(size=scene.shape), width, mode="wrap")
+        scene += spread * (smooth * (2 * width * np.sqrt(np.pi)))
     truth = _bodies(rng, scene)
     _clutter(rng, scene)
     scene *= _light(rng, side)
     scene = gaussian_filter(scene, BLUR, mode="nearest")
     scene += rng.normal(size=scene.shape) * np.sqrt(NOISE**2 + SHOT * np.maximum(scene, 0))
     return Picture(np.clip(np.round(scene), 0, 255).astype(np.uint8), truth)
-
-
-def _texture(rng: np.random.Generator, side: int, width: float) -> FloatArray:
-    """Smoothed noise of standard deviation 1."""
-    from scipy.ndimage import gaussian_filter
-
-    smooth = gaussian_filter(rng.normal(size=(side, side)), width, mode="wrap")
-    return np.asarray(smooth * (2 * width * np.sqrt(np.pi)))
 
 
 def _light(rng: np.random.Generator, side: int) -> FloatArray:
@@ -113,10 +116,9 @@ def _bodies(rng: np.random.Generator, scene: FloatArray) -> BoolArray:
     for _ in range(TRIES * left):
         if left == 0:
             break
-        body = Stroke(
-            *_place(rng, side), rng.uniform(0, np.pi), rng.uniform(*LENGTH),
-            rng.uniform(*RADIUS), rng.uniform(-BEND, BEND),
-        )  # fmt: skip
+        row, column, angle = *rng.uniform(0, side, 2), rng.uniform(0, np.pi)
+        shape = rng.uniform(*LENGTH), rng.uniform(*RADIUS), rng.uniform(-BEND, BEND)
+        body = Stroke(row, column, angle, *shape)
         contrast = rng.uniform(*CONTRAST)
         window, mask = body.mask(side)
         if (taken[window] & mask).any():
@@ -133,16 +135,17 @@ def _clutter(rng: np.random.Generator, scene: FloatArray) -> None:
     """Add what is no body: blurred ghosts, thin scratches, small specks."""
     side = len(scene)
     for _ in range(_number(side, GHOSTS)):
-        window, ghost = _ghost(*_place(rng, side), rng.uniform(*GHOST_WIDTH), side)
+        row, column, width = *rng.uniform(0, side, 2), rng.uniform(*GHOST_WIDTH)
+        window, ghost = _ghost(row, column, width, side)
         scene[window] += rng.uniform(*GHOST_CONTRAST) * ghost
     for _ in range(_number(side, SCRATCHES)):
-        place, angle = _place(rng, side), rng.uniform(0, np.pi)
+        row, column, angle = *rng.uniform(0, side, 2), rng.uniform(0, np.pi)
         length, radius = rng.uniform(*SCRATCH_LENGTH), rng.uniform(*SCRATCH_RADIUS)
-        window, mask = Stroke(*place, angle, length, radius).mask(side)
+        window, mask = Stroke(row, column, angle, length, radius).mask(side)
         scene[window] += rng.uniform(*SCRATCH_CONTRAST) * mask
     for _ in range(_number(side, SPECKS)):
-        place, radius = _place(rng, side), rng.uniform(*SPECK_RADIUS)
-        window, mask = Stroke(*place, 0.0, 0.0, radius).mask(side)
+        row, column, radius = *rng.uniform(0, side, 2), rng.uniform(*SPECK_RADIUS)
+        window, mask = Stroke(row, column, 0.0, 0.0, radius).mask(side)
         scene[window] += rng.uniform(*SPECK_CONTRAST) * mask
 
 
@@ -155,9 +158,83 @@ def _ghost(row: float, column: float, width: float, side: int) -> tuple[Window, 
     return window, np.exp(-(down[:, None] ** 2 + across**2) / (2 * width**2))
 
 
-def _place(rng: np.random.Generator, side: int) -> tuple[float, float]:
-    return rng.uniform(0, side), rng.uniform(0, side)
-
-
 def _number(side: int, per_patch: int) -> int:
     return max(1, round(per_patch * side * side / PATCH))
+
+
+def pairs(home: Path) -> tuple[Pair, ...]:
+    """The frames of a folder in the order of their names, each with its labels."""
+    frames, labels = (_by_name(home / part) for part in ("frames", "labels"))
+    for one, other, lacking in ((frames, labels, "labels"), (labels, frames, "frames")):
+        for name, path in one.items():
+            if name not in other:
+                raise InputError(f"{path}: no {name}.* in {home / lacking}; put it there")
+    if len(frames) < 3:
+        raise InputError(f"{home / 'frames'}: {len(frames)} images; at least 3 are needed")
+    return tuple((frames[name], labels[name]) for name in sorted(frames))
+
+
+def _by_name(folder: Path) -> dict[str, Path]:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; put images there ({', '.join(SUFFIXES)})")
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
+            continue
+        if path.stem in found:
+            raise InputError(f"{path}: {found[path.stem].name} has the same name; keep one")
+        found[path.stem] = path
+    return found
+
+
+def read(pair: Pair) -> Picture:
+    """One frame with its labels."""
+    grey, marks = _grey(pair[0]), _grey(pair[1])
+    if grey.shape != marks.shape:
+        raise InputError(
+            f"{pair[1]}: {marks.shape[0]} x {marks.shape[1]} pixels, its frame has "
+            f"{grey.shape[0]} x {grey.shape[1]}; make them equal"
+        )
+    return Picture(grey, marks != 0)
+
+
+def parted(pictures: tuple[Pair, ...]) -> tuple[tuple[Pair, ...], ...]:
+    """Training, validation and test frames: the first 2/5, the next 1/10, the other half."""
+    test = len(pictures) // 2
+    valid = max(1, round(len(pictures) / 10))
+    first = len(pictures) - test - valid
+    return pictures[:first], pictures[first : first + valid], pictures[first + valid :]
+
+
+def _grey(path: Path) -> NDArray[np.float64]:
+    try:
+        image = np.asarray(_pixels(path))
+    except (OSError, ValueError, SyntaxError) as error:
+        raise InputError(f"{path}: no readable image ({error}); save it anew") from error
+    if image.ndim == 3 and image.shape[2] in (2, 3, 4):
+        colours = 1 if image.shape[2] == 2 else 3  # what follows is transparency
+        image = image[:, :, :colours].mean(axis=2)
+    if image.ndim != 2 or image.size == 0 or image.dtype.kind not in "buif":
+        raise InputError(
+            f"{path}: {image.dtype} of shape {image.shape} is no grey or colour picture; "
+            "save one frame a file"
+        )
+    if not bool(np.isfinite(image).all()):
+        raise InputError(f"{path}: a pixel is not a finite number; replace it")
+    return image.astype(np.float64)
+
+
+def _pixels(path: Path) -> Any:
+    if path.suffix.lower() == ".npy":
+        return np.load(path, allow_pickle=False)
+    try:
+        from PIL import Image
+    except ImportError:
+        raise UsageError(
+            f"{path}: reading {path.suffix} needs Pillow; "
+            "pip install 'budget-bench[images]', or save the frames as .npy"
+        ) from None
+    with Image.open(path) as image:
+        if (pages := getattr(image, "n_frames", 1)) > 1:
+            raise ValueError(f"{pages} pictures in one file")
+        return np.asarray(image.convert("RGB") if image.mode == "P" else image)

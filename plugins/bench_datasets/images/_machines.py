@@ -1,0 +1,149 @@
+"""One-vs-rest support vector machines on one descriptor, and the CPU time of both for one picture.
+
+The kernel is exp(-gamma |a - b|^2) of square roots of descriptors that sum to 1 (a smooth likeness
+of histograms), 1 / gamma the mean of |a - b|^2 over the pictures that the machines learn from.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bench_core import Extractor, cost_document, measure
+from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_datasets.images._descriptors import DESCRIPTORS, regions
+from bench_datasets.images._image_folder import Pixels
+
+COST = 10.0  # of a picture on the wrong side
+ITEMS, REPEATS = 12, 5
+SECONDS = 5.0  # between two lines of progress
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Machines:
+    """``known`` (m, p) are the roots of the pictures learned from; class k's output for a picture
+    with kernel row (m,) is ``dual[k]`` (m,) times the row plus ``bias[k]``."""
+
+    known: Float32Array
+    squared: Float32Array
+    gamma: float
+    dual: FloatArray
+    bias: FloatArray
+
+    @classmethod
+    def learn(cls, descriptors: Float32Array, label: IntArray, classes: int) -> Machines:
+        """From descriptors (m, p) >= 0 and class numbers (m,), each class present."""
+        from sklearn.svm import SVC
+
+        known = roots(descriptors)
+        squared = (known**2).sum(axis=1)
+        near = _distances(known, squared, known)
+        mean = float(near.mean())
+        gamma = 1 / mean if mean > 0 else 1.0
+        kernel = np.exp(-gamma * near.astype(np.float64))
+        dual, bias = np.zeros((classes, len(known))), np.zeros(classes)
+        for k in range(classes):
+            machine = SVC(C=COST, kernel="precomputed", class_weight="balanced")
+            machine.fit(kernel, label == k)
+            dual[k, machine.support_] = machine.dual_coef_[0]
+            bias[k] = machine.intercept_[0]
+        return cls(known, squared, gamma, dual, bias)
+
+    def kernel(self, descriptors: Float32Array) -> FloatArray:
+        """Rows (n, m) for descriptors (n, p)."""
+        near = _distances(self.known, self.squared, roots(descriptors))
+        return np.exp(-self.gamma * near.astype(np.float64))
+
+    def outputs(self, kernel: FloatArray) -> FloatArray:
+        """(n, classes), above 0 where a machine accepts."""
+        return kernel @ self.dual.T + self.bias
+
+    def output(self, row: FloatArray, k: int) -> float:
+        """One machine's for one row (m,)."""
+        return float(self.dual[k] @ row + self.bias[k])
+
+
+def roots(descriptors: Float32Array) -> Float32Array:
+    """Square roots of rows scaled to sum to 1; rows of zeros stay."""
+    total = descriptors.sum(axis=1, keepdims=True)
+    root: Float32Array = np.sqrt(descriptors / np.where(total > 0, total, np.float32(1)))
+    return root
+
+
+def _distances(known: Float32Array, squared: Float32Array, rows: Float32Array) -> Float32Array:
+    near: Float32Array = (rows**2).sum(axis=1)[:, None] + squared - 2 * (rows @ known.T)
+    np.maximum(near, np.float32(0), out=near)
+    return near
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One descriptor of one region."""
+
+    descriptor: str
+    region: str
+
+    @property
+    def name(self) -> str:
+        """As in the names of its features."""
+        return f"{self.descriptor}@{self.region}"
+
+    def feature(self, kind: str) -> str:
+        """The name of its machine for one class."""
+        return f"{self.name}:{kind}"
+
+
+def measured_costs(
+    pictures: Pixels,
+    machines: dict[View, Machines],
+    classes: Sequence[str],
+    say: Callable[[str], None],
+) -> str:
+    """A cost file in JSON: extraction and kernel are paid once per view, each machine by itself.
+
+    Machines of one view do the same sums, so one of them is timed for all.
+    """
+    chosen = np.linspace(0, len(pictures) - 1, min(ITEMS, len(pictures))).astype(int)
+    side = pictures.shape[1]
+    extractors = [_extractor(view, known, classes[0], side) for view, known in machines.items()]
+    measured = measure(
+        extractors,
+        [pictures[k] for k in chosen],
+        repeats=REPEATS,
+        progress=every_few_seconds(say, "measuring CPU times"),
+    )
+    features = {view.name: tuple(map(view.feature, classes)) for view in machines}
+    outputs = {
+        view.feature(kind): measured.outputs[view.feature(classes[0])]
+        for view in machines
+        for kind in classes
+    }
+    document = cost_document(replace(measured, features=features, outputs=outputs))
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _extractor(view: View, machines: Machines, kind: str, side: int) -> Extractor:
+    describe, (rows, columns) = DESCRIPTORS[view.descriptor], regions(side)[view.region]
+
+    def extract(picture: Pixels) -> FloatArray:
+        row: FloatArray = machines.kernel(describe(picture[rows, columns])[None])[0]
+        return row
+
+    return Extractor(view.name, extract, {view.feature(kind): lambda row: machines.output(row, 0)})
+
+
+def every_few_seconds(say: Callable[[str], None], what: str) -> Callable[[int, int], None]:
+    """A function of done and total that may be called often and calls ``say`` seldom."""
+    last = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > SECONDS:
+            last = time.monotonic()
+            say(f"{what}, {100 * done // total}%")
+
+    return progress

@@ -1,0 +1,327 @@
+"""What is moved, counted and paid for the rows of a growing tree's leaves.
+
+One array of row numbers holds the rows of all leaves, a range of it for each. Their histograms are
+sums of gradients per leaf, feature and bin. Sums are integers (``fixed_point``), so a leaf's
+histogram is exactly that of its parent minus that of its sibling, and of two siblings only the
+smaller one is counted::
+
+    hist[slot, channel]   | feature 0 ...... NaN | feature 1 ...... NaN | feature 2 ...
+                          first[0]               first[1]               first[2]
+
+    channel 0   gradient and count of rows, packed in one integer
+    channel 1   hessian; the channel is there only where hessians differ between rows
+
+Which rows have paid which sensors is a bit for each::
+
+    paid[k]   row 63 ..... row 0 | row 127 ..... row 64 | ...      uint64 words of sensor k
+
+Rows of a small leaf lie far apart, so that neither the processor's own prefetching nor its
+window of instructions hides the way to memory; a request ``AHEAD`` rows ahead does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import config, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.kernels.packed_codes import CODES_PER_WORD
+from bench_trees.threads import Workers
+
+AHEAD = 128  # rows: about as many requests as memory answers while their adds are done
+PIECE = 1 << 15  # rows that one thread moves at a time
+STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
+# features be 4096 bytes apart and be taken for one another
+
+if TYPE_CHECKING or config.DISABLE_JIT:
+
+    def prefetch(array: Any, index: Any) -> None:
+        """Fetch array[index] towards the cache; changes nothing that a program can see."""
+
+else:
+    from llvmlite import ir
+
+    @intrinsic
+    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+        """Fetch array[index] towards the cache; changes nothing that a program can see."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = signature.args[0]
+            view = context.make_array(kind)(context, builder, arguments[0])
+            place = cgutils.get_item_pointer(
+                context, builder, kind, view, [arguments[1]], wraparound=False
+            )
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            wanted = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            call = cgutils.get_or_insert_function(builder.module, wanted, "llvm.prefetch.p0i8")
+            # for reading, to be kept in every level, data
+            builder.call(call, [builder.bitcast(place, byte), number(0), number(3), number(1)])
+            return context.get_dummy_value()
+
+        return types.void(array, index), generate
+
+
+class RowOrder:
+    """Row numbers in leaf order, rising within every leaf."""
+
+    def __init__(self, words: UInt64Array, crew: Workers) -> None:
+        self.words = words
+        self.crew = crew
+        self.rows = np.empty(words.shape[1], np.uint32)
+        self.spare = np.empty(words.shape[1], np.uint32)  # room to work in
+
+    def reset(self) -> None:
+        """All rows in one leaf."""
+        self.rows[:] = np.arange(len(self.rows), dtype=np.uint32)
+
+    def split(
+        self, begin: int, end: int, feature: int, missing: int, cut: int, missing_left: bool
+    ) -> int:
+        """Move the rows of code <= cut before the others, NaN where it belongs; the border."""
+        lefts: dict[int, tuple[int, int]] = {}
+        column, shift = self.words[feature // CODES_PER_WORD], 8 * (feature % CODES_PER_WORD)
+        rule = missing, cut, missing_left
+
+        def piece(start: int, stop: int) -> None:
+            a, b = begin + start, begin + stop
+            lefts[a] = (b, partition(column, shift, *rule, a, b, self.rows, self.spare))
+
+        self.crew.run(piece, end - begin, PIECE)
+        place = begin
+        for a, (_, count) in sorted(lefts.items()):
+            if place < a:
+                self.rows[place : place + count] = self.rows[a : a + count]
+            place += count
+        border = place
+        for a, (b, count) in sorted(lefts.items()):
+            moved = b - a - count
+            self.rows[place : place + moved] = self.spare[a : a + moved]
+            place += moved
+        return border
+
+
+@njit(cache=True, nogil=True)
+def partition(
+    column: UInt64Array,
+    shift: int,
+    missing: int,
+    cut: int,
+    missing_left: bool,
+    begin: int,
+    end: int,
+    rows: UInt32Array,
+    spare: UInt32Array,
+) -> int:
+    """Rows begin:end of code <= cut in place, the others to the same place of ``spare``, both in
+    order; how many the former are. ``column`` holds the code ``shift`` bits up."""
+    left = begin
+    right = begin
+    by = np.uint64(shift)
+    low = np.uint64(255)
+    for i in range(begin, end):
+        prefetch(column, rows[min(i + AHEAD, end - 1)])
+        r = rows[i]
+        code = np.int64((column[r] >> by) & low)
+        goes = int((code <= cut) | (missing_left & (code == missing)))
+        rows[left] = r
+        spare[right] = r
+        left += goes
+        right += 1 - goes
+    return left - begin
+
+
+@njit(cache=True, nogil=True)
+def gather(values: Int64Array, rows: UInt32Array, begin: int, end: int, out: Int64Array) -> None:
+    """Values of the rows at positions begin:end, to the same positions."""
+    for i in range(begin, end):
+        out[i] = values[rows[i]]
+
+
+@njit(cache=True, nogil=True)
+def add_to_rows(values: Int64Array, rows: UInt32Array, step: int, copies: Int64Array) -> None:
+    """Add ``step`` per copy to the values of ``rows``."""
+    if len(copies) == 0:
+        for r in rows:
+            values[r] += step
+    else:
+        for r in rows:
+            values[r] += step * copies[r]
+
+
+@njit(cache=True, nogil=True)
+def accumulate(
+    words: UInt64Array,
+    rows: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+    pairs: Int64Array,
+    groups: Int64Array,
+    first: Int64Array,
+    hist: Int64Array,
+) -> None:
+    """Histograms of pairs of siblings, for the eight features of each word in ``groups``.
+
+    ``rows``, ``packed`` and ``hessian`` (or none) are in leaf order. A row of ``pairs`` is::
+
+        begin, end   positions of the smaller sibling's rows
+        small        slot for its histogram
+        large        slot that holds the parent's and becomes the other sibling's; -1: no sibling
+        far          1 where the rows have gaps between them, so that memory is asked for ahead
+    """
+    channels = 1 if len(hessian) == 0 else 2
+    step = channels * STRIDE
+    # Eight features' bins, small enough for the nearest cache whatever the width of ``hist``
+    table = np.zeros(8 * step, np.int64)
+    for g in groups:  # words outside, pairs inside: a word's column is read while it is near
+        for pair in range(len(pairs)):
+            begin, end = pairs[pair, 0], pairs[pair, 1]
+            small, large = pairs[pair, 2], pairs[pair, 3]
+            far = pairs[pair, 4] != 0
+            own, g_own = rows[begin:end], packed[begin:end]
+            if channels == 1:
+                _add_packed(words[g], own, g_own, far, table)
+            else:
+                _add_with_hessians(words[g], own, g_own, hessian[begin:end], far, table)
+            for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
+                sums = table[(j - 8 * g) * step : (j - 8 * g + 1) * step]
+                for channel in range(channels):
+                    counted = sums[channel::channels]
+                    child = hist[small, channel, first[j] : first[j + 1]]
+                    for b in range(len(child)):
+                        child[b] = counted[b]
+                    if large >= 0:
+                        parent = hist[large, channel, first[j] : first[j + 1]]
+                        for b in range(len(child)):
+                            parent[b] -= child[b]
+                sums[:] = 0
+
+
+@njit(cache=True, nogil=True)
+def _add_packed(
+    words: UInt64Array, rows: UInt32Array, packed: Int64Array, far: bool, table: Int64Array
+) -> None:
+    """One add for each of eight features, written out.
+
+    The processor stores once a cycle, and that is what this loop takes. Adds to one and the same
+    bin, each of which has to wait for the one before, have seven other features' in between.
+    """
+    low = np.uint64(255)
+    last = len(rows) - 1
+    for i in range(len(rows)):
+        if far:
+            prefetch(words, rows[min(i + AHEAD, last)])
+        c = words[rows[i]]
+        v = packed[i]
+        table[c & low] += v
+        table[np.uint64(STRIDE) + ((c >> np.uint64(8)) & low)] += v
+        table[np.uint64(2 * STRIDE) + ((c >> np.uint64(16)) & low)] += v
+        table[np.uint64(3 * STRIDE) + ((c >> np.uint64(24)) & low)] += v
+        table[np.uint64(4 * STRIDE) + ((c >> np.uint64(32)) & low)] += v
+        table[np.uint64(5 * STRIDE) + ((c >> np.uint64(40)) & low)] += v
+        table[np.uint64(6 * STRIDE) + ((c >> np.uint64(48)) & low)] += v
+        table[np.uint64(7 * STRIDE) + (c >> np.uint64(56))] += v
+
+
+@njit(cache=True, nogil=True)
+def _add_with_hessians(
+    words: UInt64Array,
+    rows: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+    far: bool,
+    table: Int64Array,
+) -> None:
+    """As ``_add_packed``; gradient and hessian of a bin side by side, in one cache line."""
+    low = np.uint64(255)
+    one = np.uint64(1)
+    eight = np.uint64(8)
+    stride = np.uint64(2 * STRIDE)
+    last = len(rows) - 1
+    for i in range(len(rows)):
+        if far:
+            prefetch(words, rows[min(i + AHEAD, last)])
+        c = words[rows[i]]
+        v = packed[i]
+        h = hessian[i]
+        for k in range(8):
+            at = np.uint64(k) * stride + ((c & low) << one)
+            table[at] += v
+            table[at + one] += h
+            c >>= eight
+
+
+@njit(cache=True, nogil=True)
+def add_counts(
+    hist: Int64Array,
+    slots: Int64Array,
+    steps: Int64Array,
+    begin: int,
+    end: int,
+    count_bits: int,
+    target: int,
+) -> None:
+    """Add steps[i] per copy counted in slots[i] to the gradients of bins begin:end of a slot."""
+    mask = (np.int64(1) << count_bits) - 1
+    out = hist[target, 0, begin:end]
+    for i in range(len(slots)):
+        counts = hist[slots[i], 0, begin:end]
+        step = steps[i]
+        for b in range(len(out)):
+            out[b] += ((counts[b] & mask) * step) << count_bits
+
+
+@njit(cache=True, nogil=True)
+def count_unpaid(
+    paid: UInt64Array,
+    sensors: Int64Array,
+    rows: UInt32Array,
+    multiplicity: Int64Array,
+    out: Int64Array,
+) -> None:
+    """Multiplicity of ``rows`` that have not paid, into out[k] for k in ``sensors``.
+
+    ``multiplicity`` (n,), or (0,) where all are 1.
+    """
+    if len(multiplicity) > 0:
+        for k in sensors:
+            bits = paid[k]
+            owing = np.int64(0)
+            for r in rows:
+                if not (bits[r >> 6] >> np.uint64(r & 63)) & np.uint64(1):
+                    owing += multiplicity[r]
+            out[k] = owing
+        return
+    own = np.zeros(paid.shape[1], np.uint64)
+    for r in rows:
+        own[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
+    for k in sensors:
+        bits = paid[k]
+        owing = np.int64(0)
+        for w in range(len(own)):
+            owing += _ones(own[w] & ~bits[w])
+        out[k] = owing
+
+
+@njit(cache=True, nogil=True)
+def _ones(word: np.uint64) -> np.int64:
+    """How many bits are set: counts of 2, 4 and 8 bits side by side, then their sum."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    pairs = np.uint64(0x3333333333333333)
+    word = (word & pairs) + ((word >> np.uint64(2)) & pairs)
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    word += word >> np.uint64(8)
+    word += word >> np.uint64(16)
+    word += word >> np.uint64(32)
+    return np.int64(word & np.uint64(127))
+
+
+@njit(cache=True, nogil=True)
+def mark_paid(paid: UInt64Array, sensors: Int64Array, rows: UInt32Array) -> None:
+    """Set the bits of ``rows`` for ``sensors``."""
+    for k in sensors:
+        for r in rows:
+            paid[k, r >> 6] |= np.uint64(1) << np.uint64(r & 63)
