@@ -27,6 +27,8 @@ _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
     Task.MULTICLASS: ("softmax",),
 }
 
+_NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
+
 
 def bench_warm_up(say: Callable[[str], None]) -> None:
     """Compile the engine's kernels where no earlier run has."""
@@ -107,9 +109,6 @@ class OnTrees:
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The trees."""
         return () if self.base is None else (self.base,)
-
-
-_NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
 def ensemble_of(
