@@ -20,6 +20,8 @@ LossName = Literal["auto", "squared", "logistic", "softmax", "lambdarank"]
 
 TASKS = frozenset(Task)
 
+TRADEOFF = "price of all features in units of the constant's training loss"
+
 _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
     Task.RANKING: ("squared", "lambdarank"),
     Task.REGRESSION: ("squared",),
