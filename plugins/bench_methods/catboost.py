@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import bench_warm_up
+from bench_models.boosting import TRADEOFF, bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone
 
 from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, hookimpl, param
@@ -56,9 +56,7 @@ class CatBoost(LibraryTrees):
     name: ClassVar[str] = "catboost"
     distributions: ClassVar[tuple[str, ...]] = ("catboost",)
 
-    tradeoff: float = param(
-        0.1, "price of all features in units of the constant's training loss", least=0
-    )
+    tradeoff: float = param(0.1, TRADEOFF, least=0)
     trees: int = param(300, "boosting iterations", least=1)
     depth: int = param(4, "most split levels of a tree", least=1, most=16)
     grow: Literal["Depthwise", "Lossguide", "SymmetricTree"] = param(

@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import BoostedTrees, bench_warm_up
+from bench_models.boosting import TRADEOFF, BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
@@ -59,9 +59,7 @@ class CEGB(BoostedTrees):
 
     name: ClassVar[str] = "cegb"
 
-    tradeoff: float = param(
-        0.3, "price of all features in units of the constant's training loss", least=0
-    )
+    tradeoff: float = param(0.3, TRADEOFF, least=0)
     leaves: int = param(16, "most leaves of a tree", least=2)
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     acquisition: Literal["per-row", "all-rows"] = param(

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from bench_models.boosting import bench_warm_up
+from bench_models.boosting import TRADEOFF, bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone, group_sizes
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
@@ -90,9 +90,7 @@ class LightGBMCEGB(LightGBM):
 
     name: ClassVar[str] = "lightgbm-cegb"
 
-    tradeoff: float = param(
-        0.3, "price of all features in units of the constant's training loss", least=0
-    )
+    tradeoff: float = param(0.3, TRADEOFF, least=0)
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it (lazy), or all at once (coupled)"
     )

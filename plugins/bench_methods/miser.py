@@ -41,7 +41,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models.boosting import BoostedTrees, bench_warm_up
+from bench_models.boosting import TRADEOFF, BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
@@ -55,9 +55,7 @@ class GreedyMiser(BoostedTrees):
 
     name: ClassVar[str] = "miser"
 
-    tradeoff: float = param(
-        0.1, "price of all features in units of the constant's training loss", least=0
-    )
+    tradeoff: float = param(0.1, TRADEOFF, least=0)
     depth: int = param(4, "split levels of a tree", least=1)
     charge: Literal["tree", "node"] = param(
         "tree", "pay a feature once per tree, or at every node of the first tree using it"

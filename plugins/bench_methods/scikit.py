@@ -148,13 +148,13 @@ class ScikitLearn:
         from threadpoolctl import threadpool_limits
 
         check_classes(self.name, train, context.task)
-        made = self._made(context)
         classes = context.task in _CLASSES
+        usual = "sklearn.linear_model." + ("LogisticRegression" if classes else "Ridge")
+        path = usual if self.estimator == "auto" else self.estimator
+        made = self._made(path, context.seed)
         if is_classifier(made) != classes:
             kind = "classifier" if classes else "regressor"
-            raise UsageError(
-                f"sklearn: a {context.task} task wants a {kind}, not {self._path(context)}"
-            )
+            raise UsageError(f"sklearn: a {context.task} task wants a {kind}, not {path}")
         rows = with_physical_copies(train)
         y = rows.y.astype(np.int64) if classes else rows.y
         trees = is_known(type(made).__name__)
@@ -169,15 +169,9 @@ class ScikitLearn:
                 pass  # pays for everything, like estimators of other kinds
         return EstimatorModel.of(whole, prices, context.task, context.classes)
 
-    def _path(self, context: FitContext) -> str:
-        if self.estimator != "auto":
-            return self.estimator
-        classes = context.task in _CLASSES
-        return "sklearn.linear_model." + ("LogisticRegression" if classes else "Ridge")
-
-    def _made(self, context: FitContext) -> Any:
+    def _made(self, path: str, seed: int) -> Any:
         """The unfitted estimator, seeded where it has a seed."""
-        module, _, name = self._path(context).rpartition(".")
+        module, _, name = path.rpartition(".")
         try:
             cls = getattr(import_module(module), name)
         except (ImportError, AttributeError):
@@ -188,7 +182,7 @@ class ScikitLearn:
             made = cls(**(self.arguments or {}))
             known = made.get_params()
         if known.get("random_state", 0) is None:
-            made.set_params(random_state=context.seed)
+            made.set_params(random_state=seed)
         return made
 
 

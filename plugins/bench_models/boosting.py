@@ -20,12 +20,16 @@ LossName = Literal["auto", "squared", "logistic", "softmax", "lambdarank"]
 
 TASKS = frozenset(Task)
 
+TRADEOFF = "price of all features in units of the constant's training loss"
+
 _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
     Task.RANKING: ("squared", "lambdarank"),
     Task.REGRESSION: ("squared",),
     Task.BINARY: ("logistic",),
     Task.MULTICLASS: ("softmax",),
 }
+
+_NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
 def bench_warm_up(say: Callable[[str], None]) -> None:
@@ -107,9 +111,6 @@ class OnTrees:
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The trees."""
         return () if self.base is None else (self.base,)
-
-
-_NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
 def ensemble_of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import OnTrees, ensemble_of
+from bench_models.boosting import TRADEOFF, OnTrees, ensemble_of
 from bench_models.calibration import Line, platt
 from bench_models.dictionary import dictionary, tested_features
 from bench_models.least_squares import one_blas_thread
@@ -127,9 +127,7 @@ class SoftCascade(_Cascade):
 
     name: ClassVar[str] = "soft-cascade"
 
-    tradeoff: float = param(
-        0.5, "price of all features in units of the constant's training loss", least=0
-    )
+    tradeoff: float = param(0.5, TRADEOFF, least=0)
     thresholds: tuple[float, ...] = param(
         (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01),
         "operating points: a row is rejected once it is less likely than this to be positive",
