@@ -36,7 +36,6 @@ SECTIONS = {
 """The order of the help. Verbs of plugins that are not named here follow; those named here that are
 not installed are left out."""
 
-OTHERS = "Of other plugins"
 BUILT_IN = ("run", "plan", "audit", "reprice", "report", "export", "log", "list", "show", "data")
 
 _EPILOG = """\b
@@ -157,7 +156,7 @@ def _sections() -> Iterable[tuple[str, list[str]]]:
         yield title, [verb for verb in verbs if verb in BUILT_IN or verb in others]
     known = [verb for verbs in SECTIONS.values() for verb in verbs]
     if new := [verb for verb in others if verb not in known]:
-        yield OTHERS, new
+        yield "Of other plugins", new
 
 
 @click.group(

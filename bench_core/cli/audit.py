@@ -15,8 +15,6 @@ from bench_core.terminal.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench_core.execution.runner import RunResult
-
 
 @click.command(
     "audit",
@@ -55,14 +53,10 @@ def command(
     options.find_plugins_here(modules)
     with following("", no_progress, quiet, verbose) as show:
         result = api.audit(run, store=str(store), plugins=modules, on_event=show, **given)
-    lines = [*failures(result), f"run {result.run}: {verdict(result)}"]
-    write_text(output or Path("-"), "\n".join(lines) + "\n")
-    return result.exit_status
-
-
-def verdict(result: RunResult) -> str:
-    """The result of the audit in one line."""
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
     broken = sum(result.counts.values()) - replayed
-    parts = {"verified": replayed - refused, "failed the audit": refused}
-    return counted({**parts, "could not be audited": broken}) or "there is nothing to audit"
+    verdict = {"verified": replayed - refused, "failed the audit": refused}
+    verdict["could not be audited"] = broken
+    last = f"run {result.run}: {counted(verdict) or 'there is nothing to audit'}"
+    write_text(output or Path("-"), "\n".join([*failures(result), last]) + "\n")
+    return result.exit_status

@@ -32,9 +32,11 @@ _BYTES = {"": 1, "b": 1} | {
 
 
 if TYPE_CHECKING:
-    Choice, ParamType = click.Choice[str], click.ParamType[float]
+    Choice = click.Choice[str]
+    ParamType = click.ParamType[float]
 else:  # older releases cannot be subscripted
-    Choice, ParamType = click.Choice, click.ParamType
+    Choice = click.Choice
+    ParamType = click.ParamType
 
 
 class Quantity(ParamType):

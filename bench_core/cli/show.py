@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from inspect import cleandoc
 from pathlib import Path
@@ -110,6 +109,8 @@ def _default(p: Parameter) -> str:
 
 def toml_literal(value: Any) -> str:
     """A parameter's value as ``--set`` and suites spell it; no value is the word none."""
+    import json
+
     if value is None:
         return '"none"'
     if isinstance(value, bool):

@@ -146,13 +146,12 @@ class Bars:
             self._overall = self._bars.add_task("all jobs", total=event.jobs_total)
         self._print(plan_line(event), "dim")
 
-    def _on_start(self, event: Event) -> None:
-        self._bar(event.key, f"  {event.activity} {event.title}", event.total)
-
     def _on_progress(self, event: Event) -> None:
         bar = self._bar(event.key, f"  {event.activity} {event.title}", event.total)
         self._bars.update(bar, completed=event.done, total=event.total or None)
         self._move_overall()
+
+    _on_start = _on_progress
 
     def _on_finish(self, event: Event) -> None:
         self._drop(event.key)

@@ -15,7 +15,6 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_core._io.files import atomic_file
 from bench_core.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -194,6 +193,8 @@ def write_text(output: Path, text: str) -> None:
 
 def write_bytes(output: Path, content: bytes) -> None:
     """Write a whole file or nothing (into a neighbour first, then renamed); ``-`` is stdout."""
+    from bench_core._io.atomic import atomic_file
+
     if str(output) == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(content)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from bench_core import UsageError, hookimpl
-from bench_core.errors import one_line, unknown
+from bench_core.errors import blaming, one_line, unknown
 from bench_core.protocols import Section
 
 if TYPE_CHECKING:
@@ -39,13 +39,12 @@ def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
         raise UsageError("[[claims]] tables are wanted")
     for claim in read_claims(value):
         name = claim.dataset.partition("(")[0]  # options follow the name
-        if claim.measure != "none" and name not in datasets:
-            wrong = unknown("data set of this suite", name, datasets)
-            raise UsageError(f"claim {claim.id}: {wrong}")
-        for contender in claim.learners:
-            if contender.learner not in learners:
-                wrong = unknown("learner of this suite", contender.learner, learners)
-                raise UsageError(f"claim {claim.id}: {wrong}")
+        with blaming(f"claim {claim.id}"):
+            if claim.measure != "none" and name not in datasets:
+                raise UsageError(unknown("data set of this suite", name, datasets))
+            for contender in claim.learners:
+                if contender.learner not in learners:
+                    raise UsageError(unknown("learner of this suite", contender.learner, learners))
 
 
 def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:

@@ -95,13 +95,14 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
     """How it was run, as pairs of a term and a description."""
     from bench_core import __version__
 
-    given = {k: v for k, v in info.request.items() if _was_given(v)}
+    given = {name: value for name, value in info.request.items() if value}
+    trials = frame.drop_duplicates(["dataset", "fold", "learner", "params", "seed"])
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
-    trials = counted(info.counts) or "nothing"
+    ended = counted(info.counts) or "nothing"
     pairs = [
         ("Run", info.run),
         ("Begun", info.created_at),
-        ("State", f"{info.state}, {trials} of {count(info.planned, 'trial')}"),
+        ("State", f"{info.state}, {ended} of {count(info.planned, 'trial')}"),
         ("Suite", " ".join(filter(None, (info.suite, info.profile)))),
         ("Paper", info.paper),
         ("Request", settings(given)),
@@ -110,20 +111,10 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
         ("Metrics", ", ".join(info.metrics)),
         ("Learners", ", ".join(f"{a} {b}".strip() for a, b in versions.itertuples(index=False))),
         ("Machine", "; ".join(sorted(set(frame["machine"].dropna().astype(str))))),
-        ("Fitting", f"{_total(frame, 'fit_seconds'):.0f} s in all"),
+        ("Fitting", f"{trials['fit_seconds'].fillna(0.0).sum():.0f} s in all"),
         ("Written by", f"budget-bench {__version__}"),
     ]
     return [(term, text) for term, text in pairs if text]
-
-
-def _was_given(value: Any) -> bool:
-    return value not in (None, "", 0, 0.0, False, [], (), {})
-
-
-def _total(frame: pd.DataFrame, column: str) -> float:
-    """Sum over trials, each of which has many rows."""
-    trial = ["dataset", "fold", "learner", "params", "seed"]
-    return float(frame.drop_duplicates(trial)[column].fillna(0.0).sum())
 
 
 def figure(board: Board, name: str, learners: Sequence[str]) -> dict[str, Any]:
