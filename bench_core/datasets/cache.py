@@ -151,30 +151,26 @@ def open_prepared(path: str | Path) -> Splits:
     """
     path = Path(path)
     try:
-        return _open(path)
+        meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        train, valid, test = (_open_examples(path, meta["arrays"], name) for name in SPLITS)
+        return Splits(
+            train,
+            valid,
+            test,
+            prices=prices_from_json(meta["prices"]),
+            task=Task(meta["task"]),
+            classes=meta["classes"],
+            feature_names=tuple(meta["feature_names"]),
+            stand_in=meta["stand_in"],
+            notes=tuple(meta["notes"]),
+            fingerprint=meta["fingerprint"],
+            cost_model=from_json(meta["costs"]) if meta["costs"] else None,
+            costs_assumed=meta["costs_assumed"],
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: not a whole set of prepared data ({error}); run again to rebuild it"
         ) from error
-
-
-def _open(path: Path) -> Splits:
-    meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-    train, valid, test = (_open_examples(path, meta["arrays"], name) for name in SPLITS)
-    return Splits(
-        train,
-        valid,
-        test,
-        prices=prices_from_json(meta["prices"]),
-        task=Task(meta["task"]),
-        classes=meta["classes"],
-        feature_names=tuple(meta["feature_names"]),
-        stand_in=meta["stand_in"],
-        notes=tuple(meta["notes"]),
-        fingerprint=meta["fingerprint"],
-        cost_model=from_json(meta["costs"]) if meta["costs"] else None,
-        costs_assumed=meta["costs_assumed"],
-    )
 
 
 def _whole(path: Path) -> Splits | None:

@@ -98,7 +98,7 @@ FULL_NAMES = ("age", "TSH", "TT4", "T4U", "FTI", "left", "right")
 def price_of(prices: SensorPrices, names: tuple[str, ...]) -> float:
     mask = np.zeros((1, prices.sensors), dtype=bool)
     for name in names:
-        mask[0, prices.of(FULL_NAMES.index(name))] = True
+        mask[0, prices.sensors_of(FULL_NAMES.index(name))] = True
     return float(Acquired.pack(mask).cost(prices.sensor)[0])
 
 
