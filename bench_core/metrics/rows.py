@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.data import Task
 from bench_core.errors import InputError
-from bench_core.metrics.labels import Labels, checked_scores
-from bench_core.metrics.spelling import BuiltIn
+from bench_core.metrics.built_in import BuiltIn, Labels, checked_scores
 from bench_core.protocols import MetricValues
 
 
