@@ -28,6 +28,7 @@ import csv
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,12 +158,9 @@ def _document(file: CostFile) -> Any:
         return None
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in seen:
-                raise _repeated(file.near(key), key)
-            seen[key] = value
-        return seen
+        if again := [key for key, n in Counter(key for key, _ in pairs).items() if n > 1]:
+            raise _repeated(file.near(again[0]), again[0])
+        return dict(pairs)
 
     try:
         return json.loads(file.text, object_pairs_hook=once)
@@ -275,7 +273,6 @@ class _Columns:
         )
 
     def members(self, key: str, group: Any) -> tuple[int, ...]:
-        """The columns of a group of names under a key of the file."""
         if not isinstance(group, list) or not group:
             raise InputError(
                 f"{self.file.near(key)}: {key} holds {group!r}; give a list of features"

@@ -165,7 +165,7 @@ def choice(default: str, values: tuple[str, ...], doc: str) -> Any:
             raise ValueError(f"must be {' or '.join(values)}")
         return text
 
-    return _option(default, read, doc)
+    return dataclasses.field(default=default, metadata={"doc": doc, "read": read})
 
 
 def number(default: float, doc: str) -> Any:
@@ -180,10 +180,6 @@ def number(default: float, doc: str) -> Any:
             raise ValueError("must be a number above 0")
         return value
 
-    return _option(default, read, doc)
-
-
-def _option(default: Any, read: Callable[[str], Any], doc: str) -> Any:
     return dataclasses.field(default=default, metadata={"doc": doc, "read": read})
 
 

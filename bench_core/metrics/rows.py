@@ -40,7 +40,6 @@ class _OfClasses(BuiltIn):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
 
     def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
-        """Value and weight per row; binary scores (n,) or multi-class scores (n, K)."""
         scores = checked_scores(scores, len(labels), self.name)
         classes = scores.shape[1] if scores.ndim == 2 else 2
         number = labels.once(("classes", classes), lambda: _class_numbers(labels.y, classes))
