@@ -28,6 +28,7 @@ import csv
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,12 +158,9 @@ def _document(file: CostFile) -> Any:
         return None
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in seen:
-                raise _repeated(file.near(key), key)
-            seen[key] = value
-        return seen
+        if again := [key for key, n in Counter(key for key, _ in pairs).items() if n > 1]:
+            raise _repeated(file.near(again[0]), again[0])
+        return dict(pairs)
 
     try:
         return json.loads(file.text, object_pairs_hook=once)
@@ -179,23 +177,18 @@ def _repeated(place: str, name: str) -> InputError:
     return InputError(f"{place}: feature {name!r} has a second cost; keep one line")
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One cost as written. Where the file has no names, ``name`` is the position from 1."""
-
-    name: str
-    cost: float
-    place: str  # "FILE, line 3"
-    positional: bool = False
+_Entry = tuple[str, str | None, Any]
+"""Where a cost stands ("FILE, line 3"), its feature's name if the file has names, and the cost."""
 
 
 def _entries(file: CostFile, document: Any) -> list[_Entry]:
-    """The costs of a file, or of its parsed JSON (all of it, or its ``costs``)."""
+    """The costs of a file, or of its parsed JSON (all of it, or its ``costs``), as written."""
+    entries: list[_Entry]
     if isinstance(document, Mapping):
-        entries = [_entry(name, value, file.near(name)) for name, value in document.items()]
+        entries = [(file.near(name), name, value) for name, value in document.items()]
     elif isinstance(document, list):
         entries = [
-            _entry(str(position), value, f"{file.path}, entry {position}", True)
+            (f"{file.path}, entry {position}", None, value)
             for position, value in enumerate(document, start=1)
         ]
     elif document is None:
@@ -223,14 +216,14 @@ def _entries_of_lines(file: CostFile) -> Iterator[_Entry]:
             name, cost = (cell.strip() for cell in cells)
             if position == 1 and name.lower() in HEADERS and _number(cost) is None:
                 continue
-            yield _entry(name, cost, place)
+            yield place, name, cost
         elif ":" in first:
             name, colon, cost = line.rpartition(":")
             if not colon:
                 raise InputError(f"{place}: {line!r} is not name:cost; correct the line")
-            yield _entry(name.strip(), cost.strip(), place)
+            yield place, name.strip(), cost.strip()
         else:
-            yield _entry(str(position), line, place, True)
+            yield place, None, line
 
 
 def _number(value: Any) -> float | None:
@@ -242,8 +235,8 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _entry(name: str, value: Any, place: str, positional: bool = False) -> _Entry:
-    """One cost, checked: a finite number from 0 to ``LARGEST_COST``."""
+def _cost(place: str, name: str, value: Any) -> float:
+    """A cost, checked: a finite number from 0 to ``LARGEST_COST``."""
     cost = _number(value)
     if cost is None:
         raise InputError(f"{place}: feature {name!r} costs {value!r}, not a number; correct it")
@@ -252,7 +245,7 @@ def _entry(name: str, value: Any, place: str, positional: bool = False) -> _Entr
         if LARGEST_COST < cost < math.inf:
             fault = ", more than can be added up; give all costs in a larger unit"
         raise InputError(f"{place}: feature {name!r} costs {value}{fault}")
-    return _Entry(name, cost, place, positional)
+    return cost
 
 
 class _Columns:
@@ -280,7 +273,6 @@ class _Columns:
         )
 
     def members(self, key: str, group: Any) -> tuple[int, ...]:
-        """The columns of a group of names under a key of the file."""
         if not isinstance(group, list) or not group:
             raise InputError(
                 f"{self.file.near(key)}: {key} holds {group!r}; give a list of features"
@@ -290,17 +282,17 @@ class _Columns:
     def arrange(self, entries: Sequence[_Entry], optional: Iterable[int] = ()) -> FloatArray:
         """Costs in column order; ``optional`` columns may have none (0 then)."""
         cost = np.full(len(self.names), np.nan)
-        for entry in entries:
-            if not entry.positional:
-                j = self.find(entry.name, entry.place)
-            elif (j := self.positions.get(entry.name, -1)) < 0:
+        for position, (place, name, value) in enumerate(entries, start=1):
+            price = _cost(place, name or str(position), value)
+            j = position - 1 if name is None else self.find(name, place)
+            if j >= len(self.names):
                 raise InputError(
-                    f"{entry.place}: a cost number {entry.name} for {len(self.names)} features; "
+                    f"{place}: a cost number {position} for {len(self.names)} features; "
                     "remove the surplus"
                 )
             if not math.isnan(cost[j]):
-                raise _repeated(entry.place, entry.name)
-            cost[j] = entry.cost
+                raise _repeated(place, name or str(position))
+            cost[j] = price
         cost[[j for j in optional if math.isnan(cost[j])]] = 0
         missing = np.flatnonzero(np.isnan(cost))
         if len(missing):
@@ -333,8 +325,8 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
             shared=[columns.members("shared", group) for group in groups["shared"]],
             discounted=[_discount(file, rule, columns) for rule in groups["discounted"]],
             derived=derived,
-            split=_entry("split", document.get("split", 0), file.near("split")).cost,
-            tree=_entry("tree", document.get("tree", 0), file.near("tree")).cost,
+            split=_cost(file.near("split"), "split", document.get("split", 0)),
+            tree=_cost(file.near("tree"), "tree", document.get("tree", 0)),
             unit=unit,
             names=columns.names,
         )
@@ -354,7 +346,7 @@ def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
             f"{file.near('later')}: give one later price for each of the {len(members)} members"
         )
     prices = (
-        _entry(columns.names[j], value, file.near("later")).cost
+        _cost(file.near("later"), columns.names[j], value)
         for j, value in zip(members, later, strict=True)
     )
     return DiscountGroup(members, tuple(prices))

@@ -155,8 +155,6 @@ class SensorPrices:
         """The sensors that one feature needs."""
         return self.needed[self.start[feature] : self.start[feature + 1]]
 
-    of = sensors_of
-
     @property
     def needs(self) -> csr_array:
         """Which sensors each feature needs, a sparse matrix (d, s) of ones."""
@@ -182,7 +180,7 @@ class SensorPrices:
 
     def feature_price(self) -> FloatArray:
         """The price of each feature bought alone, shape (d,)."""
-        return np.array([self.sensor[self.of(j)].sum() for j in range(self.features)])
+        return np.array([self.sensor[self.sensors_of(j)].sum() for j in range(self.features)])
 
     def marginal(self, bought: BoolArray) -> FloatArray:
         """The price (d,) of each feature for a row that has bought the sensors (s,)."""

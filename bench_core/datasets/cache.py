@@ -32,25 +32,17 @@ from bench_core._io.files import atomic_file, atomic_folder, locked
 from bench_core._io.large_arrays import shared_arrays
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of
+from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Frames, Queries, Task
-from bench_core.datasets.priced import from_json, prices_from_json, to_json
+from bench_core.datasets.priced import from_json, to_json
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Splits
 
 FORMAT = 2
-READING = tuple(
-    f"bench_core.{name}"
-    for name in (
-        "costs.cost_",
-        "datasets.file_parts",
-        "datasets.priced",
-        "datasets.readers",
-        "datasets.splitting",
-        "datasets.user_files",
-    )
-)
+_OURS = ("file_parts", "priced", "readers", "splitting", "user_files")
+READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
 """What decides in bench_core which numbers are read; a data set that imports it is prepared anew
 when it changes. FORMAT rises when other parts would give other arrays."""
 
@@ -128,18 +120,16 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "code": code_key(type(dataset), READING),
         "options": {f.name: repr(getattr(dataset, f.name)) for f in own},
         "asked": {k: v for k, v in asked.items() if k in dataset.depends_on},
-        "files": dataset.stamp(source) or list(_identities(dataset.files, source)),
+        "files": dataset.stamp(source)
+        or [_identity(source.find(name).resolve()) for name in dataset.files if source.has(name)],
     }
     readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in dataset.name)[:60]
     return f"{readable}-{digest(facts)}"
 
 
-def _identities(names: tuple[str, ...], source: Source) -> Iterator[tuple[str, int, int]]:
-    for name in names:
-        if source.has(name):
-            path = source.find(name).resolve()
-            facts = path.stat()
-            yield str(path), facts.st_size, facts.st_mtime_ns
+def _identity(path: Path) -> tuple[str, int, int]:
+    facts = path.stat()
+    return str(path), facts.st_size, facts.st_mtime_ns
 
 
 def open_prepared(path: str | Path) -> Splits:
@@ -149,30 +139,29 @@ def open_prepared(path: str | Path) -> Splits:
     """
     path = Path(path)
     try:
-        return _open(path)
+        meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        train, valid, test = (_open_examples(path, meta["arrays"], name) for name in SPLITS)
+        prices = from_json(meta["prices"])
+        if not isinstance(prices, SensorPrices):
+            raise TypeError(f"prices hold {prices.name!r}, not sensor prices")
+        return Splits(
+            train,
+            valid,
+            test,
+            prices=prices,
+            task=Task(meta["task"]),
+            classes=meta["classes"],
+            feature_names=tuple(meta["feature_names"]),
+            stand_in=meta["stand_in"],
+            notes=tuple(meta["notes"]),
+            fingerprint=meta["fingerprint"],
+            cost_model=from_json(meta["costs"]) if meta["costs"] else None,
+            costs_assumed=meta["costs_assumed"],
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: not a whole set of prepared data ({error}); run again to rebuild it"
         ) from error
-
-
-def _open(path: Path) -> Splits:
-    meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-    train, valid, test = (_open_examples(path, meta["arrays"], name) for name in SPLITS)
-    return Splits(
-        train,
-        valid,
-        test,
-        prices=prices_from_json(meta["prices"]),
-        task=Task(meta["task"]),
-        classes=meta["classes"],
-        feature_names=tuple(meta["feature_names"]),
-        stand_in=meta["stand_in"],
-        notes=tuple(meta["notes"]),
-        fingerprint=meta["fingerprint"],
-        cost_model=from_json(meta["costs"]) if meta["costs"] else None,
-        costs_assumed=meta["costs_assumed"],
-    )
 
 
 def _whole(path: Path) -> Splits | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench_core.class_names import find_class, remember_class
 from bench_core.costs.cost_file import CostFile, cost_model, cost_text
-from bench_core.costs.model import CostModel, SensorPrices, needs_of
+from bench_core.costs.model import CostModel, needs_of
 from bench_core.costs.shipped import MODELS
 from bench_core.errors import InputError
 from bench_core.splits import Splits
@@ -22,8 +22,7 @@ def with_costs(
     splits: Splits, given: str | Path | CostFile, models: Models | None = None
 ) -> Splits:
     """The same data under the costs of a file (or of a cost model named in its place)."""
-    known = MODELS if models is None else models
-    return splits.under(costs_for(splits, given, known))
+    return splits.under(costs_for(splits, given, MODELS if models is None else models))
 
 
 def costs_for(splits: Splits, given: str | Path | CostFile, models: Models) -> CostModel:
@@ -74,12 +73,4 @@ def from_json(document: Mapping[str, Any]) -> CostModel:
     }
     model: Any = find_class(document["class"])
     made: CostModel = model.from_state(state)
-    return made
-
-
-def prices_from_json(document: Mapping[str, Any]) -> SensorPrices:
-    """Sensor prices from ``to_json``; TypeError where it holds another model."""
-    made = from_json(document)
-    if not isinstance(made, SensorPrices):
-        raise TypeError(f"prices hold {made.name!r}, not sensor prices")
     return made

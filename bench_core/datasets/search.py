@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -49,15 +50,8 @@ class DataFolder:
             return here.resolve()
         within = () if here.is_absolute() else self._folders
         folders = sorted({(p / name).resolve() for p in within if (p / name).is_dir()})
-        if len(folders) > 1:
-            raise InputError(
-                f"{folders[0]} and {folders[1]} both match {name}: keep one, or give its whole path"
-            )
-        if not folders:
-            raise InputError(
-                f"{name}: no such folder, neither here nor in {self.folder}; check the name"
-            )
-        return folders[0]
+        absent = f"{name}: no such folder, neither here nor in {self.folder}; check the name"
+        return _the_one(folders, name, "keep one, or give its whole path", absent)
 
     def find(self, *names: str) -> Path:
         """The one file that has one of these relative paths, packed (``.gz``) or not.
@@ -65,36 +59,28 @@ class DataFolder:
         Raises InputError where there is none, saying which file to put where, or more than one,
         naming two of them.
         """
-        found = self._all(names)
-        if len(found) > 1:
-            raise InputError(
-                f"{found[0]} and {found[1]} both match {_either(names)}: "
-                "keep one, or choose a folder with --data-dir"
-            )
-        if not found:
-            raise InputError(
-                f"{self.folder}: no file {_either(names)}; {self.remedy}, "
-                "or name the folder that has it with --data-dir or BENCH_DATA"
-            )
-        return found[0]
+        either = " or ".join(dict.fromkeys(names))
+        absent = (
+            f"{self.folder}: no file {either}; {self.remedy}, "
+            "or name the folder that has it with --data-dir or BENCH_DATA"
+        )
+        remedy = "keep one, or choose a folder with --data-dir"
+        return _the_one(self._all(names), either, remedy, absent)
 
     def has(self, *names: str) -> bool:
         """Whether ``find`` would succeed. Raises InputError for two matches."""
         return bool(self._all(names)) and bool(self.find(*names))
 
     def _all(self, names: tuple[str, ...]) -> list[Path]:
-        found = {p.resolve(): p for name in names for p in self._matches(name)}
+        found: dict[Path, Path] = {}
+        for name in names:
+            places = [Path(name)]  # a user's own file is exactly this one
+            if not places[0].is_absolute():
+                plain = name.removesuffix(".gz")
+                spellings = (plain, f"{plain}.gz")
+                places = [folder / spelling for folder in self._folders for spelling in spellings]
+            found |= {p.resolve(): p for p in places if p.is_file()}
         return sorted(found.values())
-
-    def _matches(self, name: str) -> Iterator[Path]:
-        if Path(name).is_absolute():  # a user's own file: exactly this one
-            yield from (p for p in [Path(name)] if p.is_file())
-            return
-        plain = name.removesuffix(".gz")
-        for folder in self._folders:
-            for spelling in (plain, f"{plain}.gz"):
-                if (folder / spelling).is_file():
-                    yield folder / spelling
 
     @cached_property
     def _folders(self) -> list[Path]:
@@ -107,13 +93,15 @@ class DataFolder:
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            seen = [e for e in entries if not e.name.startswith(".") and e.is_dir()]
-    except OSError:  # not there, or not ours to read
-        return []
-    return sorted(Path(e) for e in seen if os.access(e, os.X_OK))
+    with suppress(OSError), os.scandir(folder) as entries:
+        seen = [Path(e) for e in entries if not e.name.startswith(".") and e.is_dir()]
+        return sorted(path for path in seen if os.access(path, os.X_OK))
+    return []  # not there, or not ours to read
 
 
-def _either(names: tuple[str, ...]) -> str:
-    return " or ".join(dict.fromkeys(names))
+def _the_one(found: list[Path], name: str, remedy: str, absent: str) -> Path:
+    if len(found) > 1:
+        raise InputError(f"{found[0]} and {found[1]} both match {name}: {remedy}")
+    if not found:
+        raise InputError(absent)
+    return found[0]

@@ -106,16 +106,10 @@ class FileData:
             Examples(parts[n].X, y[n], parts[n].queries if task is Task.RANKING else None)
             for n in SPLITS
         )
+        names, told = parts["train"].names, tuple(notes)
+        prices = SensorPrices.additive(np.ones(len(names)))
         splits = Splits(
-            train,
-            valid,
-            test,
-            prices=SensorPrices.additive(np.ones(len(parts["train"].names))),
-            task=task,
-            classes=classes,
-            feature_names=parts["train"].names,
-            notes=tuple(notes),
-            costs_assumed=True,
+            train, valid, test, prices, task, classes, names, notes=told, costs_assumed=True
         )
         return with_costs(splits, self.costs) if self.costs else splits
 

@@ -9,9 +9,8 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.costs.acquired import Acquired
 from bench_core.data import Queries
-from bench_core.metrics.labels import Labels, Ranked, checked_scores
+from bench_core.metrics.built_in import BuiltIn, Labels, Ranked, checked_scores
 from bench_core.metrics.ranking import RankingMetric, rank
-from bench_core.metrics.spelling import BuiltIn
 from bench_core.protocols import Metric, MetricValues
 
 

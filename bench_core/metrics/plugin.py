@@ -9,7 +9,7 @@ from typing import Any
 from bench_core.data import Task
 from bench_core.hookspecs import hookimpl
 from bench_core.metrics import ranking, rows
-from bench_core.metrics.spelling import build
+from bench_core.metrics.built_in import build
 from bench_core.protocols import Metric
 
 CUT_OFFS = (5, 10)

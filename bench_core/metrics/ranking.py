@@ -25,8 +25,15 @@ import numpy as np
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.data import Task
 from bench_core.errors import InputError
-from bench_core.metrics.labels import Labels, Ranked, checked_scores, unwritable
-from bench_core.metrics.spelling import BuiltIn, choice, number
+from bench_core.metrics.built_in import (
+    BuiltIn,
+    Labels,
+    Ranked,
+    checked_scores,
+    choice,
+    number,
+    unwritable,
+)
 from bench_core.protocols import MetricValues
 
 _POWERS = np.exp2(np.arange(64)) - 1.0
@@ -257,8 +264,6 @@ def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
 
     ``scores`` (n,) float64, contiguous, without NaN.
     """
-    from bench_core.metrics import rank_order
-
     bounds = labels.bounds
     ranked = Ranked(
         bounds=bounds,
@@ -267,5 +272,5 @@ def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
         tied=np.empty(len(scores), dtype=np.bool_),
         copies=labels.copies,
     )
-    rank_order.rank(ranked, unwritable(scores), depth)
+    _kernels().rank(ranked, unwritable(scores), depth)
     return ranked

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.data import Task
 from bench_core.errors import InputError
-from bench_core.metrics.labels import Labels, checked_scores
-from bench_core.metrics.spelling import BuiltIn
+from bench_core.metrics.built_in import BuiltIn, Labels, checked_scores
 from bench_core.protocols import MetricValues
 
 
@@ -41,7 +40,6 @@ class _OfClasses(BuiltIn):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
 
     def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
-        """Value and weight per row; binary scores (n,) or multi-class scores (n, K)."""
         scores = checked_scores(scores, len(labels), self.name)
         classes = scores.shape[1] if scores.ndim == 2 else 2
         number = labels.once(("classes", classes), lambda: _class_numbers(labels.y, classes))

@@ -193,7 +193,7 @@ def write_text(output: Path, text: str) -> None:
 
 def write_bytes(output: Path, content: bytes) -> None:
     """Write a whole file or nothing (into a neighbour first, then renamed); ``-`` is stdout."""
-    from bench_core._io.atomic import atomic_file
+    from bench_core._io.files import atomic_file
 
     if str(output) == "-":
         sys.stdout.flush()

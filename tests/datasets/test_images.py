@@ -392,7 +392,7 @@ def test_the_second_output_of_a_descriptor_costs_its_machine_alone(photos: Path)
     assert (prices.sensor > 0).all()
     assert prices.unit == "CPU ms"
     assert prices.sensors == 2 * 8 * (1 + 3)
-    first, second, other = prices.of(0), prices.of(1), prices.of(3)
+    first, second, other = prices.sensors_of(0), prices.sensors_of(1), prices.sensors_of(3)
     assert len(set(first) & set(second)) == 1  # extraction and kernel
     assert not set(first) & set(other)  # another region
     [shared] = set(first) & set(second)

@@ -246,7 +246,7 @@ def test_hepatitis_costs_are_the_published_ones(real_data: Path) -> None:
     bought = np.zeros((1, 24), dtype=bool)
     prices = prepared(Hepatitis(discount=True), real_data).prices
     for name in ("bilirubin", "protime"):
-        bought[0, prices.of(list(HEPATITIS).index(name))] = True
+        bought[0, prices.sensors_of(list(HEPATITIS).index(name))] = True
     paid = Acquired.pack(bought[:, : prices.sensors]).cost(prices.sensor)
     assert paid[0] == pytest.approx(7.27 + 8.30 - 2.10)
 

@@ -211,7 +211,7 @@ def test_thyroid_blood_tests_may_share_the_drawing_of_blood(
         prices = thyroid_prices(discount)
         mask = np.zeros((1, prices.sensors), dtype=bool)
         for name in bought:
-            mask[0, prices.of(THYROID_NAMES.index(name))] = True
+            mask[0, prices.sensors_of(THYROID_NAMES.index(name))] = True
         assert Acquired.pack(mask).cost(prices.sensor)[0] == pytest.approx(wanted, abs=1e-9)
 
 

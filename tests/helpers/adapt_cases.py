@@ -41,7 +41,7 @@ class Rule:
         score = np.nan_to_num(features.X.astype(float)) @ self.weights
         mask = np.zeros((1, self.prices.sensors), dtype=bool)
         for j in np.flatnonzero(self.weights):
-            mask[0, self.prices.of(int(j))] = True
+            mask[0, self.prices.sensors_of(int(j))] = True
         bill = Bill(Acquired.pack(mask), self.splits, self.trees)
         yield Prediction({"part": 1}, 0 * score, {"path": bill, "model": bill})
         yield Prediction({"part": 2}, score, {"path": bill, "model": bill})

@@ -57,5 +57,5 @@ def bits_of(model: ExitModel, x: Any, stages: int) -> set[int]:
     for stage in model.chain.stages[:stages]:
         for tree in stage.entries:
             for feature in walk(model.chain.ensemble, tree, x)[1]:
-                found |= set(model.chain.prices.of(feature).tolist())
+                found |= set(model.chain.prices.sensors_of(feature).tolist())
     return found

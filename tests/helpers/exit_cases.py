@@ -78,7 +78,7 @@ def climb(one: Document, ensemble: Any, prices: Prices, tree: int, x: Any) -> No
     tested, value = path(ensemble, tree, x)
     one.scores[int(ensemble.output[tree])] += value
     one.splits += sum(float(prices.multiplier[f]) for f in tested)
-    one.sensors |= {s for f in tested for s in prices.of(f).tolist()}
+    one.sensors |= {s for f in tested for s in prices.sensors_of(f).tolist()}
     one.trees += bool(len(ensemble.used_features(tree)))
 
 

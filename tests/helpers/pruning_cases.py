@@ -84,7 +84,7 @@ def program_value(
                 pays += prices.tree if depth == 0 else 0.0
                 constant += tau * share[i] * pays  # unless z = 1 here or above
                 cost[passed[: depth + 1]] -= tau * share[i] * pays
-                for sensor in prices.of(int(forest.feature[node])):
+                for sensor in prices.sensors_of(int(forest.feature[node])):
                     line = np.zeros(len(cost))
                     line[passed[: depth + 1]] = -1
                     line[nodes + i * s + sensor] = -1
@@ -138,7 +138,7 @@ def value_of(
             for depth, node in enumerate(way(forest, tree, row)):
                 if node not in kept:
                     break
-                bought |= {int(k) for k in prices.of(int(forest.feature[node]))}
+                bought |= {int(k) for k in prices.sensors_of(int(forest.feature[node]))}
                 paid += prices.split * prices.multiplier[forest.feature[node]]
                 paid += prices.tree if depth == 0 else 0.0
         total += tau * share[i] * (paid + sum(prices.sensor[k] for k in bought))

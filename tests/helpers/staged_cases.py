@@ -144,15 +144,15 @@ def _evaluate(model: StagedModel, k: int, x: np.ndarray, row: RowState) -> None:
                 row.splits += sum(float(prices.multiplier[f]) for f in tested)
             if len(ensemble.used_features(entry)):
                 row.trees.add(entry)
-            row.sensors |= {s for f in tested for s in prices.of(f).tolist()}
+            row.sensors |= {s for f in tested for s in prices.sensors_of(f).tolist()}
             for f in ensemble.used_features(entry):
-                row.model_sensors |= set(prices.of(int(f)).tolist())
+                row.model_sensors |= set(prices.sensors_of(int(f)).tolist())
     for (entry, weight), output in zip(entries, stage.into.tolist(), strict=True):
         if entry >= ensemble.trees and weight != 0:
             cell = float(x[entry - ensemble.trees])
             row.score[output] += 0.0 if np.isnan(cell) else weight * cell
-            row.sensors |= set(prices.of(entry - ensemble.trees).tolist())
-            row.model_sensors |= set(prices.of(entry - ensemble.trees).tolist())
+            row.sensors |= set(prices.sensors_of(entry - ensemble.trees).tolist())
+            row.model_sensors |= set(prices.sensors_of(entry - ensemble.trees).tolist())
 
 
 def _passes(

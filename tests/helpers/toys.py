@@ -87,7 +87,7 @@ def correlate(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def needs(prices: Prices) -> np.ndarray:
     mask = np.zeros((prices.features, prices.sensors), dtype=bool)
     for j in range(prices.features):
-        mask[j, prices.of(j)] = True
+        mask[j, prices.sensors_of(j)] = True
     return mask
 
 

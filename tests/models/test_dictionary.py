@@ -82,7 +82,7 @@ def test_needs_are_sensors_not_features(trees: Ensemble) -> None:
     found = needs_of(trees, prices)
     assert found.shape == (prices.sensors, trees.trees)
     for t in range(trees.trees):
-        sensors = {int(a) for j in trees.used_features(t) for a in prices.of(int(j))}
+        sensors = {int(a) for j in trees.used_features(t) for a in prices.sensors_of(int(j))}
         assert set(np.flatnonzero(found[:, t])) == sensors
 
 

@@ -103,7 +103,7 @@ def test_cells_that_were_not_bought_change_nothing(seed: int, nan: bool) -> None
     for k, original in enumerate(model.predict_path(features)):
         bought = original.bills["path"].acquired.unpack()
         readable = np.array(
-            [[bool(row[prices.of(j)].all()) for j in range(D)] for row in bought]
+            [[bool(row[prices.sensors_of(j)].all()) for j in range(D)] for row in bought]
         ).reshape(len(features), D)
         other = np.full(features.X.shape, np.nan) if nan else random_rows(rng, len(features), D)
         X = np.where(readable, features.X, other).astype(np.float32)

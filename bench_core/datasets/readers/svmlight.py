@@ -115,11 +115,9 @@ class _Job:
         return parse_line(text, self.index_base, self.features, self.huge_is_missing)
 
     def place(self, position: int) -> str:
-        """The file and the line that begins at a position."""
         return f"{self.path}, line {self.content[:position].count(NEWLINE) + 1}"
 
     def place_of_row(self, row: int) -> str:
-        """The file and line of a data row (from 0)."""
         rows = (at for at, line in _lines(self.content) if line.partition(b"#")[0].strip())
         position = next(islice(rows, row, None), None)
         return str(self.path) if position is None else self.place(position)

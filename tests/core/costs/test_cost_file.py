@@ -19,7 +19,7 @@ from bench_core.costs.model import (
     price_list,
 )
 from bench_core.data import Examples, Task
-from bench_core.datasets.priced import prices_from_json, to_json, with_costs
+from bench_core.datasets.priced import from_json, to_json, with_costs
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 
@@ -98,7 +98,7 @@ FULL_NAMES = ("age", "TSH", "TT4", "T4U", "FTI", "left", "right")
 def price_of(prices: SensorPrices, names: tuple[str, ...]) -> float:
     mask = np.zeros((1, prices.sensors), dtype=bool)
     for name in names:
-        mask[0, prices.of(FULL_NAMES.index(name))] = True
+        mask[0, prices.sensors_of(FULL_NAMES.index(name))] = True
     return float(Acquired.pack(mask).cost(prices.sensor)[0])
 
 
@@ -177,7 +177,7 @@ def test_prices_survive_json_exactly(cost: list[float], split: float, tree: floa
         multiplier=np.arange(6) / 3,
         unit="ms",
     )
-    back = prices_from_json(json.loads(json.dumps(to_json(prices))))
+    back = from_json(json.loads(json.dumps(to_json(prices))))
     for name in ("start", "needed", "sensor", "multiplier"):
         one, other = getattr(prices, name), getattr(back, name)
         assert one.dtype == other.dtype

@@ -12,7 +12,7 @@ from bench_core import DiscountGroup, Prices, price_list
 
 def paid(prices: Prices, features: list[int]) -> float:
     """What buying these features costs, by sets: the definition, not the implementation."""
-    sensors = {int(s) for j in features for s in prices.of(j)}
+    sensors = {int(s) for j in features for s in prices.sensors_of(j)}
     return float(sum(prices.sensor[s] for s in sensors))
 
 

@@ -145,7 +145,7 @@ def test_the_cost_file_lets_features_of_one_extractor_share_its_price(
     prices = read_costs(path, names)
     bought = {
         wanted: sum(
-            prices.sensor[list({int(s) for n in wanted for s in prices.of(names.index(n))})]
+            prices.sensor[list({int(s) for n in wanted for s in prices.sensors_of(names.index(n))})]
         )
         for wanted in [("plain",), ("pair_1",), names[1:3], ("cat",), ("dog",), ("cat", "dog")]
     }

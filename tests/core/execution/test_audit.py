@@ -245,7 +245,7 @@ def test_a_feature_whose_sensors_came_with_another_may_be_read() -> None:
     class Derived:
         def predict_path(self, features: Any) -> Any:
             mask = np.zeros((1, prices.sensors), dtype=bool)
-            mask[0, prices.of(5)] = True
+            mask[0, prices.sensors_of(5)] = True
             scores = np.nan_to_num(features.X[:, 5].astype(float))
             yield Prediction({}, scores, {"path": Bill(Acquired.pack(mask))})
 

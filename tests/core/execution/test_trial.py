@@ -159,8 +159,8 @@ def test_what_is_wrong_on_one_of_many_blocks_ends_the_prediction(
 def test_features_that_can_be_read_are_those_whose_sensors_are_all_bought() -> None:
     prices = price_list(np.array([1.0, 1, 1, 0]), shared=[[0, 1]], derived={3: [0, 2]})
     mask = np.zeros((3, prices.sensors), dtype=bool)
-    mask[1, prices.of(0)] = True
-    mask[2, [*prices.of(0), *prices.of(2)]] = True
+    mask[1, prices.sensors_of(0)] = True
+    mask[2, [*prices.sensors_of(0), *prices.sensors_of(2)]] = True
     assert readable(mask, prices).tolist() == [
         [False, False, False, False],
         [True, True, False, False],

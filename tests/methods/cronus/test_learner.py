@@ -109,7 +109,7 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
                 break
         gone.append(rejected)
         tested = [f for t in trees for f in walk(ensemble, t, x)[1]]
-        bought = {int(a) for f in tested for a in price.of(f)}
+        bought = {int(a) for f in tested for a in price.sensors_of(f)}
         assert set(np.flatnonzero(sensors[i])) == bought
         assert splits[i] == len(tested)
         if task == Task.BINARY and rejected:

@@ -147,11 +147,13 @@ def test_the_served_model_walks_rows_down_and_bills_the_sensors_of_their_path(
     for i, x in enumerate(X.astype(float)):
         used = {int(j) for k, _ in way(t, x) for j in np.flatnonzero(t.weights[k])}
         assert set(np.flatnonzero(np.broadcast_to(bought, (60, prices.sensors))[i])) == {
-            int(s) for j in used for s in prices.of(j)
+            int(s) for j in used for s in prices.sensors_of(j)
         }
     # by hand: 1 and 2 share 5; of 3 and 4 the first pays 3 for both; 5 comes with 0 and 3
     both = {0, 3, 4, 5}
-    assert sum(prices.sensor[s] for s in {int(s) for j in both for s in prices.of(j)}) == 12.0
+    assert (
+        sum(prices.sensor[s] for s in {int(s) for j in both for s in prices.sensors_of(j)}) == 12.0
+    )
 
 
 def test_an_earlier_point_is_the_tree_cut_at_that_level() -> None:

@@ -106,7 +106,7 @@ def test_each_row_pays_for_its_own_path_through_the_trees_it_met(kind: Any) -> N
             passed = stage.gate.kind == "always" or score >= stage.gate.value
             k = stage.then if passed else stage.otherwise
         tested = [f for t in trees for f in walk(ensemble, t, x)[1]]
-        bought = {int(s) for f in tested for s in price.of(f)}
+        bought = {int(s) for f in tested for s in price.sensors_of(f)}
         assert set(np.flatnonzero(sensors[i])) == bought
         by_hand = sum(price.sensor[s] for s in bought) + 0.25 * len(tested) + 0.5 * len(trees)
         assert cost[i] == pytest.approx(by_hand)

@@ -1,8 +1,9 @@
-"""The spelling of metrics: ``family``, ``@cut-off``, ``(option=value,...)``.
+"""What the built-in metrics share: their spelling, labels and rank order.
 
-A metric is a frozen dataclass. Its fields are its options; a field ``k`` is its cut-off. The
-canonical spelling leaves out options at their default and sorts the others, so that two equal
-metrics have one name and the name alone rebuilds the metric.
+The spelling is ``family``, ``@cut-off``, ``(option=value,...)``. A metric is a frozen dataclass.
+Its fields are its options; a field ``k`` is its cut-off. The canonical spelling leaves out options
+at their default and sorts the others, so that two equal metrics have one name and the name alone
+rebuilds the metric.
 """
 
 from __future__ import annotations
@@ -10,20 +11,105 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from bench_core.arrays import FloatArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.data import Queries, Task
-from bench_core.errors import UsageError
-from bench_core.metrics.labels import Labels
+from bench_core.errors import InputError, UsageError, unknown
 from bench_core.protocols import MetricValues
 
+T = TypeVar("T")
+Number = TypeVar("Number", bound=np.generic)
 _SPELLING = re.compile(
     r"(?P<family>[A-Za-z_][A-Za-z0-9_]*)(?:@(?P<k>[^()\s]+))?(?:\((?P<options>[^()]*)\))?"
 )
+
+
+class Labels:
+    """Labels ``y`` (n,), query groups and multiplicities of one split, with derived arrays.
+
+    Create one per split and pass it to ``evaluate`` for every operating point. Raises InputError
+    for a label that is NaN and for a multiplicity below 1.
+    """
+
+    def __init__(
+        self,
+        y: FloatArray,
+        queries: Queries | None = None,
+        multiplicity: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.y = unwritable(np.ascontiguousarray(y, dtype=np.float64))
+        self.queries = queries
+        self.multiplicity = multiplicity
+        self._made: dict[object, object] = {}
+        _refuse(np.isnan(self.y), "the label", "is NaN: give every row a label")
+        if queries is not None and queries.rows != len(self.y):
+            raise ValueError(f"queries cover {queries.rows} rows of {len(self.y)}")
+        copies = np.ones(len(self.y)) if multiplicity is None else multiplicity
+        self.copies: IntArray = unwritable(np.ascontiguousarray(copies, dtype=np.int64))
+        _refuse(self.copies < 1, "the multiplicity", "is below 1: drop the row instead")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Multiplicity as float64 (n,)."""
+        return self.once("weights", lambda: self.copies.astype(np.float64))
+
+    @property
+    def bounds(self) -> IntArray:
+        """Row boundaries of the queries (q+1,)."""
+        assert self.queries is not None
+        return unwritable(np.ascontiguousarray(self.queries.boundaries, dtype=np.int64))
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """The value of ``make()``, made at the first call with this key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]  # type: ignore[return-value]
+
+
+class Ranked(NamedTuple):
+    """Queries in rank order, perhaps no deeper than the metrics look.
+
+    ``bounds`` (q+1,) row boundaries of the queries; ``order`` (n,) the rows of query j by
+    descending score in ``order[bounds[j]:stop[j]]``, equal scores in row order; ``tied`` (n,)
+    whether ``order[i]`` ties with ``order[i-1]`` of the same query; ``copies`` (n,) how many
+    documents each row (not place) stands for.
+    """
+
+    bounds: IntArray
+    order: IntArray
+    stop: IntArray
+    tied: BoolArray
+    copies: IntArray
+
+
+def unwritable(array: NDArray[Number]) -> NDArray[Number]:
+    """A view that cannot be written, so that kernels are compiled for one kind of array whatever
+    a caller brings."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def checked_scores(scores: FloatArray, rows: int, metric: str) -> FloatArray:
+    """Scores (n,) or (n, K) as float64; InputError that names the first row with a NaN."""
+    values = np.ascontiguousarray(scores, dtype=np.float64)
+    if len(values) != rows:
+        raise ValueError(f"{metric}: {len(values)} scores for {rows} rows")
+    bad = np.isnan(values).any(axis=tuple(range(1, values.ndim)))
+    _refuse(bad, f"{metric}: the score", "is NaN: a model must give every row a number")
+    return values
+
+
+def _refuse(bad: ArrayLike, what: str, fault: str) -> None:
+    if np.any(bad):
+        raise InputError(f"{what} of row {int(np.argmax(bad))} (counted from 0) {fault}")
 
 
 class BuiltIn:
@@ -79,7 +165,7 @@ def choice(default: str, values: tuple[str, ...], doc: str) -> Any:
             raise ValueError(f"must be {' or '.join(values)}")
         return text
 
-    return _option(default, read, doc)
+    return dataclasses.field(default=default, metadata={"doc": doc, "read": read})
 
 
 def number(default: float, doc: str) -> Any:
@@ -94,10 +180,6 @@ def number(default: float, doc: str) -> Any:
             raise ValueError("must be a number above 0")
         return value
 
-    return _option(default, read, doc)
-
-
-def _option(default: Any, read: Callable[[str], Any], doc: str) -> Any:
     return dataclasses.field(default=default, metadata={"doc": doc, "read": read})
 
 
@@ -110,8 +192,6 @@ def build(text: str, families: dict[str, type[Any]]) -> Any:
         )
     metric = families.get(match["family"])
     if metric is None:
-        from bench_core.errors import unknown
-
         name = match["family"]
         if name.lower() in families:
             raise UsageError(f"unknown metric {name!r}: did you mean {name.lower()}?")
