@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -187,25 +187,6 @@ def carry_out_audit(
     return result()
 
 
-@dataclass(slots=True)
-class _Count:
-    """Adds to every event how many of the jobs are done."""
-
-    emit: OnEvent
-    total: int
-    done: int = field(default=0)
-
-    def __call__(self, event: Event) -> None:
-        self.emit(replace(event, jobs_done=self.done, jobs_total=self.total))
-
-    def end(self, outcome: Outcome) -> None:
-        """Emit the event of a finished job."""
-        self.done += 1
-        texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
-        seconds, status = outcome.seconds, str(outcome.status)
-        self(news("finish", outcome.job, seconds=seconds, status=status, **texts))
-
-
 def _perform(
     jobs: Sequence[Job],
     request: RunRequest,
@@ -216,7 +197,11 @@ def _perform(
     """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind."""
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
 
-    count = _Count(emit, len(jobs))
+    done = 0
+
+    def count(event: Event) -> None:
+        emit(replace(event, jobs_done=done, jobs_total=len(jobs)))
+
     limits = request.timeout, request.memory
     if request.executor == "inline":
         executor: InlineExecutor | LocalExecutor = InlineExecutor(count)
@@ -228,7 +213,10 @@ def _perform(
     try:
         for outcome in run_jobs(jobs, executor):
             keep(outcome)
-            count.end(outcome)
+            done += 1
+            texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
+            seconds, status = outcome.seconds, str(outcome.status)
+            count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
     finally:
         executor.close()
 
