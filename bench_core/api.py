@@ -174,10 +174,9 @@ def _registry(request: RunRequest, notify: OnEvent) -> Registry:
 
 
 def _plan(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
-    def note(line: str, warning: bool) -> None:
-        notify(Event("note", message=line, warning=warning))
-
-    def say(dataset: str, message: str) -> None:
-        notify(Event("prepare", message=message, title=dataset, dataset=dataset))
-
-    return make_plan(request, registry, note, say)
+    return make_plan(
+        request,
+        registry,
+        lambda line, warning: notify(Event("note", line, warning=warning)),
+        lambda dataset, line: notify(Event("prepare", line, title=dataset, dataset=dataset)),
+    )

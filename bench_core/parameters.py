@@ -158,18 +158,17 @@ def expand(
     """
     known = {p.name: p for p in parameters(cls)}
     where = where or name_of(cls) or cls.__name__
-    axes: list[tuple[str, tuple[Any, ...]]] = []
+    axes: dict[str, tuple[Any, ...]] = {}
     for key, value in table.items():
         if key not in known:
             raise UsageError(f"{where}: {unknown('parameter', key, known)}")
-        axes.append((key, _choices(known[key], value, registry, f"{where}: {key}")))
+        axes[key] = _choices(known[key], value, registry, f"{where}: {key}")
     missing = [p.name for p in known.values() if p.required and p.name not in table]
     if missing:
         raise UsageError(f"{where}: parameter {missing[0]!r} has no default and must be given")
-    names = [name for name, _ in axes]
     return tuple(
-        _make(cls, dict(zip(names, values, strict=True)), registry, where)
-        for values in product(*(choices for _, choices in axes))
+        _make(cls, dict(zip(axes, values, strict=True)), registry, where)
+        for values in product(*axes.values())
     )
 
 
@@ -263,10 +262,8 @@ def plain(value: Any, p: Parameter) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple | list):
-        element = [m for m in members(p.annotation) if get_origin(m) is tuple]
-        inner = get_args(element[0]) if element else ()
-        float_items = bool(inner) and inner[0] is float
-        return [float(v) if float_items else _scalar(v) for v in value]
+        items = [get_args(m)[:1] for m in members(p.annotation) if get_origin(m) is tuple]
+        return [float(v) if items[:1] == [(float,)] else _scalar(v) for v in value]
     value = _scalar(value)
     wants_float = float in members(p.annotation) and int not in members(p.annotation)
     if wants_float and isinstance(value, int) and not isinstance(value, bool):

@@ -209,14 +209,6 @@ class _Source:
     typed: list[_Import] = field(default_factory=list)
     dynamic: bool = False
 
-    @classmethod
-    def of(cls, tree: ast.Module) -> _Source:
-        source, text = cls(), list[str]()
-        source.dynamic = any(getattr(node, "name", "") == "__getattr__" for node in tree.body)
-        source.add(tree, text, source.wanted)
-        source.digest = hashlib.sha256("\0".join(text).encode()).hexdigest()
-        return source
-
     def add(self, node: object, to: list[str], found: list[_Import], mute: bool = False) -> None:
         """Append a syntax tree, spelt so that Python's version does not matter, and its imports."""
         if isinstance(node, list):
@@ -272,8 +264,12 @@ def _read(file: Path) -> _Source:
 
 @cache
 def _parsed(file: Path, changed: int, size: int) -> _Source:
-    raw = file.read_bytes()
+    raw, source, text = file.read_bytes(), _Source(), list[str]()
     try:
-        return _Source.of(ast.parse(raw))
+        tree = ast.parse(raw)
+        source.add(tree, text, source.wanted)
     except (SyntaxError, ValueError, RecursionError):  # compiled, or not for this Python
         return _Source(hashlib.sha256(raw).hexdigest())
+    source.dynamic = any(getattr(node, "name", "") == "__getattr__" for node in tree.body)
+    source.digest = hashlib.sha256("\0".join(text).encode()).hexdigest()
+    return source

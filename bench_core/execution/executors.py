@@ -143,23 +143,22 @@ class Worker:
         return written.decode(errors="replace")
 
 
+@dataclass(eq=False)
 class LocalExecutor:
-    """A pool of ``slots`` workers with a time limit (seconds) and a memory limit (bytes) each."""
+    """A pool of ``slots`` workers with a time limit (seconds) and a memory limit (bytes) each; 0 is
+    no limit."""
 
-    def __init__(
-        self, slots: int, threads: int, on_event: OnEvent, timeout: float = 0.0, memory: int = 0
-    ) -> None:
-        self.slots = slots
-        self._threads = threads
-        self._on_event = on_event
-        self._timeout = timeout or float("inf")
-        self._memory = memory
-        self._workers: dict[int, Worker] = {}
-        self._heard: queue.Queue[Heard] = queue.Queue()
+    slots: int
+    threads: int
+    on_event: OnEvent
+    timeout: float = 0.0
+    memory: int = 0
+    _workers: dict[int, Worker] = field(default_factory=dict)
+    _heard: queue.Queue[Heard] = field(default_factory=queue.Queue)
 
     def submit(self, job: Job) -> None:
         """Give a job to an idle worker, or to a new one."""
-        (self._idle() or self._start()).assign(job, self._timeout)
+        (self._idle() or self._start()).assign(job, self.timeout or float("inf"))
 
     def outcome(self) -> Outcome:
         """Wait for a job to end, by itself, by its limits or with its worker."""
@@ -190,14 +189,14 @@ class LocalExecutor:
 
     def _start(self) -> Worker:
         number = next(n for n in range(1, self.slots + 1) if n not in self._workers)
-        about = {"path": sys.path, "parent": os.getpid(), "memory": self._memory}
+        about = {"path": sys.path, "parent": os.getpid(), "memory": self.memory}
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the worker
         process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps(about)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            env=os.environ | dict.fromkeys(_THREADS, str(self._threads)),
+            env=os.environ | dict.fromkeys(_THREADS, str(self.threads)),
             start_new_session=True,  # Ctrl-C in the terminal is the parent's business
         )
         worker = self._workers[number] = Worker(number, process, log)
@@ -219,12 +218,12 @@ class LocalExecutor:
             return self._done(worker, job, message, arrays)
         if message["event"] == "started":
             worker.sent = time.monotonic()
-            worker.deadline = worker.sent + self._timeout
-            self._on_event(news("start", job, worker=worker.number))
+            worker.deadline = worker.sent + (self.timeout or float("inf"))
+            self.on_event(news("start", job, worker=worker.number))
         else:
             about = {"worker": worker.number, "seconds": time.monotonic() - worker.sent}
             done, total = message["done"], message["total"]
-            self._on_event(news("progress", job, done=done, total=total, **about))
+            self.on_event(news("progress", job, done=done, total=total, **about))
         return None
 
     def _done(
@@ -241,7 +240,7 @@ class LocalExecutor:
         now = time.monotonic()
         for worker in self._workers.values():
             if worker.job is not None and now > worker.deadline:
-                error = f"took longer than {self._timeout:g} s and was ended"
+                error = f"took longer than {self.timeout:g} s and was ended"
                 return self._end(worker, worker.job, Status.TIMEOUT, error, now - worker.sent)
         return None
 
@@ -256,7 +255,7 @@ class LocalExecutor:
         with contextlib.suppress(subprocess.TimeoutExpired):
             worker.process.wait(timeout=5)
         ended = self._end(worker, job, Status.CRASHED, "", time.monotonic() - worker.sent)
-        status, error = _cause(worker.process.returncode, ended.output[-4000:], self._memory)
+        status, error = _cause(worker.process.returncode, ended.output[-4000:], self.memory)
         return replace(ended, status=status, error=one_line(error, LONGEST_LINE))
 
     def _end(

@@ -182,8 +182,9 @@ def _follow(
     numbers, sensors = [], []
     queries, copies = block.features.queries, copies[rows]
     meter = _meter(costs, n)
-    for prediction, spent in _timed(predictions(model, block.features, costs, classes)):
-        seconds += spent
+    started = time.perf_counter()
+    for prediction in predictions(model, block.features, costs, classes):
+        seconds += time.perf_counter() - started
         bill = prediction.bills.get(accounting)
         if bill is None:
             has = ", ".join(sorted(prediction.bills))
@@ -200,6 +201,7 @@ def _follow(
         numbers.append((*scale, (feature * copies).sum(), (evaluation * copies).sum()))
         points.append(dict(prediction.point))
         sensors.append(bought)
+        started = time.perf_counter()
     found = np.array(numbers, dtype=np.float64)
     parts = path.scores[: len(points), rows], path.cost[: len(points), rows]
     sums = found[:, 2], found[:, 3]
@@ -213,16 +215,6 @@ def _meter(costs: CostModel, rows: int) -> Meter | None:
     from bench_core.costs.meter import Meter
 
     return Meter(costs.sensor, rows)
-
-
-def _timed(found: Iterator[Prediction]) -> Iterator[tuple[Prediction, float]]:
-    """Predictions with the seconds that each took to make."""
-    while True:
-        started = time.perf_counter()
-        prediction = next(found, None)
-        if prediction is None:
-            return
-        yield prediction, time.perf_counter() - started
 
 
 def predictions(

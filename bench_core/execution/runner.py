@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.execution.events import Event, OnEvent, news
+from bench_core.execution.executors import InlineExecutor, LocalExecutor
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.records import FitSpec, Job, Outcome, Status, TrialSpec, with_tuples
+from bench_core.results.store import Store
 from bench_core.results.store_files import states_folder
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.execution.executors import InlineExecutor, LocalExecutor
-    from bench_core.results.store import Store
     from bench_core.results.writer import Writer
 
 
@@ -53,8 +53,6 @@ class RunResult:
 
     def frame(self) -> pd.DataFrame:
         """One row per trial, point and split: the export columns."""
-        from bench_core.results.store import Store
-
         return Store(self.store).frame(self.run)
 
 
@@ -80,19 +78,14 @@ def carry_out(
     """
     started = time.perf_counter()
 
-    def result(interrupted: bool = False) -> RunResult:
-        return _result(plan, writer.path, time.perf_counter() - started, interrupted)
-
-    def keep(outcome: Outcome) -> None:
+    def keep(outcome: Outcome, tried: bool = True) -> None:
+        if tried:
+            writer.attempt(plan.run, outcome)
         spec = outcome.job.spec
         if isinstance(spec, FitSpec):
             writer.fit(outcome)
         else:
             writer.trial(spec, outcome)
-
-    def log(outcome: Outcome) -> None:
-        writer.attempt(plan.run, outcome)
-        keep(outcome)
 
     writer.costs(plan.costs)
     writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
@@ -101,22 +94,20 @@ def carry_out(
     emit(Event("plan", plan.run, done=there[0], total=there[1], jobs_total=len(jobs)))
     try:
         for trial, reason in trials_skipped(plan):
-            keep(Outcome(Job("score", trial), Status.SKIPPED, reason))
+            keep(Outcome(Job("score", trial), Status.SKIPPED, reason), tried=False)
         if jobs:
             warm_up(job.learner for job in jobs if job.kind == "fit")
-        _perform(jobs, request, (plan.workers, plan.threads), emit, log)
+        _perform(jobs, request, (plan.workers, plan.threads), emit, keep)
     except BaseException as error:
         writer.end(plan.run, "interrupted")
         if isinstance(error, KeyboardInterrupt):
-            raise Interrupted(result(interrupted=True)) from None
+            raise Interrupted(_result(plan, writer.path, started, interrupted=True)) from None
         raise
     writer.end(plan.run, "finished")
-    return result()
+    return _result(plan, writer.path, started)
 
 
-def _result(plan: Plan, path: Path, seconds: float, interrupted: bool) -> RunResult:
-    from bench_core.results.store import Store
-
+def _result(plan: Plan, path: Path, started: float, interrupted: bool = False) -> RunResult:
     ended = Store(path).ended(plan.run)
     return RunResult(
         run=plan.run,
@@ -126,7 +117,7 @@ def _result(plan: Plan, path: Path, seconds: float, interrupted: bool) -> RunRes
         audit_failures=tuple(t.title for t in ended if t.audit == "failed"),
         notes=plan.notes,
         warnings=plan.warnings,
-        seconds=seconds,
+        seconds=time.perf_counter() - started,
         interrupted=interrupted,
         failures=tuple((t.title, t.status, t.error) for t in ended if t.status != "ok"),
     )
@@ -187,25 +178,6 @@ def carry_out_audit(
     return result()
 
 
-@dataclass(slots=True)
-class _Count:
-    """Adds to every event how many of the jobs are done."""
-
-    emit: OnEvent
-    total: int
-    done: int = field(default=0)
-
-    def __call__(self, event: Event) -> None:
-        self.emit(replace(event, jobs_done=self.done, jobs_total=self.total))
-
-    def end(self, outcome: Outcome) -> None:
-        """Emit the event of a finished job."""
-        self.done += 1
-        texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
-        seconds, status = outcome.seconds, str(outcome.status)
-        self(news("finish", outcome.job, seconds=seconds, status=status, **texts))
-
-
 def _perform(
     jobs: Sequence[Job],
     request: RunRequest,
@@ -214,9 +186,11 @@ def _perform(
     keep: Callable[[Outcome], None],
 ) -> None:
     """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind."""
-    from bench_core.execution.executors import InlineExecutor, LocalExecutor
+    done = 0
 
-    count = _Count(emit, len(jobs))
+    def count(event: Event) -> None:
+        emit(replace(event, jobs_done=done, jobs_total=len(jobs)))
+
     limits = request.timeout, request.memory
     if request.executor == "inline":
         executor: InlineExecutor | LocalExecutor = InlineExecutor(count)
@@ -228,7 +202,10 @@ def _perform(
     try:
         for outcome in run_jobs(jobs, executor):
             keep(outcome)
-            count.end(outcome)
+            done += 1
+            texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
+            seconds, status = outcome.seconds, str(outcome.status)
+            count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
     finally:
         executor.close()
 

@@ -66,11 +66,11 @@ def choose_datasets(
                 "its place; a stand-in proves that the chain works, never that a method does",
                 True,
             )
-        shared = {p.name for p in parameters(cls)} if cls.name != entry.name else entry.options
-        options = {k: v for k, v in entry.options.items() if k in shared}
+        shared = {p.name for p in parameters(cls)}
+        options = {k: v for k, v in entry.options.items() if k in shared or cls is listed}
         where = f"{suite.place}, data set {entry.name}"
         label, dataset = _instance(cls, options, settings, registry, where, entry.name)
-        replaces = entry.name if cls.name != entry.name else ""
+        replaces = "" if cls is listed else entry.name
         optional = len(suite.datasets) > 1 and not request.data and not request.strict_data
         if optional and not dataset.complete(source):
             absent[entry.name] = dataset.files
@@ -115,13 +115,10 @@ def _replacements(name: str, registry: Registry) -> list[str]:
 def _own_data(
     request: RunRequest, registry: Registry, settings: Sequence[Setting]
 ) -> list[ChosenDataset]:
-    chosen, files = [], []
-    for name in request.data:
-        if name in registry.datasets:
-            cls = registry.dataset(name)
-            chosen.append(ChosenDataset(*_instance(cls, {}, settings, registry, name)))
-        else:
-            files.append(name)
+    known = {name: registry.datasets[name] for name in request.data if name in registry.datasets}
+    files = [name for name in request.data if name not in known]
+    made = (_instance(cls, {}, settings, registry, name) for name, cls in known.items())
+    chosen = [ChosenDataset(*labelled) for labelled in made]
     if not files:
         _refuse_file_options(request, "with a registered data set")
     for name in files:

@@ -11,6 +11,7 @@ the quality is better.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -172,10 +173,8 @@ def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
 def _missing(column: str, frame: pd.DataFrame) -> str:
     known = []
     for name in frame.columns:
-        try:
+        with suppress(UsageError):
             known.append(parse_metric(str(name)).name)
-        except UsageError:
-            continue
     return f"these results have no column {column!r}; metrics: {', '.join(known) or 'none'}"
 
 

@@ -179,22 +179,12 @@ class Writer:
 
     def attempt(self, run: str, outcome: Outcome) -> None:
         """Log how one attempt of a job ended."""
-        spec = outcome.job.spec
+        job = outcome.job
+        about = {"kind": job.kind, "key": job.spec.key, "title": job.spec.title}
+        texts = {k: str(getattr(outcome, k)) for k in ("status", "error", "trace", "output")}
         with self._transaction() as db:
-            _put(
-                db,
-                "attempt",
-                run=run,
-                kind=outcome.job.kind,
-                key=spec.key,
-                title=spec.title,
-                status=str(outcome.status),
-                error=outcome.error,
-                trace=outcome.trace,
-                output=outcome.output,
-                seconds=outcome.seconds,
-                created_at=now(),
-            )
+            seconds, moment = outcome.seconds, now()
+            _put(db, "attempt", run=run, **about, **texts, seconds=seconds, created_at=moment)
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""
