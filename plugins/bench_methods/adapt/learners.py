@@ -64,10 +64,9 @@ class Adapt:
     gates, relevant_grade = 0, 1  # parameters of all four
 
     def __post_init__(self) -> None:
-        f0 = self.f0
-        if not isinstance(f0, str) and TASKS.isdisjoint(f0.tasks):
+        if not isinstance(self.f0, str) and TASKS.isdisjoint(self.f0.tasks):
             raise ValueError(
-                f"f0 = {f0.name} does no binary or ranking tasks; choose one that does"
+                f"f0 = {self.f0.name} does no binary or ranking tasks; choose one that does"
             )
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
