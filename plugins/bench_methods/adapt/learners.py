@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.calibration import platt
@@ -51,6 +51,9 @@ P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this trade
 GATES = "operating points beside the paper's: further thresholds of the gate"
 RELEVANT = "ranking: a document is relevant iff its grade is at least this"
 
+Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], LinearPair], dict[str, Any]]
+"""Sets of features, how a pair is fitted on one and its columns, and facts to keep."""
+
 
 @dataclass(frozen=True)
 class Adapt:
@@ -64,10 +67,9 @@ class Adapt:
     gates, relevant_grade = 0, 1  # parameters of all four
 
     def __post_init__(self) -> None:
-        f0 = self.f0
-        if not isinstance(f0, str) and TASKS.isdisjoint(f0.tasks):
+        if not isinstance(self.f0, str) and TASKS.isdisjoint(self.f0.tasks):
             raise ValueError(
-                f"f0 = {f0.name} does no binary or ranking tasks; choose one that does"
+                f"f0 = {self.f0.name} does no binary or ranking tasks; choose one that does"
             )
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
@@ -90,30 +92,42 @@ class Adapt:
         line = platt(scores, unseen.y > 0, unseen.weights)
         return train, TrainingRows.of(train, f0, prices, line), f0
 
-    def _pairs(
-        self,
-        fitted: Callable[[IntArray, Columns], LinearPair],
-        sets: Sequence[IntArray],
-        columns: Columns,
-        prices: Prices,
-        train: Examples,
-        rows: TrainingRows,
-        context: FitContext,
-    ) -> list[GatedPair]:
-        """The linear pair on each set of features, with its gates."""
+
+@dataclass(frozen=True)
+class LinearAdapt(Adapt):
+    """What the learners with linear pairs share: a pair for each set of features."""
+
+    supports = 1  # a parameter of all three
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> AdaptModel:
+        """Find sets of features, then fit a pair on as many as are wanted and a path has room for.
+
+        ``valid`` is used for rankings alone, to calibrate f0.
+        """
+        train, rows, f0 = self._prepared(train, valid, prices, context)
+        most = min(self.supports, max(1, (MOST_POINTS - 1) // (self.gates + 1)))
         pairs = []
-        for k, features in enumerate(sets):
-            some = columns.only(features)
-            pair = fitted(features, some)
-            g, f1 = (_raw(one, some, prices) for one in pair)
-            used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
-            pairs.append(gated(f1, g, len(used), train, rows, self.gates))
-            context.progress(k + 1, len(sets))
-        return pairs
+        with one_blas_thread():
+            columns = Columns.of(train.X, rows.share)
+            found, fitted, facts = self._plan(columns, rows, train, prices)
+            sets = spread(found, most) or [np.zeros(0, dtype=np.int64)]
+            for k, features in enumerate(sets):
+                some = columns.only(features)
+                pair = fitted(features, some)
+                g, f1 = (_raw(one, some, prices) for one in pair)
+                used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
+                pairs.append(gated(f1, g, len(used), train, rows, self.gates))
+                context.progress(k + 1, len(sets))
+        return AdaptModel(pairs, f0, prices, facts, rows.calibration)
+
+    def _plan(self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices) -> Plan:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class AdaptLin(Adapt):
+class AdaptLin(LinearAdapt):
     """Linear gate and classifier on the same few features, in front of a large model."""
 
     name: ClassVar[str] = "adapt-lin"
@@ -126,42 +140,29 @@ class AdaptLin(Adapt):
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> AdaptModel:
-        """Order the features, then fit a pair on each set of the first k.
-
-        ``valid`` is used for rankings alone, to calibrate f0.
-        """
-        train, rows, f0 = self._prepared(train, valid, prices, context)
+    def _plan(self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices) -> Plan:
+        """Order the features; a set is the first k, with all that comes free with them."""
         price = loss_prices(train, prices, self.tradeoff)
 
-        def fitted(features: IntArray, columns: Columns, penalty: GroupPenalty) -> LinearFit:
+        def fitted(features: IntArray, some: Columns, penalty: GroupPenalty) -> LinearFit:
             limit = F0Limit(self.p_full)
             if self.p_full is None:
                 bits = prices.acquired(features).bits
                 limit = F0Limit(None, rows.premium(bits, bits, 0.0, prices, price.tau))
-            return fit_linear_pair(columns, rows, limit, self.distance, penalty, self.iterations)
+            return fit_linear_pair(some, rows, limit, self.distance, penalty, self.iterations)
 
-        with one_blas_thread():
-            columns = Columns.of(train.X, rows.share)
-            unknown = np.zeros(0, dtype=np.int64)  # how many features f1 will use
-            first = fitted(unknown, columns, GroupPenalty.of(prices, price.sensor, columns))
-            strength = first.pair.g.weights**2 + first.pair.f1.weights**2
-            order = columns.which[np.argsort(-strength, kind="stable")]
-            sets = _wanted(nested(order, columns, prices), self.supports, self.gates)
-
-            def free(features: IntArray, some: Columns) -> LinearPair:
-                return fitted(features, some, GroupPenalty.none(some)).pair
-
-            pairs = self._pairs(free, sets, columns, prices, train, rows, context)
+        unknown = np.zeros(0, dtype=np.int64)  # how many features f1 will use
+        first = fitted(unknown, columns, GroupPenalty.of(prices, price.sensor, columns))
+        strength = first.pair.g.weights**2 + first.pair.f1.weights**2
+        order = columns.which[np.argsort(-strength, kind="stable")]
         facts = {
             "tau": price.tau,
             "gamma": price.tau,
             "objective": first.objective,
             "order": order.tolist(),
         }
-        return AdaptModel(pairs, f0, prices, facts, rows.calibration)
+        sets = nested(order, columns, prices)
+        return sets, lambda which, some: fitted(which, some, GroupPenalty.none(some)).pair, facts
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class AdaptLstsq(AdaptLin):
 
 
 @dataclass(frozen=True)
-class AdaptL1(Adapt):
+class AdaptL1(LinearAdapt):
     """The paper's baseline: L1 picks features, f1 is fitted on them, then a gate to its errors."""
 
     name: ClassVar[str] = "adapt-l1"
@@ -182,26 +183,14 @@ class AdaptL1(Adapt):
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> AdaptModel:
-        """Fit a pair on every set of features of the L1 path.
+    def _plan(self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices) -> Plan:
+        def fitted(_: IntArray, some: Columns) -> LinearPair:
+            free = GroupPenalty.none(some)
+            f1 = logistic(some, rows, free)
+            wrong = np.where(rows.sign * f1(some) > 0, -1.0, 1.0)
+            return LinearPair(logistic(some, replace(rows, sign=wrong), free), f1)
 
-        ``valid`` is used for rankings alone, to calibrate f0.
-        """
-        train, rows, f0 = self._prepared(train, valid, prices, context)
-        with one_blas_thread():
-            columns = Columns.of(train.X, rows.share)
-            sets = _wanted(l1_path(columns, rows, prices), self.supports, self.gates)
-
-            def fitted(_: IntArray, some: Columns) -> LinearPair:
-                free = GroupPenalty.none(some)
-                f1 = logistic(some, rows, free)
-                wrong = np.where(rows.sign * f1(some) > 0, -1.0, 1.0)
-                return LinearPair(logistic(some, replace(rows, sign=wrong), free), f1)
-
-            pairs = self._pairs(fitted, sets, columns, prices, train, rows, context)
-        return AdaptModel(pairs, f0, prices, {}, rows.calibration)
+        return l1_path(columns, rows, prices), fitted, {}
 
 
 def relevance_labels(part: Examples, relevant_grade: int) -> Examples:
@@ -214,12 +203,6 @@ def loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
     from bench_trees import Logistic
 
     return LossPrices.of(prices, tradeoff, constant_loss("logistic", Logistic(), train))
-
-
-def _wanted(sets: Sequence[IntArray], most: int, gates: int) -> list[IntArray]:
-    """As many sets as are wanted and a path has room for; one without features if there is none."""
-    room = max(1, (MOST_POINTS - 1) // (gates + 1))
-    return spread(sets, min(most, room)) or [np.zeros(0, dtype=np.int64)]
 
 
 def _raw(function: LinearFunction, columns: Columns, prices: Prices) -> StagedModel:

@@ -82,20 +82,15 @@ class TrainingRows:
         return float(self.share @ values)
 
     def premium(
-        self,
-        gate: BitArray,
-        kept: BitArray,
-        evaluation1: FloatArray | float,
-        prices: Prices,
-        tau: float,
+        self, gate: BitArray, kept: BitArray, cost1: FloatArray | float, prices: Prices, tau: float
     ) -> FloatArray:
         """``tau`` times what f0 costs more than f1, per row, where ``p_full`` is none.
 
         ``gate`` and ``kept`` (n or 1, w): the sensors bought by the gate, and by gate and f1;
-        ``evaluation1`` the price of f1's splits and trees.
+        ``cost1`` the price of f1's splits and trees.
         """
         sent = Acquired(self.bits0 | gate, prices.sensors).cost(prices.sensor) + self.evaluation0
-        stay = Acquired(kept, prices.sensors).cost(prices.sensor) + evaluation1
+        stay = Acquired(kept, prices.sensors).cost(prices.sensor) + cost1
         return tau * (sent - stay)
 
 
@@ -120,14 +115,15 @@ class GateDistance(Protocol):
     def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
         """The q of least objective where sending a row costs ``bias``."""
 
-    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
-        """Its value per row."""
-
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Its value up to a term of q alone, and its derivative by g, per row."""
 
+    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
+        """Its value per row."""
+        return self.gate_loss(q, g)[0]
 
-class KullbackLeibler:
+
+class KullbackLeibler(GateDistance):
     """D = KL(q || sigma(g)), of ADAPT-LIN and ADAPT-GBRT."""
 
     def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
@@ -145,7 +141,7 @@ class KullbackLeibler:
         return value - q * g, slope - q
 
 
-class SquaredLogOdds:
+class SquaredLogOdds(GateDistance):
     """D = (log(q / (1 - q)) - g)^2 / 2, of ADAPT-LSTSQ [M]."""
 
     steps = 16
@@ -175,10 +171,6 @@ class SquaredLogOdds:
             curve = np.maximum(1 + price * s * (1 - s) * (1 - 2 * s), 0.1)
             u = np.clip(u - slope / curve, low, high)
         return sigmoid(u)
-
-    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
-        """Half the squared difference."""
-        return self.gate_loss(q, g)[0]
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least squares on the log-odds of q, kept within [1e-12, 1 - 1e-12]."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble
     from bench_trees.threads import Workers
 
+    from bench_methods.budget_forest.pruning_kernels import Purchases
 
 PIECES = 16
 """Rows are streamed in this many pieces whatever the number of threads: sums keep their bits."""
@@ -88,6 +89,11 @@ class PruningProblem:
         """Entries per leaf (L,)."""
         return np.diff(self.first)
 
+    @property
+    def purchases(self) -> Purchases:
+        """What kernels read."""
+        return self.leaf, self.weight, self.price, self.first, self.sensor, self.node
+
     def objective(self, kept: BoolArray, crew: Workers) -> float:
         """Of a pruning; streams the rows once."""
         from bench_methods.budget_forest.pruning_kernels import spent
@@ -98,10 +104,10 @@ class PruningProblem:
         sensor = self.sensor[some].astype(np.uint64)
         bit = np.uint64(1) << (sensor & np.uint64(63))
         np.bitwise_or.at(mask, (owner, sensor >> np.uint64(6)), bit)
-        parts = np.zeros(PIECES)
+        parts, purchases = np.zeros(PIECES), self.purchases
 
         def pay(piece: int, start: int, stop: int) -> None:
-            parts[piece] = spent(self.leaf, self.weight, self.price, mask, start, stop)
+            parts[piece] = spent(purchases, mask, start, stop)
 
         self.in_pieces(pay, crew)
         return self.base - float(self.worth[kept].sum()) + float(parts.sum())

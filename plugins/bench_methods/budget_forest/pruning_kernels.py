@@ -19,6 +19,8 @@ from numba import njit
 
 from bench_core.arrays import BitArray, BoolArray, FloatArray, Int32Array, IntArray
 
+Purchases = tuple[Int32Array, FloatArray, FloatArray, IntArray, Int32Array, Int32Array]
+"""``leaf``, ``weight``, ``price``, ``first``, ``sensor`` and ``node`` of a ``PruningProblem``."""
 Tree = tuple[Int32Array, Int32Array, Int32Array]
 """Of each node its parent, its left and its right inner child."""
 Pins = tuple[IntArray, Int32Array]
@@ -31,21 +33,14 @@ Graph = tuple[Tree, Pins, ByNode, tuple[IntArray, IntArray]]
 
 @njit(cache=True, nogil=True)
 def cells(
-    leaf: Int32Array,
-    weight: FloatArray,
-    price: FloatArray,
-    entries: tuple[IntArray, Int32Array, Int32Array],
-    own: FloatArray,
-    start: IntArray,
-    pin: Int32Array,
-    cost: FloatArray,
+    purchases: Purchases, own: FloatArray, start: IntArray, pin: Int32Array, cost: FloatArray
 ) -> int:
     """Collect, per row and sensor, the nodes that need it first; returns the number of cells.
 
     A cell with a single node is that node's ``own`` cost instead. ``start``, ``pin`` and ``cost``
     have room for all; cell c holds pin[start[c]:start[c + 1]].
     """
-    first, sensor, node = entries
+    leaf, weight, price, first, sensor, node = purchases
     sensors, trees = len(price), leaf.shape[1]
     size = np.zeros(sensors, np.int64)
     members = np.empty((sensors, trees), np.int32)
@@ -203,22 +198,13 @@ def block(
 
 @njit(cache=True, nogil=True)
 def split_cost(
-    leaf: Int32Array,
-    weight: FloatArray,
-    price: FloatArray,
-    entries: tuple[IntArray, Int32Array, Int32Array],
-    part: FloatArray,
-    start: int,
-    stop: int,
-    out: FloatArray,
+    purchases: Purchases, part: FloatArray, start: int, stop: int, out: FloatArray
 ) -> None:
     """Split the price of each (row, sensor) among the nodes that need it, in proportion to part.
 
-    Rows start:stop of ``leaf`` (n, T); leaf a has the entries ``entries[0][a]:entries[0][a + 1]``
-    with sensors ``entries[1]``, nodes ``entries[2]`` and ``part`` > 0. Adds what each node is to
-    pay to ``out`` (D,).
+    Adds what each node is to pay for the rows start:stop to ``out`` (D,); ``part`` (E,) > 0.
     """
-    first, sensor, node = entries
+    leaf, weight, price, first, sensor, node = purchases
     rate = np.empty(len(price))
     for i in range(start, stop):
         rate[:] = 0.0
@@ -234,10 +220,9 @@ def split_cost(
 
 
 @njit(cache=True, nogil=True)
-def spent(
-    leaf: Int32Array, weight: FloatArray, price: FloatArray, mask: BitArray, start: int, stop: int
-) -> float:
+def spent(purchases: Purchases, mask: BitArray, start: int, stop: int) -> float:
     """What rows start:stop pay in all where each leaf needs the sensors in ``mask`` (leaves, w)."""
+    leaf, weight, price, _, _, _ = purchases
     total = 0.0
     have = np.empty(mask.shape[1], np.uint64)
     for i in range(start, stop):

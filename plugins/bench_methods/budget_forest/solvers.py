@@ -80,8 +80,7 @@ class Cells:
         pins = p.pins
         start, cost = np.empty(pins // 2 + 1, np.int64), np.empty(pins // 2)
         pin, own = np.empty(pins, np.int32), np.zeros(p.nodes)
-        entries = (p.first, p.sensor, p.node)
-        count = cells(p.leaf, p.weight, p.price, entries, own, start, pin, cost)
+        count = cells(p.purchases, own, start, pin, cost)
         return cls(start[: count + 1].copy(), pin[: start[count]].copy(), cost[:count].copy(), own)
 
 
@@ -203,11 +202,10 @@ def cost_shares(problem: PruningProblem, exponent: FloatArray, crew: Workers) ->
     p = problem
     above = exponent - exponent.max(initial=LEAST_EXPONENT)
     part = np.exp(np.maximum(above, LEAST_EXPONENT))[p.node]
-    entries = (p.first, p.sensor, p.node)
-    paid = np.zeros((PIECES, p.nodes))
+    purchases, paid = p.purchases, np.zeros((PIECES, p.nodes))
 
     def split(piece: int, start: int, stop: int) -> None:
-        split_cost(p.leaf, p.weight, p.price, entries, part, start, stop, paid[piece])
+        split_cost(purchases, part, start, stop, paid[piece])
 
     p.in_pieces(split, crew)
     return np.asarray(paid.sum(axis=0))

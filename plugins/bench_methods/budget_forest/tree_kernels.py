@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 
+Codes = NDArray[np.uint8]
+Bag = tuple[Int32Array, Int32Array, Int32Array]
+"""Row numbers, labels and copies."""
+
 _TIE = 1e-9  # prices are shares of a rounded sum: closer ratios are equal
 
 
@@ -75,16 +79,12 @@ def _best_cut(
 
 @njit(cache=True, nogil=True)
 def _count(
-    codes: NDArray[np.uint8],
-    missing: int,
-    rows: Int32Array,
-    label: Int32Array,
-    copies: Int32Array,
-    table: IntArray,
+    codes: Codes, missing: int, bag: Bag, begin: int, end: int, table: IntArray
 ) -> tuple[int, int]:
     """Fill ``table`` for one feature; returns the lowest and highest bin of numbers."""
+    rows, label, copies = bag
     low, high = 256, -1
-    for i in range(len(rows)):
+    for i in range(begin, end):
         code = int(codes[rows[i]])
         if code == missing:
             code = 256
@@ -96,21 +96,17 @@ def _count(
 
 @njit(cache=True, nogil=True)
 def _partition(
-    codes: NDArray[np.uint8],
-    missing: int,
-    cut: int,
-    missing_left: bool,
-    bag: tuple[Int32Array, Int32Array, Int32Array],
-    room: tuple[Int32Array, Int32Array, Int32Array],
-    begin: int,
-    end: int,
+    codes: Codes, missing: int, cut: int, default: bool, bag: Bag, room: Bag, begin: int, end: int
 ) -> int:
-    """Rows that go left first, both sides in their old order; returns where the right begins."""
+    """Rows that go left first, both sides in their old order; returns where the right begins.
+
+    ``default``: missing values go left.
+    """
     rows, label, copies = bag
     place, other = begin, 0
     for i in range(begin, end):
         code = codes[rows[i]]
-        if missing_left if code == missing else code <= cut:
+        if default if code == missing else code <= cut:
             rows[place], label[place], copies[place] = rows[i], label[i], copies[i]
             place += 1
         else:
@@ -123,9 +119,9 @@ def _partition(
 
 @njit(cache=True, nogil=True)
 def grow(
-    codes: NDArray[np.uint8],
+    codes: Codes,
     bins: IntArray,
-    bag: tuple[Int32Array, Int32Array, Int32Array],
+    bag: Bag,
     price: FloatArray,
     alpha: float,
     depth: int,
@@ -158,9 +154,7 @@ def grow(
             continue
         ratio, gain = np.inf, 0.0
         for f in range(len(price)):
-            low, high = _count(
-                codes[f], bins[f], rows[begin:end], label[begin:end], copies[begin:end], table
-            )
+            low, high = _count(codes[f], bins[f], bag, begin, end, table)
             larger, _, at, side = _best_cut(table, low, high, whole, alpha, min_rows)
             if high >= 0:
                 table[low : high + 1] = 0
