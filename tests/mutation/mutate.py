@@ -38,7 +38,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("bench_core", "plugins", "reports", "tests")
 FILES = [p.relative_to(ROOT).as_posix() for f in FOLDERS for p in (ROOT / f).rglob("*.py")]
-NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "results", "build")
+HIDDEN = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis")
 LIBRARIES = "pytest hypothesis numpy scipy.optimize scipy.sparse numba pandas click rich.console"
 FORK = multiprocessing.get_context("fork")
 _OPERATORS = """Lt:LtE,GtE LtE:Lt,Gt Gt:GtE,LtE GtE:Gt,Lt Eq:NotEq NotEq:Eq Is:IsNot IsNot:Is
@@ -152,13 +152,19 @@ def run_tests(tree: Path, file: str, tests: list[str], log: str) -> None:
     os._exit(status if status or str(tree / file) in files else 99)
 
 
+def not_copied(folder: str, names: list[str]) -> set[str]:
+    """What a copy of the tree does without; ``bench_core/results`` is no folder of results."""
+    outputs = {"results", "build"} if Path(folder) == ROOT else set()
+    return HIDDEN(folder, names) | outputs
+
+
 def attempt(
     scratch: str, file: str, source: bytes, tests: list[str], limit: float
 ) -> tuple[int | None, float, str]:
     """In a job: pytest's status (None: out of time), seconds and output with another source."""
     tree = Path(scratch, str(os.getpid()))
     if not tree.exists():  # with its compiled kernels, which are valid where times are kept
-        shutil.copytree(ROOT, tree, ignore=NOT_COPIED)
+        shutil.copytree(ROOT, tree, ignore=not_copied)
     target, log = tree / file, f"{tree}.log"
     original = target.read_bytes()
     target.write_bytes(source)
