@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from bench_core.cli import options
-from bench_core.errors import UsageError
+from bench_core.errors import BenchError, UsageError, one_line
 from bench_core.terminal.tables import check_output
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.plugins import Registry
-    from bench_core.protocols import Report
+    from bench_core.protocols import Report, Section
     from bench_core.results.records import RunInfo
 
 
@@ -84,7 +84,28 @@ def write_report(
     """Write the report of a run to a file, or show it on the terminal."""
     report = report_for(registry, output)
     info, frame = finished(store, run)
-    made = (section_of(info, frame) for section_of in registry.sections.values())
-    sections = [section for section in made if section is not None]
+    sections = list(_sections(registry, info, frame))
     report.write(info, frame, output, sections=sections, verbose=verbose)
     return info
+
+
+def _sections(registry: Registry, info: RunInfo, frame: pd.DataFrame) -> Iterator[Section]:
+    """What plugins add; one that fails is a warning and takes nothing else with it."""
+    from bench_core.execution.failures import fault_of
+    from bench_core.protocols import Section
+
+    for name, section_of in registry.sections.items():
+        try:
+            section = section_of(info, frame)
+            if not isinstance(section, Section | None):
+                raise TypeError(f"a section is a Section or None, not {section!r}")
+        except BenchError:
+            raise
+        except Exception as error:
+            if options.debugging():
+                raise
+            fault = fault_of(error) or f"{type(error).__name__}: {error}"
+            options.note(f"warning: no section {name!r}: {one_line(fault)}; --debug shows more")
+        else:
+            if section is not None:
+                yield section

@@ -73,23 +73,36 @@ def test_a_fault_of_the_program_itself_has_a_status_of_its_own(
     assert "Please report it; rerun with --debug" in ended.err
 
 
-def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(
-    bench: Run, material: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("module", "answer", "fault"),
+    [
+        ("odd", "1 / 0", "plugin odd failed (ZeroDivisionError: division by zero, odd.py:4)"),
+        ("plain", "'text'", "a section is a Section or None, not 'text'"),
+    ],
+)
+def test_a_section_that_fails_is_a_warning_and_leaves_the_board(
+    bench: Run, material: Path, module: str, answer: str, fault: str
 ) -> None:
-    (material / "odd.py").write_text(
+    (material / f"{module}.py").write_text(
         "import mine\n"
         "from bench_core import hookimpl\n"
         "def section(run, frame):\n"
-        "    return 1 / 0\n"
+        f"    return {answer}\n"
         "@hookimpl\n"
         "def bench_report_sections():\n"
         "    return {'odd': section}\n"
     )
-    assert bench("run", *QUICK, "--learners", "toy").status == 0
-    ended = bench("report", "-p", "odd")
-    assert ended.status == 3
-    fault = "error: plugin odd failed (ZeroDivisionError: division by zero, odd.py:4); rerun"
-    assert ended.err.startswith(fault)
+    ran = bench("run", *QUICK, "-p", module, "--learners", "toy")
+    shown = bench("report", "-p", module)
+    written = bench("report", "-p", module, "-o", "board.txt")
+    for ended in (ran, shown, written):
+        assert ended.status == 0
+        assert "warning: no section 'odd': " in ended.err, ended.err
+        assert fault in ended.err
+    for board in (ran.out, shown.out, (material / "board.txt").read_text()):
+        assert any(line.startswith("data.csv  toy ") for line in board.splitlines())
+    with pytest.raises((ZeroDivisionError, TypeError)):
+        bench("report", "-p", module, "--debug")
 
 
 def test_all_well_is_0_and_some_failed_is_1(bench: Run, material: Path) -> None:
