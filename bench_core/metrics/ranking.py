@@ -229,10 +229,12 @@ def _totals(labels: Labels) -> IntArray:
 
 
 def _relevant_totals(labels: Labels, threshold: float) -> IntArray:
-    return labels.once(
-        ("relevant totals", threshold),
-        lambda: np.add.reduceat(labels.copies * (labels.y >= threshold), labels.bounds[:-1]),
-    )
+    def make() -> IntArray:
+        relevant = labels.y >= threshold
+        counted = relevant if labels.multiplicity is None else relevant * labels.copies
+        return np.add.reduceat(counted, labels.bounds[:-1], dtype=np.int64)
+
+    return labels.once(("relevant totals", threshold), make)
 
 
 def _running(labels: Labels, what: str, top: int) -> tuple[FloatArray, FloatArray]:
