@@ -89,11 +89,9 @@ def drawn_queries(n: int, rng: np.random.Generator) -> Queries:
 def _labels(task: Task, signal: FloatArray) -> FloatArray:
     if task == Task.REGRESSION:
         return signal
-    if task == Task.BINARY:
-        return (signal > 0).astype(np.float64)
-    if task == Task.MULTICLASS:
-        return np.digitize(signal, [-0.6, 0.6]).astype(np.float64)
-    return np.clip(np.round(signal + 1), 0, 4)
+    if task == Task.RANKING:
+        return np.clip(np.round(signal + 1), 0, 4)
+    return np.digitize(signal, [0.0] if task == Task.BINARY else [-0.6, 0.6]).astype(np.float64)
 
 
 def _sealed(array: Array) -> Array:

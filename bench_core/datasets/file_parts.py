@@ -95,10 +95,8 @@ def _is_table(path: Path) -> bool:
         return suffixes[-1] in TABLES
     beginning = read_beginning(path, 1 << 20)
     first = next((t for t in beginning.splitlines() if t.strip()), b"")
-    if first.lstrip().startswith(b"#"):
-        return False
     cells = first.partition(b"#")[0].split()
-    if len(cells) > 1 and b":" in cells[1] and b"," not in cells[0]:
+    if not cells or (len(cells) > 1 and b":" in cells[1] and b"," not in cells[0]):
         return False
     if any(mark in first for mark in (b",", b";", b"\t")):
         return True

@@ -61,11 +61,6 @@ class Entry:
         except InputError as error:  # it may be the table that is wrong, as in a column's name
             raise InputError(f"{self.place}: {_as_keys(str(error))}") from error
 
-    @property
-    def depends_on(self) -> tuple[str, ...]:
-        """What changes the arrays."""
-        return self.own.depends_on
-
 
 def _as_keys(message: str) -> str:
     """What ``bench run`` calls options are keys here: ``--index-base 0`` is ``index_base = 0``."""
@@ -108,6 +103,7 @@ class _Table:
             "task": Task(own.task),
             "folds": own.folds,
             "files": own.files,
+            "depends_on": own.depends_on,
             "place": f"{self.path}, [{self.name}]",
             "__module__": __name__,
             "__doc__": f"From {self.path}.",

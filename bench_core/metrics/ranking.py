@@ -63,7 +63,8 @@ class RankingMetric(BuiltIn):
             ranked = rank(scores, labels, self.depth(labels))
         if self.ties == "stable":
             ranked = ranked._replace(tied=np.zeros(len(ranked.tied), dtype=np.bool_))
-        judged = _relevant_totals(labels, self._threshold()) > 0
+        threshold = getattr(self, "relevant", _ABOVE_ZERO)
+        judged = _relevant_totals(labels, threshold) > 0
         values = np.where(judged, self._per_query(ranked, labels), float(self.empty == "1"))
         weights = judged.astype(np.float64) if self.empty == "skip" else np.ones(len(judged))
         return MetricValues(values, weights)
@@ -72,10 +73,6 @@ class RankingMetric(BuiltIn):
         """The places that matter: the cut-off, or all."""
         longest = labels.once("longest", lambda: int(_totals(labels).max(initial=0)))
         return longest if self.k is None else min(self.k, longest)
-
-    def _threshold(self) -> float:
-        """Lowest grade that counts as relevant."""
-        return _ABOVE_ZERO
 
     def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
         """Values (q,) where there is a relevant document, anything elsewhere."""
@@ -87,9 +84,6 @@ class _Relevance(RankingMetric):
     """Documents are relevant or not; ``_per_query`` has the relevant rows at hand."""
 
     relevant: float = number(1.0, "lowest grade that counts as relevant")
-
-    def _threshold(self) -> float:
-        return self.relevant
 
     def _relevant(self, labels: Labels) -> BoolArray:
         return labels.once(("relevant", self.relevant), lambda: labels.y >= self.relevant)
@@ -235,10 +229,12 @@ def _totals(labels: Labels) -> IntArray:
 
 
 def _relevant_totals(labels: Labels, threshold: float) -> IntArray:
-    return labels.once(
-        ("relevant totals", threshold),
-        lambda: np.add.reduceat(labels.copies * (labels.y >= threshold), labels.bounds[:-1]),
-    )
+    def make() -> IntArray:
+        relevant = labels.y >= threshold
+        counted = relevant if labels.multiplicity is None else relevant * labels.copies
+        return np.add.reduceat(counted, labels.bounds[:-1], dtype=np.int64)
+
+    return labels.once(("relevant totals", threshold), make)
 
 
 def _running(labels: Labels, what: str, top: int) -> tuple[FloatArray, FloatArray]:

@@ -40,7 +40,6 @@ Arrays = tuple[Float32Array, FloatArray, IntArray]  # X, y, qid
 class SvmRows:
     """What a file holds: X float32 (n, d), y float64 (n,), queries and their ids, if any."""
 
-    path: Path
     X: Float32Array
     y: FloatArray
     queries: Queries | None
@@ -77,10 +76,9 @@ def read_svmlight(
         raise ValueError("index_base is 0 or 1")
     threads = threads or min(4, os.cpu_count() or 1)
     job = _Job(path, _content(path), index_base, features, columns, huge_is_missing, threads)
-    small = len(job.content) <= SMALL or _uncompiled()
-    X, y, qid = _read_small(job) if small else _read_large(job)
+    X, y, qid = (_read_small if len(job.content) <= SMALL else _read_large)(job)
     queries, qids = _queries(job, qid)
-    return SvmRows(path, X, y, queries, qids, job.place_of_row)
+    return SvmRows(X, y, queries, qids, job.place_of_row)
 
 
 def first_queries(examples: Examples, rows: int) -> Examples:
@@ -161,12 +159,6 @@ def _arrays(job: _Job, rows: int, largest: int) -> tuple[Arrays, IntArray]:
     return (X, np.empty(rows), np.full(rows, -1, dtype=np.int64)), kept
 
 
-def _uncompiled() -> bool:
-    from numba import config
-
-    return bool(getattr(config, "DISABLE_JIT", 0))
-
-
 def _memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -199,6 +191,10 @@ def _store(line: Line, row: int, kept: IntArray, out: Arrays) -> None:
 
 
 def _read_large(job: _Job) -> Arrays:
+    from numba import config
+
+    if getattr(config, "DISABLE_JIT", 0):
+        return _read_small(job)
     from bench_core.datasets.readers.svmlight_kernel import count_rows
 
     pieces = _pieces(job.content, job.threads * 4)
