@@ -33,7 +33,7 @@ from bench_datasets.yahoo._columns import (
     tables,
 )
 
-__all__ = ["PATTERNS", "features", "generate"]
+__all__ = ["FEATURES", "PATTERNS", "features", "generate"]
 
 BLOCK_ROWS = 8192
 
