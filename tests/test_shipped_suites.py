@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench_claims.claims import Claim, Contender, read_claims
-from bench_datasets.yahoo.sim import YahooSim
+from bench_datasets.yahoo import YahooSim
 
 from bench_core.api import plan
 from bench_core.datasets.search import DataFolder

@@ -55,6 +55,12 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
     given = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
     notes = (*given, *_one_split_for_all(uses))
     rows = _rows(frame, metric, info.reference, info.baselines)
+    stand_in = _any(frame, "stand_in")
+    marks = {
+        "stand-in": stand_in,
+        "sample": any(re.search(r"\bsample\b", note) for note in notes),
+        "trained on surrogate prices": _any(frame, "surrogate"),
+    }
     return Board(
         dataset=name,
         metric=metric.name,
@@ -62,15 +68,14 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
         accounting=_values(frame, "accounting") or info.accounting,
         unit=_values(frame, "unit") or "cost units",
         reference=info.reference if any(row.reference for row in rows) else "",
-        stand_in=_any(frame, "stand_in"),
+        stand_in=stand_in,
         stand_in_for=str(use.get("stand_in_for", "")),
-        sample=any(re.search(r"\bsample\b", note) for note in notes),
+        marks=tuple(mark for mark, there in marks.items() if there),
         repeats=len(frame[["fold", "seed"]].drop_duplicates()),
         rows=rows,
         failures=_failures(frame),
         facts=_facts(use),
         notes=notes,
-        surrogate=_any(frame, "surrogate"),
     )
 
 
@@ -130,7 +135,6 @@ def _row(
     reaches = not math.isnan(saving["test_quality"])
     return Row(
         learner=learner,
-        version=_values(own, "learner_version"),
         reference=learner == reference,
         audit=audit_mark(own),
         repeats=int(mean["repeats"]),

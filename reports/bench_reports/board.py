@@ -72,7 +72,6 @@ class Row:
     """
 
     learner: str
-    version: str
     reference: bool
     audit: str
     repeats: int
@@ -97,8 +96,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The leaderboard of one data set: rows sorted, failures apart; ``repeats`` is what a
-    learner without failures has."""
+    """The leaderboard of one data set: rows sorted, failures apart. ``marks`` stand beside every
+    number; ``repeats`` is what a learner without failures has."""
 
     dataset: str
     metric: str
@@ -108,23 +107,12 @@ class Board:
     reference: str
     stand_in: bool
     stand_in_for: str
-    sample: bool
+    marks: tuple[str, ...]
     repeats: int
     rows: tuple[Row, ...]
     failures: tuple[Failure, ...]
     facts: tuple[str, ...]
     notes: tuple[str, ...]
-    surrogate: bool = False  # learners trained on other prices than those of the bills
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """Marks that stand beside every number of this board."""
-        flags = {
-            "stand-in": self.stand_in,
-            "sample": self.sample,
-            "trained on surrogate prices": self.surrogate,
-        }
-        return tuple(mark for mark, there in flags.items() if there)
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """The board's marks and those of the row."""

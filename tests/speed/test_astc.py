@@ -28,7 +28,7 @@ import numpy as np
 import pytest
 from bench_datasets.letters import Letters
 from bench_datasets.thyroid import Thyroid
-from bench_datasets.yahoo.sim import YahooSim
+from bench_datasets.yahoo import YahooSim
 from bench_methods.cstc import ASTC, CSTC
 from bench_methods.cstc.astc import greedy_tree
 from bench_methods.cstc.inputs import inputs

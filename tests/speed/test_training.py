@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_datasets.yahoo.sim import PATTERNS, ROWS, features, generate
+from bench_datasets.yahoo import ROWS
+from bench_datasets.yahoo.sim import PATTERNS, features, generate
 from bench_models.boosting import chain
 from bench_trees import Bins, Ensemble, Penalty, Settings, boost, find_bins, warm_up
 from bench_trees.importers import from_lightgbm

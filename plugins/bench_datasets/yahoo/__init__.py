@@ -1,4 +1,5 @@
-"""Yahoo's learning-to-rank set 1 (Webscope C14B), 700 columns of which 519 have a price.
+"""Yahoo's learning-to-rank set 1 (Webscope C14B), 700 columns of which 519 have a price; its
+stand-in ``yahoo-sim`` (``sim.py``); and the options that papers put on top of its grades.
 
 The files lie behind Yahoo's licence. The feature costs (700 lines, 10000 = not part of set 1) are
 read from the data folder, or fetched once from their authors' repository (MIT). A split costs
@@ -13,11 +14,12 @@ sizes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -31,15 +33,22 @@ from bench_core import (
     Source,
     Splits,
     Task,
+    UsageError,
     hookimpl,
+    param,
     read_costs,
 )
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.datasets.publishers.download import fetch
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight, some_queries
-from bench_datasets.yahoo._labels import Judgement
-from bench_datasets.yahoo.sim import ROWS, YahooSim, YahooSimB
+from bench_datasets.yahoo.sim import FEATURES, PATTERNS, features, generate
 
+ROWS = {
+    "quick": (12000, 4000, 6000),
+    "standard": (60000, 15000, 25000),
+    "paper": (473134, 71083, 165660),
+}
+TRAIN, VALID, TEST = range(3)
 COLUMNS = 700
 UNUSED = 10000
 SUBSET = (141397, 146769, 184968)
@@ -55,6 +64,42 @@ COST = Download(
     COST_FILE,
     sha256="dc6cc6cf0d065c576d12fd9a079ccca691a4fc69c3a86f8c203742bca423d2bc",
 )
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Binarises grades and gives irrelevant documents a multiplicity.
+
+    Those documents are labelled 0 (grade 0, or below ``relevant``), unless ``copied`` is a grade.
+    Raises ValueError for options outside their ranges.
+    """
+
+    relevant: int = param(0, "0 keeps the grades; g labels a document 1 iff its grade is >= g")
+    copies: int = param(1, "how many copies each irrelevant document stands for (papers: 10)")
+    copied: int = param(-1, "highest grade that is copied; -1: the documents labelled 0")
+    copied_in: Literal["all", "test"] = param("all", "splits in which negatives are copied")
+    split: float = param(0.25, "price of evaluating one split")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.relevant <= 4:
+            raise ValueError(f"relevant = {self.relevant}: give 0 or a grade 1..4")
+        if self.copies < 1:
+            raise ValueError(f"copies = {self.copies}: give 1 or more")
+        if not -1 <= self.copied <= 3:
+            raise ValueError(f"copied = {self.copied}: give a grade 0..3, or -1")
+        if self.copied_in not in ("all", "test"):
+            raise ValueError(f"copied_in = {self.copied_in!r}: give 'all' or 'test'")
+
+    def judged(self, examples: Examples, part: int) -> Examples:
+        """Examples with grades 0..4 as labels in, with these options out; ``part`` 0, 1 or 2."""
+        grade = examples.y
+        if self.relevant:
+            examples = replace(examples, y=(grade >= self.relevant).astype(np.float64))
+        if self.copies == 1 or (self.copied_in == "test" and part != TEST):
+            return examples
+        highest = self.copied if self.copied >= 0 else max(self.relevant - 1, 0)
+        multiplicity = np.where(grade <= highest, self.copies, 1).astype(np.int64)
+        return replace(examples, multiplicity=multiplicity)
 
 
 @dataclass(frozen=True)
@@ -140,6 +185,49 @@ def yahoo_costs(source: Source) -> FloatArray:
     """The 700 costs, from the data folder or fetched into it."""
     path = source.find(COST_FILE) if source.has(COST_FILE) else fetch(COST, source.folder)
     return read_costs(path, features=COLUMNS).sensor
+
+
+@dataclass(frozen=True)
+class YahooSim(Judgement):
+    """The generated stand-in for Yahoo set 1."""
+
+    name: ClassVar[str] = "yahoo-sim"
+    task: ClassVar[Task] = Task.RANKING
+    title: ClassVar[str] = "Generated stand-in for Yahoo LTR set 1 (519 priced features)"
+    stand_in_for: ClassVar[str] = "yahoo"
+    depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
+
+    pattern: Literal["a", "b"] = param("a", "where the informative features lie")
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Generate the three splits at the profile's size; ``fold`` is ignored."""
+        if size not in ROWS:
+            raise UsageError(f"size {size!r}: yahoo-sim has quick, standard and paper")
+        pattern = PATTERNS[self.pattern]
+        threads = min(4, os.cpu_count() or 1)
+        train, valid, test = (
+            self.judged(generate(pattern, seed, split, rows, threads), split)
+            for split, rows in enumerate(ROWS[size])
+        )
+        cost = np.array([f.price for f in features(pattern)], dtype=np.float64)
+        return Splits(
+            train, valid, test,
+            prices=Prices.additive(cost, split=self.split, unit="feature evaluations"),
+            task=Task.RANKING,
+            feature_names=tuple(f"f{j}" for j in range(1, FEATURES + 1)),
+            stand_in=True,
+            notes=("generated stand-in for yahoo: proves that the chain works, not a method",),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class YahooSimB(YahooSim):
+    """The same with its informative features elsewhere in the price groups."""
+
+    name: ClassVar[str] = "yahoo-sim-b"
+    title: ClassVar[str] = "yahoo-sim with another importance pattern"
+
+    pattern: Literal["a", "b"] = param("b", "where the informative features lie")
 
 
 @hookimpl

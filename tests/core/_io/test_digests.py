@@ -290,7 +290,7 @@ def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: st
         ("bench_core/datasets/readers/tables.py", {"letters", "mine.csv"}),
         ("bench_core/datasets/splitting.py", {"letters", "mine.csv"}),
         ("bench_core/costs/cost_file.py", {"yahoo", "mine.csv"}),
-        ("bench_datasets/yahoo/_labels.py", {"yahoo"}),
+        ("bench_datasets/yahoo/_columns.py", {"yahoo"}),
     ],
 )
 def test_prepared_data_depend_on_what_reads_them(

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from bench_core.datasets.search import DataFolder, data_folder
-from bench_core.datasets.splitting import cut, cut_by_class, hashed, shuffled
+from bench_core.datasets.splitting import (
+    cut,
+    cut_by_class,
+    drawn,
+    hashed,
+    in_proportion,
+    shuffled,
+    take,
+)
 from bench_core.errors import InputError
 
 
@@ -135,6 +143,24 @@ def test_a_cut_holds_every_row_once_in_the_given_shares() -> None:
     assert sorted(np.concatenate(parts).tolist()) == list(range(1000))
     assert all((np.diff(p) > 0).all() for p in parts)
     assert not np.array_equal(parts[0], cut(1000, (0.6, 0.2, 0.2), seed=2)[0])
+
+
+def test_drawn_parts_follow_one_another_in_the_shuffled_order() -> None:
+    parts = drawn(100, (50, 20), seed=3)
+    assert [len(part) for part in parts] == [50, 20]
+    assert np.concatenate(parts).tolist() == shuffled(100, 3)[:70].tolist()
+
+
+def test_rows_in_proportion_are_all_there() -> None:
+    assert in_proportion(100, (1, 1, 1)) == (33, 33, 34)
+    assert in_proportion(10, (36603, 15688, 58101)) == (3, 1, 6)
+
+
+def test_taken_rows_keep_their_labels() -> None:
+    X, y = np.arange(6, dtype=np.float32).reshape(6, 1), np.arange(6, dtype=np.float64)
+    parts = take(X, y, [np.array([5, 0]), np.array([2]), np.array([1, 3, 4])])
+    assert [part.y.tolist() for part in parts] == [[5, 0], [2], [1, 3, 4]]
+    assert all(part.X[:, 0].tolist() == part.y.tolist() for part in parts)
 
 
 def test_a_cut_by_class_keeps_the_share_of_every_class() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import bench_datasets.yahoo.sim
+import bench_datasets.yahoo
 import numpy as np
 import pandas as pd
 import pytest
@@ -59,7 +59,7 @@ def naive_costs(
 
 @pytest.fixture
 def small_yahoo(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_datasets.yahoo.sim, "ROWS", {"quick": (3000, 800, 1500)})
+    monkeypatch.setattr(bench_datasets.yahoo, "ROWS", {"quick": (3000, 800, 1500)})
     monkeypatch.setenv("BENCH_CACHE", str(home / "cache"))
 
 

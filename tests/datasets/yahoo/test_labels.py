@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_datasets.yahoo._labels import TEST, TRAIN, Judgement
+from bench_datasets.yahoo import TEST, TRAIN, Judgement
 
 from bench_core.data import Examples, Queries
 

@@ -6,16 +6,8 @@ import hashlib
 
 import numpy as np
 import pytest
-from bench_datasets.yahoo.sim import (
-    PATTERNS,
-    ROWS,
-    SIZES,
-    YahooSim,
-    YahooSimB,
-    features,
-    generate,
-    query_sizes,
-)
+from bench_datasets.yahoo import ROWS, YahooSim, YahooSimB
+from bench_datasets.yahoo.sim import PATTERNS, SIZES, features, generate, query_sizes
 from helpers.yahoo_sim_definition import Definition
 
 from bench_core.data import Examples, Task
