@@ -67,7 +67,7 @@ def check_classes(learner: str, train: Examples, task: Task) -> None:
 
 def bought_alone(row: LossPrices, prices: Prices) -> FloatArray:
     """What each feature costs one row in loss units if nothing else is bought, (d,)."""
-    return np.array([row.sensor[prices.sensors_of(j)].sum() for j in range(prices.features)])
+    return np.array([row.sensor[prices.of(j)].sum() for j in range(prices.features)])
 
 
 def group_sizes(train: Examples) -> Any:
