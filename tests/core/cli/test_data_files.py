@@ -82,6 +82,7 @@ def test_what_is_there_is_not_fetched_again_unless_asked(data: Pairs, offer: Off
         (b"<html>please log in</html>", "neither a zip nor a tar archive"),
         (archive()[:100], "damaged|neither"),
     ],
+    ids=["rows", "labels", "values", "page", "cut"],  # an archive's bytes hold the time of day
 )
 def test_wrong_content_is_one_line_and_nothing_lands(
     data: Pairs, offer: Offer, content: bytes, why: str
