@@ -1,7 +1,5 @@
 """Values of parameters against their annotated types, and these types in words."""
 
-from __future__ import annotations
-
 import json
 from enum import Enum
 from types import NoneType, UnionType

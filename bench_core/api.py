@@ -1,7 +1,5 @@
 """Benchmarks from Python: the same engine that the command line drives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path

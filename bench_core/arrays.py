@@ -1,7 +1,5 @@
 """Names for arrays, by element type."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Naming a learner or model so that another process finds it again, without pickle."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any

@@ -3,8 +3,6 @@
 Defaults are applied here and nowhere else: all other code reads plain attributes.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints

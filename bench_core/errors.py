@@ -1,7 +1,5 @@
 """Errors that a user can correct: one line with place, fault and remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 

@@ -6,8 +6,6 @@ lists is. A field that holds another learner takes a registered name or a table
 Types are strict, except that whole numbers are accepted for floats.
 """
 
-from __future__ import annotations
-
 import builtins
 import dataclasses
 import typing

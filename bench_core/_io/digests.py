@@ -11,8 +11,6 @@ at installed libraries and at ``bench_core``. Modules are found without being ex
 that is imported by a computed name is not found: the class names it in ``code``.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import inspect

@@ -4,8 +4,6 @@ What is killed while it writes does no harm: files are written under a temporary
 folder, brought to the disk, then renamed.
 """
 
-from __future__ import annotations
-
 import glob
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Large arrays in files: shared ones, and those that would not fit in memory."""
 
-from __future__ import annotations
-
 import mmap
 import tempfile
 from collections.abc import Callable, Mapping

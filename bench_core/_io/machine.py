@@ -1,7 +1,5 @@
 """This machine in one line, and the memory of this process: its peak, and a limit on it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

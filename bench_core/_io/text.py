@@ -1,7 +1,5 @@
 """Reading files whole, plain or packed, with errors in one line."""
 
-from __future__ import annotations
-
 import gzip
 import tomllib
 import zlib

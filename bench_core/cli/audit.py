@@ -1,9 +1,8 @@
 """``bench audit``: replay every query at every point to check the declared costs."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +10,6 @@ from bench_core.cli import options
 from bench_core.cli.run import failures, following, needed_plugins
 from bench_core.terminal.tables import check_output, write_text
 from bench_core.terminal.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @click.command(

@@ -1,22 +1,18 @@
 """``bench data``: fetch a data set's files, take over one's own copy, verify what is there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bench_core.cli import options
 from bench_core.cli.app import ALL_WELL, UNUSABLE_INPUT
+from bench_core.datasets.search import DataFolder
 from bench_core.errors import BenchError, one_line
+from bench_core.plugins import Registry
 from bench_core.terminal.tables import Table, deliver
-
-if TYPE_CHECKING:
-    from bench_core.datasets.search import DataFolder
-    from bench_core.plugins import Registry
 
 
 @click.group(

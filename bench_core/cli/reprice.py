@@ -1,18 +1,14 @@
 """``bench reprice``: bill a finished run anew under other costs, without training."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bench_core.cli import options
 from bench_core.cli.report import report_for
 from bench_core.cli.run import GO_ON, following, needed_plugins, show_result
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @click.command(

@@ -17,8 +17,6 @@ Use parameters that make a fit quick: each promise fits once or a few times on a
 ``check_dataset``, ``check_metric`` and ``check_cost_model`` are alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any

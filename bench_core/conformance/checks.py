@@ -4,8 +4,6 @@ Every function takes a learner and a task's splits and raises ``ConformanceError
 the learner breaks the promise that the function's docstring states.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A check of data sets takes the data set and where files are; of metrics, the met
 judge; of cost models, the model, random purchases (60, s) and their queries.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Callable

@@ -5,8 +5,6 @@ discounted group and a derived feature, and charges splits and trees. Arrays are
 the harness hands them out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any

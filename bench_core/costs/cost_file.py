@@ -22,8 +22,6 @@ Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines 
 ``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none).
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import math

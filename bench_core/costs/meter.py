@@ -6,8 +6,6 @@ agrees bit for bit with ``Acquired.cost``. Where float64 sums of the prices are 
 are summed again in the order of ``Acquired.cost``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

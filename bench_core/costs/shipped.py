@@ -1,7 +1,5 @@
 """The shipped cost models besides plain sensor prices: per query, and in parallel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self

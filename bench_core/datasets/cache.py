@@ -14,8 +14,6 @@ Beside the entries are arrays and text that all folds of a data set share (``kep
 computing them for each fold would repeat the work, and measured values would differ by fold.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A data set under given costs, and the JSON form of its cost model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

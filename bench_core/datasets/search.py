@@ -1,7 +1,5 @@
 """Find a data set's files: the publisher's relative paths under one folder."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Random splits that are the same on every machine and with every numpy: order by a hash."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

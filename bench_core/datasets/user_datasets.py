@@ -19,8 +19,6 @@
 Each table is then a data set like those of plugins.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass, replace

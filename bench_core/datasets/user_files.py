@@ -13,8 +13,6 @@ most 20 different whole numbers, multi-class; else regression. Labels of classes
 sorted order. Every feature costs 1 unless there is a cost file.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

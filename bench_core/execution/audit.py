@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,9 @@ from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Features, Queries
-from bench_core.execution.predict import Block, ContractError, blocks, predictions, units
+from bench_core.execution.predict import Block, ContractError, Path, blocks, predictions, units
 from bench_core.execution.score import readable
 from bench_core.results.records import Verdict
-
-if TYPE_CHECKING:
-    from bench_core.execution.predict import Path
 
 SAMPLE_QUERIES = 100
 SAMPLE_ROWS = 256

@@ -5,8 +5,6 @@ it. Nothing is shared between workers: each can be killed alone without leaving 
 none imports the caller's ``__main__``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

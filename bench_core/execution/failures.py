@@ -1,7 +1,5 @@
 """Exceptions as users read them: a status, one line, and a traceback that begins in the plugin."""
 
-from __future__ import annotations
-
 import sysconfig
 import traceback
 from pathlib import Path

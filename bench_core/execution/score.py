@@ -1,25 +1,19 @@
 """Metrics and cost statistics of every operating point of a predicted path."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray
-from bench_core.costs.bill import Acquired, summarise_cost
+from bench_core.costs.bill import Acquired, CostSummary, summarise_cost
 from bench_core.costs.model import CostModel, needs_of
 from bench_core.data import Examples, Queries
 from bench_core.execution.predict import Path, in_order
 from bench_core.metrics import Labels, evaluate
 from bench_core.protocols import Metric, MetricValues
 from bench_core.results.records import PointRow
-
-if TYPE_CHECKING:
-    from bench_core.costs.bill import CostSummary
 
 VALUE_UNITS = 10_000
 """More rows than this are stored as means of neighbours: a bootstrap of so many blocks is as sharp,

@@ -9,8 +9,6 @@ when the pipe closes. A message is a JSON header and raw arrays, no pickle:
 The header's ``arrays`` lists name, type and shape of each.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import json

@@ -6,8 +6,6 @@ at their default and sorts the others, so that two equal metrics have one name a
 rebuilds the metric.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Iterable

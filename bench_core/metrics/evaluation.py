@@ -1,7 +1,5 @@
 """Many metrics of one set of scores, with one sort for all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

@@ -4,8 +4,6 @@ Everywhere ``cost`` (p,) and ``quality`` (p,) describe p operating points. Point
 either are never chosen. Among equals the cheaper point wins, then the earlier one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray

@@ -1,7 +1,5 @@
 """The built-in metric families, registered as a third party would register its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

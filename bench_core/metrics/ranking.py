@@ -15,8 +15,6 @@ of the longest query, err with the square of a tie group.
 Grades are >= 0. Infinite scores are allowed and tie with one another; NaN is refused.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

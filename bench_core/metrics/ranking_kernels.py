@@ -14,8 +14,6 @@ copies are alike.
 """
 
 # mypy: disallow-untyped-decorators=False
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ Multi-class scores are (n, K) logits (softmax gives the probabilities): the row'
 largest score, the lowest class number among equals. Labels of classes are 0..K-1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -8,11 +8,9 @@ plugins bring the source enters too. Threads, workers and machine do not enter: 
 a result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench_core._io.digests import canonical, code_key, digest
 from bench_core.class_names import encode
@@ -21,16 +19,13 @@ from bench_core.costs.model import costs_key
 from bench_core.data import Task
 from bench_core.metrics import parse_metric
 from bench_core.parameters import as_json, is_learner, parameters
-from bench_core.planning.resolve_learners import described
+from bench_core.planning.plan import DatasetUse
+from bench_core.planning.request import RunRequest
+from bench_core.planning.resolve_learners import ChosenLearner, described
+from bench_core.plugins import Registry
+from bench_core.protocols import Metric
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.splits import Splits
-
-if TYPE_CHECKING:
-    from bench_core.planning.plan import DatasetUse
-    from bench_core.planning.request import RunRequest
-    from bench_core.planning.resolve_learners import ChosenLearner
-    from bench_core.plugins import Registry
-    from bench_core.protocols import Metric
 
 SCORING = 4
 """Rises when scoring, metering or the audit would give other rows for the same model."""

@@ -1,17 +1,12 @@
 """The plan of a run: its data sets, fits and trials, and what is left to do of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bench_core.costs.model import CostModel
 from bench_core.planning.request import RunRequest
-from bench_core.results.records import RunRecord
-
-if TYPE_CHECKING:
-    from bench_core.costs.model import CostModel
-    from bench_core.results.records import FitSpec, TrialSpec
+from bench_core.results.records import FitSpec, RunRecord, TrialSpec
 
 Notify = Callable[[str, bool], None]
 """Takes one line for the user, and whether it is a warning."""

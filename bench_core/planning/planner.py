@@ -1,13 +1,10 @@
 """Plan a run: turn a request into fits and trials with content keys."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
 
 from bench_core._io.digests import digest, look_again
 from bench_core.costs.model import CostModel, costs_key
@@ -30,13 +27,11 @@ from bench_core.planning.request import (
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
 from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
+from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, state_path, states_folder, store_path
 from bench_core.splits import SPLITS, Splits
-
-if TYPE_CHECKING:
-    from bench_core.plugins import Registry
 
 
 def make_plan(

@@ -1,12 +1,10 @@
 """The plan that bills a finished run anew: its stored models under another cost model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
@@ -16,13 +14,11 @@ from bench_core.errors import InputError, UsageError, unknown
 from bench_core.planning.keys import score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
+from bench_core.plugins import Registry
 from bench_core.results.records import RunInfo, RunRecord, TrialSpec, with_tuples
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.splits import Splits
-
-if TYPE_CHECKING:
-    from bench_core.plugins import Registry
 
 
 def plan_reprice(

@@ -1,20 +1,16 @@
 """The options of a run, checked before any data is read, and those of its learners (``--set``)."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench_core._io.text import toml_fault
 from bench_core.contracts import name_of
 from bench_core.data import Task
 from bench_core.errors import UsageError, unknown
-
-if TYPE_CHECKING:
-    from bench_core.plugins import Registry
+from bench_core.plugins import Registry
 
 PROFILES = ("quick", "standard", "paper")
 MOST_SEED = 2**32 - 1

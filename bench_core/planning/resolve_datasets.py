@@ -1,22 +1,17 @@
 """Which data sets a request means: a suite's, with stand-ins, or registered ones, or a file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench_core.errors import InputError, UsageError, blaming, unknown
 from bench_core.parameters import expand, parameters
-from bench_core.planning.request import Setting, with_setting
+from bench_core.planning.plan import Notify
+from bench_core.planning.request import RunRequest, Setting, with_setting
+from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Source
-
-if TYPE_CHECKING:
-    from bench_core.planning.plan import Notify
-    from bench_core.planning.request import RunRequest
-    from bench_core.planning.suites import Suite
 
 
 @dataclass(frozen=True, slots=True)

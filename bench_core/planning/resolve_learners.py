@@ -1,22 +1,17 @@
 """Which learners a request means, each with the instances that its grid spans."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench_core.contracts import learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming
 from bench_core.parameters import as_json, expand, parameters, resolved
-from bench_core.planning.request import Setting, with_setting
+from bench_core.planning.plan import Notify
+from bench_core.planning.request import RunRequest, Setting, with_setting
+from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 from bench_core.protocols import CompleteLearner
-
-if TYPE_CHECKING:
-    from bench_core.planning.plan import Notify
-    from bench_core.planning.request import RunRequest
-    from bench_core.planning.suites import Suite
 
 ALL = "all"
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

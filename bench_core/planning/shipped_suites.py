@@ -1,7 +1,5 @@
 """The suites that come with the benchmark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import bench_core

@@ -18,22 +18,18 @@ keys of plugins, such as [[claims]]  checked by the plugin that registered them
 A suite of several data sets runs on those that are there, and on the folds that each has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_file import CostFile
 from bench_core.errors import InputError, UsageError, unknown
 from bench_core.planning.request import MOST_SEED, PROFILES
-
-if TYPE_CHECKING:
-    from bench_core.plugins import Registry
-    from bench_core.protocols import SuiteKey
+from bench_core.plugins import Registry
+from bench_core.protocols import SuiteKey
 
 
 @dataclass(frozen=True, slots=True)

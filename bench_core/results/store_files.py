@@ -3,8 +3,6 @@
 A model's state is one file of arrays and JSON, no pickle, never half written.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -4,8 +4,6 @@ P. Turney, "Cost-sensitive classification", JAIR 2 (1995), dollars of Ontario's 
 Blood is drawn once: every blood test after the first costs 2.10 less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -21,8 +21,6 @@ one full wave. No point is within 0.05 (in y) of the border. A linear classifier
 left, so a gate that sends 60% of the rows loses nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -6,8 +6,6 @@ drawn by the seed. Every feature costs 1. From a sample of the publisher's file 
 in the papers' proportions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

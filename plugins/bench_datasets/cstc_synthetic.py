@@ -9,8 +9,6 @@ The paper leaves the quadrants' means and the numbers of rows open. Here the mea
 and -3: they sum to zero, since there is no constant feature, and give labels of variance 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

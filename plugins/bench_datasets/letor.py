@@ -8,8 +8,6 @@ Istella-S (for non-commercial use): 220 features. No costs of theirs are publish
 Where a feature has no value its files hold the largest float64, 1.797e308; here it is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ The papers' task (ADAPT's released code): is the letter in N..Z; rows in file or
 training, 4000 for validation, 4000 for testing; every feature costs 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal

@@ -7,8 +7,6 @@ is not the same for all members; it is left out. 60 / 20 / 20 percent of each cl
 the seed: the sets have no split of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -7,8 +7,6 @@ a fifth of the publisher's training file, and the rest of it with the publisher'
 Which rows is unknown: ours are drawn by the seed. Every feature costs 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path

@@ -3,8 +3,6 @@
 Split 60/20/20 by the seed, each class by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

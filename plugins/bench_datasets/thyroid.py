@@ -5,8 +5,6 @@ TT4 14.51, T4U 11.41, all else 1. FTI is computed from TT4 and T4U: it is free o
 The discount of later blood tests is recalled, not verified in a text at hand, and off by default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -27,8 +27,6 @@ baseline costs less to train than the methods it is set beside.
   them is bought.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -25,8 +25,6 @@ Departures
   trees times classes.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass

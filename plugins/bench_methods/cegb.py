@@ -38,8 +38,6 @@ Departures
 - The multiplier is that of the prices; the printed value for averaged pixels is not used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal

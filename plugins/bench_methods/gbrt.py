@@ -15,8 +15,6 @@ Departures
 - A split must leave ``min_rows`` rows on both sides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -16,8 +16,6 @@ Departures
 - Some prefixes of every model are points too, so that validation chooses the number of trees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -19,8 +19,6 @@ Departures
 - LightGBM's splits that set zeros apart (zero_as_missing) may count as up to three.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -20,8 +20,6 @@ Departures
   the sample of rows that bins are found on. ``deterministic`` and ``force_col_wise`` are on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal

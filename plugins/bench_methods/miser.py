@@ -35,8 +35,6 @@ Departures
 - Evaluating trees is not charged in training; the paper's tree cost is the number of trees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -19,8 +19,6 @@ Departures
 - ``sklearn`` fits on one thread, so that the number of threads changes nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

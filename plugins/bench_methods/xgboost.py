@@ -12,8 +12,6 @@ Departures
   every number of threads (for 1 and 2 threads and 60000 rows they were the same).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -6,8 +6,6 @@ Likelihood Methods", 1999 [M]: the targets are (P + 1) / (P + 2) for the P posit
 slope is kept above 0: calibration never changes the order of rows.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

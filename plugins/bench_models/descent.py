@@ -1,7 +1,5 @@
 """Block descent: cycles over the parts of a model, and a few quasi-Newton steps on one part."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

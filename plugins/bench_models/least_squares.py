@@ -4,8 +4,6 @@ Sums are float64, block of rows by block, every entry always by the same code in
 the number of threads does not change a bit of the result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

@@ -7,8 +7,6 @@ from elsewhere cannot name any other function. All the same, do not load states 
 you do not trust.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 from collections.abc import Iterator

@@ -10,8 +10,6 @@ and eta (s,) at that optimum the cost is a quadratic form in the weights, whose 
 ``quadratic_price``. |b| is treated alike, by sigma.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

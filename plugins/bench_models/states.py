@@ -1,7 +1,5 @@
 """Models as arrays and JSON: states inside the state of another, and those of plain dataclasses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self, get_type_hints

@@ -1,7 +1,5 @@
 """Names for arrays, by element type, and the one type that kernels are compiled for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

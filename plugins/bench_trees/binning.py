@@ -6,8 +6,6 @@ evenly by multiplicity (the greedy rule of LightGBM's Dataset). All rows are loo
 physical copies and multiplicities give the same edges and no seed is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Stage-wise additive boosting under feature costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -32,8 +32,6 @@ A label is rounded by half a unit once: the integers at a finer unit are the lab
 plus the steps taken. A leaf value is rounded by half a unit.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ purchases of that moment. So a sensor bought in one leaf is at once refunded in 
 nothing is ever added to a stored gain.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array, UInt64Array

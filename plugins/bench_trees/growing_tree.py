@@ -1,7 +1,5 @@
 """A tree while it grows: its settings, leaves, pairs of siblings, and the nodes so far."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush

@@ -10,8 +10,6 @@ child::
     slot 3   the smaller one of these              row 3   ...
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

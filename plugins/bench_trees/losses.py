@@ -4,8 +4,6 @@ A loss is a small value; ``Loss`` is the shape a custom one must have. Scores ar
 losses are written so that a row of multiplicity m weighs as m copies of it do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -12,8 +12,6 @@ paid k; W(leaf) is that of all. ``Account.owed`` is the equation, over these arr
     Ledger.bought  D (s,)      Ledger.paid  C (s, n) as bits     Leaf.unpaid  U (s,)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

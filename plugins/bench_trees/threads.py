@@ -1,7 +1,5 @@
 """Python threads over disjoint pieces of work whose kernels release the GIL."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

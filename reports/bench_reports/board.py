@@ -4,8 +4,6 @@ Everything is chosen on validation, by each repeat (a seed on a fold) for itself
 test as the mean over repeats; see ``bench_core.results.operating_points``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ compared, not followed. Links, devices and folders are refused, and so is a memb
 all reason.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import json

@@ -4,8 +4,6 @@ Files land in ``FOLDER/HOME``. They are put together in a hidden folder beside i
 a time, read by the data set's own loader, compared with its facts, and only then moved.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager

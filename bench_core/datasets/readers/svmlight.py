@@ -6,8 +6,6 @@ sizes beside it (``FILE.query`` or ``FILE.group``). Values become the float32 ne
 nearest to the decimal number, labels float64.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ This is the reference of the fast reader (``svmlight_kernel``): it reads or refu
 that the kernel leaves open, and files too small to be worth compiling for.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

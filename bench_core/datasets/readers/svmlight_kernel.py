@@ -11,8 +11,6 @@ bytes are not compared in chains (``a < b < c``), which numba compiles badly, an
 index by unsigned numbers, which never count from the end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ pixels (height, width, 3) of one region and shares nothing with the others; all 
 clusters: a pixel's texton is the filter of a bank that answers most, or none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any

@@ -4,8 +4,6 @@ What all pictures have in common as a path is skipped, so that it does not matte
 folders lie. Hidden files and files that are no pictures by their suffix are skipped too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import zipfile

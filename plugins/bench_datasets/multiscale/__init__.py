@@ -19,8 +19,6 @@ Departures
 - A coarse split is charged its share even where a finer one before it has parted the block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal

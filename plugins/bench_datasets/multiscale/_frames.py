@@ -9,8 +9,6 @@ Arrays (``.npy``) are read by numpy, every other format by Pillow (the extra ``i
 grey, or colours whose mean is taken; a label pixel that is not 0 belongs to an object.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -12,8 +12,6 @@ width (standard deviation 1) at every scale:
     ridge    its smaller eigenvalue (far below zero on bright ridges)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -11,8 +11,6 @@ Departure: objects are the connected sets of pixels (8 neighbours) of class 1, i
 the prediction alike, not numbered instances. Two objects that touch are one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -12,8 +12,6 @@ in them. Our choice: whole queries in the order of the file, cut where a query e
 sizes.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 All random numbers come from a counter-based hash, the finaliser of splitmix64.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import reduce
 from math import isqrt

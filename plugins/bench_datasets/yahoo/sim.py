@@ -6,8 +6,6 @@ same bits on every machine, in any block order and for any number of threads. Ro
 not depend on how many rows are asked for.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 

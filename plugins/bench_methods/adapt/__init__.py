@@ -54,8 +54,6 @@ Departures
 - adapt-l1 sweeps its gate's threshold, where the released code sweeps its class weight.
 """
 
-from __future__ import annotations
-
 from bench_models.boosting import bench_warm_up
 
 from bench_core import BudgetedLearner, hookimpl

@@ -60,8 +60,6 @@ Departures
 - The mean probability of class 1 is served as log-odds, of K > 2 classes as logarithms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from bench_models import boosting

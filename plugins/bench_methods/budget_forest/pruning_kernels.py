@@ -12,8 +12,6 @@ Only flows are kept: ``up`` (D,) from a node to its parent, ``along`` (pins,) fr
 The others are explained in ``solvers``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -5,8 +5,6 @@ stable partition of that stretch. Labels and copies travel with the rows, so tha
 fetched out of order.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -51,8 +51,6 @@ Departures
   Platt's line, fitted on the training rows.
 """
 
-from __future__ import annotations
-
 from bench_models.boosting import bench_warm_up
 
 from bench_core import BudgetedLearner, hookimpl

@@ -50,8 +50,6 @@ Departures
   rather than all being -1.
 """
 
-from __future__ import annotations
-
 from bench_core import BudgetedLearner, hookimpl
 from bench_methods.cronus.learner import Cronus, CronusInit, CronusSingle
 

@@ -9,8 +9,6 @@ lower the loss (the optimality conditions of eq. 7), these join, and so on until
 result is the optimum over all trees, whatever the working set began with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -48,8 +48,6 @@ Departures
 - A path point is the tree cut at a level, its predictors refitted alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bench_models.boosting import bench_warm_up

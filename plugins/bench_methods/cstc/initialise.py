@@ -1,7 +1,5 @@
 """The tree before joint optimisation: every classifier fitted as if it were a leaf, top down."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The learners trained with the joint loss: one classifier, a chain and a tree of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 

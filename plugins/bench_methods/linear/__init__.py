@@ -1,7 +1,5 @@
 """Linear and kernel methods: the l1 path, the RBF support vector machine, averaged kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from bench_core import BudgetedLearner, hookimpl

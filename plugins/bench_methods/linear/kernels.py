@@ -1,7 +1,5 @@
 """The two compiled loops: coordinate descent, and sums of kernels in a fixed order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

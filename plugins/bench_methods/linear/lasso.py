@@ -13,8 +13,6 @@ M. Teboulle, "FISTA", 2009) and restarted where the gradient of the step turns (
 E. Candes, 2015). skglm solves such problems with working sets and a duality gap; it has no softmax.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol

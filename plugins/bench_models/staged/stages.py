@@ -1,7 +1,5 @@
 """The values that describe a staged model: stages, gates and operating points; their state."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

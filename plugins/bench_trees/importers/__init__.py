@@ -10,8 +10,6 @@ Files are read by parsers of our own, so no peer need be installed and a broken 
 is one line (``ModelError``), never a crash of foreign code.
 """
 
-from __future__ import annotations
-
 from bench_trees.importers.files import read_model
 from bench_trees.importers.imported import Imported, ModelError
 from bench_trees.importers.lightgbm import from_lightgbm

@@ -8,8 +8,6 @@ a binary tree the last level stands at the root, and each way holds every split 
 With K classes a leaf holds K values, so the trees are those of ``Imported.vectors``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

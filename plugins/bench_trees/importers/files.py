@@ -1,7 +1,5 @@
 """Model files, recognised by their content."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -7,8 +7,6 @@ where zero lies on the other side of the threshold that takes three of our split
 the branches).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

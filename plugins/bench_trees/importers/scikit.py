@@ -5,8 +5,6 @@ down to float32. Forests average: probabilities for classes, values for numbers.
 adds to a constant, which is read off a prediction, since no public attribute holds it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ the default side. ``base_score`` is stored as what the link makes of it (a proba
 ``binary:logistic``, a mean for a logarithmic link), one number or one per class.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

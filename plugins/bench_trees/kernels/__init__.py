@@ -5,8 +5,6 @@ Arguments that belong together are NamedTuples. Names without an underscore are 
 ``warm_up`` compiles them ahead of use, so that the wait can be announced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules

@@ -19,9 +19,7 @@ vector comparison (LLVM picks what the machine has); the same loop in plain numb
 times slower, because its result would have to be packed bit by bit.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -29,9 +27,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, UInt64Array
-
-if TYPE_CHECKING:
-    from bench_trees.kernels.records import Layout, Steps, Walked
+from bench_trees.kernels.records import Layout, Steps, Walked
 
 ROWS_PER_WORD = 64
 PLANES = 8  # bits of a leaf's code

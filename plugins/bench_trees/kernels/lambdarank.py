@@ -1,7 +1,5 @@
 """Gradients of LambdaRank, query by query."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -19,8 +19,6 @@ Rows of a small leaf lie far apart, so that neither the processor's own prefetch
 window of instructions hides the way to memory; a request ``AHEAD`` rows ahead does.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 import numpy as np

@@ -8,8 +8,6 @@ Histograms are what training costs, and a row's word feeds eight of them with on
     words  uint64 (ceil(d / 8), n); features beyond d have code 0
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

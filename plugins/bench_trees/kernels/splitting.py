@@ -8,8 +8,6 @@ Ties go to the lowest bin, and there to NaN on the right. Where the node holds n
 to the child with more rows, left if they are equal.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
