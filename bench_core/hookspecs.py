@@ -5,9 +5,11 @@ A plugin is a module registered in the entry-point group ``bench``::
     [project.entry-points.bench]
     mine = "my_package.my_module"
 
-whose functions are marked ``@bench_core.hookimpl``. Verbs are the one thing that is no hook: they
-are ``click`` commands in a group of their own, so that ``bench --help`` knows their names from the
-installed metadata, and ``bench VERB`` loads that command and no other plugin::
+whose functions are marked ``@bench_core.hookimpl``. The two most common ones need no function:
+``bench_learners = provide_learners(MyLearner)``, and ``provide_datasets`` likewise. Verbs are the
+one thing that is no hook: they are ``click`` commands in a group of their own, so that
+``bench --help`` knows their names from the installed metadata, and ``bench VERB`` loads that
+command and no other plugin::
 
     [project.entry-points."bench.commands"]
     my-verb = "my_package.my_module:command"
@@ -72,3 +74,13 @@ def bench_suite_keys() -> Mapping[str, SuiteKey]:  # type: ignore[empty-body]
 @hookspec
 def bench_warm_up(say: Callable[[str], None]) -> None:
     """Called before the first fit of the plugin's learners; ``say`` prints a status line."""
+
+
+def provide_learners(*classes: type[BudgetedLearner]) -> Callable[[], list[type[BudgetedLearner]]]:
+    """What a plugin names ``bench_learners`` to register these classes."""
+    return hookimpl(lambda: list(classes))
+
+
+def provide_datasets(*classes: type[Dataset]) -> Callable[[], list[type[Dataset]]]:
+    """What a plugin names ``bench_datasets`` to register these classes."""
+    return hookimpl(lambda: list(classes))

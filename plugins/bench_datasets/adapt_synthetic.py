@@ -28,7 +28,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Dataset, Examples, Prices, Source, Splits, Task, hookimpl, param
+from bench_core import (
+    Examples,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    param,
+    provide_datasets,
+)
 
 CENTRES = np.array([(-1.0, 2.0), (1.0, 2.0), (1.0, 0.0), (1.0, -1.0)])
 LABELS = np.array([1.0, 0.0, 1.0, 0.0])
@@ -101,7 +109,4 @@ def _splits(parts: Sequence[Examples], cost: NDArray[np.float64]) -> Splits:
     return Splits(train, valid, test, prices, Task.BINARY, classes=2, feature_names=("x", "y"))
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """Both data sets."""
-    return [AdaptSynthetic1, AdaptSynthetic2]
+bench_datasets = provide_datasets(AdaptSynthetic1, AdaptSynthetic2)

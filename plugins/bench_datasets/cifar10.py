@@ -13,7 +13,6 @@ centroids, summed over quadrants: 4 k features.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -21,7 +20,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Dataset, Examples, Facts, InputError, Prices, Source, Splits, Task, hookimpl
+from bench_core import (
+    Examples,
+    Facts,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    provide_datasets,
+)
 from bench_core.arrays import Float32Array
 from bench_core.datasets.publishers.download import Download
 from bench_core.datasets.readers import read_bytes
@@ -168,7 +176,4 @@ def _normalised(patches: NDArray[np.uint8]) -> Float32Array:
     return rows
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data set of this plugin."""
-    return [Cifar10]
+bench_datasets = provide_datasets(Cifar10)

@@ -6,13 +6,12 @@ drawn by the seed. Every feature costs 1. From a sample of the publisher's file 
 in the papers' proportions.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Dataset, Facts, InputError, Prices, Source, Splits, Task, hookimpl, param
+from bench_core import Facts, InputError, Prices, Source, Splits, Task, param, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
@@ -101,7 +100,4 @@ def _read(source: Source) -> tuple[Float32Array, FloatArray, bool]:
     return table.matrix(table.names[:-1]), table.numbers(table.names[-1], missing=False), False
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data set of this plugin."""
-    return [Forest]
+bench_datasets = provide_datasets(Forest)

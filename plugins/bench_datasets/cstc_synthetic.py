@@ -9,12 +9,11 @@ The paper leaves the quadrants' means and the numbers of rows open. Here the mea
 and -3: they sum to zero, since there is no constant feature, and give labels of variance 6.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Dataset, Examples, Prices, Source, Splits, Task, hookimpl
+from bench_core import Examples, Prices, Source, Splits, Task, provide_datasets
 
 NAMES = ("sign_x", "sign_z", "y++", "y+-", "y-+", "y--")
 SIGNS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
@@ -52,7 +51,4 @@ def generate(rng: np.random.Generator, rows: int) -> Examples:
     return Examples(X, y.astype(np.float64))
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data set of this plugin."""
-    return [CSTCSynthetic]
+bench_datasets = provide_datasets(CSTCSynthetic)

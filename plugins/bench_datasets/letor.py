@@ -14,7 +14,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Dataset, Facts, InputError, Prices, Source, Splits, Task, hookimpl
+from bench_core import (
+    Facts,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    provide_datasets,
+)
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight
 
 ROWS = {"quick": (12000, 4000, 6000), "standard": (60000, 15000, 25000)}
@@ -109,7 +117,4 @@ def _splits(
     )  # fmt: skip
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data sets of this family."""
-    return [Mslr10k, Mslr30k, IstellaS]
+bench_datasets = provide_datasets(Mslr10k, Mslr30k, IstellaS)

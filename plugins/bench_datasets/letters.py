@@ -4,13 +4,13 @@ The papers' task (ADAPT's released code): is the letter in N..Z; rows in file or
 training, 4000 for validation, 4000 for testing; every feature costs 1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from bench_core import Dataset, Facts, InputError, Prices, Source, Splits, Task, hookimpl, param
+from bench_core import Facts, InputError, Prices, Source, Splits, Task, param, provide_datasets
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import take
@@ -87,7 +87,4 @@ class Letters26(Letters):
     classes: Literal[2, 26] = param(26, "2: N..Z (label 1) against A..M, as in the papers; or 26")
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data sets of this family."""
-    return [Letters, Letters26]
+bench_datasets = provide_datasets(Letters, Letters26)

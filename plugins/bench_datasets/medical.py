@@ -13,7 +13,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Dataset, Facts, InputError, Source, Splits, Task, hookimpl, param
+from bench_core import (
+    Facts,
+    InputError,
+    Source,
+    Splits,
+    Task,
+    param,
+    provide_datasets,
+)
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
@@ -146,7 +154,4 @@ def _splits(
     return Splits(*parts, prices, Task.BINARY, classes=2, feature_names=tuple(cost))
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data sets of this family."""
-    return [Hepatitis, Heart, Pima]
+bench_datasets = provide_datasets(Hepatitis, Heart, Pima)

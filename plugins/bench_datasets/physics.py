@@ -14,7 +14,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Dataset, Examples, Facts, InputError, Prices, Source, Splits, Task, hookimpl
+from bench_core import (
+    Examples,
+    Facts,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    provide_datasets,
+)
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers import read_beginning, read_bytes
@@ -162,7 +171,4 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:120]
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data sets of this family."""
-    return [MiniBooNE, Hepmass1000, HepmassNot1000]
+bench_datasets = provide_datasets(MiniBooNE, Hepmass1000, HepmassNot1000)

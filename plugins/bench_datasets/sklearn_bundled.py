@@ -3,12 +3,11 @@
 Split 60/20/20 by the seed, each class by itself.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Dataset, Prices, Source, Splits, Task, hookimpl
+from bench_core import Prices, Source, Splits, Task, provide_datasets
 from bench_core.datasets.splitting import cut_by_class, take
 
 
@@ -50,7 +49,4 @@ class Digits(_Bundled):
     loader: ClassVar[str] = "load_digits"
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data sets of this family."""
-    return [BreastCancer, Digits]
+bench_datasets = provide_datasets(BreastCancer, Digits)

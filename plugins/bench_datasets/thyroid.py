@@ -5,11 +5,10 @@ TT4 14.51, T4U 11.41, all else 1. FTI is computed from TT4 and T4U: it is free o
 The discount of later blood tests is recalled, not verified in a text at hand, and off by default.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench_core import Dataset, Examples, Facts, Prices, Source, Splits, Task, hookimpl, param
+from bench_core import Examples, Facts, Prices, Source, Splits, Task, param, provide_datasets
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import cut_by_class
@@ -66,7 +65,4 @@ def _read(source: Source, name: str) -> Examples:
     return Examples(table.matrix(table.names[:-1]), kind - 1)
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data set of this plugin."""
-    return [Thyroid]
+bench_datasets = provide_datasets(Thyroid)

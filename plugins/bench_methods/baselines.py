@@ -27,7 +27,7 @@ baseline costs less to train than the methods it is set beside.
   them is bought.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -37,7 +37,7 @@ from bench_models.path_of_models import PathOfModels, Subsets, readable, share_o
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import labels_of
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, hookimpl, param
+from bench_core import Examples, FitContext, Prices, Task, hookimpl, param, provide_learners
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 bench_warm_up = hookimpl(bench_warm_up)
@@ -193,7 +193,4 @@ def _gain(codes: IntArray, gradient: FloatArray, mass: FloatArray) -> float:
     return float(sum((G**2 / rows[some]).sum() for G in sums)) / 2
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The baselines, the lowest first."""
-    return [Constant, RandomOrder, CheapestFirst, GreedyOrder]
+bench_learners = provide_learners(Constant, RandomOrder, CheapestFirst, GreedyOrder)

@@ -26,7 +26,6 @@ Departures
 """
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -35,7 +34,15 @@ import numpy as np
 from bench_models.boosting import TRADEOFF, bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone
 
-from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, hookimpl, param
+from bench_core import (
+    Examples,
+    FitContext,
+    InputError,
+    Prices,
+    hookimpl,
+    param,
+    provide_learners,
+)
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -125,7 +132,4 @@ def _check_varied(learner: str, train: Examples) -> None:
         raise InputError(f"{learner}: no feature varies in the training rows")
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The one learner of this module."""
-    return [CatBoost]
+bench_learners = provide_learners(CatBoost)

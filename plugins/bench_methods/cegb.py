@@ -38,7 +38,6 @@ Departures
 - The multiplier is that of the prices; the printed value for averaged pixels is not used.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -46,7 +45,7 @@ import numpy as np
 from bench_models.boosting import TRADEOFF, BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
+from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -90,7 +89,4 @@ class CEGB(BoostedTrees):
         return self.boosted(train, prices, context, settings, penalty, **facts)
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The one learner of this module."""
-    return [CEGB]
+bench_learners = provide_learners(CEGB)

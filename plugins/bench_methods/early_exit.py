@@ -69,6 +69,7 @@ from bench_core import (
     UsageError,
     hookimpl,
     param,
+    provide_learners,
 )
 from bench_core.arrays import FloatArray
 
@@ -278,7 +279,4 @@ def partial_scores(chain: StagedModel, rows: Examples, stages: slice = slice(Non
     return np.concatenate(blocks, axis=1)
 
 
-@hookimpl
-def bench_learners() -> list[type[BudgetedLearner]]:
-    """Rules by hand, and the learned one."""
-    return [EarlyExit, Lear]
+bench_learners = provide_learners(EarlyExit, Lear)

@@ -15,14 +15,13 @@ Departures
 - A split must leave ``min_rows`` rows on both sides.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from bench_models.boosting import BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
+from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -43,7 +42,4 @@ class GBRT(BoostedTrees):
         return self.boosted(train, prices, context, self.settings(self.leaves))
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The one learner of this module."""
-    return [GBRT]
+bench_learners = provide_learners(GBRT)

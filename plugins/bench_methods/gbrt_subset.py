@@ -26,7 +26,14 @@ from bench_models.boosting import BoostedTrees, bench_warm_up, chain
 from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
+from bench_core import (
+    Examples,
+    FitContext,
+    Prices,
+    hookimpl,
+    param,
+    provide_learners,
+)
 from bench_core.arrays import BoolArray
 
 bench_warm_up = hookimpl(bench_warm_up)
@@ -101,7 +108,4 @@ def _thinned(model: StagedModel, most: int, limit: float) -> StagedModel:
     return replace(model, points=named)
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The one learner of this module."""
-    return [SubsetGBRT]
+bench_learners = provide_learners(SubsetGBRT)

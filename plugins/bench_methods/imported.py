@@ -20,7 +20,6 @@ Departures
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -29,7 +28,6 @@ from bench_models.boosting import TASKS, bench_warm_up
 from bench_models.libraries import LibraryModel, check_fits, onto_columns, serve
 
 from bench_core import (
-    BudgetedLearner,
     Examples,
     FitContext,
     InputError,
@@ -38,6 +36,7 @@ from bench_core import (
     UsageError,
     hookimpl,
     param,
+    provide_learners,
 )
 
 bench_warm_up = hookimpl(bench_warm_up)
@@ -91,7 +90,4 @@ class ImportedModel:
             raise InputError(f"imported: {self.file}: {error.strerror}") from error
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The one learner of this module."""
-    return [ImportedModel]
+bench_learners = provide_learners(ImportedModel)

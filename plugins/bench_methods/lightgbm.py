@@ -20,14 +20,13 @@ Departures
   the sample of rows that bins are found on. ``deterministic`` and ``force_col_wise`` are on.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from bench_models.boosting import TRADEOFF, bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone, group_sizes
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
+from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -105,7 +104,4 @@ class LightGBMCEGB(LightGBM):
         return costs, {"tau": row.tau}
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """LightGBM, and LightGBM under costs."""
-    return [LightGBM, LightGBMCEGB]
+bench_learners = provide_learners(LightGBM, LightGBMCEGB)

@@ -35,14 +35,13 @@ Departures
 - Evaluating trees is not charged in training; the paper's tree cost is the number of trees.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench_models.boosting import TRADEOFF, BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, hookimpl, param
+from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -77,7 +76,4 @@ class GreedyMiser(BoostedTrees):
         return self.boosted(train, prices, context, settings, penalty, **facts)
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The one learner of this module."""
-    return [GreedyMiser]
+bench_learners = provide_learners(GreedyMiser)

@@ -20,7 +20,6 @@ Departures
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -38,7 +37,6 @@ from bench_models.libraries import (
 from bench_models.opaque import EstimatorModel
 
 from bench_core import (
-    BudgetedLearner,
     BudgetedModel,
     Examples,
     FitContext,
@@ -47,6 +45,7 @@ from bench_core import (
     UsageError,
     hookimpl,
     param,
+    provide_learners,
 )
 
 bench_warm_up = hookimpl(bench_warm_up)
@@ -193,7 +192,4 @@ def _prepared(estimator: Any) -> Any:
     return make_pipeline(filled, StandardScaler(), estimator)
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """Random forests, and any estimator."""
-    return [RandomForest, ScikitLearn]
+bench_learners = provide_learners(RandomForest, ScikitLearn)

@@ -12,14 +12,13 @@ Departures
   every number of threads (for 1 and 2 threads and 60000 rows they were the same).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from bench_models.boosting import bench_warm_up
 from bench_models.libraries import LibraryTrees, Parameters, group_sizes
 
-from bench_core import BudgetedLearner, Examples, FitContext, hookimpl, param
+from bench_core import Examples, FitContext, hookimpl, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -74,7 +73,4 @@ class XGBoost(LibraryTrees):
         return bytes(booster.save_raw("ubj"))
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The one learner of this module."""
-    return [XGBoost]
+bench_learners = provide_learners(XGBoost)

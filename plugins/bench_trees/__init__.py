@@ -5,56 +5,10 @@
     penalty = Penalty.plain(coupled=price)                # or any sharing of sensors
     ensemble = boost(codes, bins, y, loss="squared", settings=Settings(), penalty=penalty)
 
-Names are loaded on first use, so that importing this package imports neither numba nor numpy.
+The names stand in ``__init__.pyi`` and are loaded on first use, so that importing this package
+imports neither numba nor numpy.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-_NAMES = {
-    "binning": ("Bins", "find_bins"),
-    "boosting": ("boost",),
-    "ensemble": ("Ensemble",),
-    "growing_tree": ("Settings",),
-    "kernels": ("warm_up",),
-    "losses": ("LambdaRank", "Logistic", "Loss", "Softmax", "Squared"),
-    "penalties": ("Ledger", "Penalty"),
-}
-_HOMES = {name: home for home, names in _NAMES.items() for name in names}
-
-__all__ = [
-    "Bins",
-    "Ensemble",
-    "LambdaRank",
-    "Ledger",
-    "Logistic",
-    "Loss",
-    "Penalty",
-    "Settings",
-    "Softmax",
-    "Squared",
-    "boost",
-    "find_bins",
-    "warm_up",
-]
-
-if TYPE_CHECKING:
-    from bench_trees.binning import Bins, find_bins
-    from bench_trees.boosting import boost
-    from bench_trees.ensemble import Ensemble
-    from bench_trees.growing_tree import Settings
-    from bench_trees.kernels import warm_up
-    from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
-    from bench_trees.penalties import Ledger, Penalty
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bench_trees' has no attribute {name!r}")
-    return getattr(import_module(f"bench_trees.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

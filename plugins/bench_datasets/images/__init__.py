@@ -35,7 +35,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench_core import (
-    Dataset,
     Download,
     Examples,
     InputError,
@@ -43,8 +42,8 @@ from bench_core import (
     Source,
     Splits,
     Task,
-    hookimpl,
     param,
+    provide_datasets,
     read_costs,
 )
 from bench_core.arrays import Array, Float32Array, IntArray
@@ -313,7 +312,4 @@ def _cost_file(name: str, source: Source) -> Path | None:
     return find_file(name, source) if name else None
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data sets of this family."""
-    return [ImageFolder, Scene15]
+bench_datasets = provide_datasets(ImageFolder, Scene15)

@@ -26,7 +26,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench_core import (
-    Dataset,
     Examples,
     Frames,
     InputError,
@@ -37,6 +36,7 @@ from bench_core import (
     UsageError,
     hookimpl,
     param,
+    provide_datasets,
 )
 from bench_datasets.multiscale._frames import Pair, Picture, draw, pairs, parted, read
 from bench_datasets.multiscale._pyramid import feature_names, features, split_prices
@@ -147,10 +147,7 @@ def _examples(
     return Examples(X, y, frames=Frames(boundaries, widths))
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data set of this plugin."""
-    return [Multiscale]
+bench_datasets = provide_datasets(Multiscale)
 
 
 @hookimpl

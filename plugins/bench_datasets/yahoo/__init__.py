@@ -22,7 +22,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench_core import (
-    Dataset,
     Download,
     Examples,
     Facts,
@@ -32,8 +31,8 @@ from bench_core import (
     Splits,
     Task,
     UsageError,
-    hookimpl,
     param,
+    provide_datasets,
     read_costs,
 )
 from bench_core.arrays import FloatArray, IntArray
@@ -228,7 +227,4 @@ class YahooSimB(YahooSim):
     pattern: Literal["a", "b"] = param("b", "where the informative features lie")
 
 
-@hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
-    """The data set, its part, and its generated stand-ins."""
-    return [Yahoo, YahooSubset, YahooSim, YahooSimB]
+bench_datasets = provide_datasets(Yahoo, YahooSubset, YahooSim, YahooSimB)

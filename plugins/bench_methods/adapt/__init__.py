@@ -56,14 +56,11 @@ Departures
 
 from bench_models.boosting import bench_warm_up
 
-from bench_core import BudgetedLearner, hookimpl
+from bench_core import hookimpl, provide_learners
 from bench_methods.adapt.boosted_step import AdaptGBRT
 from bench_methods.adapt.learners import AdaptL1, AdaptLin, AdaptLstsq
 
 bench_warm_up = hookimpl(bench_warm_up)
 
 
-@hookimpl
-def bench_learners() -> list[type[BudgetedLearner]]:
-    """The three methods of the paper and its baseline."""
-    return [AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq]
+bench_learners = provide_learners(AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq)

@@ -60,19 +60,15 @@ Departures
 - The mean probability of class 1 is served as log-odds, of K > 2 classes as logarithms.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from bench_models import boosting
 
-from bench_core import BudgetedLearner, hookimpl
+from bench_core import hookimpl, provide_learners
 from bench_methods.budget_forest.prune import BudgetPrune, warm_up
 from bench_methods.budget_forest.rf import BudgetRF
 
-
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The forest, and the pruning of any trees."""
-    return [BudgetRF, BudgetPrune]
+bench_learners = provide_learners(BudgetRF, BudgetPrune)
 
 
 @hookimpl

@@ -53,13 +53,10 @@ Departures
 
 from bench_models.boosting import bench_warm_up
 
-from bench_core import BudgetedLearner, hookimpl
+from bench_core import hookimpl, provide_learners
 from bench_methods.cascades.learner import AndOr, SoftCascade
 
 bench_warm_up = hookimpl(bench_warm_up)
 
 
-@hookimpl
-def bench_learners() -> list[type[BudgetedLearner]]:
-    """The probabilistic cascade and the one of hinges."""
-    return [SoftCascade, AndOr]
+bench_learners = provide_learners(SoftCascade, AndOr)

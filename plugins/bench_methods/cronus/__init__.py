@@ -50,11 +50,7 @@ Departures
   rather than all being -1.
 """
 
-from bench_core import BudgetedLearner, hookimpl
+from bench_core import provide_learners
 from bench_methods.cronus.learner import Cronus, CronusInit, CronusSingle
 
-
-@hookimpl
-def bench_learners() -> list[type[BudgetedLearner]]:
-    """The single stage, the initialised and the optimised cascade."""
-    return [CronusSingle, CronusInit, Cronus]
+bench_learners = provide_learners(CronusSingle, CronusInit, Cronus)

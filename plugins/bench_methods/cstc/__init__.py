@@ -48,18 +48,13 @@ Departures
 - A path point is the tree cut at a level, its predictors refitted alike.
 """
 
-from collections.abc import Sequence
-
 from bench_models.boosting import bench_warm_up
 
-from bench_core import BudgetedLearner, hookimpl
+from bench_core import hookimpl, provide_learners
 from bench_methods.cstc.astc import ASTC
 from bench_methods.cstc.learner import CSCC, CSTC, CSTCSingle
 
 bench_warm_up = hookimpl(bench_warm_up)
 
 
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """One classifier, the chain, the tree and the greedy tree."""
-    return [CSTCSingle, CSCC, CSTC, ASTC]
+bench_learners = provide_learners(CSTCSingle, CSCC, CSTC, ASTC)

@@ -1,16 +1,12 @@
 """Linear and kernel methods: the l1 path, the RBF support vector machine, averaged kernels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from bench_core import BudgetedLearner, hookimpl
+from bench_core import hookimpl, provide_learners
 from bench_methods.linear.l1 import L1
 from bench_methods.linear.svm import RBFSVM, AverageKernelSVM
 
-
-@hookimpl
-def bench_learners() -> Sequence[type[BudgetedLearner]]:
-    """The linear method, then the kernel methods."""
-    return [L1, RBFSVM, AverageKernelSVM]
+bench_learners = provide_learners(L1, RBFSVM, AverageKernelSVM)
 
 
 @hookimpl
