@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.execution.events import Event, OnEvent, news
-from bench_core.execution.executors import InlineExecutor, LocalExecutor
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.records import FitSpec, Job, Outcome, Status, TrialSpec, with_tuples
@@ -20,6 +19,7 @@ from bench_core.results.store_files import states_folder
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.execution.executors import InlineExecutor, LocalExecutor
     from bench_core.results.writer import Writer
 
 
@@ -186,6 +186,8 @@ def _perform(
     keep: Callable[[Outcome], None],
 ) -> None:
     """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind."""
+    from bench_core.execution.executors import InlineExecutor, LocalExecutor
+
     done = 0
 
     def count(event: Event) -> None:

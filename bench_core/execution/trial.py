@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,13 @@ from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
 from bench_core.class_names import decode, encode
 from bench_core.data import Examples
+from bench_core.datasets.cache import open_prepared
+from bench_core.errors import UsageError
+from bench_core.execution import predict
+from bench_core.execution.audit import replay
+from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
+from bench_core.metrics import parse_metric
+from bench_core.metrics.frontier import frontier
 from bench_core.protocols import Metric
 from bench_core.results.records import (
     FitResult,
@@ -33,10 +40,6 @@ from bench_core.results.records import (
 )
 from bench_core.results.store_files import costs_path, load_model, save_model, state_path
 from bench_core.splits import Splits
-
-if TYPE_CHECKING:
-    from bench_core.execution.predict import Path as ScoredPath
-    from bench_core.execution.score import SplitScore
 
 Progress = Callable[[int, int], None]
 """Takes how much is done, and of how much."""
@@ -97,19 +100,16 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
 
 def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> TrialResult:
     """Predict, meter, score and audit one fitted model."""
-    from bench_core.execution.predict import predict_split
-    from bench_core.execution.score import score_split
-
     reset_peak_rss()
     splits = open_splits(spec)
     model = load_model(state_path(spec.states, spec.fit))
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
     parts = {name: getattr(splits, name) for name in spec.splits}
     total, done = sum(len(part) for part in parts.values()), 0
-    paths: dict[str, ScoredPath] = {}
+    paths: dict[str, predict.Path] = {}
     scores: dict[str, SplitScore] = {}
     for name, part in parts.items():
-        paths[name] = predict_split(
+        paths[name] = predict.predict_split(
             model,
             part,
             splits.costs,
@@ -139,30 +139,23 @@ def run_audit(spec: TrialSpec, progress: Progress) -> Verdict:
 
 
 def _audited(spec: TrialSpec, splits: Splits, model: Any, mode: str, **more: Any) -> Verdict:
-    from bench_core.execution.audit import replay
-
     how = {"seed": spec.key, "accounting": spec.accounting, **more}
     blind = load_model(state_path(spec.states, spec.fit))
     return replay(model, splits.test, splits.costs, splits.classes, mode, blind=blind, **how)
 
 
-def same_points(paths: Mapping[str, ScoredPath]) -> None:
+def same_points(paths: Mapping[str, predict.Path]) -> None:
     """Raise ContractError where two splits have different paths."""
-    from bench_core.execution.predict import ContractError
-
     if len({canonical([dict(p) for p in path.points]) for path in paths.values()}) > 1:
-        raise ContractError(f"its path differs between the splits {', '.join(paths)}")
+        raise predict.ContractError(f"its path differs between the splits {', '.join(paths)}")
 
 
 def _values(
     parts: Mapping[str, Examples],
-    paths: Mapping[str, ScoredPath],
+    paths: Mapping[str, predict.Path],
     scores: Mapping[str, SplitScore],
     primary: Metric,
 ) -> tuple[StoredValues, ...]:
-    from bench_core.execution.score import condense, unit_costs
-    from bench_core.metrics.frontier import frontier
-
     valid = scores["valid"].rows
     quality = np.array([row.metrics[primary.name] for row in valid])
     cost = np.array([row.total_cost for row in valid])
@@ -187,8 +180,6 @@ def _values(
 
 def open_splits(spec: FitSpec | TrialSpec) -> Splits:
     """Prepared data as memory maps, under the cost model that the specification names."""
-    from bench_core.datasets.cache import open_prepared
-
     splits = open_prepared(Path(spec.data))
     if not spec.costs:
         return splits
@@ -197,9 +188,6 @@ def open_splits(spec: FitSpec | TrialSpec) -> Splits:
 
 def find_metric(name: str, plugins: tuple[str, ...]) -> Metric:
     """A metric by its spelling; plugins are asked only where it is not built in."""
-    from bench_core.errors import UsageError
-    from bench_core.metrics import parse_metric
-
     try:
         return parse_metric(name)
     except UsageError:
