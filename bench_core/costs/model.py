@@ -155,7 +155,6 @@ class SensorPrices:
         """The sensors that one feature needs."""
         return self.needed[self.start[feature] : self.start[feature + 1]]
 
-    of = sensors_of
 
     @property
     def needs(self) -> csr_array:
