@@ -255,6 +255,11 @@ def _import(node: ast.AST) -> Iterator[_Import]:
         yield node.level, node.module or "", names
 
 
+def _defines_getattr(node: ast.stmt) -> bool:
+    targets = ast.walk(ast.Tuple(node.targets)) if isinstance(node, ast.Assign) else [node]
+    return any("__getattr__" in (getattr(t, "name", ""), getattr(t, "id", "")) for t in targets)
+
+
 def _read(file: Path) -> _Source:
     facts = file.stat()
     return _parsed(file, facts.st_mtime_ns, facts.st_size)
@@ -268,6 +273,9 @@ def _parsed(file: Path, changed: int, size: int) -> _Source:
         source.add(tree, text, source.wanted)
     except (SyntaxError, ValueError, RecursionError):  # compiled, or not for this Python
         return _Source(hashlib.sha256(raw).hexdigest())
-    source.dynamic = any(getattr(node, "name", "") == "__getattr__" for node in tree.body)
+    source.dynamic = any(_defines_getattr(node) for node in tree.body)
+    stub = file.with_suffix(".pyi")
+    if source.dynamic and stub.exists():  # lists the names of a package that lazy_loader fills
+        source.add(ast.parse(stub.read_bytes()), [], source.typed)
     source.digest = hashlib.sha256("\0".join(text).encode()).hexdigest()
     return source

@@ -155,7 +155,6 @@ class SensorPrices:
         """The sensors that one feature needs."""
         return self.needed[self.start[feature] : self.start[feature + 1]]
 
-
     @property
     def needs(self) -> csr_array:
         """Which sensors each feature needs, a sparse matrix (d, s) of ones."""

@@ -49,10 +49,10 @@ def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
     ranking = [m for m in metrics if isinstance(m, RankingMetric)]
     if not ranking:
         return
-    from bench_core.metrics import ranking_kernels
+    from bench_core.metrics import kernels
 
     labels = Labels(np.array([0.0, 1.0, 2.0]), Queries(np.array([0, 3])))
-    ranking_kernels.survey(labels.bounds, labels.y, labels.copies)  # the quickest to compile
-    if ranking_kernels.survey.stats.cache_misses:
+    kernels.survey(labels.bounds, labels.y, labels.copies)  # the quickest to compile
+    if kernels.survey.stats.cache_misses:
         say("compiling the ranking metrics, once per machine, a few seconds")
     evaluate(ranking, np.array([0.0, 0.0, 1.0]), labels)

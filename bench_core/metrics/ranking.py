@@ -206,9 +206,9 @@ METRICS = (
 
 
 def _kernels() -> Any:
-    from bench_core.metrics import ranking_kernels  # numba is imported with it
+    from bench_core.metrics import kernels  # numba is imported with it
 
-    return ranking_kernels
+    return kernels
 
 
 def _totals(labels: Labels) -> IntArray:

@@ -12,7 +12,7 @@ from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import UsageError, blaming
-from bench_core.metrics.plugin import USUAL, default_metric, parse_metric
+from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.keys import Ground, Specifications
 from bench_core.planning.plan import DatasetUse, Notify, Plan, estimated_seconds, trials_left
 from bench_core.planning.request import (

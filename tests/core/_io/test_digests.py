@@ -173,8 +173,14 @@ if TYPE_CHECKING:
 def __getattr__(name):
     return getattr(import_module("plug_package." + {"A": "near", "FAR": "far"}[name]), name)
 """
+WITH_STUB = {
+    "__init__.py": "import lazy_loader\n"
+    "__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)\n",
+    "__init__.pyi": "from .near import A as A\nfrom .far import FAR as FAR\n",
+}
 
 
+@pytest.mark.parametrize("lazy", [{"__init__.py": LAZY}, WITH_STUB], ids=["getattr", "stub"])
 @pytest.mark.parametrize(
     ("line", "edited", "changes"),
     [
@@ -185,9 +191,9 @@ def __getattr__(name):
     ],
 )
 def test_names_that_a_package_finds_when_wanted(
-    folder: Path, line: str, edited: str, changes: bool
+    folder: Path, lazy: dict[str, str], line: str, edited: str, changes: bool
 ) -> None:
-    package(folder, {"__init__.py": LAZY, "near.py": "A = 1\n", "far.py": "FAR = 1\n"})
+    package(folder, {**lazy, "near.py": "A = 1\n", "far.py": "FAR = 1\n"})
     uses(folder, line)
     before = code_key(mine())
     edit(folder / "plug_package" / f"{edited}.py", "1", "2")
