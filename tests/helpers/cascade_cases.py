@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from bench_models.staged.exits import ExitModel
+from scipy.special import expit
 
 from bench_core import Examples, Prices, Queries, Task, price_list
 from helpers.cronus_cases import Context, Fixed, forest, walk
@@ -48,7 +49,7 @@ def stage_scores(model: ExitModel, x: Any) -> list[float]:
 
 
 def probability(z: float) -> float:
-    return 1.0 / (1.0 + float(np.exp(-z)))
+    return float(expit(z))
 
 
 def bits_of(model: ExitModel, x: Any, stages: int) -> set[int]:

@@ -8,6 +8,7 @@ import numpy as np
 from bench_datasets.cstc_synthetic import CSTCSynthetic
 from bench_methods.cstc.tree import NONE, Penalty, Shape, Tree
 from bench_models.problem import Problem
+from scipy.special import expit
 
 from bench_core import Splits, Task
 from helpers.cronus_cases import problem as random_problem
@@ -54,7 +55,7 @@ def naive_loss(p: Problem, penalty: Penalty, t: Tree) -> float:
         )
         risk = chance * p.weight[i] * (f - p.y[i]) ** 2 / 2
         path = [*path, k]
-        up = 1 / (1 + np.exp(-p.slope * (f - t.threshold[k])))
+        up = float(expit(p.slope * (f - t.threshold[k])))
         sides = [(t.shape.upper[k], up), (t.shape.lower[k], 1 - up)]
         if t.shape.is_leaf(k):
             sides = [(NONE, 1.0)]
