@@ -123,6 +123,7 @@ def tested_features(ensemble: Ensemble) -> BoolArray:
     """Which features each tree tests, (T, d)."""
     owner = np.repeat(np.arange(ensemble.trees), np.diff(ensemble.start))
     inner = ensemble.feature >= 0
-    tested = np.zeros((ensemble.trees, ensemble.features), dtype=bool)
+    # feature by feature in memory: BLAS sums what is made of it in the order of memory
+    tested = np.zeros((ensemble.features, ensemble.trees), dtype=bool).T
     tested[owner[inner], ensemble.feature[inner]] = True
     return tested
