@@ -72,7 +72,7 @@ def module_digest(name: str) -> str:
 
 def look_again() -> None:
     """Let the digests above follow files that were edited since they were first asked for."""
-    for function in (code_key, import_key, module_digest, _file_of):
+    for function in (code_key, import_key, module_digest, _file_of, _parsed):
         function.cache_clear()
 
 
@@ -271,11 +271,11 @@ def _parsed(file: Path, changed: int, size: int) -> _Source:
     try:
         tree = ast.parse(raw)
         source.add(tree, text, source.wanted)
+        stub = file.with_suffix(".pyi")
+        if stub.exists():  # lists the names of a package that lazy_loader fills
+            source.add(ast.parse(stub.read_bytes()), [], source.typed)
     except (SyntaxError, ValueError, RecursionError):  # compiled, or not for this Python
         return _Source(hashlib.sha256(raw).hexdigest())
     source.dynamic = any(_defines_getattr(node) for node in tree.body)
-    stub = file.with_suffix(".pyi")
-    if source.dynamic and stub.exists():  # lists the names of a package that lazy_loader fills
-        source.add(ast.parse(stub.read_bytes()), [], source.typed)
     source.digest = hashlib.sha256("\0".join(text).encode()).hexdigest()
     return source

@@ -46,7 +46,6 @@ def fetch_command(
     data set fails the others are fetched; the exit status is then 2.
     """
     from bench_core.datasets.publishers.fetch import fetch_dataset, is_there
-    from bench_core.datasets.search import DataFolder
     from bench_core.terminal.progress import counting
 
     say = partial(options.note, quiet=quiet)
@@ -74,7 +73,6 @@ def import_command(
 ) -> None:
     """Copy the files of data set NAME from PATH (folder, file or archive) and verify them."""
     from bench_core.datasets.publishers.fetch import import_dataset
-    from bench_core.datasets.search import DataFolder
 
     folder, say = DataFolder(data_dir), partial(options.note, quiet=quiet)
     [dataset] = _chosen(options.registry(plugins, data_dir), (name,))
@@ -101,7 +99,6 @@ def verify_command(
     line; the exit status is then 2.
     """
     from bench_core.datasets.publishers.fetch import is_there, verify_dataset
-    from bench_core.datasets.search import DataFolder
     from bench_core.datasets.user_datasets import FILE
 
     folder, say = DataFolder(data_dir), partial(options.note, quiet=quiet)

@@ -258,13 +258,13 @@ def kept_text(name: str, depends: Any, modules: Sequence[str], build: Callable[[
     """A file with the text of that name, as ``kept_arrays``; ``name`` has its suffix."""
     stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, no path
     path = cache_folder() / "kept" / f"{stem}-{_key(depends, modules)}{suffix}"
-    if not path.is_file():
-        lock = path.with_name(f".{path.name}.lock")
-        with _writable(path.parent, f"{path}: cannot be kept"), locked(lock):
-            if not path.is_file():
-                text = _built(name, build)
-                with atomic_file(path) as new:
-                    new.write_text(text, encoding="utf-8")
+    with _writable(path.parent, f"{path}: cannot be kept"):
+        if not path.is_file():
+            with locked(path.with_name(f".{path.name}.lock")):
+                if not path.is_file():  # another process made it meanwhile
+                    text = _built(name, build)
+                    with atomic_file(path) as new:
+                        new.write_text(text, encoding="utf-8")
     return path
 
 

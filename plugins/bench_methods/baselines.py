@@ -71,7 +71,7 @@ class Constant:
         return StagedModel([stage], [Point(0, {"features": 0})], prices, facts={"loss": name})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Ordered(BoostedTrees):
     """What the three orders share; which feature comes next is their own."""
 
@@ -120,7 +120,7 @@ class _Ordered(BoostedTrees):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RandomOrder(_Ordered):
     """Boosted trees on features bought in random order."""
 
@@ -132,7 +132,7 @@ class RandomOrder(_Ordered):
         return lambda price: place
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CheapestFirst(_Ordered):
     """Boosted trees on the cheapest features."""
 
@@ -142,7 +142,7 @@ class CheapestFirst(_Ordered):
         return lambda price: price
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GreedyOrder(_Ordered):
     """Boosted trees on features bought by gain per price, one after the other."""
 

@@ -54,7 +54,7 @@ _LOSSES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CatBoost(LibraryTrees):
     """CatBoost's boosted trees, charged for features not used before."""
 

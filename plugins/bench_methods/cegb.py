@@ -50,7 +50,7 @@ from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_le
 bench_warm_up = hookimpl(bench_warm_up)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CEGB(BoostedTrees):
     """Boosted trees grown best first, charged for what each row's path costs."""
 

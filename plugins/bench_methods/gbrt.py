@@ -26,7 +26,7 @@ from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_le
 bench_warm_up = hookimpl(bench_warm_up)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GBRT(BoostedTrees):
     """Gradient boosted trees, blind to cost."""
 

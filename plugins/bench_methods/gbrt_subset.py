@@ -41,7 +41,7 @@ bench_warm_up = hookimpl(bench_warm_up)
 PAPER = (1.0, 20.0, 100.0, 200.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SubsetGBRT(BoostedTrees):
     """Boosted trees on the features up to some cost, one model for each limit."""
 

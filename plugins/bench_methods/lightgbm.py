@@ -38,7 +38,7 @@ _OBJECTIVES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LightGBM(LibraryTrees):
     """LightGBM's boosted trees, blind to cost."""
 
@@ -81,7 +81,7 @@ class LightGBM(LibraryTrees):
         return bytes(booster.model_to_string(num_iteration=-1).encode())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LightGBMCEGB(LightGBM):
     """LightGBM's own cost-effective gradient boosting."""
 

@@ -30,7 +30,7 @@ _OBJECTIVES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class XGBoost(LibraryTrees):
     """XGBoost's boosted trees, blind to cost."""
 

@@ -154,7 +154,6 @@ class HistogramPool:
         return slice(int(self.first[features[0]]), int(self.first[features[-1] + 1]))
 
     def _gather(self, leaf: Leaf) -> None:
-
         def piece(start: int, stop: int) -> None:
             a, b = leaf.begin + start, leaf.begin + stop
             gather(self.fixed.packed, self.order.rows, a, b, self.values)

@@ -195,3 +195,9 @@ def test_values_out_of_range_are_refused_by_name(learner: Any, change: dict[str,
 def test_a_tradeoff_is_finite_and_not_negative(learner: Any, tradeoff: float) -> None:
     with pytest.raises(ValueError, match="tradeoff"):
         with_learners(replace(learner, tradeoff=tradeoff))
+
+
+@pytest.mark.parametrize("learner", [GBRT, GreedyMiser, CEGB])
+def test_a_parameter_without_its_name_is_refused(learner: Any) -> None:
+    with pytest.raises(TypeError, match="positional"):
+        learner(100)

@@ -121,7 +121,7 @@ class _Cascade(OnTrees):
         return Line(1.0, 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SoftCascade(_Cascade):
     """A cascade of given stages that maximises likelihood less expected cost."""
 
@@ -150,7 +150,7 @@ class SoftCascade(_Cascade):
         return np.asarray(np.log(thresholds) - np.log1p(-thresholds))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AndOr(_Cascade):
     """A cascade of given stages: one must reject a negative, all must pass a positive."""
 

@@ -105,6 +105,24 @@ def test_a_section_that_fails_is_a_warning_and_leaves_the_board(
         bench("report", "-p", module, "--debug")
 
 
+def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(bench: Run, material: Path) -> None:
+    (material / "poor.py").write_text(
+        "from bench_core import hookimpl\n"
+        "class Poor:\n"
+        "    name, suffixes = 'poor', ('.poor',)\n"
+        "    def write(self, run, frame, output, *, sections, verbose):\n"
+        "        return 1 / 0\n"
+        "@hookimpl\n"
+        "def bench_reports():\n"
+        "    return [Poor()]\n"
+    )
+    assert bench("run", *QUICK, "--learners", "toy").status == 0
+    ended = bench("report", "-p", "poor", "-p", "mine", "-o", "board.poor")
+    assert ended.status == 3
+    fault = "error: plugin poor failed (ZeroDivisionError: division by zero, poor.py:5); rerun"
+    assert ended.err.startswith(fault)
+
+
 def test_all_well_is_0_and_some_failed_is_1(bench: Run, material: Path) -> None:
     assert bench("run", *QUICK, "--learners", "toy").status == 0
     failed = bench("run", *QUICK, "--learners", "toy,broken")

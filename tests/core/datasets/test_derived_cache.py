@@ -97,3 +97,12 @@ def test_two_folders_of_a_name_and_none_are_refused(tmp_path: Path) -> None:
         source.find_folder("/nowhere/at/all")
     with pytest.raises(InputError, match="no such folder"):
         source.find_folder("pictures")
+
+
+def test_a_folder_that_may_not_be_read_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    with pytest.raises(InputError, match=r"cannot be kept .*Permission denied.*BENCH_CACHE"):
+        kept_text("costs.json", 1, (), lambda: "yes")
