@@ -131,7 +131,7 @@ class ParallelPrices(_OnSensors):
     def surrogate(self, train: Examples) -> SensorPrices:
         """The sensors of a service, scaled so that all of them cost what the service does: exact
         where a row buys all of a service or nothing of it, else too low, or too high for a row that
-        spares the dearest."""
+        leaves out the costliest."""
         sensor = self.prices.sensor.copy()
         for number in np.unique(self.service[self._together()]):
             members = self.service == number
