@@ -116,8 +116,8 @@ def check_rescaled_costs(learner: Any, splits: Splits) -> None:
         return
     prices = splits.prices
     scaled = {name: getattr(prices, name) * SCALE for name in ("sensor", "split", "tree")}
-    dear = replace(splits, prices=replace(prices, **scaled))
-    one, two = (_path(fit(learner, at), at) for at in (splits, dear))
+    expensive = replace(splits, prices=replace(prices, **scaled))
+    one, two = (_path(fit(learner, at), at) for at in (splits, expensive))
     two.cost /= SCALE
     _same(one, two, TOLERANCE, "with all costs times 1024")
 

@@ -105,11 +105,11 @@ def test_the_least_margin_is_that_of_the_worst_budget() -> None:
 
 
 def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
-    dear = rows("cheap", [(11, 1.0, 1.0)], seed=1)
+    expensive = rows("cheap", [(11, 1.0, 1.0)], seed=1)
     claim = Claim.of({**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0"})
     within = Claim.of({**BASE, **vars(claim), "learners": ["cheap"], "sizes": [], "budget": 10})
-    assert judge(claim, frame(CHEAP, dear), ACCURACY).measured == pytest.approx((0.99 + 1) / 2)
-    found = judge(within, frame(CHEAP, dear), ACCURACY)
+    assert judge(claim, frame(CHEAP, expensive), ACCURACY).measured == pytest.approx((0.99 + 1) / 2)
+    found = judge(within, frame(CHEAP, expensive), ACCURACY)
     assert (found.word, found.shown) == (FAILS, "-")
     lack = "no operating point within the budget in at least one repeat"
     assert found.how.endswith(f"2 repeats: 0.97, -; {lack}")

@@ -573,8 +573,8 @@ def test_miser_runs_on_measured_prices_end_to_end(
     assert set(rows["fold"]) == {0, 1}
     assert test["accuracy"].max() > 0.8
     tradeoff = test["params"].map(lambda params: json.loads(params)["tradeoff"])
-    dearest = test["feature_cost"].groupby(tradeoff).max()
-    assert 0 < dearest[1] < dearest[0]
+    costliest = test["feature_cost"].groupby(tradeoff).max()
+    assert 0 < costliest[1] < costliest[0]
 
 
 def test_a_folder_that_is_not_there_is_one_line(command: Any, capsys: Any) -> None:

@@ -18,7 +18,7 @@ def prices(scale: float = 1.0, **more: Any) -> Prices:
 
 
 def examples(task: Task, n: int = 300, seed: int = 0) -> Examples:
-    """Four features, dearer ones better, one cell in ten missing."""
+    """Four features, costlier ones better, one cell in ten missing."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)).astype(np.float32)
     signal = X.astype(float) @ np.array([0.3, 0.5, 1.0, 1.5]) + 0.3 * rng.normal(size=n)

@@ -125,7 +125,7 @@ def _at_test_alone(splits: Splits) -> Splits:
     return _parts(_parts(splits, fill, ("train", "valid")), lose, ("test",))
 
 
-def _lone_feature(splits: Splits) -> Splits:
+def _single_feature(splits: Splits) -> Splits:
     def change(part: Examples) -> Examples:
         return replace(part, X=_sealed(part.X[:, :1]))
 
@@ -228,7 +228,7 @@ TROUBLES: dict[str, Trouble] = {
     "an all-missing feature": _column(0, np.nan),
     "nothing varies": _nothing_varies,
     "cells missing at test alone": _at_test_alone,
-    "a lone feature": _lone_feature,
+    "a single feature": _single_feature,
     "extreme values": _extreme_values,
     "enormous labels": _enormous_labels,
     "many copies": _copies,

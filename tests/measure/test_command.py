@@ -16,14 +16,14 @@ from pathlib import Path
 def cheap(path):
     return path.stat().st_size
 
-def dear(path):
+def expensive(path):
     return sum(i * i for i in range(60_000))
 
 def words(path):
     return path.read_text().split()
 
 outputs = {"count": len, "first": lambda found: len(found[0])}
-extractors = {"cheap": cheap, "dear": dear, "words": (words, outputs)}
+extractors = {"cheap": cheap, "expensive": expensive, "words": (words, outputs)}
 
 def factory():
     return extractors
@@ -78,16 +78,16 @@ def test_it_writes_a_cost_file_with_spread_and_machine(bench: Run, kit: Path) ->
     assert "4 costs written to costs.json" in ended.err
     document = json.loads((kit / "costs.json").read_text())
     costs = document["costs"]
-    assert list(costs) == ["cheap", "dear", "count", "first"]
+    assert list(costs) == ["cheap", "expensive", "count", "first"]
     assert all(cost > 0 for cost in costs.values())
-    assert costs["dear"] > 20 * costs["cheap"]
+    assert costs["expensive"] > 20 * costs["cheap"]
     (group,) = document["discounted"]
     assert group["members"] == ["count", "first"]
     assert all(later < costs["count"] for later in group["later"])
     told = document["measured"]
     assert (told["items"], told["repeats"], told["clock"]) == (3, 2, "CPU time")
-    low, high = told["extractors"]["dear"]["quartiles"]
-    assert low <= costs["dear"] <= high
+    low, high = told["extractors"]["expensive"]["quartiles"]
+    assert low <= costs["expensive"] <= high
     assert "cores" in told["machine"]
 
 
@@ -104,7 +104,7 @@ def test_the_table_has_a_line_per_extractor_and_output(bench: Run, kit: Path) ->
     ended = measured(bench, "my_kit:extractors")
     assert ended.status == 0, ended.err
     starts = [line.split("  ")[0] or line.split()[0] for line in ended.out.splitlines()]
-    assert starts[:4] == ["extractor", "cheap", "dear", "words"]
+    assert starts[:4] == ["extractor", "cheap", "expensive", "words"]
     assert "words: count" in ended.out
     assert "3 items x 2 repeats" in ended.out
     assert "-o costs.json" in ended.err
@@ -126,7 +126,7 @@ def test_a_run_takes_the_file(bench: Run, material: Path, kit: Path) -> None:
 
 def test_a_function_that_returns_the_mapping_does_too(bench: Run, kit: Path) -> None:
     ended = measured(bench, "my_kit:factory", "-q", "-o", "-")
-    assert list(json.loads(ended.out)["costs"]) == ["cheap", "dear", "count", "first"]
+    assert list(json.loads(ended.out)["costs"]) == ["cheap", "expensive", "count", "first"]
     assert ended.err == ""
 
 

@@ -76,11 +76,11 @@ def test_multiplicity_trains_what_physical_copies_train(learner: Any, copies_of:
 @learners()
 def test_rescaling_all_costs_changes_no_prediction(learner: Any) -> None:
     train = examples(Task.REGRESSION)
-    usual, dear = (prices(scale, split=scale * 0.25) for scale in (1.0, 1000.0))
+    usual, expensive = (prices(scale, split=scale * 0.25) for scale in (1.0, 1000.0))
     a = path(fit(learner, train, Task.REGRESSION, usual), train)[-1]
-    b = path(fit(learner, train, Task.REGRESSION, dear), train)[-1]
+    b = path(fit(learner, train, Task.REGRESSION, expensive), train)[-1]
     assert a.scores.tolist() == pytest.approx(b.scores.tolist(), rel=1e-12)
-    assert 1000 * mean_cost(a, usual) == pytest.approx(mean_cost(b, dear))
+    assert 1000 * mean_cost(a, usual) == pytest.approx(mean_cost(b, expensive))
 
 
 @learners(PRICED)

@@ -70,10 +70,10 @@ def test_a_splits_multiplier_makes_it_dearer() -> None:
 
 def test_uniform_training_costs_ignore_which_feature_is_dear() -> None:
     train = examples(Task.REGRESSION)
-    dear = np.array([1.0, 5.0, 20.0, 50.0])
+    expensive = np.array([1.0, 5.0, 20.0, 50.0])
     true = CEGB(trees=10, tradeoff=0.5)
     ablated = CEGB(trees=10, tradeoff=0.5, train_costs="uniform")
-    at, flat = price_list(dear), price_list(np.full(4, 19.0))
+    at, flat = price_list(expensive), price_list(np.full(4, 19.0))
     a, b, c = (
         path(fit(learner, train, Task.REGRESSION, p), train)[-1].scores.tolist()
         for learner, p in ((ablated, at), (true, flat), (true, at))
@@ -104,13 +104,13 @@ def test_depth_is_unlimited_unless_asked_for() -> None:
     train = Examples(X, np.exp(3 * X[:, 0].astype(float)))
     at = price_list(np.zeros(1), split=1.0)
 
-    def dearest(depth: int | None) -> float:
+    def costliest(depth: int | None) -> float:
         learner = CEGB(trees=1, tradeoff=1e-4, leaves=16, depth=depth, min_rows=1)
         last = path(fit(learner, train, Task.REGRESSION, at), train)[-1]
         return float(np.max(last.bills["path"].splits))
 
-    assert dearest(None) > 4
-    assert dearest(4) == 4
+    assert costliest(None) > 4
+    assert costliest(4) == 4
 
 
 def test_mean_cost_falls_as_the_tradeoff_rises() -> None:

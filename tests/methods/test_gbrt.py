@@ -41,11 +41,11 @@ def test_costs_do_not_steer_it() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(200, 3)).astype(np.float32)
     train = Examples(X, X[:, 0] + X[:, 1] ** 2)
-    cheap, dear = (
+    cheap, expensive = (
         path(fit(GBRT(trees=5), train, Task.REGRESSION, price_list(c)), train)[-1]
         for c in (np.ones(3), np.array([1e6, 1.0, 0.0]))
     )
-    assert cheap.scores.tobytes() == dear.scores.tobytes()
+    assert cheap.scores.tobytes() == expensive.scores.tobytes()
 
 
 def test_the_plugin_offers_it_by_name() -> None:

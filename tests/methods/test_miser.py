@@ -78,7 +78,7 @@ def test_of_a_discounted_group_the_second_feature_costs_its_own_sensor_only() ->
     apart = price_list(np.array([10.0, 10.0]))
     group = price_list(np.array([10.0, 10.0]), discounted=[DiscountGroup((0, 1), (0.5, 0.5))])
 
-    def lam(at: Prices) -> float:  # a tradeoff that makes one unit of cost equally dear
+    def lam(at: Prices) -> float:  # a tradeoff that makes one unit of cost equally expensive
         return 0.04 * at.everything
 
     assert set(stump(lam(apart), train, apart, trees=3)) == {0}

@@ -32,7 +32,7 @@ def counts(value: Any, n: int) -> list[float]:
     return np.broadcast_to(np.asarray(value, dtype=float), (n,)).tolist()
 
 
-def dearest_path(model: StagedModel, tree: int) -> float:
+def costliest_path(model: StagedModel, tree: int) -> float:
     trees = model.ensemble
     assert trees is not None
 
@@ -63,8 +63,8 @@ def test_scores_and_bills_at_every_point_are_those_of_the_definition(
         assert counts(got.bills["path"].splits, n) == [r.splits for r in rows]
         for bill in ("path", "model"):
             assert counts(got.bills[bill].trees, n) == [len(r.trees) for r in rows]
-        dearest = [sum(dearest_path(model, t) for t in r.trees) for r in rows]
-        assert counts(got.bills["model"].splits, n) == dearest
+        costliest = [sum(costliest_path(model, t) for t in r.trees) for r in rows]
+        assert counts(got.bills["model"].splits, n) == costliest
         assert got.scores.shape == ((n,) if outputs == 1 else (n, outputs))
         kept = [i for i, r in enumerate(rows) if model.rejected == "score" or not r.rejected]
         plain = got.scores.reshape(n, outputs)

@@ -98,7 +98,7 @@ def test_failures_that_ended_alike_are_one_line(sim: Board) -> None:
 
 
 def test_the_curve_is_the_frontier_of_all_settings_together(sim: Board) -> None:
-    # 0.7 at 1500 is dearer and worse than .75 at 1000
+    # 0.7 at 1500 is costlier and worse than .75 at 1000
     points = [(p.budget, p.pick.cost, round(p.pick.quality, 4)) for p in row(sim, "miser").curve]
     assert points == [(1000, 1000, 0.75), (3000, 3000, 0.795), (5000, 5000, 0.799)]
 

@@ -205,7 +205,7 @@ def test_lazy_trees_are_those_of_lightgbm(seed: int, split_price: float) -> None
     )
     expected = their_shapes(theirs, float(ours.base[0]))
     assert len(expected) == ours.trees > 10
-    assert len(np.unique(ours.feature)) < d  # some feature is too dear: prices matter
+    assert len(np.unique(ours.feature)) < d  # some feature is too expensive: prices matter
     for mine, other in zip(shapes(ours), expected, strict=True):
         assert_same_shape(mine, other, X)
 

@@ -152,8 +152,8 @@ def test_training_ends_when_the_root_is_not_worth_its_price() -> None:
 
 def test_raw_stop_grows_on_at_any_price() -> None:
     X, y = rows()
-    dear = Penalty.plain(5, coupled=np.full(5, 1e9))
-    e = trained(X, y, penalty=dear, settings=Settings(trees=6, min_rows=2, stop="raw"))
+    expensive = Penalty.plain(5, coupled=np.full(5, 1e9))
+    e = trained(X, y, penalty=expensive, settings=Settings(trees=6, min_rows=2, stop="raw"))
     assert e.trees == 6
 
 
@@ -193,7 +193,7 @@ def test_softmax_grows_one_tree_per_class_and_iteration() -> None:
 
 
 def test_a_class_without_a_split_keeps_its_place() -> None:
-    """Class 2 differs from nothing: its tree is a lone leaf of value 0."""
+    """Class 2 differs from nothing: its tree is a single leaf of value 0."""
     X = np.repeat(np.array([[0], [1]], np.float32), 30, axis=0)
     y = np.concatenate([np.repeat([0.0, 2], [20, 10]), np.repeat([1.0, 2], [20, 10])])
     e = trained(X, y, loss="softmax", settings=Settings(trees=2))

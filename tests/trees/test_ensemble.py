@@ -8,7 +8,7 @@ from bench_trees.ensemble import Ensemble
 
 
 def arrays(**changed: Any) -> dict[str, Any]:
-    """A tree of three nodes on feature 1, one of a lone leaf."""
+    """A tree of three nodes on feature 1, one of a single leaf."""
     state: dict[str, Any] = {
         "start": np.array([0, 3, 4], np.int32),
         "feature": np.array([1, -1, -1, -1], np.int32),

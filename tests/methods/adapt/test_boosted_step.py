@@ -115,7 +115,7 @@ def test_a_dearer_tradeoff_buys_fewer_features() -> None:
 
 
 def test_features_of_one_sensor_are_bought_together() -> None:
-    """One unit of cost is equally dear in both cases."""
+    """One unit of cost is equally expensive in both cases."""
     splits = noisy(600, 4)
     apart, shared = Prices.additive(np.ones(4)), price_list(np.ones(4), shared=[[0, 1, 2]])
 

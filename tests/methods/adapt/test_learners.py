@@ -104,8 +104,8 @@ def test_without_a_limit_the_price_of_f0_decides(kind: Any, tradeoff: float) -> 
     model = fitted(learner, splits)
     shares = [share for pair in model.pairs for _, share in pair.gates]
     assert all(0 <= s <= 1 for s in shares)
-    dear = replace(learner, tradeoff=50.0)
-    sent = [s for pair in fitted(dear, splits).pairs for _, s in pair.gates]
+    expensive = replace(learner, tradeoff=50.0)
+    sent = [s for pair in fitted(expensive, splits).pairs for _, s in pair.gates]
     assert max(sent) == 0  # nothing is worth its price
 
 

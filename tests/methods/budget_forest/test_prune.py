@@ -99,8 +99,8 @@ def test_of_all_prunings_the_cut_finds_the_best_and_of_these_the_smallest(seed: 
 def test_prunings_are_nested_as_the_penalty_rises(seed: int) -> None:
     forest, valid = small(seed, trees=6, depth=5)
     kept = [cut(problem_of(forest, valid, charged(seed), t)[0]) for t in TRADEOFFS]
-    for cheap, dear in pairwise(kept):
-        assert not np.any(dear & ~cheap)
+    for cheap, expensive in pairwise(kept):
+        assert not np.any(expensive & ~cheap)
     assert kept[0].any()
     assert not kept[-1].any()
 
@@ -255,11 +255,11 @@ def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on() -> None:
     context = FakeContext(Task.MULTICLASS, 3)
     context.models = {base: base.fit(train, train, at, context)}
     free = BudgetPrune(base=base, tradeoff=0.0).fit(train, train, at, context)
-    dear = BudgetPrune(base=base, tradeoff=0.7).fit(train, train, at, context)
+    expensive = BudgetPrune(base=base, tradeoff=0.7).fit(train, train, at, context)
     share = np.exp(path(free, train)[-1].scores)
     before = np.exp(path(context.models[base], train)[-1].scores)
     assert np.mean(share.argmax(axis=1) == before.argmax(axis=1)) > 0.9
-    assert mean_cost(path(dear, train)[-1], at) < 0.8 * mean_cost(path(free, train)[-1], at)
+    assert mean_cost(path(expensive, train)[-1], at) < 0.8 * mean_cost(path(free, train)[-1], at)
 
 
 def test_without_validation_rows_it_says_so() -> None:

@@ -165,8 +165,8 @@ def test_prunings_are_nested_as_the_penalty_rises(seed: int) -> None:
     with workers(1) as crew:
         whole = prunable(base, fitted(base, task, rows, at), rows, crew)
     kept = [cut(problem_of(whole, rows, at, t)[0]) for t in TRADEOFFS]
-    for cheap, dear in pairwise(kept):
-        assert not np.any(dear & ~cheap)
+    for cheap, expensive in pairwise(kept):
+        assert not np.any(expensive & ~cheap)
     assert len({int(k.sum()) for k in kept}) >= 3
     assert not kept[-1].any()
 

@@ -144,7 +144,7 @@ def test_a_stage_objective_changes_as_the_quadratic_form_of_the_whole_loss(k: in
 def test_gradients_equal_central_differences(k: int) -> None:
     p = problem(seed=2, n=40)
     c = cascade(p, seed=3)
-    # a dear, steep cascade, so that the terms through d_j are not lost beside the others
+    # an expensive, steep cascade, so that the terms through d_j are not lost beside the others
     penalty = Penalty(0.5, PENALTY.rho)
     at = position(p, penalty, c)
     objective = stage_objective(
