@@ -58,8 +58,7 @@ def command(
     """List what plugins offer (KIND is learners, datasets, suites, metrics, costs or reports), the
     plugins themselves (plugins) or runs (runs).
 
-    'bench show NAME' shows more of a learner, data set, suite or metric, 'bench report RUN' of a
-    run.
+    'bench show NAME' shows more of what plugins offer, 'bench report RUN' of a run.
     """
     from bench_core.datasets.search import data_folder
 

@@ -1,4 +1,4 @@
-"""``bench show NAME``: a learner's parameters, a data set's files, a suite, a metric."""
+"""``bench show NAME``: a learner's parameters, a data set's files, and what else has a name."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ INDENT = " " * 6
 
 @click.command(
     "show",
-    short_help="Show what a learner, data set, suite or metric is.",
+    short_help="Show what a learner, data set, suite, metric, cost model or report is.",
     epilog="""\b
 Examples:
   bench show miser               parameters with types, defaults and meaning
   bench show yahoo               a data set's files and where to put them; the suite of that name
   bench show yahoo --kind suite
-  bench show ndcg@5""",
+  bench show ndcg@5
+  bench show per-query           what a cost model charges, and what a cost file says for it""",
 )
 @click.argument("name")
 @click.option(
     "--kind",
-    type=click.Choice(["learner", "dataset", "suite", "metric"]),
+    type=click.Choice(["learner", "dataset", "suite", "metric", "cost-model", "report"]),
     help="Which one is meant where several share the name.",
 )
 @options.data_dir_option
@@ -48,7 +49,7 @@ Examples:
 def command(
     name: str, kind: str | None, data_dir: Path | None, output: Path | None, plugins: Sequence[str]
 ) -> None:
-    """Show what NAME is: a learner, a data set, a suite or a metric."""
+    """Show what NAME is: a learner, data set, suite, metric, cost model or report."""
     registry = options.registry(plugins, data_dir)
     text = "\n\n".join(_described(registry, name, kind, data_dir))
     if output is None:
@@ -64,6 +65,8 @@ def _described(registry: Registry, name: str, kind: str | None, data_dir: Path |
         "dataset": (list(registry.datasets), lambda: dataset_text(registry, name, data_dir)),
         "suite": (list(registry.suite_files), lambda: suite_text(registry, name)),
         "metric": (list(registry.metrics), lambda: metric_text(registry, name)),
+        "cost-model": (list(registry.cost_models), lambda: cost_model_text(registry, name)),
+        "report": (list(registry.reports), lambda: report_text(registry, name)),
     }
     asked = {kind: describe[kind]} if kind else describe
     found = [text() for names, text in asked.values() if name in names]
@@ -185,11 +188,28 @@ def metric_text(registry: Registry, name: str) -> str:
     return "\n".join([*lines, *_doc(type(metric))])
 
 
+def cost_model_text(registry: Registry, name: str) -> str:
+    """What a cost model charges, and which keys of a cost file it reads."""
+    model = registry.cost_models[name]
+    lines = [f"{name}: cost model, {_from(registry, 'cost model', name)}", *_doc(model)]
+    more = _doc(model.from_options) if model.options else []
+    lines += ["", f"In a cost file: model = {toml_literal(name)}", *more[1:]]
+    return "\n".join(lines)
+
+
+def report_text(registry: Registry, name: str) -> str:
+    """What a report is, and the files that it writes."""
+    report = registry.reports[name]
+    files = ", ".join(suffix or "the terminal" for suffix in report.suffixes)
+    lines = [f"{name}: report, {_from(registry, 'report', name)}", f"  written to: {files}"]
+    return "\n".join([*lines, *_doc(report.write)])
+
+
 def _from(registry: Registry, kind: str, name: str) -> str:
     return f"plugin {registry.origin['data set' if kind == 'dataset' else kind, name].name}"
 
 
-def _doc(thing: type) -> list[str]:
+def _doc(thing: object) -> list[str]:
     """The docstring, indented, unless it is the one dataclasses invent."""
     doc = cleandoc(thing.__doc__ or "") if summary(thing) else ""
     return [""] + [f"  {line}".rstrip() for line in doc.splitlines()] if doc else []

@@ -189,6 +189,18 @@ def test_show_knows_metrics_at_any_cut_off(bench: Run) -> None:
     assert bench("show", "ndcg@7").out.startswith("ndcg@7: metric, higher is better")
 
 
+def test_show_tells_what_a_cost_model_charges_and_what_a_cost_file_says_for_it(bench: Run) -> None:
+    text = bench("show", "per-query").out
+    assert text.startswith("per-query: cost model, plugin costs")
+    assert "is paid once per query" in text
+    assert 'model = "per-query"' in text
+    assert "names of features" in text  # of its key
+
+
+def test_show_tells_which_files_a_report_writes(bench: Run) -> None:
+    assert "written to: .html, .htm" in bench("show", "html").out
+
+
 def test_output_goes_to_a_file_instead(bench: Run, tmp_path: Path) -> None:
     printed = bench("list", "metrics").out
     ended = bench("list", "metrics", "-o", "metrics.txt")
