@@ -275,7 +275,7 @@ def test_of_three_rows_one_is_sampled_as_a_stranger_to_another() -> None:
     """What replaces it is drawn by chance and may be itself, but not for every seed."""
     model, examples = models.Scripted(models.centres_by_block), data(3, ranked=False)
     found = [replay(model, examples, PRICES, 0, seed=seed) for seed in "abcdefgh"]
-    assert any("other queries of its block" in verdict.reason for verdict in found)
+    assert any("other queries of its block" in one.reason for one in found)
 
 
 @pytest.mark.parametrize("query", [0, 1, 2])
