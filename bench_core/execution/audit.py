@@ -65,9 +65,8 @@ def replay(
     if mode == "off":
         return Verdict("declared")
     rng = np.random.default_rng(list(seed.encode()))
-    copies = None if examples.multiplicity is None else examples.weights
     blind = model if blind is None else blind
-    judge = _Judge(model, blind, costs, classes, rng, path, accounting == "path", copies)
+    judge = _Judge(model, blind, costs, classes, rng, path, accounting == "path", examples.weights)
     try:
         if mode == "full":
             for block in blocks(examples.features):
@@ -101,9 +100,7 @@ class _Answer:
             np.array(np.broadcast_to(np.asarray(bill.trees, float), (n,))),
         )
 
-    def cost(
-        self, costs: CostModel, queries: Queries | None, copies: FloatArray | None
-    ) -> FloatArray:
+    def cost(self, costs: CostModel, queries: Queries | None, copies: FloatArray) -> FloatArray:
         """What the cost model charges each row, (n,)."""
         bill = Bill(Acquired(self.acquired, costs.sensors), self.splits, self.trees)
         n = len(self.scores)
@@ -112,7 +109,7 @@ class _Answer:
     def differs(self, other: _Answer, rows: NDArray[Any], tolerance: float = 0.0) -> str:
         """The first thing that is not equal on these rows, or nothing."""
         if dict(self.point) != dict(other.point):
-            return "the path"
+            return "its points"
         for name in ("acquired", "splits", "trees"):
             if getattr(self, name)[rows].tobytes() != getattr(other, name)[rows].tobytes():
                 return f"what it buys ({name})"
@@ -137,7 +134,7 @@ class _Judge:
     rng: np.random.Generator
     path: Path | None
     priced: bool
-    copies: FloatArray | None
+    copies: FloatArray
 
     def answers(
         self, model: Any, features: Features, doing: str, before: Sequence[_Answer] = ()
@@ -191,13 +188,13 @@ class _Judge:
     def _same_as_in_trial(
         self, here: list[_Answer], queries: Queries | None, rows: IntArray
     ) -> None:
-        path, copies = self.path, self.copies
+        path = self.path
         if path is None:
             return
         if [dict(a.point) for a in here] != [dict(p) for p in path.points]:
             raise _PeekError("its path changes with the block")
         for p, answer in enumerate(here):
-            cost = answer.cost(self.costs, queries, None if copies is None else copies[rows])
+            cost = answer.cost(self.costs, queries, self.copies[rows])
             compared = [("scores", answer.scores, path.scores[p], path.scale[p, 0])]
             if self.priced:
                 compared.append(("costs", cost, path.cost[p], path.scale[p, 1]))

@@ -111,7 +111,7 @@ def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
             table[column] = held.mean(axis=0)
             table[f"{column}_std"] = _spread(held)
         tables.append(pd.DataFrame({**dict(zip(board, key, strict=True)), **table}))
-    return pd.concat(tables, ignore_index=True) if tables else chosen.iloc[:0]
+    return pd.concat(tables, ignore_index=True) if tables else chosen
 
 
 def savings(

@@ -225,7 +225,7 @@ class RunInfo(RunRecord):
     """
 
     run: str
-    number: int = 0
+    number: int
     created_at: str
     updated_at: str
     state: str

@@ -152,8 +152,9 @@ QUALITY = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0.9
 
 def info(*uses: dict[str, Any], **changes: Any) -> RunInfo:
     fields: dict[str, Any] = {
-        "run": "r", "created_at": "", "updated_at": "", "state": "finished", "suite": "s",
-        "title": "", "paper": "", "profile": "paper", "reference": "full", "accounting": "path",
+        "run": "r", "number": 1, "created_at": "", "updated_at": "", "state": "finished",
+        "suite": "s", "title": "", "paper": "", "profile": "paper", "reference": "full",
+        "accounting": "path",
         "metrics": ("accuracy", "log_loss"),
         "higher_is_better": {"accuracy": True, "log_loss": False},
         "datasets": uses, "planned": 1, "counts": {"ok": 1}, "notes": (), "warnings": (),

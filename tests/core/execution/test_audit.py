@@ -71,8 +71,9 @@ def test_a_model_that_keys_on_the_size_of_its_block_is_caught_by_the_trials_own_
     assert "scores change with the block" in found.reason
 
 
-def test_an_honest_model_agrees_with_the_trials_own_scores() -> None:
-    model, examples = models.Scripted(models.honest), data()
+@pytest.mark.parametrize("say", [models.honest, models.ranks_in_query])
+def test_an_honest_model_agrees_with_the_trials_own_scores(say: Any) -> None:
+    model, examples = models.Scripted(say), data()
     path = predict_split(model, examples, PRICES, 0)
     assert replay(model, examples, PRICES, 0, seed="s", path=path).word == "sampled"
 
@@ -193,7 +194,7 @@ def test_with_enough_queries_the_sample_leaves_no_point_out(step: int, ranked: b
     assert f"'step': {step}" in found.reason
 
 
-@pytest.mark.parametrize(("queries", "rows"), [(Queries(np.arange(0, 1501, 5)), 500), (None, 256)])
+@pytest.mark.parametrize(("queries", "rows"), [(Queries(np.arange(0, 2001, 5)), 500), (None, 256)])
 def test_the_sample_replaces_cells_of_a_hundred_queries_or_of_256_rows(
     queries: Queries | None, rows: int
 ) -> None:
@@ -203,8 +204,8 @@ def test_the_sample_replaces_cells_of_a_hundred_queries_or_of_256_rows(
         replaced.append(int(np.isnan(X).any(axis=1).sum()))
         return models.honest(X, features, point)
 
-    X = np.random.default_rng(3).normal(size=(1500, models.D)).astype(np.float32)
-    examples, honest = Examples(X, np.zeros(1500), queries), models.Scripted(models.honest)
+    X = np.random.default_rng(3).normal(size=(2000, models.D)).astype(np.float32)
+    examples, honest = Examples(X, np.zeros(2000), queries), models.Scripted(models.honest)
     replay(honest, examples, PRICES, 0, seed="s", blind=models.Scripted(counts))
     assert replaced[0] == rows
 
@@ -257,10 +258,75 @@ def test_one_query_alone_can_be_audited() -> None:
     model = models.Scripted(models.honest)
     assert replay(model, examples, PRICES, 0, seed="s").word == "sampled"
     assert replay(model, examples, PRICES, 0, "full", seed="s").word == "verified"
+    peeks = models.Scripted(models.multiplies_by_zero)
+    for mode in ("sample", "full"):
+        found = replay(peeks, examples, PRICES, 0, mode, seed="s")
+        assert "replaced by NaN, its scores change" in found.reason
 
 
-def test_the_full_audit_tells_how_far_it_is() -> None:
+def test_two_rows_are_never_sampled_together_as_in_the_trial() -> None:
+    model, examples = models.Scripted(models.keys_on_size), data(2, ranked=False)
+    path = predict_split(model, examples, PRICES, 0)
+    found = replay(model, examples, PRICES, 0, seed="s", path=path)
+    assert "scores change with the block" in found.reason
+
+
+def test_of_three_rows_one_is_sampled_as_a_stranger_to_another() -> None:
+    """What replaces it is drawn by chance and may be itself, but not for every seed."""
+    model, examples = models.Scripted(models.centres_by_block), data(3, ranked=False)
+    found = [replay(model, examples, PRICES, 0, seed=seed) for seed in "abcdefgh"]
+    assert any("other queries of its block" in one.reason for one in found)
+
+
+@pytest.mark.parametrize("query", [0, 1, 2])
+def test_the_full_audit_replaces_the_strangers_of_every_query(query: int) -> None:
+    def one_keys_on_others(X: Any, features: Any, point: int) -> Any:
+        scores, mask = models.honest(X, features, point)
+        own = features.queries.index() == query
+        return scores + np.where(own, 0.01 * scores.sum(), 0.0), mask
+
+    model = models.Scripted(one_keys_on_others)
+    found = replay(model, data(15), PRICES, 0, "full", seed="s")
+    assert "other queries of its block are replaced, its scores change" in found.reason
+    honest = models.Scripted(models.honest)
+    assert replay(honest, data(15), PRICES, 0, "full", seed="s").word == "verified"
+
+
+def test_points_that_change_with_other_queries_are_caught() -> None:
+    class Renames:
+        def predict_path(self, features: Any) -> Any:
+            bill = Bill(Acquired.pack(models.bought(len(features), 0)))
+            threshold = float(np.nanmedian(features.X[:, 0]))
+            yield Prediction({"threshold": threshold}, np.zeros(len(features)), {"path": bill})
+
+    found = replay(Renames(), data(), PRICES, 0, "full", seed="s")
+    assert "other queries of its block are replaced, its points change" in found.reason
+
+
+def test_the_query_that_gave_the_model_away_is_named_by_its_number_in_the_split() -> None:
+    """Query 1601 stands in the second block of 8000 rows."""
+    examples = data(8010)
+    examples.X[8005:, 0] = 9
+
+    def peeks_there(X: Any, features: Any, point: int) -> Any:
+        scores, mask = models.honest(X, features, point)
+        return scores + np.where((X[:, 0] == 9) & (point == 2), np.isnan(X[:, 5]), 0.0), mask
+
+    found = replay(models.Scripted(peeks_there), examples, PRICES, 0, "full", seed="s")
+    assert found.reason == (
+        "query 1601 at {'step': 2}: where cells it did not pay for are replaced by NaN, "
+        "its scores change"
+    )
+
+
+def test_the_full_audit_tells_how_far_it_is_in_rows() -> None:
+    """A third of 100 rows is 33 by the first of three points."""
     seen: list[tuple[int, int]] = []
+    model, examples = models.Scripted(models.honest), data(100)
+    replay(
+        model, examples, PRICES, 0, "full", progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen == [(33, 100), (66, 100), (100, 100)]
+    seen.clear()
     verdict(models.honest, "full", progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (600, 600)
-    assert seen == sorted(seen)
+    assert seen == [(200, 600), (400, 600), (600, 600)]

@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import example
 
 from bench_core import UsageError
 from bench_core.results import operating_points as selection
-from bench_core.results.operating_points import operating_points, over_repeats
+from bench_core.results.operating_points import Criterion, criterion, operating_points, over_repeats
 
 HIGHER = {"ndcg@5": True, "mse": False}
 
@@ -169,6 +170,22 @@ def test_a_learner_that_never_reaches_the_target_saves_nan():
     assert found.loc["weak", ["test_quality", "test_cost", "total_cost"]].isna().all()
 
 
+@pytest.mark.parametrize(
+    ("reference", "cost", "saving"),
+    [(3, 0.5, 6.0), (0.5, 1, 0.5), (4, 0, np.inf), (0.5, 0, np.inf), (0, 0, 1.0), (0, 2, 0.0)],
+)
+def test_what_costs_nothing_saves_all_unless_the_reference_costs_nothing_too(
+    reference, cost, saving
+):
+    """On test, where the data's rows cost 10 more than on validation."""
+    data = frame(
+        rows("gbrt", [(1, reference - 10, 0.7, 0.6)]), rows("cheap", [(1, cost - 10, 0.7, 0.6)])
+    )
+    found = savings(data, "ndcg@5", "gbrt").set_index("learner")
+    assert found.loc["cheap", ["test_cost", "saving"]].tolist() == [cost, saving]
+    assert found.loc["gbrt", "saving"] == 1
+
+
 def test_savings_for_a_loss_allow_one_over_the_share():
     data = frame(
         rows("gbrt", [(1, 100, 0.99, 1.0)], metric="mse"),
@@ -213,6 +230,12 @@ def test_the_mean_curve_averages_what_each_repeat_can_afford():
 def test_a_metric_that_was_not_measured_is_one_clear_line(select):
     with pytest.raises(UsageError, match=r"no column 'ndcg@7'; metrics: ndcg@5$"):
         select(frame(CEGB), "ndcg@7")
+
+
+def test_the_direction_of_a_metric_is_that_of_its_run_and_upwards_where_it_has_none():
+    assert criterion(example.info(), "mse") == Criterion("mse", False)
+    assert criterion(example.info(), "accuracy") == Criterion("accuracy", True)
+    assert criterion(example.info(), "unheard-of") == Criterion("unheard-of", True)
 
 
 def test_an_unknown_learner_has_an_empty_curve():

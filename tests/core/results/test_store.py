@@ -183,6 +183,7 @@ def test_a_trial_serves_every_run_that_asks_for_it(home: Path) -> None:
     [
         (b"not a database at all, but some notes of mine" * 9, "not a results store"),
         (b"SQLite format 3\0" + bytes(84), "a database of another program"),
+        (b"SQLite format 3\0" + bytes(44) + b"\0\0\0\x02\0\0\0\0bnch" + bytes(27), "not a results"),
     ],
 )
 def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(
@@ -210,17 +211,25 @@ def test_another_programs_database_is_refused_and_left_as_it_was(home: Path) -> 
     assert path.read_bytes() == before
 
 
-def test_a_newer_store_is_refused_and_left_as_it_was(home: Path) -> None:
+@pytest.mark.parametrize("schema", [3, 99, 2**24 + 2])
+def test_a_newer_store_is_refused_and_left_as_it_was(home: Path, schema: int) -> None:
     result = run()
     db = sqlite3.connect(result.store)
-    db.execute("PRAGMA user_version = 99")
+    db.execute(f"PRAGMA user_version = {schema}")
     db.commit()
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
     before = result.store.read_bytes()
-    with pytest.raises(InputError, match=r"written by a newer version \(schema 99"):
+    with pytest.raises(InputError, match=rf"written by a newer version \(schema {schema},"):
         run()
     assert result.store.read_bytes() == before
+
+
+def test_a_store_says_in_its_head_what_it_is(home: Path) -> None:
+    """As SQLite's file format lays it down: the user version at byte 60, the application at 68."""
+    head = run().store.read_bytes()[:100]
+    assert head[:16] == b"SQLite format 3\0"
+    assert (head[60:64], head[68:72]) == (b"\0\0\0\x02", b"bnch")
 
 
 def test_a_folder_in_the_stores_place_is_refused(home: Path) -> None:
