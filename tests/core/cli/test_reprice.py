@@ -10,7 +10,10 @@ import pandas as pd
 import pytest
 from helpers.commands import DATA, QUICK, Ended, Run
 
+import bench_core
+import bench_core.api
 from bench_core.planning import keys
+from bench_core.results.store import Store
 
 MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
 SAME = ("learner", "params", "point", "split", "accuracy", "log_loss", "features_used", "audit")
@@ -84,6 +87,40 @@ def test_a_repriced_run_is_reused_audited_and_listed(done: Ended, bench: Run) ->
     board = bench("report", "-v").out
     assert "note: billed anew from run 1 under together.json" in board
     assert "note: costs by model 'parallel'" in board
+
+
+def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(
+    bench: Run, material: Path
+) -> None:
+    (material / "our-costs (2).csv").write_text("a,1\nb,2\nc,30\n")
+    asked = ("-l", "toy", "-m", "accuracy,log_loss", "--seeds", "3", "--set", "toy.columns=1")
+    assert bench("run", *QUICK, *asked).status == 0
+    anew = ("--costs", "our-costs (2).csv", "--executor", "inline")
+    assert bench("reprice", *anew).status == 0
+    store = Store(material / "results/bench.db")
+    first, second = store.info("1"), store.info("2")
+    assert second.run.startswith(f"{first.run}-our-costs__2_-")
+    assert first.request["metrics"] == ["accuracy", "log_loss"]
+    kept = {**first.request, "costs": "our-costs (2).csv", "store": second.request["store"]}
+    assert second.request == kept
+
+
+def test_a_data_set_of_which_no_trial_is_finished_stays_as_it_was(
+    home: Path, tmp_path: Path
+) -> None:
+    bench_core.run(
+        data=["toy-rank", "digits"],
+        learners="toy-prefix",
+        settings="toy-prefix.tradeoff=1",
+        plugins="helpers.toys",
+        executor="inline",
+    )
+    (tmp_path / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
+    bench_core.api.reprice(costs="costs.txt", executor="inline")
+    store = Store()
+    before, after = (store.info(run).datasets for run in ("1", "2"))
+    assert [use["price_of_everything"] for use in after] == [40, before[1]["price_of_everything"]]
+    assert after[1] == before[1]
 
 
 def test_under_its_own_costs_a_run_is_as_it_was(done: Ended, bench: Run) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import toys
 
 from bench_core import InputError, UsageError
 from bench_core.api import plan
@@ -17,15 +16,6 @@ PLUGINS = ("helpers.toys",)
 
 def made(**options: Any) -> Any:
     return plan(plugins=PLUGINS, **options)
-
-
-@pytest.fixture
-def suite(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = home / "suites"
-    folder.mkdir()
-    (folder / "toys.toml").write_text(toys.SUITE)
-    monkeypatch.setenv("TOY_SUITES", str(folder))
-    return folder / "toys.toml"
 
 
 def test_a_fit_that_several_trials_stand_on_is_planned_once(home: Path) -> None:

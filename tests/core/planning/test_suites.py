@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench_core import InputError, UsageError
+from bench_core.costs.cost_file import CostFile
 from bench_core.metrics import parse_metric
 from bench_core.planning.suites import DatasetEntry, find_suite, read_suite
 from bench_core.plugins import Registry, load_registry
@@ -65,6 +66,23 @@ def test_a_profile_overrides_size_seeds_and_parameters(tmp_path: Path) -> None:
     assert standard.learners == {"gbrt": {"trees": 300}}
 
 
+def test_seeds_and_folds_are_0_where_nothing_says_otherwise(tmp_path: Path) -> None:
+    suite = read_suite(written(tmp_path, GOOD.replace("seeds = [0, 1]\n", "")), KEYS)
+    assert (suite.profile("paper").seeds, suite.profile("paper").folds) == ((0,), (0,))
+    largest = GOOD.replace("[0, 1]\n", "[4294967295, 0]\nfolds = [2, 1]\n", 1)
+    paper = read_suite(written(tmp_path, largest), KEYS).profile("paper")
+    assert (paper.seeds, paper.folds) == ((4294967295, 0), (2, 1))
+
+
+def test_costs_of_a_suite_are_a_file_beside_it_or_a_table(tmp_path: Path) -> None:
+    assert read_suite(written(tmp_path, GOOD), KEYS).costs is None
+    beside = read_suite(written(tmp_path, 'costs = "lab/costs.csv"\n' + GOOD), KEYS)
+    assert beside.costs == tmp_path / "lab" / "costs.csv"
+    text = "costs = {a = 1, b = 2.5}\n" + GOOD
+    path = written(tmp_path, text)
+    assert read_suite(path, KEYS).costs == CostFile(path, text, {"a": 1, "b": 2.5})
+
+
 def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="suite mine: unknown profile 'quik': did you mean quick"):
         read_suite(written(tmp_path, GOOD), KEYS).profile("quik")
@@ -82,6 +100,16 @@ def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
         (('["accuracy"]', "[5]"), "key 'metrics[0]': text is wanted, not 5"),
         (("[0, 1]", "[0, 1.5]"), "key 'seeds': a list of whole numbers is wanted"),
         (("[0, 1]", "[-1]"), "key 'seeds': whole numbers from 0"),
+        (("[0, 1]", "[4294967296]"), "key 'seeds': whole numbers from 0 to 4294967295 are wanted"),
+        (('title = "T"', 'costs = ""'), "key 'costs': a file or a table of costs is wanted"),
+        (('title = "T"', "costs = 7"), "key 'costs': a file or a table of costs is wanted, not 7"),
+        (('title = "T"', "zebra = [{a = 1}, 3]"), "unknown key 'zebra'"),
+        (('title = "T"', "zebra = []"), "unknown key 'zebra'"),
+        (("[learners.gbrt]\ntrees = [10, 20]", "[learners]"), "key 'learners': at least one table"),
+        (
+            ("[learners.gbrt]\ntrees = [10, 20]", "[learners]\ngbrt = 3"),
+            "learners.gbrt': a table",
+        ),
         (('size = "quick"', 'size = "big"'), "key 'profiles.standard.size': one of quick"),
         (('size = "quick"', 'siz = "quick"'), "unknown key 'profiles.standard.siz'"),
         (("[learners.gbrt]\ntrees = [10, 20]", "learners = 3"), "key 'learners': a table"),
@@ -124,7 +152,10 @@ def test_a_suite_is_found_by_name_or_by_file(tmp_path: Path) -> None:
 def test_tables_of_a_plugin_that_is_not_installed_are_left_out_and_slips_are_not(
     tmp_path: Path,
 ) -> None:
-    assert read_suite(written(tmp_path, GOOD), {}).extra == {}
+    foreign = GOOD + "[[zebras]]\nstripes = 3\n[[zebras]]\nstripes = 4\n"
+    for keys in ({}, KEYS):
+        suite = read_suite(written(tmp_path, foreign), keys)
+        assert suite.extra.keys() == keys.keys()
     with pytest.raises(InputError, match="unknown key 'claim': did you mean claims"):
         read_suite(written(tmp_path, GOOD.replace("[[claims]]", "[[claim]]")), KEYS)
 

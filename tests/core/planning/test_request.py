@@ -1,0 +1,119 @@
+"""The options of a run: what is refused, and how many workers and threads they mean."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from helpers.toys import Prefix
+
+from bench_core import UsageError
+from bench_core.api import plan
+from bench_core.planning.request import RunRequest, check_request, cores_for, read_settings
+from bench_core.planning.resolve_learners import choose_learners
+from bench_core.planning.suites import NO_SUITE
+from bench_core.plugins import Registry
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"seeds": (0, 2**32 - 1)},
+        {"folds": (0, 2**32 - 1)},
+        {"index_base": 0},
+        {"index_base": 1},
+        {"workers": 0, "threads": 0, "timeout": 0, "memory": 0},
+        {"timeout": 0.5},
+        {"profile": "paper"},
+        {"suite": "mine", "profile": "tiny"},  # a suite may have profiles of its own
+    ],
+)
+def test_what_is_in_its_range_is_taken(options: dict[str, Any]) -> None:
+    check_request(RunRequest(**options))
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"seeds": (3, 2**32)}, "--seeds: 4294967296 is not a whole number from 0 to 4294967295"),
+        ({"seeds": (-1,)}, "--seeds: -1 is not a whole number"),
+        ({"folds": (-1,)}, "--folds: -1 is not a whole number"),
+        ({"index_base": 2}, "--index-base is 0 or 1"),
+        ({"index_base": -1}, "--index-base is 0 or 1"),
+        ({"workers": -1}, "--workers must be a number >= 0, not -1"),
+        ({"timeout": -0.5}, "--timeout must be a number >= 0, not -0.5"),
+        ({"memory": float("nan")}, "--memory must be a number >= 0, not nan"),
+        ({"profile": "tiny"}, "--profile: unknown profile 'tiny'"),
+    ],
+)
+def test_what_is_out_of_its_range_is_refused(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_request(RunRequest(**options))
+    assert str(caught.value).startswith(line)
+
+
+def test_no_job_has_a_limit_of_time_or_memory_unless_one_is_given() -> None:
+    assert (RunRequest().timeout, RunRequest().memory) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "jobs", "workers", "threads"),
+    [
+        ({}, 100, 8, 1),
+        ({}, 3, 3, 2),
+        ({}, 1, 1, 8),
+        ({}, 0, 1, 8),  # everything is finished
+        ({"threads": 3}, 100, 2, 3),
+        ({"threads": 9}, 100, 1, 9),
+        ({"workers": 5}, 100, 5, 1),
+        ({"workers": 5}, 1, 5, 1),
+        ({"workers": 20}, 100, 20, 1),
+        ({"workers": 2, "threads": 7}, 100, 2, 7),
+        ({"executor": "inline"}, 100, 1, 8),
+        ({"executor": "inline", "threads": 2, "workers": 4}, 100, 1, 2),
+    ],
+)
+def test_eight_cores_are_shared_by_workers_and_their_threads(
+    options: dict[str, Any], jobs: int, workers: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = {0: set(range(8))}  # those of the process itself, which has the number 0
+    monkeypatch.setattr(os, "sched_getaffinity", allowed.__getitem__, raising=False)
+    assert cores_for(RunRequest(**options), jobs) == (workers, threads)
+
+
+@pytest.mark.parametrize("executor", ["local", "inline"])
+@pytest.mark.parametrize(("count", "cores"), [(None, 1), (4, 4)])
+def test_where_nothing_tells_which_cores_are_allowed_all_are_or_one(
+    executor: str, count: int | None, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    workers, threads = cores_for(RunRequest(executor=executor), 100)
+    assert (workers, threads) == ((cores, 1) if executor == "local" else (1, cores))
+
+
+def test_a_setting_for_a_learner_given_as_an_object_says_so() -> None:
+    @dataclass(frozen=True)
+    class Mine(Prefix):
+        name: ClassVar[str] = "mine"
+
+    request = RunRequest(learners=(Mine(),), settings=("mine.tradeoff=1",))
+    settings = read_settings(request, Registry())
+    with pytest.raises(UsageError, match=r"--set mine\.tradeoff=1: mine was given as an obj"):
+        choose_learners(request, NO_SUITE, Registry(), settings)
+
+
+def test_features_of_a_ranking_file_count_from_1_unless_said_otherwise(home: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{rng.integers(3)} qid:{q} 1:{rng.normal():.3f} 2:{rng.normal():.3f}"
+        for q in range(40)
+        for _ in range(4)
+    ]
+    (home / "train.svm").write_text("\n".join(rows) + "\n")
+    assert plan(data="train.svm", learners="gbrt").datasets[0].features == 2
+    assert plan(data="train.svm", learners="gbrt", index_base=0).datasets[0].features == 3

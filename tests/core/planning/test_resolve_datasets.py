@@ -1,0 +1,151 @@
+"""Which data sets a request means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from bench_core import Task, UsageError, param
+from bench_core.contracts import check
+from bench_core.datasets.search import DataFolder
+from bench_core.planning.request import RunRequest
+from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
+from bench_core.planning.suites import NO_SUITE, DatasetEntry, Suite
+from bench_core.plugins import Registry
+from bench_core.protocols import CompleteDataset
+
+
+class Rows:
+    task: ClassVar[Task] = Task.BINARY
+
+    def prepare(self, *given: Any) -> Any:
+        raise AssertionError
+
+
+@dataclass(frozen=True)
+class Licensed(Rows):
+    name: ClassVar[str] = "licensed"
+    files: ClassVar[tuple[str, ...]] = ("rows.txt", "columns.txt")
+    rows: int = param(10, "how many")
+    edition: int = param(1, "of the publisher's files")
+
+
+@dataclass(frozen=True)
+class Drawn(Rows):
+    name: ClassVar[str] = "drawn"
+    stand_in_for: ClassVar[str] = "licensed"
+    rows: int = param(10, "how many")
+
+
+@dataclass(frozen=True)
+class Made(Drawn):
+    name: ClassVar[str] = "made"
+
+
+@dataclass(frozen=True)
+class Free(Rows):
+    name: ClassVar[str] = "free"
+    files: ClassVar[tuple[str, ...]] = ("free.txt",)
+
+
+@pytest.fixture
+def registry() -> Registry:
+    classes: list[Any] = [Made, Drawn, Licensed, Free]
+    for cls in classes:
+        check(cls, CompleteDataset, "a data set")
+    return Registry(datasets={cls.name: cls for cls in classes})
+
+
+def suite(*datasets: DatasetEntry) -> Suite:
+    return Suite(name="mine", datasets=datasets or (DatasetEntry("licensed"),), place="mine.toml")
+
+
+def chosen(
+    registry: Registry, folder: Path, of: Suite, **options: Any
+) -> tuple[list[ChosenDataset], tuple[str, ...]]:
+    request = RunRequest(**options)
+    source = DataFolder(str(folder))
+    return choose_datasets(request, of, registry, source, (), lambda line, warning: None)
+
+
+def labels(registry: Registry, folder: Path, of: Suite, **options: Any) -> list[str]:
+    return [c.label for c in chosen(registry, folder, of, **options)[0]]
+
+
+def test_the_first_stand_in_by_name_takes_the_place_of_a_set_whose_first_file_is_absent(
+    registry: Registry, tmp_path: Path
+) -> None:
+    (tmp_path / "columns.txt").write_text("x")
+    assert labels(registry, tmp_path, suite()) == ["drawn"]
+    (tmp_path / "rows.txt").write_text("x")
+    assert labels(registry, tmp_path, suite()) == ["licensed"]
+
+
+def test_a_suites_data_set_is_there_once_as_what_was_asked_for(
+    registry: Registry, tmp_path: Path
+) -> None:
+    def asked(*names: str) -> list[str]:
+        return labels(registry, tmp_path, suite(), data=names)
+
+    assert asked("made") == ["made"]
+    assert asked("made", "drawn") == ["drawn"]
+
+
+def test_a_stand_in_takes_the_options_that_it_has_and_no_others(
+    registry: Registry, tmp_path: Path
+) -> None:
+    of = suite(DatasetEntry("licensed", {"rows": 5, "edition": 2}))
+    ((found,), absent) = chosen(registry, tmp_path, of)
+    assert (found, absent) == (ChosenDataset("drawn(rows=5)", Drawn(5), "licensed"), ())
+    (tmp_path / "rows.txt").write_text("x")
+    assert labels(registry, tmp_path, of) == ["licensed(edition=2,rows=5)"]
+    wrong = suite(DatasetEntry("licensed", {"edtion": 2}))
+    with pytest.raises(UsageError, match="data set licensed: unknown parameter 'edtion'"):
+        chosen(registry, tmp_path, wrong)
+
+
+def test_the_only_data_set_of_a_suite_is_not_left_out_where_its_files_are_absent(
+    registry: Registry, tmp_path: Path
+) -> None:
+    found, absent = chosen(registry, tmp_path, suite(DatasetEntry("free")))
+    assert ([c.label for c in found], absent) == (["free"], ())
+    both = suite(DatasetEntry("free"), DatasetEntry("licensed"))
+    found, absent = chosen(registry, tmp_path, both)
+    assert ([c.label for c in found], absent) == (["drawn"], ("free",))
+
+
+@pytest.mark.parametrize("option", ["test", "valid", "label", "query", "split", "task"])
+def test_options_of_a_file_are_refused_with_a_suite(
+    registry: Registry, tmp_path: Path, option: str
+) -> None:
+    line = f"--{option} means nothing with a suite: it belongs to --data FILE"
+    with pytest.raises(UsageError, match=re.escape(line)):
+        chosen(registry, tmp_path, suite(), **{option: "x"})
+
+
+@pytest.mark.parametrize("names", [("a.csv", "b.csv"), ("drawn", "a.csv"), ("a.csv", "drawn")])
+def test_a_file_is_run_on_alone(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        Path(name).write_text("a,label\n1,0\n")
+    with pytest.raises(UsageError, match=f"--data: {', '.join(names)}: give one file"):
+        chosen(registry, tmp_path, NO_SUITE, data=names)
+
+
+@pytest.mark.parametrize(("folds", "has"), [(1, "only fold 0"), (2, "folds 0 to 1")])
+def test_folds_count_from_0(registry: Registry, folds: int, has: str) -> None:
+    class Folded(Drawn):
+        pass
+
+    Folded.folds = folds  # type: ignore[attr-defined]
+    for fold in range(folds):
+        check_fold(Folded(), "drawn", fold)
+    for fold in (-1, folds):
+        with pytest.raises(UsageError, match=f"data set drawn has {has}, not {fold}: choose by"):
+            check_fold(Folded(), "drawn", fold)
