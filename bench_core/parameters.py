@@ -55,6 +55,42 @@ class Range:
         return " and ".join(f"{word} {end:g}" for word, end in ends.items() if isfinite(end))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Search:
+    """Where to look for a good value (``--configs``): between two ends, ``logarithmic`` or evenly,
+    or among ``choices``."""
+
+    least: float = 0.0
+    most: float = 0.0
+    logarithmic: bool = False
+    choices: tuple[Any, ...] = ()
+
+    def value(self, share: float, whole: bool = False) -> Any:
+        """The value at a share in [0, 1) of the way; ``whole``: rounded to a whole number."""
+        if self.choices:
+            return self.choices[int(share * len(self.choices))]
+        if self.logarithmic:
+            found = self.least * (self.most / self.least) ** share
+        else:
+            found = self.least + share * (self.most - self.least)
+        return round(found) if whole else float(f"{found:.4g}")  # short enough to be typed
+
+
+def log(least: float, most: float) -> Search:
+    """Search between two positive ends, evenly in the logarithm."""
+    return Search(least, most, logarithmic=True)
+
+
+def linear(least: float, most: float) -> Search:
+    """Search evenly between two ends."""
+    return Search(least, most)
+
+
+def among(*choices: Any) -> Search:
+    """Search among a few values."""
+    return Search(choices=choices)
+
+
 def param(
     default: Any,
     doc: str,
@@ -63,8 +99,10 @@ def param(
     most: float = inf,
     above: float = -inf,
     below: float = inf,
+    search: Search | None = None,
 ) -> Any:
-    """A hyper-parameter: its default, one line of documentation, and the numbers it may be.
+    """A hyper-parameter: its default, one line of documentation, the numbers it may be, and where
+    ``--configs`` searches for a better value (``log``, ``linear``, ``among``; None: nowhere).
 
     Ranges are checked where the harness takes a learner in (``resolved``). The default of a
     parameter that holds a learner is best a registered name (``"gbrt"``): it stands for that
@@ -73,9 +111,10 @@ def param(
     >>> @dataclasses.dataclass(frozen=True)
     ... class MyLearner:
     ...     trees: int = param(300, "number of boosted trees", least=1)
+    ...     step: float = param(0.1, "shrinkage", above=0, search=log(0.02, 1))
     """
-    numbers = Range(least, most, above, below)
-    return dataclasses.field(default=default, metadata={"doc": doc, "range": numbers})
+    metadata = {"doc": doc, "range": Range(least, most, above, below), "search": search}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,6 +127,7 @@ class Parameter:
     required: bool
     doc: str
     range: Range = Range()
+    search: Search | None = None
 
     @property
     def kind(self) -> str:
@@ -112,6 +152,7 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
             *_default(f),
             f.metadata.get("doc", ""),
             f.metadata.get("range", Range()),
+            f.metadata.get("search"),
         )
         for f in dataclasses.fields(cls)
         if f.init
