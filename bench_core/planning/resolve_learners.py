@@ -26,6 +26,7 @@ class ChosenLearner:
     name: str
     instances: tuple[Any, ...]
     named: bool
+    drawn: bool = False  # from declared ranges, not from a grid
 
     @property
     def cls(self) -> type[CompleteLearner]:
@@ -71,7 +72,7 @@ def choose_learners(
         if name not in named and (lack := _lack(instances)):
             notify(f"left out: {lack}", False)
             continue
-        chosen.append(ChosenLearner(name, instances, name in named))
+        chosen.append(ChosenLearner(name, instances, name in named, configs > 0))
     return chosen + _instances(asked, [c.name for c in chosen], settings, registry)
 
 

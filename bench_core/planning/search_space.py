@@ -6,7 +6,7 @@ spreads evenly however many are drawn, the first ten of twenty are the ten of te
 learner's ``tradeoff`` takes the same values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench_core.annotations import members
@@ -63,6 +63,26 @@ def configurations(
             break
         found += [one for one in expand(cls, start | drawn, registry, where) if one not in found]
     return tuple(found[:count])
+
+
+def search_ends(
+    instances: Sequence[Any], drawn: bool
+) -> dict[str, tuple[float | None, float | None]]:
+    """By varied parameter the values from which on a choice is at the edge of what was tried: the
+    least and the most of a grid, a twentieth of the way from the ends of a range that settings were
+    ``drawn`` from. None where the parameter cannot go further."""
+    found = {}
+    for p in parameters(type(instances[0])):
+        values = [getattr(instance, p.name) for instance in instances]
+        numbers = {v for v in values if isinstance(v, int | float) and not isinstance(v, bool)}
+        if len(numbers) < 2:
+            continue
+        low, high = min(numbers), max(numbers)
+        if drawn and p.search and not p.search.choices:
+            low, high = p.search.value(0.05), p.search.value(0.95)
+        limits = min(p.range.most, p.range.below), max(p.range.least, p.range.above)
+        found[p.name] = None if low <= limits[1] else low, None if high >= limits[0] else high
+    return found
 
 
 def _sobol(dimensions: int, count: int) -> FloatArray:
