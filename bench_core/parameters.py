@@ -75,6 +75,12 @@ class Search:
             found = self.least + share * (self.most - self.least)
         return round(found) if whole else float(f"{found:.4g}")  # short enough to be typed
 
+    def __str__(self) -> str:
+        if self.choices:
+            return f"search among {', '.join(map(str, self.choices))}"
+        ends = f"search {self.least:g} to {self.most:g}"
+        return f"{ends} by its logarithm" if self.logarithmic else ends
+
 
 def log(least: float, most: float) -> Search:
     """Search between two positive ends, evenly in the logarithm."""
