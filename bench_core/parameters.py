@@ -241,15 +241,19 @@ def resolved(learner: Any, find: Callable[[str], type]) -> Any:
     return learner if same else dataclasses.replace(learner, **made)
 
 
+def is_grid(p: Parameter, value: Any) -> bool:
+    """Whether a value stands for several: a list, for a tuple field a list of lists."""
+    if isinstance(value, list) and any(get_origin(m) is tuple for m in members(p.annotation)):
+        return bool(value) and all(isinstance(v, list) for v in value)
+    return isinstance(value, list)
+
+
 def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
-    grid = isinstance(value, list)
+    values = value if is_grid(p, value) else [value]
     if p.holds_learner:
-        values = value if grid else [value]
         made = [x for v in values for x in _nested(p, v, registry, where)]
     else:
-        if grid and any(get_origin(m) is tuple for m in members(p.annotation)):
-            grid = bool(value) and all(isinstance(v, list) for v in value)
-        made = [convert(v, p.annotation, where) for v in (value if grid else [value])]
+        made = [convert(v, p.annotation, where) for v in values]
     if not made:
         raise UsageError(f"{where}: the grid is empty; give at least one value")
     return tuple(made)

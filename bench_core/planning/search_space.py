@@ -11,7 +11,7 @@ from typing import Any
 
 from bench_core.annotations import members
 from bench_core.arrays import FloatArray
-from bench_core.parameters import Parameter, Registry, Search, expand, parameters
+from bench_core.parameters import Parameter, Registry, Search, expand, is_grid, parameters
 
 FIRST = ("tradeoff", "learning_rate")
 """Parameters that take the first dimensions, so that learners which share them try the same."""
@@ -25,11 +25,15 @@ def searched(
     found = {}
     for p in sorted(parameters(cls), key=lambda p: (*FIRST, p.name).index(p.name)):
         given = fixed.get(p.name, None if p.search else table.get(p.name))
-        if isinstance(given, list) and len(given) > 1:
+        if given and is_grid(p, given):
             found[p.name] = p, Search(choices=tuple(given))
         elif p.search and p.name not in fixed:
             found[p.name] = p, p.search
     return found
+
+
+def _declared(p: Parameter) -> tuple[Any, ...]:
+    return p.search.choices if p.search else ()
 
 
 def configurations(
@@ -48,9 +52,9 @@ def configurations(
     start = {
         name: value
         for name, value in {**table, **fixed}.items()
-        if name not in space or not isinstance(value, list)
+        if name not in space or not is_grid(space[name][0], value)
     }
-    start |= {n: s.choices[0] for n, (p, s) in space.items() if s.choices and p.search is None}
+    start |= {n: s.choices[0] for n, (p, s) in space.items() if s.choices != _declared(p)}
     found = list(expand(cls, start, registry, where))
     if not space:
         return tuple(found)

@@ -29,6 +29,7 @@ class Searched:
     leaves: int = param(16, "leaves", least=2, search=linear(2, 9))
     rule: str = param("a", "rule", search=among("a", "b", "c"))
     trees: int = param(100, "trees", least=1)
+    steps: tuple[float, ...] = param((1.0, 2.0), "steps")
 
 
 def settings(count: int, table: Any = None, fixed: Any = None) -> tuple[Any, ...]:
@@ -76,6 +77,12 @@ def test_what_the_user_sets_is_kept_and_a_list_is_a_choice() -> None:
     found = settings(9, fixed={"tradeoff": 2.0, "leaves": [4, 8]})
     assert {one.tradeoff for one in found} == {2.0}
     assert {one.leaves for one in found[1:]} == {4, 8}
+
+
+def test_a_list_for_a_tuple_is_one_value_and_a_list_of_lists_are_choices() -> None:
+    assert {one.steps for one in settings(9, table={"steps": [3, 4]})} == {(3.0, 4.0)}
+    found = settings(9, table={"steps": [[3, 4], [5]]})
+    assert {one.steps for one in found} == {(3.0, 4.0), (5.0,)}
 
 
 def test_there_are_no_more_settings_than_there_are_values() -> None:
