@@ -29,6 +29,9 @@ from .errors import UsageError as UsageError
 from .hookspecs import hookimpl as hookimpl
 from .hookspecs import provide_datasets as provide_datasets
 from .hookspecs import provide_learners as provide_learners
+from .parameters import among as among
+from .parameters import linear as linear
+from .parameters import log as log
 from .parameters import param as param
 from .protocols import BudgetedLearner as BudgetedLearner
 from .protocols import BudgetedModel as BudgetedModel

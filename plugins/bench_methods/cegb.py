@@ -45,7 +45,7 @@ import numpy as np
 from bench_models.boosting import TRADEOFF, BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
+from bench_core import Examples, FitContext, Prices, hookimpl, log, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -56,8 +56,8 @@ class CEGB(BoostedTrees):
 
     name: ClassVar[str] = "cegb"
 
-    tradeoff: float = param(0.3, TRADEOFF, least=0)
-    leaves: int = param(16, "most leaves of a tree", least=2)
+    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(1e-3, 3))
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 64))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it (beta), or all at once (gamma)"

@@ -21,7 +21,7 @@ from typing import ClassVar
 from bench_models.boosting import BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
+from bench_core import Examples, FitContext, Prices, hookimpl, log, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -33,7 +33,7 @@ class GBRT(BoostedTrees):
     name: ClassVar[str] = "gbrt"
     role: ClassVar[str] = "reference"
 
-    leaves: int = param(16, "most leaves of a tree", least=2)
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 64))
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal
 from bench_models.boosting import TRADEOFF, bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone, group_sizes
 
-from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
+from bench_core import Examples, FitContext, Prices, hookimpl, log, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -45,7 +45,7 @@ class LightGBM(LibraryTrees):
     name: ClassVar[str] = "lightgbm"
     distributions: ClassVar[tuple[str, ...]] = ("lightgbm",)
 
-    leaves: int = param(16, "most leaves of a tree", least=2)
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 64))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)", least=0)
 
@@ -87,7 +87,7 @@ class LightGBMCEGB(LightGBM):
 
     name: ClassVar[str] = "lightgbm-cegb"
 
-    tradeoff: float = param(0.3, TRADEOFF, least=0)
+    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(1e-3, 3))
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it (lazy), or all at once (coupled)"
     )

@@ -41,7 +41,7 @@ from typing import ClassVar, Literal
 from bench_models.boosting import TRADEOFF, BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
+from bench_core import Examples, FitContext, Prices, hookimpl, linear, log, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -52,8 +52,8 @@ class GreedyMiser(BoostedTrees):
 
     name: ClassVar[str] = "miser"
 
-    tradeoff: float = param(0.1, TRADEOFF, least=0)
-    depth: int = param(4, "split levels of a tree", least=1)
+    tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
+    depth: int = param(4, "split levels of a tree", least=1, search=linear(2, 6))
     charge: Literal["tree", "node"] = param(
         "tree", "pay a feature once per tree, or at every node of the first tree using it"
     )

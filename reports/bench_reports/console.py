@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
-from bench_core.terminal.wording import cost, count, quality, times
+from bench_core.terminal.wording import cost, count, duration, quality, times
 from bench_reports.board import SHARE, Board, Row, notes_of, notice
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def _parts(
             yield f"notice: {notice(board)}" if plain else notice(board), "yellow"
         if board.rows:
             yield table(board, named=plain)
+            yield search_line(board), "dim"
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
         if verbose:
@@ -139,6 +140,14 @@ def _numbers(row: Row) -> list[str]:
         cheap = [quality(row.cheap.quality), cost(row.cheap.cost), times(row.saving)]
     best = row.best
     return [quality(best.quality), quality(best.spread), cost(best.cost), *cheap]
+
+
+def search_line(board: Board) -> str:
+    """How many settings of each learner were tried, and how long they took to train."""
+    tried = ", ".join(
+        f"{row.learner} {row.fits} in {duration(row.seconds)}" for row in board.rows if row.fits
+    )
+    return one_line(f"settings tried, and their training: {tried}")
 
 
 def failure_lines(board: Board) -> list[str]:

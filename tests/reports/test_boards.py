@@ -127,7 +127,7 @@ def test_repeats_that_chose_differently_are_all_named() -> None:
 
 def test_marks_tell_stand_ins_and_samples(both: list[Board]) -> None:
     assert [board.marks for board in both] == [("stand-in",), ("sample",)]
-    assert both[0].marks_of(row(both[0], "gbrt")) == ("reference", "stand-in")
+    assert both[0].marks_of(row(both[0], "gbrt")) == ("reference", "stand-in", "not converged")
 
 
 def test_the_notice_names_what_is_missing_and_what_runs_instead(both: list[Board]) -> None:
