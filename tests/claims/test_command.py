@@ -6,8 +6,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from bench_claims.claims import UNRUN, Verdict, read_claims
+from bench_claims.claims import read_claims
 from bench_claims.command import ledger
+from bench_claims.verdicts import UNRUN, Verdict
 from helpers.commands import Ended, Run
 from rich.console import Console
 
