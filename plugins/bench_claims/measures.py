@@ -77,15 +77,16 @@ def keeping(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> pd.DataFram
 def margin(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
     """The least, over neighbours in the list, of the first's mean quality minus the second's, over
     the claim's budgets."""
-    return float(np.min([np.mean(gap) for gap in _gaps(claim, frame, metric)]))
+    means = [float(gap @ width / width.sum()) for gap, width in _gaps(claim, frame, metric)]
+    return round(min(means), 12)
 
 
 def least_margin(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
     """As ``margin``, at the budget where it is least: for "always above". NaN where one is above
     the other nowhere."""
-    gaps = _gaps(claim, frame, metric)
+    gaps = [gap for gap, _ in _gaps(claim, frame, metric)]
     equal = any(gap.min() == 0.0 == gap.max() for gap in gaps)
-    return float("nan") if equal else float(np.min([gap.min() for gap in gaps]))
+    return float("nan") if equal else float(min(gap.min() for gap in gaps))
 
 
 def quality_kept(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
@@ -109,22 +110,31 @@ def _points(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> pd.DataFram
     return selection.operating_points(frame, metric.name, claim.cost)
 
 
-def _gaps(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> list[FloatArray]:
-    """For each pair of neighbours how much better the first is, at 101 budgets."""
+def _gaps(
+    claim: Claim, frame: pd.DataFrame, metric: Criterion
+) -> list[tuple[FloatArray, FloatArray]]:
+    """For each pair of neighbours how much better the first is on each of the stretches (s,) of
+    budgets on which both curves are flat, the last budget too, and their widths (s,)."""
     sign = 1.0 if metric.higher_is_better else -1.0
-    budgets = np.linspace(claim.budgets[0], claim.budgets[1], 101)
+    low, high = claim.budgets
     points = _points(claim, frame, metric)
-    curves = [_curve(points, metric, label, budgets) for label in claim.labels]
-    return [sign * (better - worse) for better, worse in pairwise(curves)]
+    curves = [_curve(points, metric, label) for label in claim.labels]
+    gaps = []
+    for pair in pairwise(curves):
+        steps = np.unique(np.concatenate([[low, high], *(curve["budget"] for curve in pair)]))
+        steps = steps[(steps >= low) & (steps <= high)]
+        better, worse = (
+            c["test_quality"].to_numpy()[np.searchsorted(c["budget"], steps, "right") - 1]
+            for c in pair
+        )
+        gaps.append((sign * (better - worse), np.diff(steps, append=high)))
+    return gaps
 
 
-def _curve(points: pd.DataFrame, metric: Criterion, label: str, budgets: FloatArray) -> FloatArray:
-    """The mean test quality (b,) of one learner's best affordable points at the budgets (b,); its
-    own points and the constant's."""
+def _curve(points: pd.DataFrame, metric: Criterion, label: str) -> pd.DataFrame:
+    """The mean curve of one learner's points and the constant's."""
     own = points[points["learner"].isin([label, CONSTANT])].assign(learner=label)
-    mean = selection.mean_curve(selection.curve(own, metric.higher_is_better, label))
-    at = np.searchsorted(mean["budget"], budgets, "right") - 1
-    return np.asarray(mean["test_quality"].to_numpy(dtype=np.float64)[at], dtype=np.float64)
+    return selection.mean_curve(selection.curve(own, metric.higher_is_better, label))
 
 
 def _seconds(frame: pd.DataFrame, label: str) -> float:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 import pytest
 from bench_claims.claims import Claim, read_claims
 from bench_claims.verdicts import (
     ABSENT,
     ELSEWHERE,
     FAILS,
-    GENERATED,
-    GROWING,
     HOLDS,
     SAMPLE,
-    SMALL,
     UNMEASURED,
     UNRUN,
     WORDS,
@@ -23,34 +19,9 @@ from bench_claims.verdicts import (
     settle,
     tally,
 )
+from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 
 from bench_core.errors import UsageError
-from bench_core.results.operating_points import Criterion
-from bench_core.results.records import RunInfo
-
-ACCURACY = Criterion("accuracy", True)
-BASE = {"id": "a", "source": "s", "says": "x", "published": "1", "dataset": "letters"}
-
-
-def rows(
-    learner: str, points: list[tuple[float, float, float]], **more: Any
-) -> list[dict[str, Any]]:
-    """Points given as (cost, validation quality, test quality)."""
-    return [
-        {
-            "suite": "s", "profile": "paper", "dataset": "letters", "accounting": "path", "fold": 0,
-            "seed": 0, "learner": learner, "params": "{}", "point": str(p), "split": split,
-            "status": "ok", "audit": "sampled", "unit": "cost", "stand_in": False,
-            "accuracy": quality, "total_cost": float(cost), "fit_seconds": 4.0, **more,
-        }
-        for p, (cost, valid, test) in enumerate(points)
-        for split, quality in (("valid", valid), ("test", test))
-    ]  # fmt: skip
-
-
-def frame(*parts: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame([row for part in parts for row in part])
-
 
 FULL = rows("full", [(16, 1.0, 0.975)], fit_seconds=2.0)
 CHEAP = rows("cheap", [(4, 0.9, 0.9), (8, 0.991, 0.97), (12, 0.999, 0.99)])
@@ -95,9 +66,9 @@ def test_cost_is_that_of_the_cheapest_point_that_keeps_ones_own_best_or_anothers
 
 def test_a_margin_is_the_mean_difference_over_its_budgets_and_its_least_over_neighbours() -> None:
     word, measured = verdict("margin", ["cheap", "poor"], "> 0", budgets=[4, 12])
-    # cheap has .9 below a budget of 8 and .97 from there, poor .8 until 12: 50 of 101 and 50 more
+    # cheap has .9 below a budget of 8 and .97 from there, poor .8 until 12
     assert word == HOLDS
-    assert measured == pytest.approx((50 * 0.1 + 50 * 0.17 + 0.14) / 101)
+    assert measured == pytest.approx((4 * 0.1 + 4 * 0.17) / 8)
     assert verdict("margin", ["poor", "cheap"], "> 0", budgets=[4, 12])[0] == FAILS
     three = ["full", "cheap", "poor"]
     word, measured = verdict("margin", three, "> 0", budgets=[16, 20])
@@ -161,31 +132,6 @@ def test_small_and_large_ratios_of_times_keep_three_digits() -> None:
 
 
 QUALITY = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0.98"}
-
-
-def info(*uses: dict[str, Any], **changes: Any) -> RunInfo:
-    fields: dict[str, Any] = {
-        "run": "r", "created_at": "", "updated_at": "", "state": "finished", "suite": "s",
-        "title": "", "paper": "", "profile": "paper", "reference": "full", "accounting": "path",
-        "metrics": ("accuracy", "log_loss"),
-        "higher_is_better": {"accuracy": True, "log_loss": False},
-        "datasets": uses, "planned": 1, "counts": {"ok": 1}, "notes": (), "warnings": (),
-        "extra": {}, "request": {},
-    }  # fmt: skip
-    return RunInfo(**(fields | changes))
-
-
-def use(name: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "stand_in": False,
-        "stand_in_for": "",
-        "metrics": ("accuracy",),
-        "notes": (),
-        "size": "paper",
-        "features": 16,
-        "rows": {"train": 12, "valid": 4, "test": 5},
-    } | changes
 
 
 def test_what_was_not_run_is_said() -> None:
