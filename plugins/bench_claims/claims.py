@@ -32,7 +32,7 @@ import json
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from math import inf
@@ -68,12 +68,7 @@ CURVES = ("margin", "least-margin")
 TIMES = ("minutes", "time-ratio")
 FLOORED = ("saving", "cost", "quality")
 
-_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
+_COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 _KINDS: Mapping[Any, tuple[Any, str]] = {"str": (str, "text"), "float": ((int, float), "a number")}
 

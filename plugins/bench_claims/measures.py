@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_claims.claims import TIMES, Claim, compared
+from bench_claims.claims import FLOORED, TIMES, Claim, compared
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
 from bench_core.results.operating_points import Criterion
@@ -145,26 +145,22 @@ def _seconds(frame: pd.DataFrame, label: str) -> float:
 def shortfall(claim: Claim, frame: pd.DataFrame, metric: Criterion, measured: float) -> str:
     """How the points at which a saving, a cost or a quality was read fall short of the quality
     wanted, on test; "" where they do not. What is not kept on test too was not saved."""
-    if claim.measure not in ("saving", "cost", "quality"):
+    if claim.measure not in FLOORED:
         return ""
-    if claim.measure == "quality":
-        return _below(claim.floor, measured)
-    found = keeping(claim, frame, metric)
-    have = float(found["test_quality"].mean(skipna=False))
-    if short := _below(claim.floor, have):
-        return short
-    if claim.measure == "cost" or claim.at_most:
-        return ""
-    best = float(found["reference_quality"].mean())
-    sign = 1.0 if metric.higher_is_better else -1.0
-    if sign * have < sign * share_of(best, claim.keeps, metric.higher_is_better):
-        return f"on test the quality there is {have:.4g}, and the best of the other {best:.4g}"
+    higher, have, least = metric.higher_is_better, measured, float("nan")
+    if claim.measure != "quality":
+        found = keeping(claim, frame, metric)
+        have, best = (found[x].mean(skipna=False) for x in ("test_quality", "reference_quality"))
+        least = share_of(float(best), claim.keeps, higher)
+    if claim.floor and not compared(claim.floor, have):
+        return f"the quality there is {have:.4g}, not {claim.floor}"
+    if (
+        claim.measure == "saving"
+        and not claim.at_most
+        and (have < least if higher else have > least)
+    ):
+        return f"on test the quality there is {have:.4g}, and the other's best {best:.4g}"
     return ""
-
-
-def _below(floor: str, have: float) -> str:
-    missed = floor and not compared(floor, have)
-    return f"the quality there is {have:.4g}, not {floor}" if missed else ""
 
 
 def too_few_trees(claim: Claim, frame: pd.DataFrame) -> str:

@@ -131,7 +131,7 @@ def test_a_saving_is_one_only_where_the_quality_is_kept_on_test_too() -> None:
     for test, word in ((0.991, HOLDS), (0.98, FAILS)):
         found = judged("saving", ">= 0.5", rows("first", [(4, 0.995, test)]), full)
         assert (found.word, found.shown) == (word, "75.0%")
-    assert found.how.endswith("on test the quality there is 0.98, and the best of the other 1")
+    assert found.how.endswith("on test the quality there is 0.98, and the other's best 1")
 
 
 def test_a_competitor_that_never_keeps_the_quality_saves_less_still() -> None:
