@@ -35,8 +35,9 @@ def frame(*parts: list[dict[str, Any]]) -> pd.DataFrame:
 
 def info(*uses: dict[str, Any], **changes: Any) -> RunInfo:
     fields: dict[str, Any] = {
-        "run": "r", "number": 1, "created_at": "", "updated_at": "", "state": "finished", "suite": "s",
-        "title": "", "paper": "", "profile": "paper", "reference": "full", "accounting": "path",
+        "run": "r", "number": 1, "created_at": "", "updated_at": "", "state": "finished",
+        "suite": "s", "title": "", "paper": "", "profile": "paper", "reference": "full",
+        "accounting": "path",
         "metrics": ("accuracy", "log_loss"),
         "higher_is_better": {"accuracy": True, "log_loss": False},
         "datasets": uses, "planned": 1, "counts": {"ok": 1}, "notes": (), "warnings": (),
