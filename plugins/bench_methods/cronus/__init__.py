@@ -36,10 +36,7 @@ Departures
 - A stage of the initialisation that ends without trees gets an accept-all threshold at once,
   and the optimisation does not revive it. Such stages are not part of the served model; its
   ``facts`` name them.
-- The optimisation considers trees that have a weight in any stage. A tree that the stage at hand
-  does not use has |b| taken as ``cut_off``, so that it enters if the loss falls faster than rho.
-- After each stage's descent the stage is offered to vanish, which happens if that lowers eq. (8).
-  No update is accepted that raises eq. (8).
+- No update of the optimisation is accepted that raises eq. (8).
 - The class weight 3.5 is the paper's for rare relevant documents. Binary tasks default to 1, which
   the paper calls usual for balanced data: shrunken scores under other weights lose their zero.
 - d_k uses the rows' multiplicity but not the class weights: cost knows no classes.
