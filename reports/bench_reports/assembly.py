@@ -144,7 +144,13 @@ def _row(
         saving=float(saving["saving"]),
         curve=_curve(curve, varied),
         baseline=baseline,
+        marks=_marks(best, saved),
     )
+
+
+def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
+    words = [str(cell) for rows in chosen if "marks" in rows for cell in rows["marks"].dropna()]
+    return tuple(sorted({mark for cell in words for mark in cell.split(", ") if mark}))
 
 
 def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
