@@ -34,6 +34,9 @@ Departures
   training at the first tree without a split.
 - In ``train_costs = "uniform"`` the prices are equal but keep their sum, so that ``tradeoff``
   means the same.
+- For classes ``l2`` = 1 is added to every H, and a split must leave H of .1 on both sides: without,
+  steps for a class of few rows grow without bound. Eq. 12 has no such term (``l2 = 0``); for
+  squared loss it is 0.
 - The price of a tree as such, which the paper does not have, is not charged in training.
 - The multiplier is that of the prices; the printed value for averaged pixels is not used.
 """
@@ -84,7 +87,7 @@ class CEGB(BoostedTrees):
             coupled=None if per_row else float(train.weights.sum()) * sensor,  # gamma
             split=row.split,  # alpha eps_m
         )
-        settings = self.settings(self.leaves, order=self.order, stop=self.stop)
+        settings = self.settings(context.task, self.leaves, order=self.order, stop=self.stop)
         facts = {"tau": row.tau, "lambda": row.tau}
         return self.boosted(train, prices, context, settings, penalty, **facts)
 

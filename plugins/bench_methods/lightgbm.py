@@ -16,7 +16,8 @@ Departures
 - ``acquisition = "all-rows"`` is its coupled mode, which is defective in 4.7: once a feature is
   bought, its price is added to (not refunded from) the raw gain in the other leaves.
 - Copies of rows are made physically, since its limits and bins count rows, not weights.
-- Its own regularisation stays: min_sum_hessian_in_leaf and min_data_in_bin are the library's, as is
+- ``l2`` is 1 for classes, as ours and not as the library's, whose steps for classes of few rows
+  are else without bound. Its own regularisation stays otherwise: min_sum_hessian_in_leaf and min_data_in_bin are the library's, as is
   the sample of rows that bins are found on. ``deterministic`` and ``force_col_wise`` are on.
 """
 
@@ -47,7 +48,9 @@ class LightGBM(LibraryTrees):
 
     leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 64))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
-    l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)", least=0)
+    l2: float | None = param(
+        None, "l2 penalty on leaf values (lambda_l2); none: 1 for classes, else 0", least=0
+    )
 
     def _parameters(self, loss: str, context: FitContext) -> Parameters:
         classes = {"num_class": context.classes} if loss == "softmax" else {}
@@ -60,7 +63,7 @@ class LightGBM(LibraryTrees):
             "max_depth": -1 if self.depth is None else self.depth,
             "min_data_in_leaf": self.min_rows,
             "max_bin": self.max_bins,
-            "lambda_l2": self.l2,
+            "lambda_l2": self.l2_for(context.task),
             "num_threads": context.threads,
             "seed": context.seed % 2**31,
             "deterministic": True,

@@ -29,6 +29,8 @@ Departures
   paid: the second feature of a discounted group costs its own sensor only.
 - For classes the impurity is in units of squared residuals, as printed, while tau comes from
   the log-loss of the constant: at equal ``tradeoff`` features cost more than for ``cegb``.
+- For classes ``l2`` = 1 is added to the rows of a leaf, in its value and in its gain; eq. 5 has no
+  such term (``l2 = 0``). For squared loss it is 0.
 - Trees have ``depth`` split levels, 4 by default, so at most 16 leaves.
 - Training ends when no split is worth its price. The number of trees is an operating point,
   chosen on validation like the paper's best iteration.
@@ -67,7 +69,7 @@ class GreedyMiser(BoostedTrees):
         row = self.loss_prices(self.tradeoff, train, prices, context)
         total_weight = float(train.weights.sum())
         settings = self.settings(
-            2**self.depth, second_order=False, order="level", charge=self.charge
+            context.task, 2**self.depth, second_order=False, order="level", charge=self.charge
         )
         penalty = Penalty.over(
             prices.start, prices.needed, prices.sensors, coupled=total_weight * row.sensor

@@ -29,6 +29,12 @@ _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
     Task.MULTICLASS: ("softmax",),
 }
 
+_CLASSES = (Task.BINARY, Task.MULTICLASS)
+
+LEAST_HESSIAN = 0.1
+"""Least sum of second derivatives on each side of a split, for classes. With the engine's 1e-3 a
+few rows of a rare class can still be alone where the others have none left, and take long steps."""
+
 _NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
@@ -58,13 +64,22 @@ class BoostedTrees:
         search=log(5, 200),
     )
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
+    l2: float | None = param(
+        None, "l2 penalty on leaf values (added to H); none: 1 for classes, else 0", least=0
+    )
 
-    def settings(self, max_leaves: int, **more: Any) -> Settings:
+    def l2_for(self, task: Task) -> float:
+        """``l2``, or its default for a task."""
+        return float(task in _CLASSES) if self.l2 is None else self.l2
+
+    def settings(self, task: Task, max_leaves: int, **more: Any) -> Settings:
         """Those of the engine; ``more`` of its fields come on top or instead."""
         from bench_trees import Settings
 
         own = {"trees": self.trees, "learning_rate": self.learning_rate, "max_depth": self.depth}
-        return Settings(**(own | {"min_rows": self.min_rows, "max_leaves": max_leaves} | more))
+        own |= {"min_rows": self.min_rows, "max_leaves": max_leaves, "l2": self.l2_for(task)}
+        least = {"min_hessian": LEAST_HESSIAN} if task in _CLASSES else {}
+        return Settings(**(own | least | more))
 
     def loss_prices(
         self, tradeoff: float, train: Examples, prices: Prices, context: FitContext

@@ -118,7 +118,7 @@ def _rows(
         curve = selection.curve(points, higher, learner)
         row = _row(own, best, saved, curve, reference, learner in baselines)
         path = points[points["learner"] == learner]
-        rows.append(replace(row, marks=search_marks(best, path, ends.get(learner, {}))))
+        rows.append(replace(row, marks=row.marks + search_marks(best, path, ends.get(learner, {}))))
 
     def rank(row: Row) -> tuple[bool, bool, float, str]:
         first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)
@@ -151,8 +151,14 @@ def _row(
         saving=float(saving["saving"]),
         curve=_curve(curve, varied),
         baseline=baseline,
+        marks=_marks(best, saved),
         **_effort(own),
     )
+
+
+def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
+    words = [str(cell) for rows in chosen if "marks" in rows for cell in rows["marks"].dropna()]
+    return tuple(sorted({mark for cell in words for mark in cell.split(", ") if mark}))
 
 
 def _effort(own: pd.DataFrame) -> dict[str, Any]:

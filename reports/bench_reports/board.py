@@ -67,7 +67,8 @@ class Row:
     ``best`` is without a limit; ``cheap`` the cheapest that keeps ``SHARE`` of the reference's
     quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
     reference costs over what ``cheap`` costs. ``curve`` is the frontier, cheapest first. ``fits``
-    settings were tried in ``seconds`` of training, means over repeats; ``marks`` of the search.
+    settings were tried in ``seconds`` of training, means over repeats; ``marks`` are those of the models at ``best``
+    and ``cheap``, and of the search.
     """
 
     learner: str
@@ -121,7 +122,7 @@ class Board:
         own = {
             "reference": row.reference,
             "baseline": row.baseline,
-            **dict.fromkeys(self.marks, True),
+            **dict.fromkeys((*row.marks, *self.marks), True),
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
         }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
+from bench_core.protocols import DIVERGED
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
 from bench_core.terminal.wording import cost, count, duration, quality, times
 from bench_reports.board import SHARE, Board, Row, notes_of, notice
@@ -201,6 +202,11 @@ def legend(board: Board) -> list[str]:
         )
     else:
         lines.append("saving: none, as the run has no reference learner here.")
+    if any(row.reference and DIVERGED in row.marks for row in board.rows):
+        lines.append(
+            f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "
+            f"saving is measured against {one_line(board.reference)} where it {DIVERGED}."
+        )
     if any(row.baseline for row in board.rows):
         lines.append("baseline: trivial methods, listed for comparison.")
     return lines
