@@ -67,8 +67,8 @@ class Row:
     ``best`` is without a limit; ``cheap`` the cheapest that keeps ``SHARE`` of the reference's
     quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
     reference costs over what ``cheap`` costs. ``curve`` is the frontier, cheapest first. ``fits``
-    settings were tried in ``seconds`` of training, means over repeats; ``marks`` are those of the models at ``best``
-    and ``cheap``, and of the search.
+    settings were tried in ``seconds`` of training, means over repeats; ``marks`` are those of the
+    models at ``best`` and ``cheap``, and of the search.
     """
 
     learner: str
