@@ -211,7 +211,7 @@ def _context(found: Verdict, info: RunInfo, use: Mapping[str, Any]) -> Verdict:
     state = [] if info.state == "finished" else [f"{info.state} run"]
     how = "; ".join([found.how, f"profile {info.profile}", *asked, *state, *sampled])
     data = GENERATED if found.claim.ours else SAMPLE if sampled else PAPERS
-    return replace(found, how=how, data=data)
+    return replace(found, how=how, data="" if found.word == UNRUN else data)
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:

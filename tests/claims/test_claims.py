@@ -278,7 +278,7 @@ def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it() -> None:
     run = info(use("letters"))
     for changes, said in (({"metric": "auc"}, "auc"), ({"cost": "test_seconds"}, "test_seconds")):
         found = settle(Claim.of({**QUALITY, **changes}), run, frame(CHEAP))
-        assert found.word == UNRUN
+        assert (found.word, found.rests) == (UNRUN, "")
         assert f"the run did not measure {said}" in found.how
     own = info(use("letters"), request={"metrics": ["accuracy"]})
     assert settle(Claim.of(QUALITY), own, frame(CHEAP)).word == UNRUN
