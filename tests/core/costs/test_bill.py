@@ -78,3 +78,14 @@ def test_nothing_costs_nothing() -> None:
 def test_a_bill_without_counts_charges_no_evaluation() -> None:
     prices = price_list(np.array([1.0]), split=0.25, tree=2.0)
     assert Bill(Acquired.nothing(1)).evaluation_cost(prices, 2).tolist() == [0.0, 0.0]
+
+
+def test_evaluation_that_has_no_price_costs_no_row_anything() -> None:
+    bill = Bill(Acquired.nothing(1), splits=np.array([4.0, 0.0, 1.0]), trees=2)
+    assert bill.evaluation_cost(price_list(np.array([1.0])), 3).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_trees_alone_may_have_a_price() -> None:
+    bill = Bill(Acquired.nothing(1), splits=4, trees=np.array([1.0, 3.0]))
+    prices = price_list(np.array([1.0]), tree=2.0)
+    assert bill.evaluation_cost(prices, 2).tolist() == [2.0, 6.0]
