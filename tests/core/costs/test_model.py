@@ -55,6 +55,25 @@ def test_a_derived_feature_of_a_discounted_group_needs_all_its_sensors() -> None
     assert paid(prices, [2]) == pytest.approx(20.0)
 
 
+GROUP = DiscountGroup(members=(0, 1), later=(10.0, 8.0))
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        price_list(np.ones(3)),
+        price_list(np.array([12.0, 10.0, 0.0]), discounted=[GROUP], derived={2: [0, 1]}),
+        price_list(np.array([1.0, 0.0]), discounted=[DiscountGroup((0,), (0.5,))], derived={1: []}),
+        replace(price_list(np.ones(3)), sensor=np.ones(5)),
+    ],
+    ids=["one each", "as many but shared", "a feature that needs nothing", "sensors nobody needs"],
+)
+def test_features_are_bought_with_the_sensors_that_they_need(prices: Prices) -> None:
+    for j in range(prices.features):
+        bought = np.flatnonzero(prices.bought_for(np.array([j])))
+        assert bought.tolist() == sorted(prices.sensors_of(j).tolist())
+
+
 def test_unequal_discounts_within_a_group_are_refused() -> None:
     group = DiscountGroup(members=(0, 1), later=(10.0, 10.0))
     with pytest.raises(ValueError, match="5 cheaper later, 0 2; in a discounted group"):
