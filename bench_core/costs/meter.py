@@ -44,10 +44,9 @@ class Meter:
 def sums_exactly(price: FloatArray) -> bool:
     """Whether all sums of these prices are exact: whole multiples of one power of two, of which
     their total has less than 2^53."""
-    total = float(np.sum(price))
-    unit = np.ldexp(1.0, int(np.frexp(total)[1]) - 52) if total > 0 else 1.0
-    multiples = np.asarray(price) / unit
-    return bool(np.all(multiples == np.rint(multiples)))
+    shift = 53 - int(np.frexp(np.sum(price))[1])
+    whole = np.rint(np.ldexp(price, shift))  # in units of 2^-shift
+    return bool(np.all(np.ldexp(whole, -shift) == price))
 
 
 @njit(cache=True, nogil=True)

@@ -170,7 +170,8 @@ class SensorPrices:
         if mask.dtype != bool:
             mask = np.isin(np.arange(self.features), mask)
         own = np.arange(self.features)
-        if self.sensors == len(own) and np.array_equal(self.needed, own):
+        each = np.array_equal(self.needed, own) and np.array_equal(self.start[:-1], own)
+        if each and self.sensors == len(own):
             return np.array(mask, dtype=bool)
         return np.asarray(mask.astype(np.float64) @ self.needs > 0, dtype=bool)
 

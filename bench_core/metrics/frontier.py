@@ -22,9 +22,8 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
     order = usable[np.lexsort((usable, -good[usable], cost[usable]))]
     if len(order) == 0:
         return np.zeros(0, dtype=np.int64)
-    before = np.concatenate([[-np.inf], np.maximum.accumulate(good[order])[:-1]])
-    improves = good[order] > before
-    improves[0] = True
+    rising = good[order]
+    improves = np.append(True, rising[1:] > np.maximum.accumulate(rising)[:-1])
     return np.asarray(order[improves], dtype=np.int64)
 
 

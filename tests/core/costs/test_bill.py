@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from bench_core import Acquired, Bill, price_list
+from bench_core import Acquired, Bill, Queries, price_list
+from bench_core.costs.shipped import PerQueryPrices
 
 masks = st.tuples(st.integers(0, 6), st.integers(1, 140)).flatmap(
     lambda shape: arrays(np.bool_, shape)
@@ -78,3 +79,41 @@ def test_nothing_costs_nothing() -> None:
 def test_a_bill_without_counts_charges_no_evaluation() -> None:
     prices = price_list(np.array([1.0]), split=0.25, tree=2.0)
     assert Bill(Acquired.nothing(1)).evaluation_cost(prices, 2).tolist() == [0.0, 0.0]
+
+
+def test_evaluation_that_has_no_price_costs_no_row_anything() -> None:
+    bill = Bill(Acquired.nothing(1), splits=np.array([4.0, 0.0, 1.0]), trees=2)
+    assert bill.evaluation_cost(price_list(np.array([1.0])), 3).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_trees_alone_may_have_a_price() -> None:
+    bill = Bill(Acquired.nothing(1), splits=4, trees=np.array([1.0, 3.0]))
+    prices = price_list(np.array([1.0]), tree=2.0)
+    assert bill.evaluation_cost(prices, 2).tolist() == [2.0, 6.0]
+
+
+def test_features_are_billed_without_evaluation_where_no_counts_are_given() -> None:
+    prices = price_list(np.array([1.0, 4.0]), split=0.25, tree=2.0)
+    bill = Bill.for_features(prices, np.array([1]))
+    assert bill.feature_cost(prices, 2).tolist() == [4.0, 4.0]
+    assert bill.evaluation_cost(prices, 2).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("copies", "cost"),
+    [
+        (None, [6.0, 6.0, 12.0]),  # the second sensor: 12 a query, by all of its rows
+        ([1.0, 1.0, 1.0], [6.0, 6.0, 12.0]),
+        ([1.0, 2.0, 1.0], [4.0, 4.0, 12.0]),
+        ([2.0, 2.0, 3.0], [3.0, 3.0, 4.0]),
+    ],
+)
+def test_copies_share_what_their_query_pays_once(
+    copies: list[float] | None, cost: list[float]
+) -> None:
+    per_query = PerQueryPrices(price_list(np.array([1.0, 12.0])), np.array([False, True]))
+    bill = Bill(Acquired.pack(np.array([[False, True]] * 3)))
+    queries = Queries.from_sizes(np.array([2, 1]))
+    counts = None if copies is None else np.array(copies)
+    assert bill.feature_cost(per_query, 3, queries, counts).tolist() == cost
+    assert bill.feature_cost(per_query, 3, None, counts).tolist() == [12.0, 12.0, 12.0]

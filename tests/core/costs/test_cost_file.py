@@ -1,8 +1,9 @@
-"""Sound cost files in all forms; unsound ones are in ``test_formats_malformed``."""
+"""Sound cost files in all forms; unsound ones are in ``test_unsound_cost_files``."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench_core.costs.bill import Acquired
-from bench_core.costs.cost_file import read_costs
+from bench_core.costs.cost_file import CostFile, cost_model, read_costs
 from bench_core.costs.model import (
     DiscountGroup,
     SensorPrices,
     price_list,
 )
+from bench_core.costs.shipped import MODELS, ParallelPrices, PerQueryPrices
 from bench_core.data import Examples, Task
 from bench_core.datasets.priced import from_json, to_json, with_costs
 from bench_core.errors import InputError
@@ -70,6 +72,19 @@ def test_names_that_are_indices_from_zero_are_taken_as_written(tmp_path: Path) -
 def test_positions_count_from_one_even_where_names_count_from_zero(tmp_path: Path) -> None:
     path = write(tmp_path, "5\n7\n")
     assert read_costs(path, ("0", "1")).feature_price().tolist() == [5, 7]
+
+
+def test_features_with_names_may_be_given_by_position(tmp_path: Path) -> None:
+    assert read_costs(write(tmp_path, "2,7\nf1,5\n"), NAMES[:2]).feature_price().tolist() == [5, 7]
+
+
+def test_features_may_be_named_like_the_keys_of_the_full_form(tmp_path: Path) -> None:
+    path = write(tmp_path, '{"costs": 1, "model": 2}')
+    assert read_costs(path, ("costs", "model")).feature_price().tolist() == [1, 2]
+
+
+def test_the_largest_cost_is_taken(tmp_path: Path) -> None:
+    assert read_costs(write(tmp_path, "1e100\n"), features=1).everything == 1e100
 
 
 def test_a_name_may_hold_a_colon(tmp_path: Path) -> None:
@@ -189,3 +204,37 @@ def test_how_costs_were_measured_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "costs.json"
     path.write_text('{"costs": {"a": 1}, "measured": {"machine": "x", "anything": [1]}}')
     assert read_costs(path, ("a",)).feature_price().tolist() == [1]
+
+
+def test_a_model_without_costs_builds_on_the_prices_that_hold() -> None:
+    own = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), unit="ms")
+    file = CostFile(Path("c.json"), '{"model": "per-query", "per_query": ["c", "f1"]}')
+    costs = cost_model(file, NAMES, own, MODELS)
+    assert isinstance(costs, PerQueryPrices)
+    assert costs.prices is own
+    assert costs.per_query.tolist() == [True, False, True]
+
+
+TABLE = """\
+model = "parallel"
+unit = "ms"
+costs = [1, 10, 100]
+services = {both = ["a", "c"]}
+"""
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        CostFile(Path("c.toml"), TABLE),
+        CostFile(Path("C.TOML"), TABLE),
+        CostFile(Path("suite.toml"), "[costs]\n" + TABLE, tomllib.loads(TABLE)),
+    ],
+    ids=["a file", "in capitals", "a table of a suite"],
+)
+def test_toml_holds_the_full_form(file: CostFile) -> None:
+    costs = cost_model(file, NAMES, None, MODELS)
+    assert isinstance(costs, ParallelPrices)
+    assert costs.prices.sensor.tolist() == [1, 10, 100]
+    assert costs.unit == "ms"
+    assert costs.service.tolist() == [0, -1, 0]

@@ -30,6 +30,17 @@ def test_costs_along_a_path_are_those_of_every_bill_alone(
         assert whole.tolist() == mask.any(axis=0).tolist()
 
 
+@pytest.mark.parametrize("kinds", [WHOLE, ODD])
+@pytest.mark.parametrize("sensors", [3, 64, 128])
+def test_every_bit_counts_and_those_beyond_the_last_sensor_cost_nothing(
+    sensors: int, kinds: list[float]
+) -> None:
+    price = np.resize(kinds, sensors)
+    bits = np.full((2, -(-sensors // 64)), 2**64 - 1, np.uint64)
+    cost, _ = Meter(price, 2).cost(Acquired(bits, sensors))
+    np.testing.assert_allclose(cost, price.sum(), rtol=1e-12)
+
+
 def test_costs_handed_out_stay_as_they_were() -> None:
     meter = Meter(np.array([1.0, 2.0]), 1)
     first, _ = meter.cost(Acquired.pack(np.array([[True, False]])))
@@ -42,10 +53,14 @@ def test_costs_handed_out_stay_as_they_were() -> None:
     [
         ([1.0, 5.0, 200.0], True),
         ([0.25, 1024.0, 0.0], True),
+        ([0.25, 0.5], True),
+        ([2.0**52, 1.0], True),
+        ([5e-324], True),
         ([0.0, 0.0], True),
         ([0.1, 0.2], False),
         ([1.0, 2.0**53], False),
         ([1e100, 1.0], False),
+        ([1e100, 1e-300], False),
     ],
 )
 def test_sums_are_exact_where_prices_are_multiples_of_one_unit(

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench_core import DiscountGroup, Prices, price_list
+from bench_core.costs.model import ContradictionError
 
 
 def paid(prices: Prices, features: list[int]) -> float:
@@ -54,6 +55,25 @@ def test_a_derived_feature_of_a_discounted_group_needs_all_its_sensors() -> None
     assert paid(prices, [2]) == pytest.approx(20.0)
 
 
+GROUP = DiscountGroup(members=(0, 1), later=(10.0, 8.0))
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        price_list(np.ones(3)),
+        price_list(np.array([12.0, 10.0, 0.0]), discounted=[GROUP], derived={2: [0, 1]}),
+        price_list(np.array([1.0, 0.0]), discounted=[DiscountGroup((0,), (0.5,))], derived={1: []}),
+        replace(price_list(np.ones(3)), sensor=np.ones(5)),
+    ],
+    ids=["one each", "as many but shared", "a feature that needs nothing", "sensors nobody needs"],
+)
+def test_features_are_bought_with_the_sensors_that_they_need(prices: Prices) -> None:
+    for j in range(prices.features):
+        bought = np.flatnonzero(prices.bought_for(np.array([j])))
+        assert bought.tolist() == sorted(prices.sensors_of(j).tolist())
+
+
 def test_unequal_discounts_within_a_group_are_refused() -> None:
     group = DiscountGroup(members=(0, 1), later=(10.0, 10.0))
     with pytest.raises(ValueError, match="5 cheaper later, 0 2; in a discounted group"):
@@ -64,6 +84,21 @@ def test_a_discount_above_the_price_is_refused() -> None:
     group = DiscountGroup(members=(0, 1), later=(13.0, 16.0))
     with pytest.raises(ValueError, match="negative"):
         price_list(np.array([12.0, 15.0]), discounted=[group])
+    slight = DiscountGroup(members=(0, 1), later=(12.5, 15.5))
+    with pytest.raises(ValueError, match=r"-0\.5 cheaper later"):
+        price_list(np.array([12.0, 15.0]), discounted=[slight])
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5])
+def test_a_discount_may_be_small_or_nothing(discount: float) -> None:
+    group = DiscountGroup(members=(0, 1), later=(12.0 - discount, 15.0 - discount))
+    prices = price_list(np.array([12.0, 15.0]), discounted=[group])
+    assert paid(prices, [0, 1]) == 27.0 - discount
+
+
+def test_a_group_of_one_feature_costs_what_it_does() -> None:
+    alone = price_list(np.array([3.0, 7.0]), shared=[[1]], discounted=[DiscountGroup((0,), (2.0,))])
+    assert alone.feature_price().tolist() == [3.0, 7.0]
 
 
 def test_groups_that_are_empty_or_miss_a_price_are_refused() -> None:
@@ -77,8 +112,28 @@ def test_groups_that_are_empty_or_miss_a_price_are_refused() -> None:
 
 def test_a_sensor_that_is_not_there_is_refused() -> None:
     whole = price_list(np.ones(2))
-    with pytest.raises(ValueError, match=r"needed names a sensor outside 0\.\.1"):
-        replace(whole, needed=np.array([0, 2], dtype=np.int32))
+    for needed in ([0, 2], [0, -1]):
+        with pytest.raises(ValueError, match=r"needed names a sensor outside 0\.\.1"):
+            replace(whole, needed=np.array(needed, dtype=np.int32))
+
+
+@pytest.mark.parametrize("field", ["start", "needed", "multiplier"])
+def test_arrays_that_do_not_fit_together_are_refused(field: str) -> None:
+    whole = price_list(np.ones(3))
+    with pytest.raises(ValueError, match="start, needed and multiplier do not fit together"):
+        replace(whole, **{field: getattr(whole, field)[:-1]})
+
+
+def test_features_in_groups_are_among_those_with_a_cost() -> None:
+    for beyond in (-1, 2):
+        for rules in (
+            {"shared": [[beyond]]},
+            {"discounted": [DiscountGroup((0, beyond), (0.0, 0.0))]},
+            {"derived": {beyond: [0]}},
+            {"derived": {0: [beyond]}},
+        ):
+            with pytest.raises(ValueError, match=rf"feature {beyond} is outside 0\.\.1"):
+                price_list(np.ones(2), **rules)  # type: ignore[arg-type]
 
 
 def test_features_sharing_a_sensor_at_different_costs_are_refused() -> None:
@@ -87,8 +142,10 @@ def test_features_sharing_a_sensor_at_different_costs_are_refused() -> None:
 
 
 def test_a_feature_under_two_rules_is_refused() -> None:
-    with pytest.raises(ValueError, match="feature 1 is in two groups"):
+    with pytest.raises(ContradictionError) as caught:
         price_list(np.array([1.0, 1.0, 1.0]), shared=[[0, 1], [1, 2]])
+    assert str(caught.value) == "feature 1 is in two groups; keep one"
+    assert caught.value.feature == 1
 
 
 def test_a_feature_derived_from_a_derived_one_is_refused() -> None:
@@ -102,6 +159,8 @@ def test_a_price_that_is_negative_or_not_finite_is_refused(bad: float) -> None:
         price_list(np.array([1.0, bad]))
     with pytest.raises(ValueError, match="split and tree"):
         price_list(np.array([1.0]), split=bad)
+    with pytest.raises(ValueError, match="split and tree"):
+        price_list(np.array([1.0]), tree=bad)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=20))

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from bench_core import MetricValues, Queries, Task
+from bench_core import InputError, MetricValues, Queries, Task
 from bench_core.metrics import Labels, evaluate, parse_metric
 from bench_core.metrics.plugin import bench_metrics
+from bench_core.metrics.rows import Accuracy
 
 RANKING = [m.name for m in bench_metrics() if Task.RANKING in m.tasks]
 
@@ -134,6 +135,31 @@ def test_a_metric_of_a_third_party_is_judged_beside_ours():
     found = evaluate([RowsInPlay(), parse_metric("mrr")], np.array([5.0, 1.0]), labels)
     assert found["rows_in_play"].mean == pytest.approx((6 + 3 * 1) / 4)
     assert found["mrr"].mean == 1
+
+
+def test_a_metric_built_on_ours_is_judged_by_its_own_values():
+    class Half(Accuracy):
+        family = "half"
+
+        def values(self, scores, y, queries=None, multiplicity=None):
+            return MetricValues(np.full(len(y), 0.5), np.ones(len(y)))
+
+    labels = Labels(np.array([1.0, 0]), Queries.from_sizes(np.array([2])))
+    found = evaluate([Half(), Accuracy()], np.array([1.0, 1.0]), labels)
+    assert found["half"].values.tolist() == [0.5, 0.5]
+    assert found["accuracy"].values.tolist() == [1, 0]
+
+
+def test_ranking_metrics_at_once_refuse_data_without_queries():
+    with pytest.raises(InputError, match="ndcg@5 needs queries"):
+        evaluate([parse_metric("ndcg@5")], np.zeros(2), Labels(np.zeros(2)))
+
+
+def test_a_nan_score_is_refused_in_the_name_of_the_first_ranking_metric():
+    labels = Labels(np.ones(2), Queries.from_sizes(np.array([2])))
+    metrics = [parse_metric(name) for name in ("accuracy", "ndcg@5", "mrr")]
+    with pytest.raises(InputError, match=r"^ndcg@5: the score of row 1 "):
+        evaluate(metrics, np.array([1.0, np.nan]), labels)
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,10 +1,13 @@
 """Values by hand, empty and short queries, refused input."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from bench_core import InputError, Queries
-from bench_core.metrics import parse_metric
+from bench_core.metrics import Labels, parse_metric
+from bench_core.metrics.ranking import rank
 
 
 def judge(name, grades, scores=None, sizes=None):
@@ -71,6 +74,23 @@ def test_the_best_order_of_fractions_and_large_grades_is_known(grades, k):
     assert several.values.tolist() == pytest.approx([1, by_hand])
 
 
+@pytest.mark.parametrize("grades", [[16, 3, 15], [64, 66, 63, 3], [0.25, 0.5]])
+@pytest.mark.parametrize("gain", ["exponential", "linear"])
+def test_each_query_has_its_own_best_order_at_any_size_of_grades(grades, gain):
+    def gained(order):
+        gains = order if gain == "linear" else [2.0**g - 1 for g in order]
+        return sum(g / np.log2(i + 2) for i, g in enumerate(gains))
+
+    best = sorted(grades, reverse=True)
+    found = judge(f"ndcg(gain={gain})", [*best, *grades], sizes=[len(grades)] * 2)
+    assert found.values.tolist() == pytest.approx([1, gained(grades) / gained(best)], abs=1e-12)
+
+
+def test_the_leading_run_of_each_query_is_held_against_its_own_documents():
+    found = judge("leading_run_precision@5", [1, 1, 1, 0, 1], sizes=[2, 2, 1])
+    assert found.values.tolist() == [1.0, 1 / 5, 1.0]
+
+
 def test_precision_of_a_short_query_still_divides_by_the_cut_off():
     assert judge("precision@5", [1, 1]).mean == pytest.approx(2 / 5)
 
@@ -132,6 +152,27 @@ def test_a_long_query_is_sorted_as_numpy_sorts():
         assert found == pytest.approx(by_hand, abs=1e-13)
 
 
+SIZES = [1, 2, 5, 31, 32, 33, 34, 63, 64, 65, 96, 129, 200, 2, 1]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 31, 32, 33, 64, 200])
+@pytest.mark.parametrize("levels", [1, 3, 40, 10**6])
+def test_rows_stand_by_falling_score_in_row_order_as_deep_as_asked_and_their_ties(depth, levels):
+    queries = Queries.from_sizes(np.array(SIZES))
+    scores = np.random.default_rng(levels).integers(0, levels, queries.rows).astype(float)
+    found = rank(scores, Labels(np.zeros(queries.rows), queries), depth)
+    for start, end, stop in zip(
+        queries.boundaries[:-1], queries.boundaries[1:], found.stop, strict=True
+    ):
+        best = sorted(range(start, end), key=lambda row: (-scores[row], row))
+        last = scores[best[min(depth, len(best)) - 1]]
+        wanted = [row for row in best if scores[row] >= last]
+        assert found.order[start:stop].tolist()[: len(wanted)] == wanted
+        assert stop - start in (len(wanted), len(best))
+        ties = [False, *(scores[i] == scores[j] for i, j in itertools.pairwise(best))]
+        assert found.tied[start:stop].tolist() == ties[: stop - start]
+
+
 def test_a_nan_score_is_refused_naming_metric_and_row():
     with pytest.raises(InputError, match=r"^ndcg@5: the score of row 2 .*is NaN"):
         judge("ndcg@5", [1, 0, 1], scores=[1, 2, np.nan])
@@ -141,6 +182,8 @@ def test_a_nan_score_is_refused_naming_metric_and_row():
 def test_a_label_that_is_no_grade_is_refused_naming_its_row(bad):
     with pytest.raises(InputError, match=r"row 1 .*not a grade"):
         judge("precision@5", [1, bad])
+    with pytest.raises(InputError, match=r"row 0 .*not a grade"):
+        judge("precision@5", [bad, 1, bad], sizes=[1, 2])
 
 
 def test_a_nan_label_is_refused_naming_its_row():

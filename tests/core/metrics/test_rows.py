@@ -74,11 +74,15 @@ def test_auc_of_a_positive_row_is_the_share_of_negatives_below_it(rows, with_cop
 
 @pytest.mark.parametrize("y", [[1, 1], [0, 0]])
 def test_auc_of_one_class_is_nan(y):
-    assert np.isnan(judge("auc", [1, 2], y).mean)
+    found = judge("auc", [1, 2], y)
+    assert np.isnan(found.mean)
+    assert found.values.tolist() == found.weights.tolist() == [0, 0]
 
 
 def test_auc_of_one_class_among_many_is_nan():
-    assert np.isnan(judge("auc", [[1, 2, 3], [3, 2, 1]], [1, 1]).mean)
+    found = judge("auc", [[1, 2, 3], [3, 2, 1]], [1, 1])
+    assert np.isnan(found.mean)
+    assert found.values.tolist() == found.weights.tolist() == [0, 0]
 
 
 def test_multiclass_auc_tells_apart_saturated_probabilities():

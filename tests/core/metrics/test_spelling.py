@@ -127,6 +127,14 @@ def test_every_task_has_a_default_metric_that_suits_it(task, name):
     assert task in metric.tasks
 
 
+def test_a_registered_metric_is_found_by_its_name_before_the_built_in_ones():
+    mine, other = object(), object()
+    registered = {"mine@3": mine, "mse": other}
+    assert parse_metric("mine@3", registered) is mine
+    assert parse_metric("mse", registered) is other
+    assert parse_metric("auc", registered) == parse_metric("auc")
+
+
 def test_parsing_metrics_loads_no_heavy_library():
     code = (
         "import sys; from bench_core.metrics.plugin import bench_metrics; bench_metrics();"

@@ -125,3 +125,19 @@ def test_a_tie_at_the_cut_off_is_shared_by_documents_beyond_it():
     grades = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1]
     assert value("precision@2", scores, grades) == pytest.approx(1 / 10 / 2)
     assert value("precision@2(ties=stable)", scores, grades) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "grades", "by_hand"),
+    [
+        ("mrr@2", [0, 0, 1, 0], 1 / 3 / 2),
+        ("ap@2", [0, 0, 1, 0], 1 / 3 / 2),
+        ("precision@2", [0, 0, 1, 0], 1 / 3 / 2),
+        ("ndcg@2", [0, 0, 1, 0], 1 / 3 / np.log2(3)),
+        ("err@2", [0, 0, 1, 0], 1 / 3 * 1 / 16 / 2),
+        ("leading_run_precision@2", [1, 0, 1, 0], (1 + 1 / 3) / 2),
+    ],
+)
+def test_of_a_tie_across_the_cut_off_only_the_places_before_it_count(name, grades, by_hand):
+    """One document stands first, three share the places 2 to 4."""
+    assert value(name, [9, 1, 1, 1], grades) == pytest.approx(by_hand, abs=1e-15)
