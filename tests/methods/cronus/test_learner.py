@@ -424,7 +424,8 @@ def test_a_vanished_stage_is_not_served() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
-    check_learner(kind(base=GBRT(trees=12)))
+    more = {} if kind is CronusSingle else {"rho_first": (0.01, 0.1), "stages": 3}
+    check_learner(kind(base=GBRT(trees=12), rho_last=(0.01,), **more))
 
 
 @settings(max_examples=20, deadline=None)
