@@ -168,3 +168,13 @@ def test_additive_prices_are_their_own_sensors(cost: list[float]) -> None:
     prices = price_list(np.array(cost))
     for j, price in enumerate(cost):
         assert paid(prices, [j]) == price
+
+
+def test_a_sensor_that_no_feature_needs_is_never_bought() -> None:
+    prices = Prices(
+        start=np.array([0, 1, 2], dtype=np.int32),
+        needed=np.array([0, 1], dtype=np.int32),
+        sensor=np.array([1.0, 5.0, 20.0]),
+        multiplier=np.ones(2),
+    )
+    assert prices.bought_for(np.array([True, True])).tolist() == [True, True, False]
