@@ -17,8 +17,9 @@ Departures
   bought, its price is added to (not refunded from) the raw gain in the other leaves.
 - Copies of rows are made physically, since its limits and bins count rows, not weights.
 - ``l2`` is 1 for classes, as ours and not as the library's, whose steps for classes of few rows
-  are else without bound. min_sum_hessian_in_leaf and min_data_in_bin are the library's, as is the
-  sample of rows that bins are found on. ``deterministic`` and ``force_col_wise`` are on.
+  are else without bound. Otherwise its own regularisation stays: min_sum_hessian_in_leaf and
+  min_data_in_bin are the library's, as is the sample of rows that bins are found on.
+  ``deterministic`` and ``force_col_wise`` are on.
 """
 
 from dataclasses import dataclass

@@ -47,8 +47,8 @@ def test_no_booster_ends_above_the_constants_training_loss(
 
 
 def test_a_high_tradeoff_keeps_cegb_from_buying_everything() -> None:
-    splits = made((2, 3, 5))
-    model = fit(LEARNERS["cegb"](tradeoff=3.0, **TREES), splits)  # type: ignore[call-arg]
+    splits = made((2, 2, 2, 3), 20_000)
+    model = fit(LEARNERS["cegb"](tradeoff=3.0, trees=40), splits)  # type: ignore[call-arg]
     *_, last = model.predict_path(splits.test.features)
     cost = last.bills["path"].feature_cost(splits.prices, len(splits.test)).mean()
     assert 0 < cost < 0.3 * splits.prices.everything
