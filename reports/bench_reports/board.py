@@ -122,7 +122,7 @@ class Board:
         own = {
             "reference": row.reference,
             "baseline": row.baseline,
-            **dict.fromkeys((*row.marks, *self.marks), True),
+            **dict.fromkeys(self.marks, True),
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
         }

@@ -92,7 +92,7 @@ def _parts(
             yield f"notice: {notice(board)}" if plain else notice(board), "yellow"
         if board.rows:
             yield table(board, named=plain)
-            yield search_line(board), "dim"
+            yield from ((line, "dim") for line in search_lines(board))
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
         if verbose:
@@ -143,12 +143,12 @@ def _numbers(row: Row) -> list[str]:
     return [quality(best.quality), quality(best.spread), cost(best.cost), *cheap]
 
 
-def search_line(board: Board) -> str:
-    """How many settings of each learner were tried, and how long they took to train."""
-    tried = ", ".join(
-        f"{row.learner} {row.fits} in {duration(row.seconds)}" for row in board.rows if row.fits
-    )
-    return one_line(f"settings tried, and their training: {tried}")
+def search_lines(board: Board) -> list[str]:
+    """A line that tells how many settings of each learner, but of the baselines, were tried, and
+    how long they took to train."""
+    rows = [row for row in board.rows if row.fits and not row.baseline]
+    tried = ", ".join(f"{row.learner} {row.fits} in {duration(row.seconds)}" for row in rows)
+    return [one_line(f"settings tried, and their training: {tried}")] if tried else []
 
 
 def failure_lines(board: Board) -> list[str]:

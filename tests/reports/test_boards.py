@@ -87,7 +87,7 @@ def test_those_that_keep_the_quality_come_first_the_cheapest_leading(sim: Board)
 
 
 def test_a_diverged_reference_is_marked_and_nothing_is_measured_against_it() -> None:
-    points = [({"trees": 1}, 0.7, 1.0), ({"trees": 2}, 0.8, 2.0)]
+    points = [({"trees": 1}, 0.7, 1.0), ({"trees": 2}, 0.8, 2.0), ({"trees": 3}, 0.7, 3.0)]
     frame = pd.DataFrame(
         [
             made | {"marks": marks}

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from bench_reports.assembly import boards
 from bench_reports.board import Failure
-from bench_reports.console import failure_lines, legend, search_line, show_boards, text_boards
+from bench_reports.console import failure_lines, legend, search_lines, show_boards, text_boards
 from helpers import example
 from rich.console import Console
 
@@ -120,8 +120,10 @@ def test_settings_in_words_with_a_learner_inside() -> None:
 def test_a_line_below_the_table_tells_how_far_each_learner_was_searched() -> None:
     board = boards(example.info(), example.frame())[0]
     rows = tuple(replace(r, fits=4, seconds=32.0) for r in board.rows if r.learner == "miser")
-    line = search_line(replace(board, rows=rows))
+    (line,) = search_lines(replace(board, rows=rows))
     assert line == "settings tried, and their training: miser 4 in 32 s"
+    baselines = tuple(replace(r, baseline=True) for r in rows)
+    assert search_lines(replace(board, rows=baselines)) == []
 
 
 def test_baselines_are_dim_on_a_terminal() -> None:
