@@ -29,7 +29,11 @@ from .errors import UsageError as UsageError
 from .hookspecs import hookimpl as hookimpl
 from .hookspecs import provide_datasets as provide_datasets
 from .hookspecs import provide_learners as provide_learners
+from .parameters import among as among
+from .parameters import linear as linear
+from .parameters import log as log
 from .parameters import param as param
+from .protocols import DIVERGED as DIVERGED
 from .protocols import BudgetedLearner as BudgetedLearner
 from .protocols import BudgetedModel as BudgetedModel
 from .protocols import Dataset as Dataset

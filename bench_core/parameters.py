@@ -55,6 +55,48 @@ class Range:
         return " and ".join(f"{word} {end:g}" for word, end in ends.items() if isfinite(end))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Search:
+    """Where to look for a good value (``--configs``): between two ends, ``logarithmic`` or evenly,
+    or among ``choices``."""
+
+    least: float = 0.0
+    most: float = 0.0
+    logarithmic: bool = False
+    choices: tuple[Any, ...] = ()
+
+    def value(self, share: float, whole: bool = False) -> Any:
+        """The value at a share in [0, 1) of the way; ``whole``: rounded to a whole number."""
+        if self.choices:
+            return self.choices[int(share * len(self.choices))]
+        if self.logarithmic:
+            found = self.least * (self.most / self.least) ** share
+        else:
+            found = self.least + share * (self.most - self.least)
+        return round(found) if whole else float(f"{found:.4g}")  # short enough to be typed
+
+    def __str__(self) -> str:
+        if self.choices:
+            return f"search among {', '.join(map(str, self.choices))}"
+        ends = f"search {self.least:g} to {self.most:g}"
+        return f"{ends} by its logarithm" if self.logarithmic else ends
+
+
+def log(least: float, most: float) -> Search:
+    """Search between two positive ends, evenly in the logarithm."""
+    return Search(least, most, logarithmic=True)
+
+
+def linear(least: float, most: float) -> Search:
+    """Search evenly between two ends."""
+    return Search(least, most)
+
+
+def among(*choices: Any) -> Search:
+    """Search among a few values."""
+    return Search(choices=choices)
+
+
 def param(
     default: Any,
     doc: str,
@@ -63,8 +105,10 @@ def param(
     most: float = inf,
     above: float = -inf,
     below: float = inf,
+    search: Search | None = None,
 ) -> Any:
-    """A hyper-parameter: its default, one line of documentation, and the numbers it may be.
+    """A hyper-parameter: its default, one line of documentation, the numbers it may be, and where
+    ``--configs`` searches for a better value (``log``, ``linear``, ``among``; None: nowhere).
 
     Ranges are checked where the harness takes a learner in (``resolved``). The default of a
     parameter that holds a learner is best a registered name (``"gbrt"``): it stands for that
@@ -73,9 +117,10 @@ def param(
     >>> @dataclasses.dataclass(frozen=True)
     ... class MyLearner:
     ...     trees: int = param(300, "number of boosted trees", least=1)
+    ...     step: float = param(0.1, "shrinkage", above=0, search=log(0.02, 1))
     """
-    numbers = Range(least, most, above, below)
-    return dataclasses.field(default=default, metadata={"doc": doc, "range": numbers})
+    metadata = {"doc": doc, "range": Range(least, most, above, below), "search": search}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,6 +133,7 @@ class Parameter:
     required: bool
     doc: str
     range: Range = Range()
+    search: Search | None = None
 
     @property
     def kind(self) -> str:
@@ -112,6 +158,7 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
             *_default(f),
             f.metadata.get("doc", ""),
             f.metadata.get("range", Range()),
+            f.metadata.get("search"),
         )
         for f in dataclasses.fields(cls)
         if f.init
@@ -194,15 +241,19 @@ def resolved(learner: Any, find: Callable[[str], type]) -> Any:
     return learner if same else dataclasses.replace(learner, **made)
 
 
+def is_grid(p: Parameter, value: Any) -> bool:
+    """Whether a value stands for several: a list, for a tuple field a list of lists."""
+    if isinstance(value, list) and any(get_origin(m) is tuple for m in members(p.annotation)):
+        return bool(value) and all(isinstance(v, list) for v in value)
+    return isinstance(value, list)
+
+
 def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
-    grid = isinstance(value, list)
+    values = value if is_grid(p, value) else [value]
     if p.holds_learner:
-        values = value if grid else [value]
         made = [x for v in values for x in _nested(p, v, registry, where)]
     else:
-        if grid and any(get_origin(m) is tuple for m in members(p.annotation)):
-            grid = bool(value) and all(isinstance(v, list) for v in value)
-        made = [convert(v, p.annotation, where) for v in (value if grid else [value])]
+        made = [convert(v, p.annotation, where) for v in values]
     if not made:
         raise UsageError(f"{where}: the grid is empty; give at least one value")
     return tuple(made)

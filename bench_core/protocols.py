@@ -220,6 +220,19 @@ class Concurrent(Protocol):
     concurrent: bool
 
 
+DIVERGED = "diverged"
+"""The mark of a model whose training broke down: no savings are measured against it."""
+
+
+@runtime_checkable
+class Marked(Protocol):
+    """A model that may have marks: single words that boards show beside what it reached."""
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """``DIVERGED`` or any other words, () for none."""
+
+
 @runtime_checkable
 class BudgetedLearner(Protocol):
     """What a learner must have: a frozen dataclass, whose fields are its hyper-parameters (see

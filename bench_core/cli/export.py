@@ -28,7 +28,8 @@ Examples:
   bench export 3 --format json | head
 
 \b
-One row for each trial, operating point and split; params and point are JSON.""",
+One row for each trial, operating point and split; params and point are JSON. Column chosen says
+best where validation chose the point, and what the search left open.""",
 )
 @options.run_argument
 @click.option(
@@ -44,12 +45,14 @@ One row for each trial, operating point and split; params and point are JSON."""
 @options.debug_option
 def command(run: str, kind: str | None, output: Path | None, store: Path, quiet: bool) -> int:
     """Write the results of RUN: one row for each trial, operating point and split."""
+    from bench_core.results.marks import with_choices
     from bench_core.results.store import Store
 
     chosen = kind or _by_suffix(output)
     if chosen == "parquet" and output is None:
         raise UsageError("parquet is no text: name a file with -o results.parquet")
-    content = _WRITERS[chosen](Store(store).frame(run))
+    opened = Store(store)
+    content = _WRITERS[chosen](with_choices(opened.frame(run), opened.info(run)))
     if output is None:
         click.echo(content, nl=False)
     else:

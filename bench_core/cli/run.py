@@ -66,6 +66,14 @@ request_options = options.together(
         metavar="LEARNER.FIELD=VALUE",
         help="A learner's parameter as a TOML value; a list is a grid (miser.trees=[100,300]).",
     ),
+    click.option(
+        "--configs",
+        type=click.IntRange(1, 1000),
+        metavar="N",
+        callback=lambda ctx, param, value: value or 0,
+        help="Try N settings of each learner instead of grids: its default and N-1 from the ranges "
+        "that it declares. Validation chooses.",
+    ),
     numbers_option("--seeds", help="Seeds, as 0,1,2 or 0-2."),
     numbers_option("--folds", help="Folds of the data sets, as 0,1,2 or 0-2."),
     options.workers_option,

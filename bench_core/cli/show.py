@@ -95,7 +95,8 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
     lines = ["", f"{title} (--set {name}.{known[0].name}=VALUE{more}):"] if known else []
     for p in known:
         default = "no default" if p.required else f"default {_default(p)}"
-        lines.append(", ".join(filter(None, (f"  {p.name}: {p.kind}", str(p.range), default))))
+        about = (f"  {p.name}: {p.kind}", str(p.range), default, str(p.search or ""))
+        lines.append(", ".join(filter(None, about)))
         if p.doc:
             lines += wrap(p.doc, 96, initial_indent=INDENT, subsequent_indent=INDENT)
     return lines

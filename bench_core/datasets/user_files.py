@@ -9,8 +9,9 @@ are no queries), which depends on nothing else: with neither file 60% train, 20%
 k folds, the hash turns by 1/k from fold to fold, so that no two test splits overlap.
 
 Task, where it is not given: queries make it ranking; two different labels binary; text, or at
-most 20 different whole numbers, multi-class; else regression. Labels of classes are numbered in
-sorted order. Every feature costs 1 unless there is a cost file.
+most 20 different whole numbers, multi-class; else regression. The training rows decide. Classes
+are their labels, numbered in sorted order; another label in validation or test is an error. Every
+feature costs 1 unless there is a cost file.
 """
 
 from dataclasses import dataclass, replace
@@ -97,9 +98,9 @@ class FileData:
             parts = _by_column(parts, self.split or "split")
         else:
             parts = _by_hash(parts, notes, self.shares, fold / self.folds)
+        _refuse_constant(parts["train"])
         task = _task(self.task, parts, notes)
         y, classes = _numbered(task, parts, notes)
-        _refuse_constant(parts["train"])
         train, valid, test = (
             Examples(parts[n].X, y[n], parts[n].queries if task is Task.RANKING else None)
             for n in SPLITS
@@ -195,6 +196,9 @@ def _by_hash(
 
 def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
     without = [part.path for part in parts.values() if part.queries is None]
+    text = [part.path for part in parts.values() if part.labels.dtype.kind != "f"]
+    if 0 < len(text) < len(parts):
+        raise InputError(f"{text[0]}: labels are text here and numbers elsewhere; use one of them")
     if asked:
         try:
             task = Task(asked)
@@ -204,7 +208,7 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
     else:
         task, reason = Task.RANKING, "the file has queries"
         if len(without) == len(parts):
-            task, reason = _task_of_labels(_all_labels(parts))
+            task, reason = _task_of_labels(parts["train"].labels)
         notes.append(f"task: {task}, because {reason}; --task changes it")
     if task is Task.RANKING and without:
         raise InputError(
@@ -225,26 +229,16 @@ def _task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
     return Task.REGRESSION, "labels are numbers"
 
 
-def _all_labels(parts: dict[str, Part]) -> NDArray[Any]:
-    text = [part.path for part in parts.values() if part.labels.dtype.kind != "f"]
-    if 0 < len(text) < len(parts):
-        raise InputError(f"{text[0]}: labels are text here and numbers elsewhere; use one of them")
-    return np.concatenate([parts[n].labels for n in SPLITS])
-
-
 def _numbered(
     task: Task, parts: dict[str, Part], notes: list[str]
 ) -> tuple[dict[str, FloatArray], int]:
     """Labels as numbers by split, and the number of classes (0: no classes)."""
-    labels = _all_labels(parts)
     if task in (Task.RANKING, Task.REGRESSION):
         for part in parts.values():
             _refuse_labels(task, part)
         return {n: parts[n].labels.astype(np.float64) for n in SPLITS}, 0
+    labels, path = parts["train"].labels, parts["train"].path
     values = np.unique(labels)
-    path = parts["train"].path
-    if len(values) < 2:
-        raise InputError(f"{path}: all labels are {values[0]}; classes need at least two")
     if task is Task.BINARY and len(values) > 2:
         raise InputError(
             f"{path}: {len(values)} different labels, a binary task has two; say --task multiclass"
@@ -256,6 +250,8 @@ def _numbered(
     if labels.dtype.kind != "f" or not np.array_equal(values, np.arange(len(values))):
         shown = ", ".join(f"{_short(v)} is {k}" for k, v in enumerate(values[:6]))
         notes.append(f"classes: {shown}{', ...' if len(values) > 6 else ''}")
+    for part in parts.values():
+        _refuse_new_class(part, values)
     y = {n: np.searchsorted(values, parts[n].labels).astype(np.float64) for n in SPLITS}
     return y, len(values)
 
@@ -277,6 +273,21 @@ def _refuse_labels(task: Task, part: Part) -> None:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(f"{part.place(row)}: label {labels[row]:g} is {why}")
+
+
+def _refuse_new_class(part: Part, known: NDArray[Any]) -> None:
+    new = ~np.isin(part.labels, known)
+    if new.any():
+        row = int(np.argmax(new))
+        number = (
+            ""
+            if part.labels.dtype.kind != "f"
+            else "; for labels that are no classes say --task regression"
+        )
+        raise InputError(
+            f"{part.place(row)}: label {_short(part.labels[row])!r} is of no training row; correct "
+            f"it, leave the row out, or give training rows that have it{number}"
+        )
 
 
 def _refuse_constant(train: Part) -> None:

@@ -124,9 +124,17 @@ def _result(plan: Plan, path: Path, started: float, interrupted: bool = False) -
 
 
 def _jobs(plan: Plan) -> list[Job]:
-    """What is to be done of a plan, each job after those it needs."""
+    """What is to be done of a plan: fits of baselines, then of the reference, so that an
+    interrupted run has a board; then what other fits stand on, and last what stands on others."""
+    early = {plan.reference: 1, **dict.fromkeys(plan.baselines, 0)}
+    left = fits_left(plan)
+    needed = {key for fit in left for key in fit.needs.values()}
+
+    def rank(fit: FitSpec) -> int:
+        return early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
+
     jobs = []
-    for fit in fits_left(plan):
+    for fit in sorted(left, key=rank):
         needs = tuple(f"fit:{key}" for key in fit.needs.values())
         jobs.append(Job("fit", replace(fit, threads=plan.threads), needs))
     for trial in trials_left(plan):
@@ -215,15 +223,10 @@ def _perform(
 def run_jobs(jobs: Sequence[Job], executor: InlineExecutor | LocalExecutor) -> Iterator[Outcome]:
     """Run all jobs and yield how each ended, as they end; one whose need failed is skipped.
 
-    ``jobs`` stand after those they need; a need that is not among them is taken as done. Fits
-    that other fits stand on go first, then scores, so that an interrupted run has rows.
+    Of ``jobs`` that can begin, the first is taken, a score before a fit, so that there are rows
+    early; a need that is not among them is taken as done.
     """
-    needed_by_fits = {need for job in jobs if job.kind == "fit" for need in job.needs}
-
-    def rank(job: Job) -> int:
-        return 1 if job.kind != "fit" else 0 if job.key in needed_by_fits else 2
-
-    waiting = {job.key: job for job in sorted(jobs, key=rank)}
+    waiting = {job.key: job for job in sorted(jobs, key=lambda job: job.kind == "fit")}
     running: set[str] = set()
     failed: dict[str, Outcome] = {}
     while waiting or running:

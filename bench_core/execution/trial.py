@@ -27,7 +27,7 @@ from bench_core.execution.audit import replay
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import frontier
-from bench_core.protocols import Metric
+from bench_core.protocols import Marked, Metric
 from bench_core.results.records import (
     FitResult,
     FitSpec,
@@ -129,6 +129,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         audit_error=verdict.reason,
         predict_seconds=paths["valid"].seconds + paths["test"].seconds,
         peak_rss_mb=peak_rss_mb(),
+        marks=model.marks if isinstance(model, Marked) else (),
     )
 
 

@@ -189,4 +189,5 @@ def result_from_wire(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> 
         )
         for i, stored in enumerate(header["values"])
     )
+    fields["marks"] = tuple(header["marks"])
     return TrialResult(**fields)

@@ -33,6 +33,7 @@ class DatasetUse:
     unit: str
     metrics: tuple[str, ...]  # those of the run that suit the task, the primary one first
     notes: tuple[str, ...] = ()
+    ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from bench_core.planning.request import (
 )
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
 from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
+from bench_core.planning.search_space import search_ends
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
@@ -167,7 +168,7 @@ class _Planner:
         for line in splits.all_notes:
             self.note(f"{label}: {line}")
         names = tuple(metric.name for metric in self.metrics(splits, label))
-        use = _use(chosen, splits, fold, seed, size, names)
+        use = _use(chosen, splits, fold, seed, size, names, learners)
         self.uses.append(use)
         first = self.uses[0]
         same = (fold, seed) == (first.fold, first.seed)
@@ -240,7 +241,13 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
 
 
 def _use(
-    chosen: ChosenDataset, splits: Splits, fold: int, seed: int, size: str, metrics: tuple[str, ...]
+    chosen: ChosenDataset,
+    splits: Splits,
+    fold: int,
+    seed: int,
+    size: str,
+    metrics: tuple[str, ...],
+    learners: Sequence[ChosenLearner],
 ) -> DatasetUse:
     parts = {name: getattr(splits, name) for name in SPLITS}
     return DatasetUse(
@@ -261,4 +268,5 @@ def _use(
         unit=splits.costs.unit,
         metrics=metrics,
         notes=splits.all_notes,
+        ends={x.name: search_ends(x.instances, x.drawn) for x in learners},
     )

@@ -16,6 +16,8 @@ PROFILES = ("quick", "standard", "paper")
 MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
 
+MOST_CONFIGS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
@@ -23,11 +25,12 @@ class RunRequest:
 
     Give ``suite`` or ``data`` (registered names or files; with a suite it restricts it).
     ``learners`` holds registered names, ``"all"`` or learner instances, ``settings`` texts as
-    ``"miser.trees=300"``, ``plugins`` modules. ``seeds`` and ``folds`` None: as the suite's profile
-    says. ``test`` to ``task`` and ``index_base`` belong to a file in ``data``. ``workers`` and
-    ``threads`` 0: chosen from the cores at hand. ``executor`` is ``"local"`` (processes that can
-    be killed) or ``"inline"``. ``timeout`` in seconds and ``memory`` in bytes hold for each job, 0
-    is no limit. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything anew,
+    ``"miser.trees=300"``, ``plugins`` modules. So many ``configs`` are tried of each learner; 0:
+    the suite's grids. ``seeds`` and ``folds`` None: as the suite's profile says. ``test`` to
+    ``task`` and ``index_base`` belong to a file in ``data``. ``workers`` and ``threads`` 0: chosen
+    from the cores at hand. ``executor`` is ``"local"`` (processes that can be killed) or
+    ``"inline"``. ``timeout`` in seconds and ``memory`` in bytes hold for each job, 0 is no limit.
+    ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything anew,
     ``strict_data`` refuses stand-ins. What is "" is as the command's default.
     """
 
@@ -45,6 +48,7 @@ class RunRequest:
     learners: tuple[Any, ...] = ()
     profile: str = ""
     settings: tuple[str, ...] = ()
+    configs: int = 0
     seeds: tuple[int, ...] | None = None
     folds: tuple[int, ...] | None = None
     workers: int = 0
@@ -90,6 +94,8 @@ def check_request(request: RunRequest) -> None:
             raise UsageError(f"{name}: {unknown('value', value, known)}")
     if not request.suite and request.profile not in ("", *PROFILES):
         raise UsageError(f"--profile: {unknown('profile', request.profile, PROFILES)}")
+    if not isinstance(request.configs, int) or not 0 <= request.configs <= MOST_CONFIGS:
+        raise UsageError(f"--configs: {request.configs!r} is not a number from 1 to {MOST_CONFIGS}")
     for name in ("workers", "threads", "timeout", "memory"):
         value = getattr(request, name)
         if not isinstance(value, int | float) or not value >= 0:

@@ -9,6 +9,7 @@ from bench_core.errors import BenchError, UsageError, blaming
 from bench_core.parameters import as_json, expand, parameters, resolved
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import RunRequest, Setting, with_setting
+from bench_core.planning.search_space import configurations
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 from bench_core.protocols import CompleteLearner
@@ -25,6 +26,7 @@ class ChosenLearner:
     name: str
     instances: tuple[Any, ...]
     named: bool
+    drawn: bool = False  # from declared ranges, not from a grid
 
     @property
     def cls(self) -> type[CompleteLearner]:
@@ -52,7 +54,8 @@ def choose_learners(
         by_name += sorted(registry.learners)
     objects = {name_of(x) for x in asked if not isinstance(x, str)}
     by_name += [n for n in suite.baselines if n not in objects]
-    on, last_tables = suite.on.get(dataset, {}), suite.profile(request.profile).learners
+    on, profile = suite.on.get(dataset, {}), suite.profile(request.profile)
+    configs = request.configs or profile.configs
     chosen = []
     for name in dict.fromkeys([suite.reference, *by_name] if suite.reference else by_name):
         own = on.get(name, {})  # or False
@@ -61,15 +64,15 @@ def choose_learners(
         where = f"{suite.place}, [learners.{name}]" if suite.place else f"learner {name}"
         with blaming(_origin(name, suite, named)):
             cls = registry.learner(name)
-        table = {**suite.learners.get(name, {}), **(own or {}), **last_tables.get(name, {})}
+        table = {**suite.learners.get(name, {}), **(own or {}), **profile.learners.get(name, {})}
         if name not in named and (lack := _no_default(cls, table, registry)):
             notify(f"left out: {lack}", False)
             continue
-        instances = _grid(cls, table, settings, registry, where)
+        instances = _instances_of(cls, table, settings, configs, registry, where)
         if name not in named and (lack := _lack(instances)):
             notify(f"left out: {lack}", False)
             continue
-        chosen.append(ChosenLearner(name, instances, name in named))
+        chosen.append(ChosenLearner(name, instances, name in named, configs > 0))
     return chosen + _instances(asked, [c.name for c in chosen], settings, registry)
 
 
@@ -115,16 +118,26 @@ def _origin(name: str, suite: Suite, named: set[str]) -> str:
     return f"{suite.place}, {key}"
 
 
-def _grid(
-    cls: Any, table: Mapping[str, Any], settings: Sequence[Setting], registry: Registry, where: str
+def _instances_of(
+    cls: Any,
+    table: Mapping[str, Any],
+    settings: Sequence[Setting],
+    configs: int,
+    registry: Registry,
+    where: str,
 ) -> tuple[Any, ...]:
-    table = dict(table)
+    """``configs`` settings drawn from what the class declares, or the grid of the table (0)."""
+    table, fixed = dict(table), {}
     own = [setting for setting in settings if setting.owner == cls.name]
     for setting in own:
         with blaming(f"--set {setting.text}"):
             table = with_setting(table, setting.path, setting.value)
+        if len(setting.path) == 1:
+            fixed[setting.path[0]] = setting.value
     if own:
         where = " ".join(f"--set {setting.text}" for setting in own)
+    if configs:
+        return configurations(cls, table, fixed, configs, registry, where)
     if "tradeoff" not in table and _has_tradeoff(cls):
         table["tradeoff"] = list(TRADEOFFS)
     return expand(cls, table, registry, where)

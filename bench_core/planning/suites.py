@@ -6,9 +6,10 @@ costs       a cost file beside the suite, or a table as in one: {model = "per-qu
 metrics     the first that suits a data set's task is primary
 accounting  "path" unless a paper counts otherwise
 seeds       whole numbers;   folds  whole numbers, default: the first
+configs     how many settings of each learner are tried, instead of the grids of its table
 reference   the learner everything is compared with, always on the board
 baselines   trivial learners for comparison, always on the board, below the others
-[profiles.quick]                    size, seeds, folds, and [profiles.quick.learners.NAME]
+[profiles.quick]                    size, seeds, folds, configs, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids
 [on.DATASET.NAME]                   the same for one data set; profiles have the last word
 [on.DATASET]    NAME = false        leaves a learner out there
@@ -27,7 +28,7 @@ from typing import Any
 from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_file import CostFile
 from bench_core.errors import InputError, UsageError, unknown
-from bench_core.planning.request import MOST_SEED, PROFILES
+from bench_core.planning.request import MOST_CONFIGS, MOST_SEED, PROFILES
 from bench_core.plugins import Registry
 from bench_core.protocols import SuiteKey
 
@@ -40,6 +41,7 @@ class Profile:
     seeds: tuple[int, ...]
     folds: tuple[int, ...]
     learners: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    configs: int = 0  # 0: the grids of the tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,8 @@ def _foreign(key: str, value: Any, known: set[str]) -> bool:
 
 _TEXT = {"title", "paper", "description", "accounting", "reference"}
 _LISTS = {"datasets", "metrics", "seeds", "folds", "baselines"}
-_SUITE = _TEXT | _LISTS | {"profiles", "learners", "on", "stand_ins", "costs"}
-_PROFILE = {"size", "seeds", "folds", "learners"}
+_SUITE = _TEXT | _LISTS | {"profiles", "learners", "on", "stand_ins", "costs", "configs"}
+_PROFILE = {"size", "seeds", "folds", "learners", "configs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,7 @@ class _Reader:
         seeds = self.numbers(table.get("seeds", [0]), "seeds")
         folds = self.numbers(table.get("folds", [0]), "folds")
         given = self.tables(table.get("profiles", {}), "profiles")
+        configs = self.configs(table.get("configs", 0), "configs")
         made = {}
         for name in dict.fromkeys((*PROFILES, *given)):
             at, own = f"profiles.{name}", given.get(name, {})
@@ -183,8 +186,14 @@ class _Reader:
                 seeds=self.numbers(own.get("seeds", list(seeds)), f"{at}.seeds"),
                 folds=self.numbers(own.get("folds", list(folds)), f"{at}.folds"),
                 learners=self.tables(own.get("learners", {}), f"{at}.learners"),
+                configs=self.configs(own.get("configs", configs), f"{at}.configs"),
             )
         return made
+
+    def configs(self, value: Any, key: str) -> int:
+        why = f"a whole number from 0 to {MOST_CONFIGS} is wanted, not {value!r}"
+        self.check(type(value) is int and 0 <= value <= MOST_CONFIGS, key, why)
+        return int(value)
 
     def dataset(self, entry: Any, at: str) -> DatasetEntry:
         table = {"name": entry} if isinstance(entry, str) else entry

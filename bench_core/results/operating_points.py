@@ -20,6 +20,7 @@ from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import best_under, cheapest_reaching, frontier, share_of
+from bench_core.protocols import DIVERGED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,14 +125,14 @@ def savings(
     cheapest point that reaches the target on validation. Added columns: ``target``, ``reached``,
     ``reference_quality`` and ``reference_cost`` (test, at the reference's best validation point)
     and ``saving`` = reference_cost / test_cost. A repeat that does not reach the target, or has
-    no reference, is a row with ``reached`` False and NaN.
+    no reference, is a row with ``reached`` False and NaN. A diverged fit is no reference.
     """
     import pandas as pd
 
     repeat = [key for key in (*BOARD, *REPEAT) if key in points.columns]
     rows = []
     for _, part in _groups(points, repeat):
-        own = part[part["learner"] == reference]
+        own = part[(part["learner"] == reference) & ~diverged(part)]
         index = best_under(*_valid(own), np.inf, higher)
         best = None if index is None else own.iloc[index]
         for _, own in _groups(part, ["learner"]):
@@ -139,6 +140,13 @@ def savings(
     if not rows:
         return points.assign(target=[], reached=[], saving=[])
     return pd.DataFrame(rows).reset_index(drop=True)
+
+
+def diverged(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows are of a model that is marked so."""
+    if "marks" not in rows.columns:
+        return rows["learner"].isna()
+    return rows["marks"].fillna("").astype(str).str.split(", ").map(lambda m: DIVERGED in m)
 
 
 def over_repeats(points: pd.DataFrame) -> pd.DataFrame:

@@ -144,7 +144,8 @@ class Verdict:
 class TrialResult:
     """The rows of a trial, values per unit on its validation frontier, and the audit.
 
-    ``predict_seconds`` leaves training rows out, which only the reference is scored on.
+    ``marks`` are the model's. ``predict_seconds`` leaves training rows out, which only the
+    reference is scored on.
     """
 
     rows: tuple[PointRow, ...]
@@ -153,6 +154,7 @@ class TrialResult:
     audit_error: str
     predict_seconds: float
     peak_rss_mb: float
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

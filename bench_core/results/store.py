@@ -190,7 +190,16 @@ class Store:
         with self._read() as db:
             rows = [row for trial in _trials(db, info.run) for row in _exported(db, trial, info)]
         before = (*_RUN, *_DATA, *_LEARNER, "point", "split", "status", "error", *info.metrics)
-        after = (*_COSTS, "features_used", *_BILLING, "audit", *_MEASURED, "machine", "created_at")
+        after = (
+            *_COSTS,
+            "features_used",
+            *_BILLING,
+            "audit",
+            "marks",
+            *_MEASURED,
+            "machine",
+            "created_at",
+        )
         frame = pd.DataFrame(rows, columns=[*before, *after])
         numbers = dict.fromkeys((*info.metrics, *_COSTS, *_MEASURED), "float64")
         others = {"fold": "int64", "seed": "int64", "stand_in": "bool", "surrogate": "bool"}
@@ -284,7 +293,7 @@ def _exported(
         **{k: spec[k] for k in (*_DATA, *_LEARNER, *_BILLING)},
         "params": json.dumps(spec["params"], sort_keys=True),
         "error": trial["error"] or trial["audit_error"],
-        **{k: trial[k] for k in ("status", "audit", "machine", "created_at", *_MEASURED)},
+        **{k: trial[k] for k in ("status", "audit", "marks", "machine", "created_at", *_MEASURED)},
     }
     if trial["status"] != "ok":
         yield {**same, "point": "", "split": ""}

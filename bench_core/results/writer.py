@@ -41,7 +41,7 @@ CREATE TABLE run (
   updated_at TEXT NOT NULL, state TEXT NOT NULL, about TEXT NOT NULL);
 CREATE TABLE trial (
   key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL,
-  audit TEXT NOT NULL, audit_error TEXT NOT NULL, fit_seconds REAL,
+  audit TEXT NOT NULL, audit_error TEXT NOT NULL, marks TEXT NOT NULL, fit_seconds REAL,
   predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
   created_at TEXT NOT NULL);
 CREATE TABLE run_trial (
@@ -224,6 +224,7 @@ class Writer:
                 error=outcome.error,
                 audit=result.audit if result else "",
                 audit_error=result.audit_error if result else "",
+                marks=", ".join(result.marks) if result else "",
                 fit_seconds=fit_seconds,
                 predict_seconds=result.predict_seconds if result else None,
                 seconds=outcome.seconds,

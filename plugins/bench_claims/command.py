@@ -13,7 +13,8 @@ from bench_core.cli import options
 from bench_core.terminal.tables import Table, deliver
 
 if TYPE_CHECKING:
-    from bench_claims.claims import Claim, Verdict
+    from bench_claims.claims import Claim
+    from bench_claims.verdicts import Verdict
     from bench_core.plugins import Registry
     from bench_core.results.records import RunInfo
 
@@ -48,7 +49,7 @@ def command(
     one, finished, of the largest profile, and of those the last. Results on stand-ins never count.
     The exit status is 1 where a claim does not hold.
     """
-    from bench_claims.claims import FAILS, tally
+    from bench_claims.verdicts import FAILS, tally
 
     registry = options.registry(plugins, data_dir)
     names = suites or tuple(sorted(registry.suite_files))
@@ -102,18 +103,20 @@ def _verdict(
     suite: str,
     data_dir: Path | None,
 ) -> Verdict:
-    from bench_claims.claims import ABSENT, FAILS, HOLDS, UNMEASURED, UNRUN, Verdict, settle
+    from bench_claims.verdicts import ABSENT, SMALL, UNMEASURED, UNRUN, Verdict, settle
 
     unsettled = []
     name = claim.dataset.partition("(")[0]
     for info, frame in runs:
         if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets):
             found = settle(claim, info, frame())
-            if found.word in (HOLDS, FAILS):
+            if found.word not in (ABSENT, UNRUN, SMALL):
                 return found
             unsettled.append(found)
     if claim.measure == "none":
         return Verdict(claim, UNMEASURED, how=claim.why)
+    if small := next((v for v in unsettled if v.word == SMALL), None):
+        return small
     if not _there(registry, name, data_dir):
         return Verdict(claim, ABSENT, how=f"bench show {name}")
     unrun = next((v for v in unsettled if v.word == UNRUN), None)
@@ -132,12 +135,15 @@ def _there(registry: Registry, name: str, data_dir: Path | None) -> bool:
 
 def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
     """One row for each claim."""
-    from bench_claims.claims import FAILS, HOLDS
+    from bench_claims.verdicts import FAILS, HOLDS
 
     styles = {HOLDS: "green", FAILS: "red"}
     found = [(suite, v, v.claim) for suite, some in verdicts.items() for v in some]
-    rows = [(c.says, c.published, v.shown, v.word, v.how, c.source, suite) for suite, v, c in found]
+    rows = [
+        (c.says, c.published, v.shown, v.word, v.rests, v.how, c.source, suite)
+        for suite, v, c in found
+    ]
     row_styles = [styles.get(v.word, "dim") for _, v, _ in found]
-    titles = ("claim", "published", "measured", "verdict", "how", "source", "suite")
-    fold = ("claim", "published", "verdict", "how", "source")
+    titles = ("claim", "published", "measured", "verdict", "rests on", "how", "source", "suite")
+    fold = ("claim", "published", "verdict", "rests on", "how", "source")
     return Table(titles, rows, "claim", ("measured",), fold, row_styles=row_styles)

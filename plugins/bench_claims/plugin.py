@@ -12,7 +12,7 @@ from bench_core.protocols import Section
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_claims.claims import Verdict
+    from bench_claims.verdicts import Verdict
     from bench_core.protocols import SectionOf, SuiteKey
     from bench_core.results.records import RunInfo
 
@@ -33,7 +33,8 @@ def bench_report_sections() -> Mapping[str, SectionOf]:
 
 def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
     """Raise UsageError for a claim that cannot be read, or that the suite could never settle."""
-    from bench_claims.claims import read_claims
+    from bench_claims.claims import CURVES, read_claims
+    from bench_claims.measures import CONSTANT
 
     if not isinstance(value, list) or not all(isinstance(claim, Mapping) for claim in value):
         raise UsageError("[[claims]] tables are wanted")
@@ -42,6 +43,8 @@ def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
         with blaming(f"claim {claim.id}"):
             if claim.measure != "none" and name not in datasets:
                 raise UsageError(unknown("data set of this suite", name, datasets))
+            if claim.measure in CURVES and CONSTANT not in learners:
+                raise UsageError(f"measure {claim.measure} needs the baseline {CONSTANT}")
             for contender in claim.learners:
                 if contender.learner not in learners:
                     raise UsageError(unknown("learner of this suite", contender.learner, learners))
@@ -50,7 +53,8 @@ def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
 def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:
     """Verdicts on the claims that the suite made when it was run; none where this version cannot
     read one."""
-    from bench_claims.claims import read_claims, settle
+    from bench_claims.claims import read_claims
+    from bench_claims.verdicts import settle
 
     try:
         claims = read_claims(info.extra.get(KEY, ()))
@@ -61,7 +65,7 @@ def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:
 
 def section(info: RunInfo, frame: pd.DataFrame) -> Section | None:
     """The section of the report on a run, or None where its suite makes no claims."""
-    from bench_claims.claims import tally
+    from bench_claims.verdicts import tally
 
     if not info.extra.get(KEY):
         return None
@@ -69,7 +73,7 @@ def section(info: RunInfo, frame: pd.DataFrame) -> Section | None:
     rows = []
     for v in found:
         says = f"{one_line(v.claim.says)}\n{one_line(v.claim.source)}"
-        cells = map(one_line, (v.claim.published, v.shown, v.word, v.how))
+        cells = map(one_line, (v.claim.published, v.shown, v.word, v.rests, v.how))
         rows.append((f"claim-{v.claim.id}", (says, *cells)))
     return Section(
         name=KEY,
@@ -78,7 +82,7 @@ def section(info: RunInfo, frame: pd.DataFrame) -> Section | None:
         hint=f"'bench claims {info.suite}' lists them",
         note="Figures are those of the test split at points chosen on validation; results on "
         "stand-ins never count.",
-        columns=("claim", "published", "measured", "verdict", "how it was measured"),
+        columns=("claim", "published", "measured", "verdict", "rests on", "how it was measured"),
         rows=tuple(rows),
         marked=3,
     )

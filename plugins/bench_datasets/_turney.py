@@ -1,7 +1,8 @@
-"""What the sets of P. Turney's prices share: one drawing of blood, and labels of known kinds.
+"""What the sets of P. Turney's prices share: groups of tests with a common cost, and labels.
 
 P. Turney, "Cost-sensitive classification", JAIR 2 (1995), dollars of Ontario's health programme.
-Blood is drawn once: every blood test after the first costs 2.10 less.
+Tests of a group share a part of their price, which is paid once: drawing blood costs 2.10, so every
+blood test after the first is that much cheaper.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,23 +16,29 @@ from bench_core.datasets.readers.tables import Table
 DRAWING_BLOOD = 2.10
 
 
+Group = tuple[float, Sequence[str]]
+"""What the tests of a group share, in dollars, and their names."""
+
+
 def turney_prices(
     cost: Mapping[str, float],
-    blood: Sequence[str],
+    groups: Sequence[Group],
     derived: Mapping[int, Sequence[int]] | None = None,
 ) -> Prices:
-    """Full prices, and the discount where ``blood`` names tests of one sample.
+    """Full prices by test; after the first of a group each other costs less by what they share.
 
     ``derived``: columns that are free once the columns they are computed from are bought.
     """
     names = list(cost)
-    members = tuple(names.index(test) for test in blood)
-    later = tuple(cost[test] - DRAWING_BLOOD for test in blood)
+    discounted = [
+        DiscountGroup(
+            tuple(names.index(test) for test in tests),
+            tuple(round(cost[test] - common, 2) for test in tests),
+        )
+        for common, tests in groups
+    ]
     return price_list(
-        np.array(list(cost.values())),
-        discounted=[DiscountGroup(members, later)] if blood else [],
-        derived=derived,
-        unit="dollars",
+        np.array(list(cost.values())), discounted=discounted, derived=derived, unit="dollars"
     )
 
 

@@ -1,10 +1,9 @@
 """Small medical sets with Turney's (1995) prices of tests: hepatitis, heart disease, diabetes.
 
-Prices are those of ``_turney``; what is asked or felt costs 1. The discount of later blood tests is
-published for diabetes, and on; for hepatitis and heart disease it is recalled, not verified in
-a text at hand, and off by default. Heart disease has a second group (exercise tests) whose discount
-is not the same for all members; it is left out. 60 / 20 / 20 percent of each class are drawn by
-the seed: the sets have no split of their own.
+Prices are those of ``_turney``; what is asked or felt costs 1. Groups of tests share drawing blood
+(2.10) and, for heart disease, two examinations: thalach and thal 101.90; exang, oldpeak and slope
+86.30. ``discount=false`` charges every test in full. 60 / 20 / 20 percent of each class are drawn
+by the seed: the sets have no split of their own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
 from bench_core.datasets.splitting import cut_by_class, take
-from bench_datasets._turney import read_labels, turney_prices
+from bench_datasets._turney import DRAWING_BLOOD, Group, read_labels, turney_prices
 
 HEPATITIS = {
     "age": 1.0, "sex": 1.0, "steroid": 1.0, "antviral": 1.0, "fatigue": 1.0, "malaise": 1.0,
@@ -34,7 +33,7 @@ HEPATITIS = {
     "ascites": 1.0, "varices": 1.0, "bilirubin": 7.27, "alk_phosphate": 7.27, "sgot": 7.27,
     "albumin": 7.27, "protime": 8.30, "histology": 1.0,
 }  # fmt: skip
-HEPATITIS_BLOOD = ("bilirubin", "alk_phosphate", "sgot", "albumin", "protime")
+HEPATITIS_GROUPS = ((DRAWING_BLOOD, ("bilirubin", "alk_phosphate", "sgot", "albumin", "protime")),)
 HEPATITIS_FILE, HEPATITIS_TABLE = "hepatitis.data", "hepatitis.csv"
 HEPATITIS_LABELS = "hepatitis_target.csv"
 HEART = {
@@ -42,13 +41,17 @@ HEART = {
     "restecg": 15.50, "thalach": 102.90, "exang": 87.30, "oldpeak": 87.30, "slope": 87.30,
     "ca": 100.90, "thal": 102.90,
 }  # fmt: skip
-HEART_BLOOD = ("chol", "fbs")
+HEART_GROUPS = (
+    (DRAWING_BLOOD, ("chol", "fbs")),
+    (101.90, ("thalach", "thal")),
+    (86.30, ("exang", "oldpeak", "slope")),
+)
 HEART_FILE = "processed.cleveland.data"
 PIMA = {
     "pregnancies": 1.0, "glucose": 17.61, "blood_pressure": 1.0, "skin_thickness": 1.0,
     "insulin": 22.78, "body_mass": 1.0, "pedigree": 1.0, "age": 1.0,
 }  # fmt: skip
-PIMA_BLOOD = ("glucose", "insulin")
+PIMA_GROUPS = ((DRAWING_BLOOD, ("glucose", "insulin")),)
 PIMA_UNMEASURED = ("glucose", "blood_pressure", "skin_thickness", "insulin", "body_mass")
 PIMA_FILE = "pima-indians-diabetes.data"
 
@@ -66,7 +69,7 @@ class Hepatitis:
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/46"
     facts: ClassVar[Facts] = Facts(rows=(155,), features=19, labels={0.0: 123, 1.0: 32}, low=0)
 
-    discount: bool = param(False, "blood tests after the first cost 2.10 less (recalled)")
+    discount: bool = param(True, "blood tests after the first cost 2.10 less")
 
     def complete(self, source: Source) -> bool:
         """The publisher's file, or a table and its labels."""
@@ -75,7 +78,7 @@ class Hepatitis:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the publisher's file, or the table and labels in which it is passed on."""
         X, y = _hepatitis(source)
-        return _splits(X, y, HEPATITIS, HEPATITIS_BLOOD if self.discount else (), seed)
+        return _splits(X, y, HEPATITIS, HEPATITIS_GROUPS if self.discount else (), seed)
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Heart:
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/45"
     facts: ClassVar[Facts] = Facts(rows=(303,), features=13, labels={0.0: 164, 1.0: 139}, low=0)
 
-    discount: bool = param(False, "the second blood test costs 2.10 less (recalled)")
+    discount: bool = param(True, "tests of a group after its first cost less by what they share")
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Grades 1 to 4 of disease are labelled 1."""
@@ -99,7 +102,7 @@ class Heart:
         grade = read_labels(table, "14", range(5))
         X = table.matrix(table.names[:-1])
         return _splits(
-            X, (grade > 0).astype(np.float64), HEART, HEART_BLOOD if self.discount else (), seed
+            X, (grade > 0).astype(np.float64), HEART, HEART_GROUPS if self.discount else (), seed
         )
 
 
@@ -126,7 +129,7 @@ class Pima:
         if not self.zeros:
             for j in (list(PIMA).index(name) for name in PIMA_UNMEASURED):
                 X[X[:, j] == 0, j] = np.nan
-        return _splits(X, y, PIMA, PIMA_BLOOD if self.discount else (), seed)
+        return _splits(X, y, PIMA, PIMA_GROUPS if self.discount else (), seed)
 
 
 def _hepatitis(source: Source) -> tuple[Float32Array, FloatArray]:
@@ -147,10 +150,10 @@ def _hepatitis(source: Source) -> tuple[Float32Array, FloatArray]:
 
 
 def _splits(
-    X: Float32Array, y: FloatArray, cost: Mapping[str, float], blood: Sequence[str], seed: int
+    X: Float32Array, y: FloatArray, cost: Mapping[str, float], groups: Sequence[Group], seed: int
 ) -> Splits:
     parts = take(X, y, cut_by_class(y, (0.6, 0.2, 0.2), seed))
-    prices = turney_prices(cost, blood)
+    prices = turney_prices(cost, groups)
     return Splits(*parts, prices, Task.BINARY, classes=2, feature_names=tuple(cost))
 
 

@@ -101,7 +101,7 @@ class _Ordered(BoostedTrees):
         rate = self.learning_rate
         if rate is None:
             rate = _FOR_CLASSES if context.task in (Task.BINARY, Task.MULTICLASS) else _USUAL
-        settings = self.settings(self.leaves, learning_rate=rate, l2=self.l2)
+        settings = self.settings(context.task, self.leaves, learning_rate=rate, l2=self.l2)
         subsets = Subsets(self, settings, train, prices, context)
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
         sizes = [0, *growing(prices.features, self.steps)]

@@ -40,6 +40,8 @@ from bench_core import (
     InputError,
     Prices,
     hookimpl,
+    linear,
+    log,
     param,
     provide_learners,
 )
@@ -61,9 +63,9 @@ class CatBoost(LibraryTrees):
     name: ClassVar[str] = "catboost"
     distributions: ClassVar[tuple[str, ...]] = ("catboost",)
 
-    tradeoff: float = param(0.1, TRADEOFF, least=0)
+    tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
     trees: int = param(300, "boosting iterations", least=1)
-    depth: int = param(4, "most split levels of a tree", least=1, most=16)
+    depth: int = param(4, "most split levels of a tree", least=1, most=16, search=linear(2, 8))
     grow: Literal["Depthwise", "Lossguide", "SymmetricTree"] = param(
         "Depthwise", "growing policy; symmetric trees split whatever it costs"
     )
@@ -74,7 +76,7 @@ class CatBoost(LibraryTrees):
         20, "least rows (copies counted) in a leaf; not for symmetric trees", least=1
     )
     max_bins: int = param(254, "most borders per feature", least=2)
-    l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0)
+    l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0, search=log(0.3, 30))
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
         _check_varied(self.name, train)

@@ -34,6 +34,9 @@ Departures
   training at the first tree without a split.
 - In ``train_costs = "uniform"`` the prices are equal but keep their sum, so that ``tradeoff``
   means the same.
+- For classes ``l2`` = 1 is added to every H, and a split must leave H of .1 on both sides: without,
+  steps for a class of few rows grow without bound. Eq. 12 has no such term (``l2 = 0``); for
+  squared loss it is 0.
 - The price of a tree as such, which the paper does not have, is not charged in training.
 - The multiplier is that of the prices; the printed value for averaged pixels is not used.
 """
@@ -45,7 +48,7 @@ import numpy as np
 from bench_models.boosting import TRADEOFF, BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
+from bench_core import Examples, FitContext, Prices, hookimpl, log, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -56,8 +59,8 @@ class CEGB(BoostedTrees):
 
     name: ClassVar[str] = "cegb"
 
-    tradeoff: float = param(0.3, TRADEOFF, least=0)
-    leaves: int = param(16, "most leaves of a tree", least=2)
+    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(1e-3, 3))
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 64))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it (beta), or all at once (gamma)"
@@ -84,7 +87,7 @@ class CEGB(BoostedTrees):
             coupled=None if per_row else float(train.weights.sum()) * sensor,  # gamma
             split=row.split,  # alpha eps_m
         )
-        settings = self.settings(self.leaves, order=self.order, stop=self.stop)
+        settings = self.settings(context.task, self.leaves, order=self.order, stop=self.stop)
         facts = {"tau": row.tau, "lambda": row.tau}
         return self.boosted(train, prices, context, settings, penalty, **facts)
 

@@ -45,6 +45,9 @@ Departures
 - lear: sentinels without trees behind them are dropped. All classifiers are trained on all
   documents; at a later sentinel those that left count with the score they left with. Negative and
   positive examples weigh alike. The classifiers' trees and splits are billed to whom they judge.
+- A row that stands for copies is one document to every rule, and to lear's inputs, as models never
+  see copies; the papers' physical copies would count in ranks and as the k-th best, and let more
+  rows leave. lear's label counts them, as the metrics do.
 """
 
 from __future__ import annotations
@@ -228,7 +231,7 @@ class Lear(OnTrees):
         final = ranks(partial[-1], everyone, groups, train.multiplicity)[0]
         keep = (final <= self.k) & (train.y >= self.relevant_grade)
         for i, own in enumerate(partial[:-1]):
-            inputs = describe(own[None], groups, train.multiplicity)[0]
+            inputs = describe(own[None], groups)[0]
             bins = find_bins(inputs, 255, train.multiplicity, context.threads)
             yield boost(
                 bins.codes(inputs, context.threads),

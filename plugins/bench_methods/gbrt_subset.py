@@ -70,7 +70,7 @@ class SubsetGBRT(BoostedTrees):
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> PathOfModels:
         """Boost on each subset of the features; ``valid`` is not used."""
-        subsets = Subsets(self, self.settings(self.leaves), train, prices, context)
+        subsets = Subsets(self, self.settings(context.task, self.leaves), train, prices, context)
         limits = limited(prices, self.costs)
         each = MOST_POINTS // len(limits)
         models = []

@@ -16,8 +16,10 @@ Departures
 - ``acquisition = "all-rows"`` is its coupled mode, which is defective in 4.7: once a feature is
   bought, its price is added to (not refunded from) the raw gain in the other leaves.
 - Copies of rows are made physically, since its limits and bins count rows, not weights.
-- Its own regularisation stays: min_sum_hessian_in_leaf and min_data_in_bin are the library's, as is
-  the sample of rows that bins are found on. ``deterministic`` and ``force_col_wise`` are on.
+- ``l2`` is 1 for classes, as ours and not as the library's, whose steps for classes of few rows
+  are else without bound. Otherwise its own regularisation stays: min_sum_hessian_in_leaf and
+  min_data_in_bin are the library's, as is the sample of rows that bins are found on.
+  ``deterministic`` and ``force_col_wise`` are on.
 """
 
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from typing import Any, ClassVar, Literal
 from bench_models.boosting import TRADEOFF, bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone, group_sizes
 
-from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
+from bench_core import Examples, FitContext, Prices, hookimpl, log, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -45,9 +47,11 @@ class LightGBM(LibraryTrees):
     name: ClassVar[str] = "lightgbm"
     distributions: ClassVar[tuple[str, ...]] = ("lightgbm",)
 
-    leaves: int = param(16, "most leaves of a tree", least=2)
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 64))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
-    l2: float = param(0.0, "l2 penalty on leaf values (lambda_l2)", least=0)
+    l2: float | None = param(
+        None, "l2 penalty on leaf values (lambda_l2); none: 1 for classes, else 0", least=0
+    )
 
     def _parameters(self, loss: str, context: FitContext) -> Parameters:
         classes = {"num_class": context.classes} if loss == "softmax" else {}
@@ -60,7 +64,7 @@ class LightGBM(LibraryTrees):
             "max_depth": -1 if self.depth is None else self.depth,
             "min_data_in_leaf": self.min_rows,
             "max_bin": self.max_bins,
-            "lambda_l2": self.l2,
+            "lambda_l2": self.l2_for(context.task),
             "num_threads": context.threads,
             "seed": context.seed % 2**31,
             "deterministic": True,
@@ -87,7 +91,7 @@ class LightGBMCEGB(LightGBM):
 
     name: ClassVar[str] = "lightgbm-cegb"
 
-    tradeoff: float = param(0.3, TRADEOFF, least=0)
+    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(1e-3, 3))
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it (lazy), or all at once (coupled)"
     )

@@ -29,6 +29,8 @@ Departures
   paid: the second feature of a discounted group costs its own sensor only.
 - For classes the impurity is in units of squared residuals, as printed, while tau comes from
   the log-loss of the constant: at equal ``tradeoff`` features cost more than for ``cegb``.
+- For classes ``l2`` = 1 is added to the rows of a leaf, in its value and in its gain; eq. 5 has no
+  such term (``l2 = 0``). For squared loss it is 0.
 - Trees have ``depth`` split levels, 4 by default, so at most 16 leaves.
 - Training ends when no split is worth its price. The number of trees is an operating point,
   chosen on validation like the paper's best iteration.
@@ -41,7 +43,7 @@ from typing import ClassVar, Literal
 from bench_models.boosting import TRADEOFF, BoostedTrees, bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import Examples, FitContext, Prices, hookimpl, param, provide_learners
+from bench_core import Examples, FitContext, Prices, hookimpl, linear, log, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -52,8 +54,8 @@ class GreedyMiser(BoostedTrees):
 
     name: ClassVar[str] = "miser"
 
-    tradeoff: float = param(0.1, TRADEOFF, least=0)
-    depth: int = param(4, "split levels of a tree", least=1)
+    tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
+    depth: int = param(4, "split levels of a tree", least=1, search=linear(2, 6))
     charge: Literal["tree", "node"] = param(
         "tree", "pay a feature once per tree, or at every node of the first tree using it"
     )
@@ -67,7 +69,7 @@ class GreedyMiser(BoostedTrees):
         row = self.loss_prices(self.tradeoff, train, prices, context)
         total_weight = float(train.weights.sum())
         settings = self.settings(
-            2**self.depth, second_order=False, order="level", charge=self.charge
+            context.task, 2**self.depth, second_order=False, order="level", charge=self.charge
         )
         penalty = Penalty.over(
             prices.start, prices.needed, prices.sensors, coupled=total_weight * row.sensor

@@ -44,6 +44,8 @@ from bench_core import (
     Task,
     UsageError,
     hookimpl,
+    linear,
+    log,
     param,
     provide_learners,
 )
@@ -62,12 +64,13 @@ class RandomForest:
 
     trees: int = param(300, "number of trees", least=1)
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
-    min_rows: int = param(1, "least rows (copies counted) in a leaf", least=1)
+    min_rows: int = param(1, "least rows (copies counted) in a leaf", least=1, search=log(1, 30))
     features: float | None = param(
         None,
         "share of features tried at each split; none: a third, for classes the square root",
         above=0,
         most=1,
+        search=linear(0.1, 1),
     )
 
     def stamp(self) -> str:

@@ -18,7 +18,7 @@ from typing import ClassVar
 from bench_models.boosting import bench_warm_up
 from bench_models.libraries import LibraryTrees, Parameters, group_sizes
 
-from bench_core import Examples, FitContext, hookimpl, param, provide_learners
+from bench_core import Examples, FitContext, hookimpl, linear, log, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -37,12 +37,12 @@ class XGBoost(LibraryTrees):
     name: ClassVar[str] = "xgboost"
     distributions: ClassVar[tuple[str, ...]] = ("xgboost", "xgboost-cpu")
 
-    depth: int = param(4, "most split levels of a tree", least=1)
+    depth: int = param(4, "most split levels of a tree", least=1, search=linear(2, 6))
     min_rows: float = param(  # type: ignore[assignment]
         1.0, "least sum of second derivatives on each side (min_child_weight)", least=1
     )
     max_bins: int = param(256, "most bins per feature", least=2)
-    l2: float = param(1.0, "l2 penalty on leaf values (lambda)", least=0)
+    l2: float = param(1.0, "l2 penalty on leaf values (lambda)", least=0, search=log(0.1, 10))
 
     def _parameters(self, loss: str, context: FitContext) -> Parameters:
         classes = {"num_class": context.classes} if loss == "softmax" else {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, log, param
 from bench_core.arrays import IntArray
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
@@ -29,6 +29,12 @@ _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
     Task.MULTICLASS: ("softmax",),
 }
 
+_CLASSES = (Task.BINARY, Task.MULTICLASS)
+
+LEAST_HESSIAN = 0.1
+"""Least sum of second derivatives on each side of a split, for classes. With the engine's 1e-3 a
+few rows of a rare class can still be alone where the others have none left, and take long steps."""
+
 _NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
@@ -46,18 +52,34 @@ class BoostedTrees:
     tasks: ClassVar[frozenset[Task]] = TASKS
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
-    learning_rate: float = param(0.1, "shrinkage of every tree's output (eta)", above=0)
+    learning_rate: float = param(
+        0.1, "shrinkage of every tree's output (eta)", above=0, search=log(0.03, 1)
+    )
     depth: int | None = param(4, "most split levels of a tree, none = no limit", least=1)
     loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
-    min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
+    min_rows: int = param(
+        20,
+        "least rows (copies counted) on each side of a split",
+        least=1,
+        search=log(5, 200),
+    )
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
+    l2: float | None = param(
+        None, "l2 penalty on leaf values (added to H); none: 1 for classes, else 0", least=0
+    )
 
-    def settings(self, max_leaves: int, **more: Any) -> Settings:
+    def l2_for(self, task: Task) -> float:
+        """``l2``, or its default for a task."""
+        return float(task in _CLASSES) if self.l2 is None else self.l2
+
+    def settings(self, task: Task, max_leaves: int, **more: Any) -> Settings:
         """Those of the engine; ``more`` of its fields come on top or instead."""
         from bench_trees import Settings
 
         own = {"trees": self.trees, "learning_rate": self.learning_rate, "max_depth": self.depth}
-        return Settings(**(own | {"min_rows": self.min_rows, "max_leaves": max_leaves} | more))
+        own |= {"min_rows": self.min_rows, "max_leaves": max_leaves, "l2": self.l2_for(task)}
+        least = {"min_hessian": LEAST_HESSIAN} if task in _CLASSES else {}
+        return Settings(**(own | least | more))
 
     def loss_prices(
         self, tradeoff: float, train: Examples, prices: Prices, context: FitContext

@@ -36,6 +36,11 @@ class PathOfModels:
         for model in self.models:
             yield from model.predict_path(features)
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Those of any of the models."""
+        return tuple(sorted({mark for model in self.models for mark in model.marks}))
+
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
         parts: dict[str, Any] = {}

@@ -1,6 +1,7 @@
 """Stage-wise additive boosting under feature costs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,9 +12,12 @@ from bench_trees.fixed_point import Residuals
 from bench_trees.grower import Grower
 from bench_trees.growing_tree import GrownTree, Settings
 from bench_trees.kernels.packed_codes import count_words, pack
-from bench_trees.losses import Labels, Loss, Squared, named
+from bench_trees.losses import Labels, Loss, Measured, Squared, named
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.threads import workers
+
+ROUNDING = 1e-9
+"""By this share a mean loss may be above another that it equals."""
 
 
 def boost(
@@ -42,6 +46,9 @@ def boost(
     ``ledger``: purchases so far (default none; updated in place, so that several calls may
     share it). ``progress(done, total)`` is called after every iteration. Trees of one iteration
     are K consecutive ones. The result has the same bits for any number of threads.
+
+    Where the mean training loss rises above the constant's, that iteration is dropped, boosting
+    ends and the ensemble is marked ``diverged``; losses that are not ``Measured`` are not watched.
     """
     settings = settings or Settings()
     copies = None if multiplicity is None else np.array(multiplicity, np.int64)
@@ -59,31 +66,40 @@ def boost(
     if ledger.penalty is not penalty or ledger.rows != len(data.y):
         raise ValueError("the ledger was made for another penalty or other rows")
     trees: list[GrownTree] = []
+    diverged = False
     with workers(threads) as crew:
         words = pack(frozen(codes, np.uint8), crew) if codes.dtype == np.uint8 else codes
         grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, crew)
-        iterate = _iterations(grower, loss, data, base)
+        iterate, diverges = _iterations(grower, loss, data, base)
         for done in range(settings.trees):
             grown = iterate()
-            if not grown:
+            diverged = diverges()
+            if diverged or not grown:
                 break
             trees += grown
             if progress is not None:
                 progress(done + 1, settings.trees)
     output = np.arange(len(trees), dtype=np.int32) % loss.outputs
-    return Ensemble.of_trees(trees, output, base, bins.features)
+    ensemble = Ensemble.of_trees(trees, output, base, bins.features)
+    return replace(ensemble, diverged=diverged)
 
 
 def _iterations(
     grower: Grower, loss: Loss, data: Labels, base: Float64Array
-) -> Callable[[], list[GrownTree]]:
-    """The function that grows one tree per output, none at all if no root is split."""
+) -> tuple[Callable[[], list[GrownTree]], Callable[[], bool]]:
+    """What grows one tree per output, none at all if no root is split; and whether the training
+    loss is then above the constant's, which squared loss at a learning rate up to 1 never is."""
     exact = isinstance(loss, Squared) and loss.outputs == 1 and data.weights is None
     if exact and grower.settings.learning_rate <= 1:
         residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
-        return lambda: list(filter(None, [grower.grow_on(residuals)]))
+        return lambda: list(filter(None, [grower.grow_on(residuals)])), lambda: False
     scores = np.repeat(base[:, None], len(data.y), axis=1)
-    return lambda: _iteration(grower, loss, scores, data)
+    if not isinstance(loss, Measured):
+        return lambda: _iteration(grower, loss, scores, data), lambda: False
+    limit = loss.mean(scores, data) * (1 + ROUNDING)
+    return lambda: _iteration(
+        grower, loss, scores, data
+    ), lambda: not loss.mean(scores, data) <= limit
 
 
 def _iteration(grower: Grower, loss: Loss, scores: Float64Array, data: Labels) -> list[GrownTree]:

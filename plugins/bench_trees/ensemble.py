@@ -34,6 +34,7 @@ class Ensemble:
     output: Int32Array  # (T,) which of the K outputs the tree adds to
     base: Float64Array  # (K,) the constant
     features: int  # d
+    diverged: bool = False  # boosting ended where the training loss rose above the constant's
 
     def __post_init__(self) -> None:
         _check_shapes(self)
@@ -87,6 +88,7 @@ class Ensemble:
         for side in ("left", "right"):
             joined[side] = np.where(joined[side] < 0, LEAF, joined[side] + shift).astype(np.int32)
         sizes = np.concatenate([np.diff(part.start) for part in parts])
+        joined["diverged"] = any(part.diverged for part in parts)
         return replace(parts[0], start=np.cumsum([0, *sizes], dtype=np.int32), **joined)
 
     @classmethod
@@ -119,8 +121,9 @@ class Ensemble:
         )
 
     def to_state(self) -> dict[str, Any]:
-        """The arrays by name, and ``features`` as int."""
-        return {**{name: getattr(self, name) for name in _ARRAYS}, "features": self.features}
+        """The arrays by name, ``features`` as int, and ``diverged`` where it is so."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        return {**arrays, "features": self.features} | ({"diverged": True} if self.diverged else {})
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -128,11 +131,13 @@ class Ensemble:
         arrays: dict[str, Any] = {
             name: np.ascontiguousarray(state[name], t) for name, t in _ARRAYS.items()
         }
-        return cls(**arrays, features=int(state["features"]))
+        diverged = bool(state.get("diverged", False))
+        return cls(**arrays, features=int(state["features"]), diverged=diverged)
 
 
 _TYPE = {"threshold": np.float32, "missing_left": np.bool_, "value": np.float64, "base": np.float64}
-_ARRAYS = {f.name: _TYPE.get(f.name, np.int32) for f in fields(Ensemble) if f.name != "features"}
+_NUMBERS = ("features", "diverged")
+_ARRAYS = {f.name: _TYPE.get(f.name, np.int32) for f in fields(Ensemble) if f.name not in _NUMBERS}
 
 
 def _check_shapes(e: Ensemble) -> None:

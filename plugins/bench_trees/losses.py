@@ -1,13 +1,14 @@
 """What boosting minimises: gradients and hessians per copy of a row.
 
-A loss is a small value; ``Loss`` is the shape a custom one must have. Scores are (K, n). All
+A loss is a small value; ``Loss`` is the shape a custom one must have, ``Measured`` what one may
+have besides, so that boosting sees where it diverges. Scores are (K, n). All
 losses are written so that a row of multiplicity m weighs as m copies of it do.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -33,6 +34,10 @@ class Labels:
         mass = np.ones(len(self.y)) if self.weights is None else self.weights
         return mass if self.multiplicity is None else mass * self.multiplicity
 
+    def mean(self, values: Float64Array) -> float:
+        """The mean of values (n,) over copies, by their weights."""
+        return float(np.average(values, weights=self.mass))
+
     def weigh(self, values: Float64Array) -> Float64Array:
         """Values (..., n) times weights; multiplicity is the caller's matter."""
         return values if self.weights is None else values * self.weights
@@ -54,6 +59,14 @@ class Loss(Protocol):
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """First and second derivatives at scores (K, n)."""
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A loss whose value at given scores can be computed."""
+
+    def mean(self, scores: Float64Array, labels: Labels) -> float:
+        """The mean over all copies, by their weights, at scores (K, n)."""
 
 
 def named(name: str, y: Float64Array) -> Loss:
@@ -79,6 +92,10 @@ class Squared:
         """The mean."""
         return np.array([np.average(labels.y, weights=labels.mass)])
 
+    def mean(self, scores: Float64Array, labels: Labels) -> float:
+        """The mean of (y - f)^2 / 2."""
+        return labels.mean((labels.y - scores[0]) ** 2) / 2
+
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient f - y, hessian 1."""
         gradient = labels.weigh(scores - labels.y)
@@ -97,6 +114,10 @@ class Logistic:
             raise ValueError("logistic loss needs labels 0 and 1")
         share = float(np.clip(np.average(labels.y, weights=labels.mass), TINY, 1 - TINY))
         return np.array([np.log(share / (1 - share))])
+
+    def mean(self, scores: Float64Array, labels: Labels) -> float:
+        """The mean of log(1 + exp(-z f))."""
+        return labels.mean(np.logaddexp(0, (1 - 2 * labels.y) * scores[0]))
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - y, hessian p (1 - p)."""
@@ -121,6 +142,12 @@ class Softmax:
             raise ValueError(f"softmax loss needs labels 0..{max(self.outputs, 2) - 1}")
         shares = np.bincount(y, labels.mass, minlength=self.outputs) / labels.mass.sum()
         return np.asarray(np.log(np.maximum(shares, TINY)), np.float64)
+
+    def mean(self, scores: Float64Array, labels: Labels) -> float:
+        """The mean of log sum_k exp(f_k) - f_y."""
+        top = scores.max(axis=0)
+        own = scores[labels.y.astype(np.int64), np.arange(len(labels.y))]
+        return labels.mean(np.log(np.exp(scores - top).sum(axis=0)) + top - own)
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - [y = k], hessian K / (K - 1) p (1 - p)."""

@@ -7,11 +7,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import UsageError, unknown
 from bench_core.results import operating_points as selection
+from bench_core.results.marks import Ends, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count, settings
@@ -54,7 +55,7 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
     metric = primary_metric(info, name)
     given = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
     notes = (*given, *_one_split_for_all(uses))
-    rows = _rows(frame, metric, info.reference, info.baselines)
+    rows = _rows(frame, metric, info.reference, info.baselines, use.get("ends") or {})
     stand_in = _any(frame, "stand_in")
     marks = {
         "stand-in": stand_in,
@@ -94,7 +95,11 @@ def _one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _rows(
-    frame: pd.DataFrame, metric: Criterion, reference: str, baselines: Sequence[str]
+    frame: pd.DataFrame,
+    metric: Criterion,
+    reference: str,
+    baselines: Sequence[str],
+    ends: Mapping[str, Ends],
 ) -> tuple[Row, ...]:
     """Rows that keep the quality first, the cheapest leading; then the others, best first.
 
@@ -111,7 +116,9 @@ def _rows(
         own = frame[frame["learner"] == learner]
         best, saved = (part[part["learner"] == learner] for part in (best_of, saved_of))
         curve = selection.curve(points, higher, learner)
-        rows.append(_row(own, best, saved, curve, reference, learner in baselines))
+        row = _row(own, best, saved, curve, reference, learner in baselines)
+        path = points[points["learner"] == learner]
+        rows.append(replace(row, marks=row.marks + search_marks(best, path, ends.get(learner, {}))))
 
     def rank(row: Row) -> tuple[bool, bool, float, str]:
         first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)
@@ -144,7 +151,22 @@ def _row(
         saving=float(saving["saving"]),
         curve=_curve(curve, varied),
         baseline=baseline,
+        marks=_marks(best, saved),
+        **_effort(own),
     )
+
+
+def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
+    words = [str(cell) for rows in chosen if "marks" in rows for cell in rows["marks"].dropna()]
+    return tuple(sorted({mark for cell in words for mark in cell.split(", ") if mark}))
+
+
+def _effort(own: pd.DataFrame) -> dict[str, Any]:
+    """How many settings a learner tried and how long it trained, means over repeats."""
+    trials = own.drop_duplicates(["params", "fold", "seed"])
+    repeats = len(trials[["fold", "seed"]].drop_duplicates())
+    seconds = float(trials["fit_seconds"].sum())  # what was not measured counts as nothing
+    return {"fits": round(len(trials) / repeats), "seconds": seconds / repeats}
 
 
 def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:

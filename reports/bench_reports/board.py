@@ -66,7 +66,9 @@ class Row:
 
     ``best`` is without a limit; ``cheap`` the cheapest that keeps ``SHARE`` of the reference's
     quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
-    reference costs over what ``cheap`` costs. ``curve`` is the frontier, cheapest first.
+    reference costs over what ``cheap`` costs. ``curve`` is the frontier, cheapest first. ``fits``
+    settings were tried in ``seconds`` of training, means over repeats; ``marks`` are those of the
+    models at ``best`` and ``cheap``, and of the search.
     """
 
     learner: str
@@ -79,6 +81,9 @@ class Row:
     saving: float
     curve: tuple[CurvePoint, ...]
     baseline: bool = False
+    fits: int = 0
+    seconds: float = 0.0
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ class Board:
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
         }
-        return tuple(mark for mark, there in own.items() if there)
+        return (*(mark for mark, there in own.items() if there), *row.marks)
 
 
 def notice(board: Board) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
+from bench_core.protocols import DIVERGED
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
-from bench_core.terminal.wording import cost, count, quality, times
+from bench_core.terminal.wording import cost, count, duration, quality, times
 from bench_reports.board import SHARE, Board, Row, notes_of, notice
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def _parts(
             yield f"notice: {notice(board)}" if plain else notice(board), "yellow"
         if board.rows:
             yield table(board, named=plain)
+            yield from ((line, "dim") for line in search_lines(board))
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
         if verbose:
@@ -139,6 +141,14 @@ def _numbers(row: Row) -> list[str]:
         cheap = [quality(row.cheap.quality), cost(row.cheap.cost), times(row.saving)]
     best = row.best
     return [quality(best.quality), quality(best.spread), cost(best.cost), *cheap]
+
+
+def search_lines(board: Board) -> list[str]:
+    """A line that tells how many settings of each learner, but of the baselines, were tried, and
+    how long they took to train."""
+    rows = [row for row in board.rows if row.fits and not row.baseline]
+    tried = ", ".join(f"{row.learner} {row.fits} in {duration(row.seconds)}" for row in rows)
+    return [one_line(f"settings tried, and their training: {tried}")] if tried else []
 
 
 def failure_lines(board: Board) -> list[str]:
@@ -192,6 +202,11 @@ def legend(board: Board) -> list[str]:
         )
     else:
         lines.append("saving: none, as the run has no reference learner here.")
+    if any(row.reference and DIVERGED in row.marks for row in board.rows):
+        lines.append(
+            f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "
+            f"saving is measured against {one_line(board.reference)} where it {DIVERGED}."
+        )
     if any(row.baseline for row in board.rows):
         lines.append("baseline: trivial methods, listed for comparison.")
     return lines

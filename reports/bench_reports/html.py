@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import cost, count, counted, quality, settings, times
+from bench_core.terminal.wording import cost, count, counted, duration, quality, settings, times
 from bench_reports.board import SHARE, Board, CurvePoint, Row, notes_of, notice
 from bench_reports.console import heading, in_unit, legend, run_line
 
@@ -64,7 +64,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"quality": quality, "cost": cost, "times": times}
+    environment.filters |= {"quality": quality, "cost": cost, "times": times, "duration": duration}
     environment.filters |= {"notice": notice, "legend": legend, "notes": notes_of}
     environment.filters["glyph"] = _GLYPHS.__getitem__
     learners = list(dict.fromkeys(row.learner for board in boards for row in board.rows))

@@ -4,58 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 import pytest
-from bench_claims.claims import (
+from bench_claims.claims import Claim, read_claims
+from bench_claims.verdicts import (
     ABSENT,
+    ELSEWHERE,
     FAILS,
     HOLDS,
+    SAMPLE,
     UNMEASURED,
     UNRUN,
     WORDS,
-    Claim,
     judge,
-    read_claims,
     settle,
     tally,
 )
+from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 
 from bench_core.errors import UsageError
-from bench_core.results.operating_points import Criterion
-from bench_core.results.records import RunInfo
 
-ACCURACY = Criterion("accuracy", True)
-BASE = {"id": "a", "source": "s", "says": "x", "published": "1", "dataset": "letters"}
-
-
-def rows(
-    learner: str, points: list[tuple[float, float, float]], **more: Any
-) -> list[dict[str, Any]]:
-    """Points given as (cost, validation quality, test quality)."""
-    return [
-        {
-            "suite": "s", "profile": "paper", "dataset": "letters", "accounting": "path", "fold": 0,
-            "seed": 0, "learner": learner, "params": "{}", "point": str(p), "split": split,
-            "status": "ok", "audit": "sampled", "unit": "cost", "stand_in": False,
-            "accuracy": quality, "total_cost": float(cost), "fit_seconds": 4.0, **more,
-        }
-        for p, (cost, valid, test) in enumerate(points)
-        for split, quality in (("valid", valid), ("test", test))
-    ]  # fmt: skip
-
-
-def frame(*parts: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame([row for part in parts for row in part])
-
-
-FULL = rows("full", [(16, 1.0, 0.98)], fit_seconds=2.0)
+FULL = rows("full", [(16, 1.0, 0.975)], fit_seconds=2.0)
 CHEAP = rows("cheap", [(4, 0.9, 0.9), (8, 0.991, 0.97), (12, 0.999, 0.99)])
 POOR = rows("poor", [(4, 0.8, 0.8), (12, 0.9, 0.85)])
+NONE = rows("constant", [(0, 0.5, 0.5)])
 
 
 def verdict(measure: str, learners: list[str], holds: str, **more: Any) -> tuple[str, float]:
     table = {**BASE, "measure": measure, "learners": learners, "holds": holds, **more}
-    found = judge(Claim.of(table), frame(FULL, CHEAP, POOR), ACCURACY)
+    found = judge(Claim.of(table), frame(FULL, CHEAP, POOR, NONE), ACCURACY)
     return found.word, found.measured
 
 
@@ -77,37 +53,41 @@ def test_quality_within_a_budget_is_chosen_on_validation_and_read_on_test() -> N
 
 
 def test_quality_kept_compares_with_the_others_best() -> None:
-    word, measured = verdict("quality-kept", ["cheap", "full"], ">= 0.99", budget=8)
+    word, measured = verdict("quality-kept", ["cheap", "full"], ">= 0.996", budget=8)
     assert word == FAILS
-    assert measured == pytest.approx(0.97 / 0.98)
+    assert measured == pytest.approx(0.97 / 0.975)
 
 
-def test_cost_is_that_of_the_cheapest_point_that_keeps_ones_own_best() -> None:
-    assert verdict("cost", ["cheap"], "<= 8", keeps=0.99) == (HOLDS, 8.0)
-    assert verdict("cost", ["cheap"], "<= 8", keeps=1.0) == (FAILS, 12.0)
+def test_cost_is_that_of_the_cheapest_point_that_keeps_ones_own_best_or_anothers() -> None:
+    assert verdict("cost", ["cheap"], "<= 8", keeps=0.99, floor=">= 0.9") == (HOLDS, 8.0)
+    assert verdict("cost", ["cheap"], "<= 8", keeps=1.0, floor=">= 0.9") == (FAILS, 12.0)
+    assert verdict("cost", ["cheap", "poor"], "<= 4", keeps=1.0, floor=">= 0.9") == (HOLDS, 4.0)
 
 
-def test_a_margin_is_the_mean_difference_over_budgets_and_its_least_over_neighbours() -> None:
-    word, measured = verdict("margin", ["cheap", "poor"], "> 0")
-    # cheap has .9 below a budget of 8 and .97 from there, poor .8 until 12: 50 of 101 and 50 more
+def test_a_margin_is_the_mean_difference_over_its_budgets_and_its_least_over_neighbours() -> None:
+    word, measured = verdict("margin", ["cheap", "poor"], "> 0", budgets=[4, 12])
+    # cheap has .9 below a budget of 8 and .97 from there, poor .8 until 12
     assert word == HOLDS
-    assert measured == pytest.approx((50 * 0.1 + 50 * 0.17 + 0.14) / 101)
-    assert verdict("margin", ["poor", "cheap"], "> 0")[0] == FAILS
-    assert verdict("margin", ["full", "cheap", "poor"], "> 0")[0] == FAILS
+    assert measured == pytest.approx((4 * 0.1 + 4 * 0.17) / 8)
+    assert verdict("margin", ["poor", "cheap"], "> 0", budgets=[4, 12])[0] == FAILS
+    three = ["full", "cheap", "poor"]
+    word, measured = verdict("margin", three, "> 0", budgets=[16, 20])
+    assert (word, measured) == (FAILS, pytest.approx(0.975 - 0.99))
 
 
 def test_the_least_margin_is_that_of_the_worst_budget() -> None:
     # .1 better below a budget of 8, .17 from there, and .14 where poor has its best
-    word, measured = verdict("least-margin", ["cheap", "poor"], ">= 0.09")
+    word, measured = verdict("least-margin", ["cheap", "poor"], ">= 0.09", budgets=[4, 30])
     assert (word, measured) == (HOLDS, pytest.approx(0.1))
-    # full can be had from 16 on, and loses .01 there
-    assert verdict("least-margin", ["full", "cheap"], ">= 0")[1] == pytest.approx(-0.01)
+    full = ["full", "cheap"]  # can be had from 16 on; below it counts as the constant
+    assert verdict("least-margin", full, ">= 0", budgets=[16, 20])[1] == pytest.approx(-0.015)
+    assert verdict("least-margin", full, ">= 0", budgets=[4, 20])[1] == pytest.approx(0.5 - 0.99)
 
 
 def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
     expensive = rows("cheap", [(11, 1.0, 1.0)], seed=1)
-    claim = Claim.of({**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0"})
-    within = Claim.of({**BASE, **vars(claim), "learners": ["cheap"], "sizes": [], "budget": 10})
+    table = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0"}
+    claim, within = Claim.of(table), Claim.of({**table, "budget": 10})
     assert judge(claim, frame(CHEAP, expensive), ACCURACY).measured == pytest.approx((0.99 + 1) / 2)
     found = judge(within, frame(CHEAP, expensive), ACCURACY)
     assert (found.word, found.shown) == (FAILS, "-")
@@ -115,19 +95,23 @@ def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
     assert found.how.endswith(f"2 repeats: 0.97, -; {lack}")
 
 
-def test_a_margin_within_a_budget_reads_nothing_beyond_it() -> None:
-    """full costs 16: below that there is nothing to compare, whatever stands beside it."""
-    for learners in (["cheap", "full"], ["full", "cheap"], ["cheap", "poor", "full"]):
-        for measure in ("margin", "least-margin"):
-            word, measured = verdict(measure, learners, "> -9", budget=15)
-            assert word == FAILS
-            assert measured != measured
-    assert verdict("margin", ["cheap", "poor"], "> 0", budget=4) == (HOLDS, pytest.approx(0.1))
+def test_a_budget_that_a_learner_cannot_spend_counts_as_the_constant() -> None:
+    """full costs 16: below that it is as good as a constant, .5."""
+    one_budget = {"budgets": [9, 9.5]}
+    assert verdict("margin", ["cheap", "full"], "> 0", **one_budget)[1] == pytest.approx(0.47)
+    assert verdict("margin", ["full", "poor"], "> -9", **one_budget)[1] == pytest.approx(-0.3)
+    assert verdict("margin", ["poor", "full"], "> 0", budgets=[0, 3])[1] == 0.0
+
+
+def test_without_the_constant_no_margin_is_settled() -> None:
+    table = {**BASE, "measure": "margin", "learners": ["cheap", "poor"], "holds": "> 0"}
+    found = judge(Claim.of({**table, "budgets": [4, 12]}), frame(CHEAP, POOR), ACCURACY)
+    assert (found.word, found.how) == (UNRUN, "no results of constant")
 
 
 def test_a_learner_without_the_metric_settles_nothing() -> None:
     nothing = rows("cheap", [(4, float("nan"), float("nan"))])
-    claim = Claim.of({**BASE, "measure": "margin", "learners": ["cheap", "full"], "holds": "> 0"})
+    claim = Claim.of({**BASE, "measure": "saving", "learners": ["cheap", "full"], "holds": "> 0"})
     found = judge(claim, frame(FULL, nothing), ACCURACY)
     assert (found.word, found.how) == (UNRUN, "the run did not measure accuracy")
 
@@ -150,38 +134,12 @@ def test_small_and_large_ratios_of_times_keep_three_digits() -> None:
 QUALITY = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0.98"}
 
 
-def info(*uses: dict[str, Any], **changes: Any) -> RunInfo:
-    fields: dict[str, Any] = {
-        "run": "r", "number": 1, "created_at": "", "updated_at": "", "state": "finished",
-        "suite": "s", "title": "", "paper": "", "profile": "paper", "reference": "full",
-        "accounting": "path",
-        "metrics": ("accuracy", "log_loss"),
-        "higher_is_better": {"accuracy": True, "log_loss": False},
-        "datasets": uses, "planned": 1, "counts": {"ok": 1}, "notes": (), "warnings": (),
-        "extra": {}, "request": {},
-    }  # fmt: skip
-    return RunInfo(**(fields | changes))
-
-
-def use(name: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "stand_in": False,
-        "stand_in_for": "",
-        "metrics": ("accuracy",),
-        "notes": (),
-        "size": "paper",
-        "features": 16,
-        "rows": {"train": 12, "valid": 4, "test": 5},
-    } | changes
-
-
 def test_what_was_not_run_is_said() -> None:
     claim = Claim.of(QUALITY)
     assert judge(claim, frame(FULL), ACCURACY).how == "no results of cheap"
     assert judge(Claim.of({**QUALITY, "dataset": "x"}), frame(CHEAP), ACCURACY).word == UNRUN
     found = settle(claim, info(use("forest")), frame(CHEAP))
-    assert (found.word, found.how) == (UNRUN, "letters is not in this run")
+    assert (found.word, found.how) == (ELSEWHERE, "letters is not in this run")
 
 
 def test_a_learner_all_of_whose_trials_failed_was_not_run() -> None:
@@ -210,9 +168,9 @@ def test_data_that_the_run_skipped_are_absent() -> None:
 def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample() -> None:
     run = info(use("letters", notes=("sample: 9 of 10 rows", "other")), profile="standard")
     found = settle(Claim.of(QUALITY), run, frame(CHEAP))
-    assert (found.word, found.shown) == (HOLDS, "0.99")
-    told = "quality of cheap, accuracy; 1 repeat; profile standard; sample: 9 of 10 rows"
-    assert found.how == told
+    assert (found.word, found.shown, found.rests) == (HOLDS, "0.99", SAMPLE)
+    told = "quality of cheap, accuracy, wanted >= 0.98; 1 repeat; profile standard; "
+    assert found.how == told + "sample: 9 of 10 rows"
 
 
 def test_a_verdict_says_what_the_run_had_of_its_own_and_what_it_lacks() -> None:
@@ -241,14 +199,16 @@ def test_repeats_that_one_learner_did_not_finish_are_left_out_and_said(
         for name in ("cheap", "poor")
     ]
     two = {"measure": measure, "learners": ["cheap", "poor"], "holds": "> 0"}
-    found = judge(Claim.of({**BASE, **two}), frame(CHEAP, POOR, *again), ACCURACY)
+    two |= {"budgets": [4, 12]} if "margin" in measure else {}
+    constant = [*NONE, *rows("constant", [(0, 0.5, 0.5)], seed=1)]
+    found = judge(Claim.of({**BASE, **two}), frame(CHEAP, POOR, constant, *again), ACCURACY)
     assert (found.word, found.measured) == (HOLDS, pytest.approx(figure))
     assert found.how.endswith("1 repeat; 1 more without results of all; failed trials: 1")
 
 
 def test_without_a_repeat_that_both_finished_nothing_is_settled() -> None:
     apart = frame(rows("cheap", [(4, 1, 1)]), rows("poor", [(4, 1, 1)], seed=1))
-    claim = Claim.of({**BASE, "measure": "margin", "learners": ["cheap", "poor"], "holds": "> 0"})
+    claim = Claim.of({**BASE, "measure": "saving", "learners": ["cheap", "poor"], "holds": "> 0"})
     found = judge(claim, apart, ACCURACY)
     assert (found.word, found.how) == (UNRUN, "no repeat with results of cheap, poor")
 
@@ -295,9 +255,9 @@ def test_a_contender_may_be_some_of_a_learners_settings() -> None:
 
 def test_two_settings_of_one_learner_are_compared_under_their_labels() -> None:
     deep, flat = (rows("cegb", [(4, q, q)], params=p) for q, p in ((0.9, '{"d": 0}'), (0.8, "{}")))
-    table = {**BASE, "measure": "margin", "holds": "> 0"}
+    table = {**BASE, "measure": "margin", "holds": "> 0", "budgets": [4, 8]}
     table["learners"] = [{"learner": "cegb", "d": 0}, "cegb"]
-    found = judge(Claim.of(table), frame(deep, flat), ACCURACY)
+    found = judge(Claim.of(table), frame(deep, flat, NONE), ACCURACY)
     assert found.measured == pytest.approx(0.0)  # the second is the better of both
     assert "cegb(d=0) against cegb" in found.how
 
@@ -318,7 +278,7 @@ def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it() -> None:
     run = info(use("letters"))
     for changes, said in (({"metric": "auc"}, "auc"), ({"cost": "test_seconds"}, "test_seconds")):
         found = settle(Claim.of({**QUALITY, **changes}), run, frame(CHEAP))
-        assert found.word == UNRUN
+        assert (found.word, found.rests) == (UNRUN, "")
         assert f"the run did not measure {said}" in found.how
     own = info(use("letters"), request={"metrics": ["accuracy"]})
     assert settle(Claim.of(QUALITY), own, frame(CHEAP)).word == UNRUN
@@ -338,7 +298,7 @@ def test_a_claim_may_be_about_another_metric_of_the_run() -> None:
     [
         ({"measure": "savings"}, "did you mean saving"),
         ({"holds": "about 1"}, "write a comparison"),
-        ({"holds": ""}, "write a comparison"),
+        ({"holds": ""}, "either holds"),
         ({"learners": ["cheap"]}, "compares 2 learners"),
         ({"sauce": 1}, "did you mean source"),
         ({"learners": [{"trees": 1}, "b"]}, "a learner is a name or a table"),
@@ -350,6 +310,16 @@ def test_a_claim_may_be_about_another_metric_of_the_run() -> None:
         ({"keeps": "0.9"}, "key 'keeps': a number is wanted"),
         ({"learners": "cheap"}, "key 'learners': a list is wanted"),
         ({"measure": "sizes", "sizes": 3}, "key 'sizes': a list is wanted"),
+        ({"near": 1, "within": 0.1}, "either holds"),
+        ({"measure": "cost"}, "a cost shows nothing without its quality"),
+        ({"floor": "about 1"}, "write a comparison"),
+        ({"measure": "minutes", "floor": ">= 1"}, "measure minutes has no floor"),
+        ({"measure": "margin"}, "budgets = "),
+        ({"measure": "margin", "budgets": [3, 2]}, "budgets = "),
+        ({"measure": "margin", "budgets": [2, 3], "budget": 9}, "budgets = "),
+        ({"measure": "margin", "budgets": [1, 2, 3]}, "budgets = "),
+        ({"measure": "margin", "budgets": ["1", "2"]}, "budgets = "),
+        ({"budgets": [2, 3]}, "budgets = "),
     ],
 )
 def test_a_claim_that_cannot_be_understood_is_refused(change: dict[str, Any], why: str) -> None:
@@ -366,7 +336,7 @@ def test_a_missing_key_and_an_id_twice_are_refused() -> None:
 
 
 def test_a_tally_counts_every_word_that_came_up() -> None:
-    assert len(set(WORDS)) == 5
+    assert len(set(WORDS)) == 8
     unmeasured = Claim.of({**BASE, "measure": "none", "why": "y"})
     found = [settle(unmeasured, info(), frame(FULL))] * 2
     found.append(settle(Claim.of(QUALITY), info(use("letters")), frame(CHEAP)))

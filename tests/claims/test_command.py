@@ -6,8 +6,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from bench_claims.claims import UNRUN, Verdict, read_claims
+from bench_claims.claims import read_claims
 from bench_claims.command import ledger
+from bench_claims.verdicts import UNRUN, Verdict
 from helpers.commands import Ended, Run
 from rich.console import Console
 
@@ -141,3 +142,17 @@ def test_skipped_data_are_said_by_the_run_and_the_report_sums_up(bench: Run, sui
     assert line in bench("report").out
     assert bench("report", "-o", "board.html").status == 0
     assert "Claims of the papers" in Path("board.html").read_text()
+
+
+def test_what_a_run_left_out_and_what_is_absent_have_different_words(
+    bench: Run, suite: Path
+) -> None:
+    """The run knows of its own data alone, ``bench claims`` of all and of the files."""
+    ended = bench(
+        "run", "--suite", "mine.toml", "--data-dir", ".", "--executor", "inline", "--no-progress",
+        "--data", "adapt-synthetic-2",
+    )  # fmt: skip
+    assert "claims: holds: 1, not in this run: 1, not measured: 1" in ended.out
+    ended = bench("claims", "mine.toml", "--data-dir", ".")
+    assert "holds: 1, data absent: 1, not measured: 1" in ended.err
+    assert "not run" not in ended.out

@@ -16,7 +16,7 @@ from rich.console import Console
 from bench_core.protocols import Section
 from bench_core.results.records import RunInfo
 
-SUMMARY = "holds: 1, does not hold: 1, data absent: 2"
+SUMMARY = "holds: 1 (a sample: 1), does not hold: 1, data absent: 2"
 
 
 def sections(info: RunInfo | None = None) -> list[Section]:
@@ -83,12 +83,13 @@ def cells(tab: browser.Page, claim: str) -> list[str]:
 
 
 def test_the_page_shows_claim_published_measured_verdict_and_how(tab: browser.Page) -> None:
-    claim, published, measured, verdict, how = cells(tab, "cheap-forest")
+    claim, published, measured, verdict, rests, how = cells(tab, "cheap-forest")
     assert claim.splitlines() == [
         "miser keeps the accuracy at a sixth of the cost on Forest",
         "Somebody, 2012, figure 1",
     ]
     assert (published, measured, verdict) == ("5/6 saved", "83.3%", "holds")
+    assert rests == "a sample; from a figure only"
     assert how.startswith("saving of miser against gbrt, accuracy, keeping 99% on validation")
     assert how.endswith("profile quick; sample of 100000 rows")
     assert cells(tab, "licensed")[3] == "data absent"

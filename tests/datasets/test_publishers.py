@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 from bench_datasets.letor import IstellaS, Mslr10k, Mslr30k, mslr_costs
 from bench_datasets.medical import HEART, HEPATITIS, PIMA, Heart, Hepatitis, Pima
 from bench_datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
+from bench_datasets.thyroid import Thyroid
 
-from bench_core import Acquired, Splits, Task
+from bench_core import Acquired, SensorPrices, Splits, Task
 from bench_core.datasets.publishers.fetch import import_dataset
 from bench_core.datasets.readers import svmlight
 from bench_core.datasets.search import DataFolder
@@ -238,27 +240,60 @@ def test_both_forms_of_hepatitis_are_one_data_set(real_data: Path, tmp_path: Pat
     assert np.isnan(table.train.X).any()
 
 
+def paid_for(prices: SensorPrices, tests: Mapping[str, float], *names: str) -> object:
+    """What these tests cost together."""
+    bought = np.zeros((1, prices.sensors), dtype=bool)
+    for name in names:
+        bought[0, prices.sensors_of(list(tests).index(name))] = True
+    return pytest.approx(Acquired.pack(bought).cost(prices.sensor)[0])
+
+
 def test_hepatitis_costs_are_the_published_ones(real_data: Path) -> None:
     import json
 
     published = json.loads((real_data / "hepatitis" / "hepatitis_costs.json").read_text())
     assert published == HEPATITIS
-    bought = np.zeros((1, 24), dtype=bool)
-    prices = prepared(Hepatitis(discount=True), real_data).prices
-    for name in ("bilirubin", "protime"):
-        bought[0, prices.sensors_of(list(HEPATITIS).index(name))] = True
-    paid = Acquired.pack(bought[:, : prices.sensors]).cost(prices.sensor)
-    assert paid[0] == pytest.approx(7.27 + 8.30 - 2.10)
+    for discount, less in ((True, 2.10), (False, 0.0)):
+        prices = prepared(Hepatitis(discount=discount), real_data).prices
+        assert paid_for(prices, HEPATITIS, "bilirubin", "protime") == 7.27 + 8.30 - less
+
+
+def heart(folder: Path) -> None:
+    lines = [f"{30 + k},1,4,{k},?,0,2,108,1,1.5,2,3.0,?,{k % 5}" for k in range(50)]
+    (folder / "processed.cleveland.data").write_text("\n".join(lines) + "\n")
 
 
 def test_heart_disease_of_any_grade_is_one_class(tmp_path: Path) -> None:
-    lines = [f"{30 + k},1,4,{k},?,0,2,108,1,1.5,2,3.0,?,{k % 5}" for k in range(50)]
-    (tmp_path / "processed.cleveland.data").write_text("\n".join(lines) + "\n")
-    splits = prepared(Heart(), tmp_path)
+    heart(tmp_path)
+    splits = prepared(Heart(discount=False), tmp_path)
     assert sizes(splits) == [30, 10, 10]
     assert sum(float(p.y.sum()) for p in (splits.train, splits.valid, splits.test)) == 40
     assert np.isnan(splits.train.X[:, [4, 12]]).all()
     assert splits.prices.everything == pytest.approx(sum(HEART.values()))
+
+
+@pytest.mark.parametrize(
+    ("tests", "price"),
+    [
+        (("chol", "fbs"), 7.27 + 5.20 - 2.10),
+        (("thalach", "thal"), 102.90 + 1.00),
+        (("exang", "oldpeak"), 87.30 + 1.00),
+        (("slope", "exang", "oldpeak"), 87.30 + 2.00),
+        (("thal", "exang", "ca"), 102.90 + 87.30 + 100.90),
+        (tuple(HEART), 600.57 - 2.10 - 101.90 - 2 * 86.30),
+    ],
+)
+def test_of_one_examination_of_the_heart_the_common_part_is_paid_once(
+    tests: tuple[str, ...], price: float, tmp_path: Path
+) -> None:
+    heart(tmp_path)
+    assert paid_for(prepared(Heart(), tmp_path).prices, HEART, *tests) == price
+    alone = sum(HEART[name] for name in tests)
+    assert paid_for(prepared(Heart(discount=False), tmp_path).prices, HEART, *tests) == alone
+
+
+def test_every_set_with_turneys_prices_has_their_discounts_by_default() -> None:
+    assert all(dataset().discount for dataset in (Heart, Hepatitis, Pima, Thyroid))
 
 
 def test_pimas_second_blood_test_is_cheaper(tmp_path: Path) -> None:

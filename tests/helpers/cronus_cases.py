@@ -12,6 +12,7 @@ from bench_models.problem import Problem
 from bench_trees import Ensemble
 
 from bench_core import Task
+from bench_core.metrics import default_metric
 
 
 def problem(
@@ -72,7 +73,7 @@ class Context:
 
     def __init__(self, task: Task, train: Any = None, prices: Any = None, threads: int = 1) -> None:
         self.task, self.classes, self.seed, self.threads = task, 2, 0, threads
-        self.metric: Any = None
+        self.metric: Any = default_metric(task)
         self.train, self.prices = train, prices
         self.heard: list[tuple[int, int]] = []
 

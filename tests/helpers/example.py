@@ -237,7 +237,7 @@ def frame() -> pd.DataFrame:
             "forest",
             learner,
             {"trees": 300},
-            [({"trees": 1}, 0.7, 2.5), ({"trees": 300}, quality, cost)],
+            [({"trees": 1}, 0.7, 2.5), ({"trees": 270}, quality, cost)],
             metric="accuracy",
             audit="verified",
         )

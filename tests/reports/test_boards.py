@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from bench_reports.assembly import boards, least_cost, offers, primary_metric
 from bench_reports.board import Board, Row, notice
+from bench_reports.console import legend
 from helpers import example
 
 from bench_core.errors import UsageError
@@ -85,6 +86,24 @@ def test_those_that_keep_the_quality_come_first_the_cheapest_leading(sim: Board)
     assert [r.learner for r in sim.rows] == ["miser", "gbrt", "cegb"]
 
 
+def test_a_diverged_reference_is_marked_and_nothing_is_measured_against_it() -> None:
+    points = [({"trees": 1}, 0.7, 1.0), ({"trees": 2}, 0.8, 2.0), ({"trees": 3}, 0.7, 3.0)]
+    frame = pd.DataFrame(
+        [
+            made | {"marks": marks}
+            for learner, marks in (("gbrt", "diverged"), ("miser", ""))
+            for made in example.rows("d", learner, {}, points)
+        ]
+    )
+    (board,) = boards(example.info(datasets=(example.use("d"),)), frame)
+    gbrt, miser = row(board, "gbrt"), row(board, "miser")
+    assert board.marks_of(gbrt) == ("reference", "diverged")
+    assert board.marks_of(miser) == ()
+    assert (gbrt.cheap, miser.cheap) == (None, None)
+    (line,) = [line for line in legend(board) if line.startswith("diverged")]
+    assert "no saving is measured against gbrt" in line
+
+
 def test_a_learner_that_failed_its_audit_is_not_ranked_but_told_of(sim: Board) -> None:
     assert "peek" not in [r.learner for r in sim.rows]
     (failure,) = [f for f in sim.failures if f.learner == "peek"]
@@ -127,7 +146,7 @@ def test_repeats_that_chose_differently_are_all_named() -> None:
 
 def test_marks_tell_stand_ins_and_samples(both: list[Board]) -> None:
     assert [board.marks for board in both] == [("stand-in",), ("sample",)]
-    assert both[0].marks_of(row(both[0], "gbrt")) == ("reference", "stand-in")
+    assert both[0].marks_of(row(both[0], "gbrt")) == ("reference", "stand-in", "not converged")
 
 
 def test_the_notice_names_what_is_missing_and_what_runs_instead(both: list[Board]) -> None:

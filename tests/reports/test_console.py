@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from bench_reports.assembly import boards
 from bench_reports.board import Failure
-from bench_reports.console import failure_lines, legend, show_boards, text_boards
+from bench_reports.console import failure_lines, legend, search_lines, show_boards, text_boards
 from helpers import example
 from rich.console import Console
 
@@ -29,7 +29,7 @@ def screen(width: int) -> str:
 
 def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything() -> None:
     (line,) = [line for line in text() if line.startswith("yahoo-sim  miser")]
-    told = "yahoo-sim miser 0.7990 0.0100 5000 0.7950 3000 3.0x sampled stand-in"
+    told = "yahoo-sim miser 0.7990 0.0100 5000 0.7950 3000 3.0x sampled stand-in, not converged"
     assert line.split() == told.split()
 
 
@@ -117,6 +117,15 @@ def test_settings_in_words_with_a_learner_inside() -> None:
     assert settings(given) == "trees=3, rate=0.1, base=(learner=gbrt, trees=40)"
 
 
+def test_a_line_below_the_table_tells_how_far_each_learner_was_searched() -> None:
+    board = boards(example.info(), example.frame())[0]
+    rows = tuple(replace(r, fits=4, seconds=32.0) for r in board.rows if r.learner == "miser")
+    (line,) = search_lines(replace(board, rows=rows))
+    assert line == "settings tried, and their training: miser 4 in 32 s"
+    baselines = tuple(replace(r, baseline=True) for r in rows)
+    assert search_lines(replace(board, rows=baselines)) == []
+
+
 def test_baselines_are_dim_on_a_terminal() -> None:
     to = Console(file=StringIO(), width=200, force_terminal=True, color_system="standard")
     info = example.info(baselines=("cegb",))
@@ -124,7 +133,7 @@ def test_baselines_are_dim_on_a_terminal() -> None:
     show_boards(info, made, to)
     assert isinstance(to.file, StringIO)
     lines = to.file.getvalue().splitlines()
-    (baseline,) = [line for line in lines if "cegb" in line]
+    (baseline,) = [line for line in lines if "cegb" in line and "stand-in" in line]
     (other,) = [line for line in lines if "miser" in line and "stand-in" in line]
     assert "baseline" in baseline
     assert "\x1b[2m" in baseline or "\x1b[1;2m" in baseline

@@ -76,8 +76,8 @@ def test_the_cascade_is_fitted_at_the_size_of_the_paper(benchmark: Any) -> None:
     share = train.weights / train.weights.sum()
     ensemble = context.base.ensemble
     timed("outputs of the trees", lambda: dictionary(ensemble, train.X, share, prices, THREADS))
-    for kind, rho in ((CronusInit, 1e-4), (Cronus, 1e-4), (CronusInit, 1e-5), (Cronus, 1e-5)):
-        learner = kind(base=base, rho_first=rho, rho_last=rho)
+    for kind, rho in ((CronusInit, 0.03), (Cronus, 0.03), (CronusInit, 0.003), (Cronus, 0.003)):
+        learner = kind(base=base, rho_first=(rho,), rho_last=(rho,))
         name = f"{kind.name}, rho {rho:g}"
         model = timed(name, lambda it=learner: it.fit(train, train, prices, context))
         models[name] = {key: model.facts[key] for key in ("objective", "trees_per_stage")}

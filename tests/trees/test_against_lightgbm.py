@@ -92,6 +92,25 @@ def test_softmax_training_loss_is_that_of_lightgbm() -> None:
     assert loss(fitted(X, y, Softmax(4))) == pytest.approx(loss(theirs), rel=0.01)
 
 
+@pytest.mark.parametrize("l2", [0.5, 1.0])
+def test_softmax_with_l2_has_the_training_loss_of_lightgbm(l2: float) -> None:
+    rng = np.random.default_rng(4)
+    X = skewed_rows(rng, 3000, 8)
+    y = np.digitize(signal(rng, X), [-0.3, 0.3, 0.9]).astype(float)
+    y[:12] = np.repeat([4, 5], 6)  # with classes of few rows a step without l2 is of any length
+
+    bins, settings = find_bins(X), Settings(trees=TREES, min_rows=5, l2=l2, min_hessian=1e-3)
+    ours = scores_of(boost(bins.codes(X), bins, y, loss=Softmax(6), settings=settings), X)
+    how = {"objective": "multiclass", "num_class": 6, "min_sum_hessian_in_leaf": 1e-3}
+    theirs = train_lightgbm(X, y, lambda_l2=l2, **how).predict(X, raw_score=True).T
+
+    def loss(f: np.ndarray) -> float:
+        own = f[y.astype(int), np.arange(len(y))]
+        return float(np.mean(np.logaddexp.reduce(f, axis=0) - own))
+
+    assert loss(ours) == pytest.approx(loss(theirs), rel=0.01)
+
+
 def test_lambdarank_training_ndcg_is_that_of_lightgbm() -> None:
     rng = np.random.default_rng(3)
     sizes = rng.integers(5, 40, 120)
@@ -206,6 +225,20 @@ def test_lazy_trees_are_those_of_lightgbm(seed: int, split_price: float) -> None
     expected = their_shapes(theirs, float(ours.base[0]))
     assert len(expected) == ours.trees > 10
     assert len(np.unique(ours.feature)) < d  # some feature is too expensive: prices matter
+    for mine, other in zip(shapes(ours), expected, strict=True):
+        assert_same_shape(mine, other, X)
+
+
+def test_trees_with_l2_are_those_of_lightgbm() -> None:
+    """Few of them: below a node where no cut of a feature gains, which l2 makes more common,
+    LightGBM no longer looks at that feature."""
+    rng = np.random.default_rng(7)
+    X = rng.integers(0, 40, (400, 6)).astype(np.float32)
+    y = np.sin(X / 8) @ rng.normal(size=6) + rng.normal(0, 0.2, 400)
+    ours = numbers_of(X, y, None, Settings(trees=10, min_rows=5, l2=1.0))
+    theirs = train_lightgbm(X, y, 10, objective="regression", lambda_l2=1.0)
+    expected = their_shapes(theirs, float(ours.base[0]))
+    assert len(expected) == ours.trees == 10
     for mine, other in zip(shapes(ours), expected, strict=True):
         assert_same_shape(mine, other, X)
 

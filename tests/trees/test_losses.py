@@ -53,6 +53,17 @@ def test_gradients_are_the_derivatives_of_the_weighted_loss(
 
 
 @pytest.mark.parametrize(("loss", "value", "y", "factor"), CASES)
+def test_the_mean_is_over_copies_by_their_weights(
+    loss: Any, value: Any, y: np.ndarray, factor: float
+) -> None:
+    f = 50 * np.random.default_rng(1).normal(size=(loss.outputs, len(y)))
+    copies = np.array([1, 2, 3, 1, 1])
+    each, labels = np.arange(len(y)).repeat(copies), Labels(y, copies, WEIGHTS)
+    expected = (value(f, y) * WEIGHTS)[each].sum() / WEIGHTS[each].sum()
+    assert loss.mean(f, labels) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("loss", "value", "y", "factor"), CASES)
 def test_the_base_is_the_best_constant(
     loss: Loss, value: Any, y: np.ndarray, factor: float
 ) -> None:

@@ -22,7 +22,7 @@ from bench_models.problem import sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
 
-from bench_core import Examples, Features, FitContext, Prices, param
+from bench_core import Examples, Features, FitContext, Prices, linear, log, param
 from bench_core.arrays import FloatArray
 from bench_methods.adapt.learners import (
     GATES,
@@ -106,8 +106,8 @@ class AdaptGBRT(Adapt):
 
     name: ClassVar[str] = "adapt-gbrt"
 
-    tradeoff: float = param(0.03, TRADEOFF, least=0)
-    p_full: float | None = param(0.5, P_FULL, least=0, most=1)
+    tradeoff: float = param(0.03, TRADEOFF, least=0, search=log(1e-3, 3))
+    p_full: float | None = param(0.5, P_FULL, least=0, most=1, search=linear(0.1, 0.9))
     trees: int = param(100, "boosting rounds, each one tree of f1 and one of g", least=0)
     learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)", above=0)
     depth: int = param(4, "split levels of a tree", least=1)

@@ -18,6 +18,8 @@ from bench_core import (
     FitContext,
     Prices,
     Task,
+    linear,
+    log,
     param,
 )
 from bench_core.arrays import IntArray
@@ -131,8 +133,10 @@ class AdaptLin(LinearAdapt):
     name: ClassVar[str] = "adapt-lin"
     distance: ClassVar[GateDistance] = KullbackLeibler()
 
-    tradeoff: float = param(0.01, TRADEOFF + "; it orders the features", least=0)
-    p_full: float | None = param(0.5, P_FULL, least=0, most=1)
+    tradeoff: float = param(
+        0.01, TRADEOFF + "; it orders the features", least=0, search=log(1e-3, 3)
+    )
+    p_full: float | None = param(0.5, P_FULL, least=0, most=1, search=linear(0.1, 0.9))
     supports: int = param(24, "most sets of features tried, each an operating point", least=1)
     iterations: int = param(30, "most steps over q", least=1)
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)

@@ -11,7 +11,7 @@ import numpy as np
 from bench_models.boosting import OnTrees
 from bench_models.tradeoff import LossPrices
 
-from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
+from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, log, param
 from bench_core.arrays import BoolArray
 from bench_methods.budget_forest.forest import Model, prunable
 from bench_methods.budget_forest.problem import PruningProblem, build
@@ -40,6 +40,7 @@ class BudgetPrune(OnTrees):
         0.1,
         "price of all features in units of the training loss of all trees as mere roots",
         least=0,
+        search=log(0.03, 3),
     )
     solver: Literal["auto", "cut", "streamed", "subgradient"] = param(
         "auto", "auto: the exact cut up to 20 million (row, tree, sensor), else streamed"

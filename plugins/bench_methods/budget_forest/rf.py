@@ -12,7 +12,7 @@ from bench_models.boosting import binned
 from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
-from bench_core import Examples, FitContext, InputError, Prices, Task, param
+from bench_core import Examples, FitContext, InputError, Prices, Task, log, param
 from bench_core.arrays import Float32Array, Int32Array, IntArray
 from bench_methods.budget_forest.forest import CountedForest
 
@@ -37,7 +37,12 @@ class BudgetRF:
         least=0,
     )
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
-    min_rows: int = param(1, "least rows (copies counted) on each side of a split", least=1)
+    min_rows: int = param(
+        1,
+        "least rows (copies counted) on each side of a split",
+        least=1,
+        search=log(1, 30),
+    )
     relevant_grade: int = param(1, "ranking: a document is relevant iff its grade is at least this")
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
 

@@ -16,7 +16,7 @@ from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 from bench_models.tradeoff import entropy, price_of_cost
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, log, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cascades.objectives import Descent, Design, Fitted, Hinges, Loss, Soft, descend
 
@@ -127,7 +127,7 @@ class SoftCascade(_Cascade):
 
     name: ClassVar[str] = "soft-cascade"
 
-    tradeoff: float = param(0.5, TRADEOFF, least=0)
+    tradeoff: float = param(0.5, TRADEOFF, least=0, search=log(1e-3, 3))
     thresholds: tuple[float, ...] = param(
         (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01),
         "operating points: a row is rejected once it is less likely than this to be positive",

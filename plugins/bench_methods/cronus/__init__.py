@@ -15,13 +15,18 @@ Equations
     13, 14        initialise.stage_ridge, initialise._reweight
     Algorithm 1   cascade.optimise, cascade.improve_stage
     Algorithm 2   initialise.initialise
+    section 3.4   learner.best over initialisations; units of rho: initialise.critical_rho
 
 The paper's lambda is ``tradeoff * L0 / prices.everything`` with L0 the constant predictor's mean
 training loss, because a row's weight is m w / N: m its multiplicity, w its class weight, N the sum
-of m. The paper's grid on Yahoo, 1e-4 * 1.3^-(0..9), is a tradeoff of about 24 to 2 with 5000
-trees. With a few hundred, which must each do more, the window is about 0.05 to 1. rho is in
-the units of the loss, as printed. The paper sets rho_1 and rho_K by validation: give grids for
-``rho_first`` and ``rho_last``, and let the validation result choose.
+of m. The unit of the lambda that the paper prints (1e-4 * 1.3^-(0..9) on Yahoo) is not given and
+cannot be this one: it would make ``tradeoff`` 24 to 2, where even a single stage stays empty from
+about .15 on, whatever the number of trees.
+
+rho_1 (of all stages but the last) and rho_K are given as shares of the smallest rho that leaves the
+first stage of the initialisation without a tree at ``tradeoff`` 0. As in section 3.4 every pair of
+``rho_first`` and ``rho_last`` is initialised, the one with the best metric of the run on validation
+is kept, and that one alone is optimised. The validation rows decide nothing else.
 
 Departures
 - lambda_k = lambda delta^(K-k). The printed rule (lambda_1 = lambda delta^-K, then falling)
@@ -36,18 +41,15 @@ Departures
 - A stage of the initialisation that ends without trees gets an accept-all threshold at once,
   and the optimisation does not revive it. Such stages are not part of the served model; its
   ``facts`` name them.
-- The optimisation considers trees that have a weight in any stage. A tree that the stage at hand
-  does not use has |b| taken as ``cut_off``, so that it enters if the loss falls faster than rho.
-- After each stage's descent the stage is offered to vanish, which happens if that lowers eq. (8).
-  No update is accepted that raises eq. (8).
+- No update of the optimisation is accepted that raises eq. (8).
 - The class weight 3.5 is the paper's for rare relevant documents. Binary tasks default to 1, which
   the paper calls usual for balanced data: shrunken scores under other weights lose their zero.
 - d_k uses the rows' multiplicity but not the class weights: cost knows no classes.
 - The tree price e_t is the price of a tree plus that of the splits on the training rows' mean path.
 - ``drop`` is reduced where the initial gates would leave fewer rows than ``keep`` times the share
   of positives, since the paper's 15 percent assumes rare positives (``keep = 0``: the letter).
-- For ranking, rejected rows are ordered below all survivors, by exit stage and then stage score,
-  rather than all being -1.
+- For ranking, rejected rows are ordered below all survivors, by exit stage and then stage score.
+  The printed rule, -1 for all of them, is ``rejected = "minus-one"``; binary tasks have it anyway.
 """
 
 from bench_core import provide_learners

@@ -188,14 +188,12 @@ def optimise(
 def improve_stage(
     problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
 ) -> Position:
-    """Lines 4-8 of Algorithm 1 for stage ``k``, then the offer to let it vanish."""
+    """Lines 4-8 of Algorithm 1 for stage ``k``."""
     for _ in range(settings.reweightings):
         before = at.loss
         at = _best(at, _descend(problem, penalty, at, k, settings))
         if before - at.loss <= settings.tolerance * abs(before):
             break
-    if k < at.cascade.stages - 1 and at.cascade.weights[k].any():
-        at = _best(at, _vanish(problem, penalty, at, k))
     return at
 
 
@@ -203,39 +201,16 @@ def _best(old: Position, new: Position | None) -> Position:
     return new if new is not None and new.loss < old.loss else old
 
 
-def _moved(
-    problem: Problem,
-    penalty: Penalty,
-    at: Position,
-    k: int,
-    weights: FloatArray,
-    bias: float,
-    threshold: float,
-) -> Position:
-    cascade = at.cascade.replaced(k, weights, bias, threshold)
-    scores = at.rows.scores.copy()
-    scores[k] = problem.score(weights, bias)
-    return position(problem, penalty, cascade, scores)
-
-
-def _vanish(problem: Problem, penalty: Penalty, at: Position, k: int) -> Position:
-    """The same cascade with stage ``k`` empty and open."""
-    empty = np.zeros(problem.trees)
-    return _moved(problem, penalty, at, k, empty, float(at.cascade.bias[k]), -np.inf)
-
-
 def _descend(
     problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
 ) -> Position | None:
     """Fix the auxiliary variables, minimise over (b^k, bias^k, theta^k), cut small weights."""
     rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
-    trees = np.flatnonzero(at.cascade.weights.any(axis=0)).astype(np.int64)
+    trees = np.flatnonzero(at.cascade.weights[k]).astype(np.int64)  # sigma = 0 keeps the others out
     open_gate = k < at.cascade.stages - 1 and not np.isfinite(at.cascade.threshold[k])
     if len(rows) == 0 or open_gate:  # an accept-all stage has neither loss nor slope
         return None
-    objective = stage_objective(
-        problem, penalty, at, k, rows.astype(np.int64), trees, settings.cut_off
-    )
+    objective = stage_objective(problem, penalty, at, k, rows.astype(np.int64), trees)
     found, bias, threshold = minimise_gated(
         objective,
         at.cascade.weights[k][trees],
@@ -246,7 +221,10 @@ def _descend(
     )
     weights = np.zeros(problem.trees)
     weights[trees] = np.where(np.abs(found) >= settings.cut_off, found, 0.0)
-    return _moved(problem, penalty, at, k, weights, bias, threshold)
+    scores = at.rows.scores.copy()
+    scores[k] = problem.score(weights, bias)
+    cascade = at.cascade.replaced(k, weights, bias, threshold)
+    return position(problem, penalty, cascade, scores)
 
 
 def stage_objective(
@@ -256,17 +234,15 @@ def stage_objective(
     k: int,
     rows: IntArray,
     trees: IntArray,
-    floor: float,
 ) -> StageObjective:
     """Eq. (8) around ``at`` as a function of stage ``k``, auxiliary variables at their optimum.
 
-    A tree that other stages use but this one does not has |b^k_t| taken as ``floor``, so that it
-    can come in if the loss falls faster than its l1 price.
+    ``rows`` (m,) are those that reach the stage, ``trees`` (c,) those with a weight in it.
     """
     cascade, state = at.cascade, at.rows
     kappa, eta = auxiliaries(problem, squared_use(cascade.weights, state.arriving))  # eq. 11
     price = quadratic_price(problem, kappa, eta)  # eq. 11: what (b^k_t d_k)^2 / 2 costs
-    sigma = np.maximum(np.abs(cascade.weights[k]), floor)
+    sigma = np.abs(cascade.weights[k])  # eq. 11
     lam = penalty.lam * float(state.arriving[k]) ** 2
     gated = k < cascade.stages - 1
     later = np.zeros(len(rows))

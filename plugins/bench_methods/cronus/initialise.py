@@ -197,6 +197,13 @@ def stage_ridge(problem: Problem, cost: StageCost, weights: FloatArray) -> Float
     return ridge(sigma, cost.rho, cost.lam * cost.arriving**2, price)
 
 
+def critical_rho(problem: Problem, threads: int = 1) -> float:
+    """The smallest rho that leaves the first stage without a tree, were all trees free:
+    ``max_t |h_t' Omega (y - mean)|``, in units of the loss times those of the trees' outputs."""
+    growing = Growing(problem, problem.weight, threads)
+    return float(np.abs(gradient(problem, growing, np.zeros(problem.trees))).max(initial=0.0))
+
+
 def initialise(
     problem: Problem,
     penalty: Penalty,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import log
+from functools import partial
+from itertools import product
+from math import inf, isnan, log
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -18,10 +21,15 @@ from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
 from bench_methods.cronus.cascade import Cascade, Penalty, Position, optimise
-from bench_methods.cronus.initialise import initialise
+from bench_methods.cronus.initialise import critical_rho, initialise
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
+
+Shares = tuple[float, float]
+"""rho_1 and rho_K as shares of the critical value."""
+_NO_FIRST: tuple[float, ...] = (0.0,)
+_RHO = "l1 weights to try {}, as shares of the one that empties the first stage; validation chooses"
 
 
 @dataclass(frozen=True)
@@ -36,8 +44,8 @@ class CronusSingle(OnTrees):
     tradeoff: float = param(
         0.2, "price of all features in units of the constant's training loss", least=0
     )
-    rho_last: float = param(
-        1e-4, "l1 weight of the last (here: only) stage; set it on validation", least=0
+    rho_last: tuple[float, ...] = param(
+        (0.003, 0.01), _RHO.format("in the last (here: only) stage"), least=0
     )
     positive_weight: float | None = param(
         None,
@@ -53,71 +61,107 @@ class CronusSingle(OnTrees):
     iterations: int = param(200, "re-weighted least-squares solutions per stage, at most", least=1)
 
     # what cascades have parameters for: one stage has no gate and is never optimised
-    stages, rho_first, drop, delta, gate_slope, keep = 1, 0.0, 0.0, 1.0, 50.0, 0.0
+    stages, rho_first, drop, delta, gate_slope, keep = 1, _NO_FIRST, 0.0, 1.0, 50.0, 0.0
     cycles, reweightings, steps, tolerance, rejected = 0, 5, 20, 1e-4, "out"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.rho_first or not self.rho_last:
+            raise ValueError("rho_first and rho_last need at least one value each")
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
-        """Re-weight (and for cascades re-order) the trees of ``base``; ``valid`` is not used.
+        """Re-weight (and for cascades re-order) the trees of ``base``; ``valid`` chooses rho.
 
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
         ensemble = ensemble_of(self.name, self.base, context)
-        positive = positives(self.name, train, context.task, self.relevant_grade)
-        with one_blas_thread():
-            share = train.weights / train.weights.sum()
-            trees = dictionary(ensemble, train.X, share, prices, context.threads)
-            problem = Problem(
-                columns=trees.columns,
-                y=np.where(positive, 1.0, -1.0),
-                weight=share * np.where(positive, self._weight(context.task), 1.0),
-                share=share,
-                tree_cost=trees.tree_cost,
-                sensor_cost=prices.sensor,
-                needs=trees.needs,
-                slope=self.gate_slope,
-            )
-            lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
-            end = self._fitted(problem, lam, context)
-        cascade = end.cascade
-        facts = {
-            "loss": "squared",
-            "lambda": lam,
-            "objective": end.loss,
-            "stages": cascade.stages,
-            "vanished": cascade.vanished(),
-            "arriving": end.rows.arriving.tolist(),
-            "trees_per_stage": np.count_nonzero(cascade.weights, axis=1).tolist(),
-        }
-        return staged(
-            cascade,
-            ensemble,
-            prices,
+        serve = partial(
+            staged,
+            ensemble=ensemble,
+            prices=prices,
             binary=context.task == Task.BINARY,
             positive_weight=self._weight(context.task),
             rejected=self.rejected,
-            facts=facts,
         )
+        with one_blas_thread():
+            problem = self._problem(ensemble, train, prices, context)
+            lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
+            critical = critical_rho(problem, context.threads)
+            penalties = {shares: self._penalty(lam, critical, *shares) for shares in self._shares()}
+            starts = self._initialised(problem, penalties, context)
+            rho = best(starts, lambda start: quality(serve(start), valid, context))
+            end = self._optimised(problem, penalties[rho], starts[rho], context)
+        facts = {
+            "loss": "squared",
+            "lambda": lam,
+            "rho_critical": critical,
+            "rho": list(rho),
+            "objective": end.loss,
+            "stages": end.cascade.stages,
+            "vanished": end.cascade.vanished(),
+            "arriving": end.rows.arriving.tolist(),
+            "trees_per_stage": np.count_nonzero(end.cascade.weights, axis=1).tolist(),
+        }
+        return serve(end.cascade, facts=facts)
 
     def _weight(self, task: Task) -> float:
         usual = 3.5 if task == Task.RANKING else 1.0
         return usual if self.positive_weight is None else self.positive_weight
 
-    def _fitted(self, problem: Problem, lam: float, context: FitContext) -> Position:
-        rho = np.append(np.full(self.stages - 1, self.rho_first), self.rho_last)
-        penalty, total = Penalty(lam, rho), self.stages * (1 + self.cycles)
-        positives = float(problem.share[problem.y > 0].sum())
-        start = initialise(
-            problem,
-            penalty,
-            delta=self.delta,
-            drop=gentle_drop(self.drop, self.stages, self.keep * positives),
-            cut_off=self.cut_off,
-            iterations=self.iterations,
-            threads=context.threads,
-            progress=lambda done: context.progress(done, total),
+    def _problem(
+        self, ensemble: Ensemble, train: Examples, prices: Prices, context: FitContext
+    ) -> Problem:
+        positive = positives(self.name, train, context.task, self.relevant_grade)
+        share = train.weights / train.weights.sum()
+        trees = dictionary(ensemble, train.X, share, prices, context.threads)
+        return Problem(
+            columns=trees.columns,
+            y=np.where(positive, 1.0, -1.0),
+            weight=share * np.where(positive, self._weight(context.task), 1.0),
+            share=share,
+            tree_cost=trees.tree_cost,
+            sensor_cost=prices.sensor,
+            needs=trees.needs,
+            slope=self.gate_slope,
         )
+
+    def _shares(self) -> list[Shares]:
+        first = self.rho_first if self.stages > 1 else _NO_FIRST
+        return list(dict.fromkeys(product(first, self.rho_last)))
+
+    def _penalty(self, lam: float, critical: float, first: float, last: float) -> Penalty:
+        """With ``first`` in all stages but the last, as in the paper."""
+        return Penalty(lam, critical * np.append(np.full(self.stages - 1, first), last))
+
+    def _work(self) -> int:
+        return self.stages * (len(self._shares()) + self.cycles)
+
+    def _initialised(
+        self, problem: Problem, penalties: Mapping[Shares, Penalty], context: FitContext
+    ) -> dict[Shares, Cascade]:
+        positives = float(problem.share[problem.y > 0].sum())
+
+        def start(tried: int, penalty: Penalty) -> Cascade:
+            begun = tried * self.stages
+            return initialise(
+                problem,
+                penalty,
+                delta=self.delta,
+                drop=gentle_drop(self.drop, self.stages, self.keep * positives),
+                cut_off=self.cut_off,
+                iterations=self.iterations,
+                threads=context.threads,
+                progress=lambda done: context.progress(begun + done, self._work()),
+            )
+
+        return {shares: start(i, penalty) for i, (shares, penalty) in enumerate(penalties.items())}
+
+    def _optimised(
+        self, problem: Problem, penalty: Penalty, start: Cascade, context: FitContext
+    ) -> Position:
+        begun, total = self.stages * len(self._shares()), self._work()
         end = optimise(
             problem,
             penalty,
@@ -130,7 +174,7 @@ class CronusSingle(OnTrees):
                 tolerance=self.tolerance,
                 threads=context.threads,
             ),
-            progress=lambda done: context.progress(self.stages + done, total),
+            progress=lambda done: context.progress(begun + done, total),
         )
         if self.cycles > 0:  # which may have ended early
             context.progress(total, total)
@@ -143,8 +187,8 @@ class CronusInit(CronusSingle):
 
     name: ClassVar[str] = "cronus-init"
 
-    rho_first: float = param(
-        1e-4, "l1 weight of all stages but the last; set it on validation", least=0
+    rho_first: tuple[float, ...] = param(
+        (0.01, 0.03, 0.1), _RHO.format("in all stages but the last"), least=0
     )
     stages: int = param(10, "number of stages K; needless ones vanish", least=1)
     drop: float = param(
@@ -157,8 +201,10 @@ class CronusInit(CronusSingle):
     keep: float = param(
         1.25, "initial gates leave this many times the share of positives, or all", least=0
     )
-    rejected: Literal["out", "score"] = param(
-        "out", "rejected rows: out (below survivors; binary: predicted -1) or score (their stage's)"
+    rejected: Literal["out", "minus-one", "score"] = param(
+        "out",
+        "rejected rows: out (ranking: below survivors, by stage and score; binary: -1), "
+        "minus-one (all alike, as printed) or score (their stage's)",
     )
 
 
@@ -178,6 +224,23 @@ class Cronus(CronusInit):
     )
 
 
+def quality(model: StagedModel, valid: Examples, context: FitContext) -> float:
+    """The run's metric on the validation rows, the higher the better; NaN without any."""
+    *_, prediction = model.predict_path(valid.features)
+    found = context.metric.values(prediction.scores, valid.y, valid.groups, valid.multiplicity)
+    return found.mean if context.metric.higher_is_better else -found.mean
+
+
+def best(starts: Mapping[Shares, Cascade], judge: Callable[[Cascade], float]) -> Shares:
+    """The setting whose cascade is judged highest, the first among equals and where none can be
+    judged (section 3.4)."""
+    first, *others = starts
+    if not others:
+        return first
+    values = {shares: judge(start) for shares, start in starts.items()}
+    return max(values, key=lambda shares: -inf if isnan(values[shares]) else values[shares])
+
+
 def gentle_drop(drop: float, stages: int, survivors: float) -> float:
     """``drop``, or less, so that K-1 gates together leave at least the share ``survivors``."""
     if stages < 2:
@@ -187,21 +250,21 @@ def gentle_drop(drop: float, stages: int, survivors: float) -> float:
 
 def staged(
     cascade: Cascade,
+    *,
     ensemble: Ensemble,
     prices: Prices,
-    *,
     binary: bool,
     positive_weight: float,
     rejected: str,
-    facts: Mapping[str, Any],
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> StagedModel:
     """A chain of hard gates: a row goes on iff its stage score is at least the threshold.
 
     Vanished stages and trees without a weight are left out. Scores are ``f`` in units of the
     labels +1 and -1 for ranking. For binary tasks they are ``2 f - log(w+)``: with ``f`` the mean
     of labels weighted w+ : 1, the log-odds are ``2 artanh(f) - log(w+)``, of which this is the
-    tangent at 0. Rejected rows score below all survivors of their query, or for binary tasks as
-    the paper's prediction -1.
+    tangent at 0. Rejected rows score as the paper's prediction -1, or for ranking below all
+    survivors of their query (``"out"``), or as their stage (``"score"``).
     """
     vanished = set(cascade.vanished())
     live = [k for k in range(cascade.stages) if k not in vanished]
@@ -223,7 +286,8 @@ def staged(
                 then=END if last else place + 1,
             )
         )
-    out: Literal["below"] | float = -scale + shift if binary else "below"
+    ordered = rejected == "out" and not binary
+    out: Literal["below"] | float = "below" if ordered else shift - scale
     return StagedModel(
         stages=stages,
         points=[Point(len(stages) - 1, {"stages": len(stages)})],

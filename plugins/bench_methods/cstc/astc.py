@@ -36,7 +36,7 @@ import numpy as np
 from bench_models.least_squares import BLOCK
 from bench_models.problem import Problem
 
-from bench_core import BudgetedLearner, FitContext, Prices, param
+from bench_core import BudgetedLearner, FitContext, Prices, log, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cstc.initialise import splitting_threshold
 from bench_methods.cstc.inputs import Inputs, label_variance, shared
@@ -62,7 +62,10 @@ class ASTC(TreeOfClassifiers):
         "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
     )
     tradeoff: float = param(
-        0.1, "price of all features in units of the constant's training loss", least=0
+        0.1,
+        "price of all features in units of the constant's training loss",
+        least=0,
+        search=log(1e-3, 3),
     )
     budget: float | None = param(
         None,

@@ -11,7 +11,7 @@ from bench_models.problem import Problem
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import price_of_cost
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, log, param
 from bench_methods.cstc.initialise import initialise
 from bench_methods.cstc.inputs import Inputs, inputs, label_variance
 from bench_methods.cstc.optimise import optimise
@@ -80,9 +80,12 @@ class CSTCSingle(TreeOfClassifiers):
         "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
     )
     tradeoff: float = param(
-        0.2, "price of all features in units of the constant's training loss", least=0
+        0.2,
+        "price of all features in units of the constant's training loss",
+        least=0,
+        search=log(1e-3, 3),
     )
-    rho: float = param(1e-3, "l1 weight, for labels of variance 6", least=0)
+    rho: float = param(1e-3, "l1 weight, for labels of variance 6", least=0, search=log(1e-4, 0.1))
     refit: bool = param(True, "fit predicting classifiers anew without penalty, zeros kept")
     constant: bool = param(True, "every classifier has a free constant")
     standardise: bool = param(False, "divide raw features by their standard deviation")

@@ -38,7 +38,17 @@ from bench_models.calibration import platt
 from bench_models.states import Stored
 from numpy.random import Generator
 
-from bench_core import Examples, Features, FitContext, InputError, Prediction, Prices, Task, param
+from bench_core import (
+    Examples,
+    Features,
+    FitContext,
+    InputError,
+    Prediction,
+    Prices,
+    Task,
+    log,
+    param,
+)
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.linear.model import ScaledModel, Scaling
 
@@ -119,7 +129,12 @@ class RBFSVM:
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     adds_up: ClassVar[bool] = False
 
-    C: float = param(10.0, "price of a training row on the wrong side of its margin", above=0)
+    C: float = param(
+        10.0,
+        "price of a training row on the wrong side of its margin",
+        above=0,
+        search=log(0.1, 100),
+    )
     gamma: float | None = param(
         None, "inverse squared width of a kernel; none: one over its number of columns", above=0
     )

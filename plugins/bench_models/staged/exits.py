@@ -161,24 +161,21 @@ class Sentinels:
         return cls(tuple(Ensemble.from_state(part) for part in parts), state["least"])
 
 
-def describe(scores: FloatArray, groups: QueryGroups, weights: IntArray | None = None) -> Any:
+def describe(scores: FloatArray, groups: QueryGroups) -> Any:
     """The classifier's inputs float32 (P, n, 4) from each setting's scores (P, n).
 
-    Ranks are among all documents of the query, by these scores. ``weights`` (n,): how many
-    documents a row stands for.
+    Ranks are among all documents of the query, by these scores. Copies do not count: a model that
+    serves never sees them.
     """
     inputs = np.empty((*scores.shape, INPUTS), dtype=np.float32)
-    sizes = groups.sizes
-    if weights is not None:
-        sizes = np.add.reduceat(weights, groups.starts) if len(weights) else weights
     for p, own in enumerate(scores):
         low = np.minimum.reduceat(own, groups.starts) if len(own) else own
         high = np.maximum.reduceat(own, groups.starts) if len(own) else own
         reach = np.where(high > low, high - low, 1.0)
         inputs[p, :, 0] = own
         inputs[p, :, 1] = (own - low[groups.of]) / reach[groups.of]
-        inputs[p, :, 2] = ranks(own, np.ones((1, len(own)), bool), groups, weights)[0]
-        inputs[p, :, 3] = sizes[groups.of]
+        inputs[p, :, 2] = ranks(own, np.ones((1, len(own)), bool), groups)[0]
+        inputs[p, :, 3] = groups.sizes[groups.of]
     return inputs
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bench_core import Acquired, Bill, Features, Prediction, Prices
+from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices
 from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
 from bench_models.staged.routing import RowState, final_scores
 from bench_models.staged.segments import Segment, StageCosts, StageTerms, segments
@@ -68,6 +68,11 @@ class StagedModel:
             and bool(np.all(np.concatenate([s.weights for s in self.stages]) == 1.0))
             and np.array_equal(sum(s.bias for s in self.stages), trees.base)
         )
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """That its trees diverged, if they did."""
+        return (DIVERGED,) if self.ensemble is not None and self.ensemble.diverged else ()
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point; ``features.X`` is (n, d), n may be 0."""

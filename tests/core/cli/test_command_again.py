@@ -10,7 +10,7 @@ from bench_reports.best import run_command
 from bench_core.cli.options import STORE
 from bench_core.plugins import load_registry
 
-SETTINGS = ["thyroid.discount=true", "gbrt.trees=[3, 9]"]
+SETTINGS = ["thyroid.discount=false", "gbrt.trees=[3, 9]"]
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ def test_it_trains_on_the_data_set_with_the_options_of_the_run(
     request_: dict[str, object],
 ) -> None:
     asked = {**request_, "settings": SETTINGS}
-    label, params = "thyroid(discount=True)", {"trees": 9}
+    label, params = "thyroid(discount=False)", {"trees": 9}
     words = shlex.split(run_command(asked, label, "gbrt", params, load_registry(), STORE))
     assert words[words.index("--data") + 1] == "thyroid"
     given = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
-    assert given == ["thyroid.discount=true", "gbrt.trees=9"]
+    assert given == ["thyroid.discount=false", "gbrt.trees=9"]

@@ -79,6 +79,7 @@ def test_every_field_of_a_request_has_its_option(monkeypatch: pytest.MonkeyPatch
         "learners": "--learners all",
         "profile": "--profile paper",
         "settings": "--set a.b=1",
+        "configs": "--configs 3",
         "seeds": "--seeds 1",
         "folds": "--folds 1",
         "workers": "--workers 2",

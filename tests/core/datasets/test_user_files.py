@@ -169,6 +169,38 @@ def test_labels_of_classes_are_numbered_in_sorted_order_and_shown(tmp_path: Path
     assert "classes: no is 0, yes is 1" in splits.notes
 
 
+SPELT = "a,y\n1,no\n2,yes\n3,no\n", "a,y\n4,no\n5,yes.\n"
+RARE = "a,y\n1,0\n2,1\n3,2\n", "a,y\n4,1\n5,0\n6,7\n7,8\n"
+NUMBERS = "1 1:1\n2 1:2\n", "1 1:1\n2 1:2\n2.5 1:3\n"
+
+
+@pytest.mark.parametrize("name", ["valid", "test"])
+@pytest.mark.parametrize(
+    ("train", "other", "place"),
+    [
+        (*SPELT, "line 3: label 'yes.' is of no training row"),
+        (*RARE, "line 4: label '7' is of no training row"),
+        (*NUMBERS, "line 3: label '2.5' is of no training row.*--task regression"),
+    ],
+)
+def test_a_class_without_training_rows_is_an_error(
+    train: str, other: str, place: str, name: str, tmp_path: Path
+) -> None:
+    known, new = write(tmp_path, "known", train), write(tmp_path, "new", other)
+    files = {"train": known, "valid": known, "test": known} | {name: new}
+    form = "" if "1:1" in train else "csv"
+    with pytest.raises(InputError, match=f"new, {place}"):
+        prepared(**files, format=form)
+
+
+def test_a_class_may_be_absent_from_other_files_and_keeps_its_number(tmp_path: Path) -> None:
+    train = write(tmp_path, "train.csv", "a,y\n1,a\n2,b\n3,c\n4,c\n")
+    test = write(tmp_path, "test.csv", "a,y\n1,c\n2,a\n")
+    splits = prepared(train, test, test)
+    assert (splits.task, splits.classes) == (Task.MULTICLASS, 3)
+    assert splits.test.y.tolist() == [2, 0]
+
+
 def test_minus_one_and_one_become_zero_and_one(tmp_path: Path) -> None:
     name = write(tmp_path, "all.svm", "-1 1:1\n+1 1:2\n-1 1:3\n")
     splits = prepared(name, name, name)
@@ -189,7 +221,7 @@ def test_a_given_task_wins(tmp_path: Path) -> None:
         ("i % 2", "ranking", "ranking needs queries"),
         ("i % 2", "sorting", "no such task"),
         ("'ab'[i % 2]", "regression", "line 2: label 'a' is text"),
-        ("7", "binary", "all labels are 7"),
+        ("7", "binary", "all labels of the training rows are 7"),
     ],
 )
 def test_a_task_the_labels_do_not_allow_is_refused(

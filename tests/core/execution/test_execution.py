@@ -57,6 +57,20 @@ class Scripted:
         pass
 
 
+@pytest.mark.parametrize("executor", ["inline", "local"])
+def test_the_marks_of_a_model_are_those_of_its_rows(executor: str, home: Path) -> None:
+    table = home / "rows.csv"
+    table.write_text("a,y\n" + "".join(f"{i},{i % 7 > 3}\n" for i in range(300)))
+    frame = bench_core.run(
+        data=str(table),
+        learners=["gbrt", "constant"],
+        settings=("gbrt.trees=3", "gbrt.learning_rate=500.0"),
+        executor=executor,
+    ).frame()
+    marks = frame.groupby("learner")["marks"].unique()
+    assert (list(marks["gbrt"]), list(marks["constant"])) == (["diverged"], [""])
+
+
 def test_a_job_waits_for_what_it_needs() -> None:
     executor = Scripted(slots=4)
     list(run_jobs([job("a"), job("b", "a"), job("c", "b"), job("d")], executor))
@@ -103,10 +117,23 @@ def test_scores_come_before_further_fits_so_that_there_are_rows_early() -> None:
     assert executor.started == ["fit:a", "score:x", "fit:b", "score:y"]
 
 
-def test_fits_that_others_stand_on_go_first() -> None:
-    executor = Scripted()
-    list(run_jobs([job("a"), job("base"), job("b", "base")], executor))
-    assert executor.started[0] == "fit:base"
+def test_baselines_go_first_then_the_reference_then_what_others_stand_on(home: Path) -> None:
+    table = home / "rows.csv"
+    table.write_text("a,b,y\n" + "".join(f"{i},{i % 5},{i % 7 > 3}\n" for i in range(200)))
+    started: list[str] = []
+    bench_core.run(
+        data=str(table),
+        learners=["early-exit", "cegb", "gbrt", "constant"],
+        settings=("gbrt.trees=2", "cegb.trees=2", "cegb.tradeoff=0.1", "early-exit.base.trees=3"),
+        executor="inline",
+        on_event=lambda e: started.append(e.title) if e.kind == "start" else None,
+    )
+    assert [title.removesuffix(" on rows.csv") for title in started] == [
+        *("constant", "constant"),  # its fit, and its trial at once
+        *("gbrt for early-exit", "gbrt", "gbrt"),
+        *("cegb", "cegb"),
+        *("early-exit", "early-exit"),
+    ]
 
 
 ARRAYS = hnp.arrays(

@@ -202,6 +202,21 @@ def test_a_missing_reference_saves_nobody_anything():
     assert np.isnan(found["saving"].iloc[0])
 
 
+def test_nothing_is_measured_against_a_reference_that_diverged():
+    broken = rows("gbrt", [(1, 40, 0.60, 0.55), (2, 90, 0.705, 0.65)], marks="diverged")
+    found = savings(frame(rows("cegb", [(1, 10, 0.9, 0.9)], marks=""), broken), "ndcg@5", "gbrt")
+    assert found["reached"].tolist() == [False, False]
+    assert found["saving"].isna().all()
+
+
+def test_of_several_fits_of_the_reference_those_that_did_not_diverge_are_measured_against():
+    sound = rows("gbrt", [(2, 90, 0.705, 0.65)], params="{}", marks="")
+    broken = rows("gbrt", [(1, 900, 0.99, 0.9)], params='{"l2": 0}', marks="at edge, diverged")
+    cegb = rows("cegb", [(2, 20, 0.7, 0.60)], marks="diverged")
+    found = savings(frame(cegb, sound, broken), "ndcg@5", "gbrt").set_index("learner")
+    assert found.loc["cegb", "saving"] == pytest.approx(100 / 30)
+
+
 def test_the_mean_saving_is_nan_unless_every_repeat_reached_the_target():
     data = frame(CEGB, GBRT, rows("cegb", [(1, 10, 0.1, 0.4)], seed=1), rows(
         "gbrt", [(2, 90, 0.705, 0.65)], seed=1

@@ -100,7 +100,7 @@ def test_paths_never_have_more_than_a_hundred_points(learner: Any) -> None:
 @pytest.mark.parametrize("kind", [AdaptGBRT, AdaptLin, AdaptLstsq])
 def test_without_a_limit_the_price_of_f0_decides(kind: Any, tradeoff: float) -> None:
     splits = noisy(400)
-    learner = kind(f0=GBRT(trees=20), p_full=None, tradeoff=tradeoff, iterations=3, gates=0)
+    learner = kind(f0=GBRT(trees=20, l2=0.0), p_full=None, tradeoff=tradeoff, iterations=3, gates=0)
     model = fitted(learner, splits)
     shares = [share for pair in model.pairs for _, share in pair.gates]
     assert all(0 <= s <= 1 for s in shares)

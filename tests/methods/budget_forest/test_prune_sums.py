@@ -43,8 +43,8 @@ from bench_core.contracts import learner_of
 
 TRADEOFFS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 2.0, 50.0)
 BASES = {
-    "boosted": (GBRT(trees=2, depth=2), Task.BINARY),
-    "boosted for three classes": (GBRT(trees=1, depth=2), Task.MULTICLASS),
+    "boosted": (GBRT(trees=2, depth=2, l2=0.0), Task.BINARY),
+    "boosted for three classes": (GBRT(trees=1, depth=2, l2=0.0), Task.MULTICLASS),
     "averaged": (RandomForest(trees=2, depth=2), Task.RANKING),
 }
 CHARGES: list[dict[str, Any]] = [
@@ -159,7 +159,7 @@ def test_of_all_prunings_the_best_is_found_and_it_is_the_optimum_of_the_program(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_prunings_are_nested_as_the_penalty_rises(seed: int) -> None:
-    base, task = GBRT(trees=10, depth=4), Task.BINARY
+    base, task = GBRT(trees=10, depth=4, l2=0.0), Task.BINARY
     at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), **CHARGES[seed])
     rows = examples(task, 200, seed)
     with workers(1) as crew:
@@ -174,10 +174,10 @@ def test_prunings_are_nested_as_the_penalty_rises(seed: int) -> None:
 # Models
 
 SERVED: dict[str, tuple[Any, Task]] = {
-    "boosted": (GBRT(trees=8, depth=3), Task.BINARY),
-    "ranking": (GBRT(trees=8, depth=3), Task.RANKING),
-    "regression": (GBRT(trees=8, depth=3), Task.REGRESSION),
-    "three classes": (GBRT(trees=4, depth=3), Task.MULTICLASS),
+    "boosted": (GBRT(trees=8, depth=3, l2=0.0), Task.BINARY),
+    "ranking": (GBRT(trees=8, depth=3, l2=0.0), Task.RANKING),
+    "regression": (GBRT(trees=8, depth=3, l2=0.0), Task.REGRESSION),
+    "three classes": (GBRT(trees=4, depth=3, l2=0.0), Task.MULTICLASS),
     "cost-aware": (CEGB(trees=8), Task.BINARY),
     "lightgbm": (LightGBM(trees=8), Task.BINARY),
     "averaged": (RandomForest(trees=8, depth=4), Task.RANKING),
@@ -221,7 +221,7 @@ def added(model: Any, rows: Examples) -> np.ndarray:
 @pytest.mark.parametrize("task", [Task.BINARY, Task.RANKING, Task.REGRESSION])
 def test_the_objective_is_how_far_trees_move_and_what_bills_cost(task: Task, solver: Any) -> None:
     at = price_list(np.array([1.0, 5.0, 20.0, 24.0]), split=0.1, tree=0.3)
-    base, rows = GBRT(trees=12, depth=4), examples(task)
+    base, rows = GBRT(trees=12, depth=4, l2=0.0), examples(task)
     context = fitted(base, task, rows, at)
     tradeoff = 0.9 if task is Task.REGRESSION else 0.5
     model = BudgetPrune(base=base, tradeoff=tradeoff, solver=solver).fit(rows, rows, at, context)
@@ -234,7 +234,7 @@ def test_the_objective_is_how_far_trees_move_and_what_bills_cost(task: Task, sol
 
 def test_a_new_leaf_adds_the_mean_of_what_its_rows_got() -> None:
     rows, at = examples(Task.BINARY), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
-    base = GBRT(trees=5, depth=3)
+    base = GBRT(trees=5, depth=3, l2=0.0)
     context = fitted(base, Task.BINARY, rows, at)
     model = BudgetPrune(base=base, tradeoff=0.4).fit(rows, rows, at, context)
     assert 0 < model.facts["pruned"] < len(inner_nodes(context.models[base].ensemble)[0])
@@ -256,7 +256,7 @@ def test_copies_count_like_physical_ones(task: Task) -> None:
     again = np.concatenate([np.tile(np.arange(10 * q, 10 * q + 10), times[q]) for q in range(12)])
     queries = rows.queries and Queries.from_sizes(np.full(len(again) // 10, 10))
     physical = Examples(rows.X[again], rows.y[again], queries)
-    base = GBRT(trees=4, depth=3)
+    base = GBRT(trees=4, depth=3, l2=0.0)
     found = []
     for copies in (weighted, physical):
         context = fitted(base, task, copies, at)
@@ -268,7 +268,7 @@ def test_copies_count_like_physical_ones(task: Task) -> None:
 
 def test_of_trees_that_say_nothing_no_split_is_paid_for() -> None:
     rows, at = examples(Task.BINARY), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
-    base = GBRT(trees=3, depth=2)
+    base = GBRT(trees=3, depth=2, l2=0.0)
     context = fitted(base, Task.BINARY, rows, at)
     model: Any = context.models[base]
     silent = replace(model, ensemble=replace(model.ensemble, value=0.0 * model.ensemble.value))
@@ -279,7 +279,8 @@ def test_of_trees_that_say_nothing_no_split_is_paid_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "unsuitable", [EarlyExit(base=GBRT(trees=4)), ScikitLearn("sklearn.naive_bayes.GaussianNB")]
+    "unsuitable",
+    [EarlyExit(base=GBRT(trees=4, l2=0.0)), ScikitLearn("sklearn.naive_bayes.GaussianNB")],
 )
 def test_a_base_whose_trees_are_not_simply_added_is_refused_in_one_line(unsuitable: Any) -> None:
     rows, at = examples(Task.BINARY), price_list(np.ones(4))
@@ -300,7 +301,7 @@ def test_every_promise_of_a_learner_is_kept(kind: str) -> None:
 
 def test_on_letters_a_pruned_model_beats_a_shorter_one_of_its_cost(real_data: Path) -> None:
     train, test = letters(real_data)
-    at, base = Prices.additive(np.ones(16)), GBRT(trees=100)
+    at, base = Prices.additive(np.ones(16)), GBRT(trees=100, l2=0.0)
     context = fitted(base, Task.BINARY, train, at)
     pruner = BudgetPrune(base=base, tradeoff=1.0, solver="streamed")
     model = pruner.fit(train, train, at, context)

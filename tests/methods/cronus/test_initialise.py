@@ -11,6 +11,7 @@ import pytest
 from bench_methods.cronus.cascade import Cascade, Penalty, position
 from bench_methods.cronus.initialise import (
     StageCost,
+    critical_rho,
     initialise,
     passing_threshold,
     solve_screened,
@@ -74,6 +75,15 @@ def test_with_rho_alone_a_single_stage_is_the_lasso() -> None:
     assert 0 < (lasso.coef_ == 0).sum() < 12
     assert ((c.weights[0] == 0) == (lasso.coef_ == 0)).all()
     np.testing.assert_allclose(c.weights[0], lasso.coef_, atol=1e-4)
+
+
+def test_the_critical_rho_is_the_least_that_leaves_a_stage_empty() -> None:
+    p = problem(seed=2, n=200, trees=12)
+    mean = p.weight @ p.y / p.weight.sum()
+    critical = critical_rho(p)
+    assert critical == pytest.approx(np.abs(p.columns @ (p.weight * (p.y - mean))).max(), rel=1e-5)
+    assert not single(p, lam=0.0, rho=critical).weights.any()
+    assert np.count_nonzero(single(p, lam=0.0, rho=0.95 * critical).weights) == 1
 
 
 def test_the_lasso_is_found_where_many_trees_wait_outside_the_working_set() -> None:

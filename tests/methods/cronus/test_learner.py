@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from math import log
 from typing import Any
 
@@ -121,7 +121,7 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_model_keeps_no_tree_that_no_stage_uses(kind: Any) -> None:
-    model = fit(kind, ranking(), tradeoff=0.2, rho_last=1e-3)
+    model = fit(kind, ranking(), tradeoff=0.2, rho_last=(0.05,))
     used = {int(t) for stage in model.stages for t in stage.entries}
     assert model.ensemble is not None
     assert used == set(range(model.ensemble.trees))
@@ -130,7 +130,7 @@ def test_the_model_keeps_no_tree_that_no_stage_uses(kind: Any) -> None:
 
 def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score() -> None:
     train = ranking()
-    model = fit(CronusInit, train, rho_first=1e-4, rho_last=1e-4, tradeoff=0.02)
+    model = fit(CronusInit, train, rho_first=(0.005,), rho_last=(0.005,), tradeoff=0.02)
     assert len(model.stages) > 2
     keys = []
     for x in train.X:
@@ -154,7 +154,7 @@ def test_binary_scores_are_corrected_for_the_class_weight() -> None:
     X = np.repeat([[0.0], [1.0]], 50, axis=0).astype(np.float32)
     train = Examples(X, np.repeat([0.0, 1.0], 50))
     stump = stumps([0], [0.5], [-0.1], [0.1])
-    learner = CronusSingle(base=Fixed(stump), tradeoff=0.0, rho_last=0.0, positive_weight=2.0)
+    learner = CronusSingle(base=Fixed(stump), tradeoff=0.0, rho_last=(0.0,), positive_weight=2.0)
     model = learner.fit(train, train, Prices.additive(np.ones(1)), Context(Task.BINARY))
     scores = last(model, train.features).scores
     np.testing.assert_allclose(scores, np.repeat([-2.0, 2.0], 50) - log(2.0), rtol=1e-6)
@@ -172,6 +172,16 @@ def test_class_weights_are_the_papers_for_ranking_and_none_for_binary() -> None:
         np.testing.assert_array_equal(
             last(a, train.features).scores, last(b, train.features).scores
         )
+
+
+def test_rejected_documents_may_all_score_minus_one() -> None:
+    """The paper's test-time prediction, in units of the labels."""
+    train, rho = ranking(), {"rho_first": (0.01,), "rho_last": (0.01,)}
+    ordered, printed = (fit(CronusInit, train, rejected=r, **rho) for r in ("score", "minus-one"))
+    kept, scores = (last(model, train.features).scores for model in (ordered, printed))
+    out = scores != kept
+    assert 0.1 < out.mean() < 0.9
+    assert set(scores[out].tolist()) == {-1.0}
 
 
 def test_rejected_rows_may_keep_their_stage_score() -> None:
@@ -226,7 +236,8 @@ def test_a_base_without_trees_is_refused() -> None:
         ({"drop": 1.0}, "drop"),
         ({"delta": 0.5}, "delta"),
         ({"gate_slope": 0.0}, "gate_slope"),
-        ({"rho_first": float("inf")}, "rho_first"),
+        ({"rho_first": (0.1, float("inf"))}, "rho_first"),
+        ({"rho_last": ()}, "rho_last need"),
         ({"steps": 0}, "steps"),
     ],
 )
@@ -250,7 +261,9 @@ def test_multiplicity_counts_as_physical_copies(kind: Any) -> None:
     assert train.multiplicity is not None
     trees = forest(3, train.X, train.y, trees=12)
     copied = Examples(
-        np.repeat(train.X, train.multiplicity, axis=0), np.repeat(train.y, train.multiplicity)
+        np.repeat(train.X, train.multiplicity, axis=0),
+        np.repeat(train.y, train.multiplicity),
+        Queries.from_sizes(train.multiplicity.reshape(-1, 10).sum(axis=1)),
     )
     how: dict[str, Any] = {"base": Fixed(trees), "tradeoff": 0.05}
     one, other = (kind(**how).fit(x, x, prices(), Context(Task.RANKING)) for x in (train, copied))
@@ -277,6 +290,63 @@ def test_a_ruinous_tradeoff_leaves_one_stage_that_costs_nothing() -> None:
     assert model.facts["vanished"] == [0, 1, 2]
     assert found.bills["path"].evaluation_cost(prices(), N).sum() == 0.0
     assert len(set(found.scores.tolist())) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rho_has_no_unit(kind: Any) -> None:
+    """Trees that say eight times as much get an eighth of the weight, and no other."""
+    train = ranking()
+    trees = forest(3, train.X, train.y, trees=12)
+    louder = replace(trees, value=8 * trees.value)
+    how: dict[str, Any] = {"tradeoff": 0.0, "rho_last": (0.05,)}
+    if kind is not CronusSingle:
+        how |= {"rho_first": (0.2,)}
+    one, other = (
+        kind(base=Fixed(base), cut_off=cut_off, **how).fit(
+            train, train, prices(), Context(Task.RANKING)
+        )
+        for base, cut_off in ((trees, 8e-4), (louder, 1e-4))
+    )
+    assert one.facts["trees_per_stage"] == other.facts["trees_per_stage"]
+    assert 0 < one.facts["trees_per_stage"][-1] < 12
+    np.testing.assert_allclose(
+        last(one, train.features).scores, last(other, train.features).scores, rtol=1e-3, atol=1e-3
+    )
+
+
+def test_the_setting_that_is_best_on_validation_when_initialised_is_optimised() -> None:
+    train, valid = ranking(), ranking(seed=1)
+    trees, context = forest(3, train.X, train.y, trees=12), Context(Task.RANKING)
+    tried = {"rho_first": (0.5, 0.02), "rho_last": (0.4, 0.01, 0.8)}
+
+    def model(kind: Any, first: Any, last: Any) -> StagedModel:
+        learner = kind(base=Fixed(trees), tradeoff=0.05, stages=3, rho_first=first, rho_last=last)
+        return learner.fit(train, valid, prices(), context)  # type: ignore[no-any-return]
+
+    def judged(found: StagedModel) -> float:
+        scores = last(found, valid.features).scores
+        return float(context.metric.values(scores, valid.y, valid.queries, None).mean)
+
+    values = {
+        (a, b): judged(model(CronusInit, (a,), (b,)))
+        for a, b in product(tried["rho_first"], tried["rho_last"])
+    }
+    assert len(set(values.values())) > 1
+    best = max(values, key=values.__getitem__)
+    assert best != (0.5, 0.4)  # the first
+    chosen, alone = model(Cronus, *tried.values()), model(Cronus, (best[0],), (best[1],))
+    assert tuple(chosen.facts["rho"]) == best
+    np.testing.assert_array_equal(
+        last(chosen, valid.features).scores, last(alone, valid.features).scores
+    )
+
+
+def test_without_validation_rows_the_first_setting_is_taken() -> None:
+    train = ranking()
+    none = Examples(train.X[:0], train.y[:0], Queries.from_sizes(np.zeros(0, np.int64)))
+    learner = Cronus(base=Fixed(forest(3, train.X, train.y)), stages=3, rho_first=(0.1, 0.01))
+    model = learner.fit(train, none, prices(), Context(Task.RANKING))
+    assert model.facts["rho"] == [0.1, 0.003]
 
 
 def test_free_features_leave_nothing_to_trade() -> None:
@@ -346,13 +416,7 @@ def test_a_vanished_stage_is_not_served() -> None:
         np.array([-np.inf, 0.2, -3.0, -np.inf]),
     )
     model = staged(
-        cascade,
-        trees,
-        prices(),
-        binary=False,
-        positive_weight=3.5,
-        rejected="out",
-        facts={},
+        cascade, ensemble=trees, prices=prices(), binary=False, positive_weight=3.5, rejected="out"
     )
     assert [s.entries.tolist() for s in model.stages] == [[0], [1]]
     assert model.stages[0].gate.value == 0.2
@@ -360,7 +424,8 @@ def test_a_vanished_stage_is_not_served() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
-    check_learner(kind(base=GBRT(trees=12)))
+    more = {} if kind is CronusSingle else {"rho_first": (0.01, 0.1), "stages": 3}
+    check_learner(kind(base=GBRT(trees=12), rho_last=(0.01,), **more))
 
 
 @settings(max_examples=20, deadline=None)
@@ -370,18 +435,24 @@ def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
     trees=st.integers(0, 12),
     stages=st.integers(1, 5),
     tradeoff=st.sampled_from([0.0, 1e-3, 1.0, 1e9]),
-    rho=st.sampled_from([0.0, 1e-4, 0.1]),
+    rho=st.sampled_from([(0.0,), (0.01, 0.1), (1.0,)]),
     rate=st.sampled_from([1e-6, 0.1, 100.0]),
 )
 def test_tiny_and_degenerate_data_are_fitted_without_a_warning(
-    seed: int, rows: int, trees: int, stages: int, tradeoff: float, rho: float, rate: float
+    seed: int,
+    rows: int,
+    trees: int,
+    stages: int,
+    tradeoff: float,
+    rho: tuple[float, ...],
+    rate: float,
 ) -> None:
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, size=(rows, 2)).astype(np.float32)
     train = Examples(X, np.r_[0.0, 1.0, rng.integers(0, 2, size=rows - 2)])
     ensemble = forest(seed, X, train.y, trees=max(1, trees), rate=rate).select(np.arange(trees))
     learner = Cronus(
-        base=Fixed(ensemble), tradeoff=tradeoff, rho_first=rho, rho_last=rho, stages=stages
+        base=Fixed(ensemble), tradeoff=tradeoff, rho_first=rho, rho_last=rho[:1], stages=stages
     )
     model = learner.fit(train, train, Prices.additive(np.array([0.0, 7.0])), Context(Task.BINARY))
     assert np.isfinite(last(model, train.features).scores).all()

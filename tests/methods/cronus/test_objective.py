@@ -126,9 +126,7 @@ def test_a_stage_objective_changes_as_the_quadratic_form_of_the_whole_loss(k: in
     p = problem(seed=7)
     c = cascade(p, seed=7)
     at = position(p, PENALTY, c)
-    objective = stage_objective(
-        p, PENALTY, at, k, np.arange(len(p.y)), np.arange(p.trees), floor=1e-9
-    )
+    objective = stage_objective(p, PENALTY, at, k, np.arange(len(p.y)), np.arange(p.trees))
     fixed = auxiliary(p, c)
     rng = np.random.default_rng(0)
     here = objective.evaluate(c.weights[k], c.bias[k], c.threshold[k])[0]
@@ -147,9 +145,7 @@ def test_gradients_equal_central_differences(k: int) -> None:
     # an expensive, steep cascade, so that the terms through d_j are not lost beside the others
     penalty = Penalty(0.5, PENALTY.rho)
     at = position(p, penalty, c)
-    objective = stage_objective(
-        p, penalty, at, k, np.arange(len(p.y)), np.arange(p.trees), floor=1e-9
-    )
+    objective = stage_objective(p, penalty, at, k, np.arange(len(p.y)), np.arange(p.trees))
     x = np.concatenate([c.weights[k], [c.bias[k], c.threshold[k] if k < 2 else 0.0]])
 
     def value(z: FloatArray) -> float:

@@ -36,8 +36,8 @@ def fitted(data: Any, task: Task, tradeoff: float, rho: float) -> dict[str, Any]
     models = {"gbrt": base.fit(train, train, prices, context)}
     context.fitted = lambda learner: models["gbrt"]  # type: ignore[method-assign]
     for name, kind in KINDS.items():
-        more = {} if kind is CronusSingle else {"rho_first": rho}
-        learner = kind(base=base, tradeoff=tradeoff, rho_last=rho, **more)
+        more = {} if kind is CronusSingle else {"rho_first": (rho,)}
+        learner = kind(base=base, tradeoff=tradeoff, rho_last=(rho,), **more)
         models[name] = learner.fit(train, train, prices, context)
     return models
 
@@ -51,7 +51,7 @@ def judged(model: Any, test: Examples, prices: Prices) -> tuple[Any, float]:
 
 
 def test_on_the_ranking_sample_a_cascade_keeps_the_precision_at_half_the_cost() -> None:
-    models = fitted(documents, Task.RANKING, 0.3, 1e-3)
+    models = fitted(documents, Task.RANKING, 0.3, 0.01)
     _, test, prices = documents()
     plain, plain_cost = judged(models["gbrt"], test, prices)
     scores, cost = judged(models["init"], test, prices)
@@ -60,7 +60,7 @@ def test_on_the_ranking_sample_a_cascade_keeps_the_precision_at_half_the_cost() 
 
 
 def test_on_letters_every_learner_is_as_right_as_boosting_at_no_higher_cost() -> None:
-    models = fitted(letters, Task.BINARY, 0.03, 1e-4)
+    models = fitted(letters, Task.BINARY, 0.03, 0.003)
     _, test, prices = letters()
     plain, plain_cost = judged(models["gbrt"], test, prices)
     right = float(((plain > 0) == (test.y > 0.5)).mean())
@@ -72,7 +72,7 @@ def test_on_letters_every_learner_is_as_right_as_boosting_at_no_higher_cost() ->
 
 @pytest.mark.parametrize(
     ("data", "task", "tradeoff", "rho"),
-    [(documents, Task.RANKING, 0.3, 1e-3), (letters, Task.BINARY, 0.03, 1e-4)],
+    [(documents, Task.RANKING, 0.3, 0.01), (letters, Task.BINARY, 0.03, 0.003)],
 )
 def test_optimising_lowers_the_loss_of_the_initialised_cascade(
     data: Any, task: Task, tradeoff: float, rho: float

@@ -16,7 +16,7 @@ from helpers.real_cases import letters
 from bench_core import Examples, Prices, Task, price_list
 
 PRICES = price_list(np.ones(16), split=0.025)
-BASE = GBRT(trees=60)
+BASE = GBRT(trees=60, l2=0.0)
 
 
 @cache

@@ -21,8 +21,9 @@ from helpers.staged_cases import D, random_features, random_prices
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Features, Prices, Queries, Task, UsageError
-from bench_core.conformance import check_learner
+from bench_core import Examples, Features, Prices, Queries, Task, UsageError
+from bench_core.conformance import cases
+from bench_core.conformance.checks import check_multiplicity
 from bench_core.conformance.tasks import with_learners
 
 SEEDS = st.integers(0, 2**32)
@@ -119,12 +120,6 @@ def test_the_inputs_by_hand() -> None:
     ]
 
 
-def test_copies_count_in_ranks_and_sizes() -> None:
-    groups = QueryGroups.over(3, Queries.from_sizes(np.array([3])))
-    (found,) = describe(np.array([[1.0, 3.0, 2.0]]), groups, np.array([1, 4, 2]))
-    assert found[:, 2:].tolist() == [[7, 7], [1, 7], [5, 7]]
-
-
 def fitted(train: Any, base: Any, at: Prices | None = None, **how: Any) -> Any:
     learner = Lear(base=Fixed(base), **how)
     return learner.fit(train, train, at or prices(), Context(Task.RANKING, train))
@@ -149,6 +144,22 @@ def test_classifiers_learn_who_is_relevant_and_ends_among_the_best() -> None:
     likely = next(p for p in path(model, train) if p.point.get("threshold") == 0.5)
     stays = likely.scores == final[:, 0]
     assert np.mean(stays == keep) > 0.9
+
+
+def test_a_query_is_as_large_in_training_as_in_serving_whatever_its_copies() -> None:
+    """Documents of queries of four are relevant, of queries of twelve not, and these count ten
+    times: a classifier that saw 120 in training would take twelve for four."""
+    rng = np.random.default_rng(0)
+    sizes = np.repeat([4, 12], 60)
+    small = np.repeat(sizes == 4, sizes)
+    X = rng.random((len(small), D)).astype(np.float32)
+    copies = np.where(small, 1, 10).astype(np.int64)
+    train = Examples(X, small.astype(float), Queries.from_sizes(sizes), copies)
+    noise = random_ensemble(rng, trees=6, features=D, leaves=4)
+    model = fitted(train, noise, Prices.additive(np.ones(D)), sentinels=(3,), k=1000)
+    likely = next(p for p in path(model, train) if p.point.get("threshold") == 0.5)
+    full = path(model, train)[-1]
+    np.testing.assert_array_equal(likely.scores == full.scores, small)
 
 
 def test_the_full_model_is_the_base_and_pays_for_no_judge() -> None:
@@ -195,8 +206,14 @@ def test_equal_grades_leave_a_model_that_works(grade: float) -> None:
     assert all(np.isfinite(p.scores).all() for p in path(model, train))
 
 
-def test_every_promise_of_a_learner_is_kept() -> None:
-    check_learner(Lear(base=GBRT(trees=12), sentinels=(2, 5, 9), k=2))
+SMALL = Lear(base=GBRT(trees=12), sentinels=(2, 5, 9), k=2)
+PROMISES = [case for case in cases(SMALL) if case[0] is not check_multiplicity]
+
+
+@pytest.mark.parametrize(("check", "splits"), PROMISES)
+def test_every_promise_is_kept_but_that_of_copies(check: Any, splits: Any) -> None:
+    """Physical copies would be served, too; a row that stands for copies is served once."""
+    check(SMALL, splits)
 
 
 def test_a_base_with_several_outputs_is_refused() -> None:

@@ -1,0 +1,219 @@
+"""What a figure needs before it settles a claim, and what can never lose one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from bench_claims.claims import MEASURES, Claim
+from bench_claims.measures import FIGURES
+from bench_claims.verdicts import FAILS, GROWING, HOLDS, SMALL, Verdict, judge, settle
+from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core.results.operating_points import Criterion
+
+NONE = rows("constant", [(0, 0.5, 0.5)])
+
+COSTS = st.integers(0, 40)
+QUALITIES = st.integers(0, 20).map(lambda tenth: tenth / 20)
+POINTS = st.lists(st.tuples(COSTS, QUALITIES), min_size=1, max_size=6)
+TWO_SEEDS = st.tuples(POINTS, POINTS)
+MORE = st.tuples(st.lists(st.tuples(COSTS, QUALITIES), max_size=4), POINTS)
+
+
+def judged(measure: str, holds: str, *parts: Any, metric: Criterion = ACCURACY, **more: Any) -> Any:
+    table = {**BASE, "measure": measure, "learners": ["first", "second"], "holds": holds, **more}
+    return judge(Claim.of(table), frame(*parts), metric)
+
+
+def seeds(learner: str, by_seed: Any) -> list[dict[str, Any]]:
+    """Rows whose test quality is that of validation."""
+    return [
+        row
+        for seed, points in enumerate(by_seed)
+        for row in rows(learner, [(c, q, q) for c, q in points], seed=seed)
+    ]
+
+
+def test_every_measure_of_a_claim_has_a_figure() -> None:
+    assert FIGURES.keys() == MEASURES.keys()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    measure=st.sampled_from(["margin", "least-margin"]),
+    higher=st.booleans(),
+    first=TWO_SEEDS,
+    second=TWO_SEEDS,
+    more=MORE,
+    constant=QUALITIES,
+    bar=st.integers(-4, 4),
+)
+def test_more_operating_points_never_lose_a_margin(
+    measure: str, higher: bool, first: Any, second: Any, more: Any, constant: float, bar: int
+) -> None:
+    """Whichever side offers them: the first's can only raise it, the second's only lower it.
+
+    Quality on test is that of validation, as no rule can undo a choice that misleads.
+    """
+    trivial = seeds("constant", [[(0, constant)]] * 2)
+    metric = Criterion("accuracy", higher)
+    given: dict[str, Any] = {"metric": metric, "budgets": [10, 30]}
+
+    def word(rule: str, a: Any, b: Any) -> str:
+        found = judged(measure, rule, seeds("first", a), seeds("second", b), trivial, **given)
+        assert isinstance(found, Verdict)
+        return found.word
+
+    def offering(points: Any) -> Any:
+        return [old + new for old, new in zip(points, more, strict=True)]
+
+    above, below = f">= {bar / 20}", f"<= {bar / 20}"
+    if word(above, first, second) == HOLDS:
+        assert word(above, offering(first), second) == HOLDS
+    if measure == "margin" and word(below, first, second) == HOLDS:
+        assert word(below, first, offering(second)) == HOLDS
+
+
+def test_offering_a_cheap_point_leaves_the_margin_elsewhere_as_it_was() -> None:
+    """The second does well from 20 on; a poor point at 5 once drew the comparison down to where
+    the first is good and the second poor."""
+    first = rows("first", [(5, 0.8, 0.8), (20, 0.81, 0.81)])
+    strong, cheap = (20, 0.9, 0.9), (5, 0.55, 0.55)
+    for points in ([strong], [cheap, strong]):
+        found = judged("margin", "<= -0.05", first, rows("second", points), NONE, budgets=[20, 30])
+        assert (found.word, found.measured) == (HOLDS, pytest.approx(-0.09))
+
+
+def test_a_margin_misses_no_stretch_however_short() -> None:
+    """From 9 to 10 of 10000 budgets the second has nothing."""
+    first, second = rows("first", [(9, 0.7, 0.7)]), rows("second", [(10, 0.7, 0.7)])
+    found = judged("margin", "> 0", first, second, NONE, budgets=[0, 10000])
+    assert (found.word, found.measured) == (HOLDS, pytest.approx(0.2 / 10000))
+    least = judged("least-margin", ">= 0", first, second, NONE, budgets=[0, 10000])
+    assert (least.word, least.measured) == (HOLDS, 0.0)
+
+
+def test_an_equality_fails_on_either_side_and_below_its_floor() -> None:
+    """A learner that buys next to nothing is cheap, and no good."""
+
+    def word(cost: float, quality: float, **rule: Any) -> str:
+        table = {**BASE, "measure": "cost", "learners": ["first"], **rule}
+        made = frame(rows("first", [(cost, quality, quality)]))
+        return judge(Claim.of(table), made, ACCURACY).word
+
+    both = {"near": 12, "within": 0.005, "floor": ">= 0.9"}
+    assert word(12.004, 0.95, **both) == HOLDS
+    assert word(2, 0.95, **both) == word(13, 0.95, **both) == word(12, 0.6, **both) == FAILS
+
+
+def test_an_equality_of_curves_fails_on_either_side() -> None:
+    flat = rows("second", [(4, 0.7, 0.7)])
+    for quality, word in ((0.705, HOLDS), (0.69, FAILS), (0.72, FAILS), (0.25, FAILS)):
+        first = rows("first", [(4, quality, quality)])
+        claim = {"near": 0, "within": 0.0095, "budgets": [4, 9]}
+        assert (
+            judged("margin", "", first, flat, rows("constant", [(0, 0, 0)]), **claim).word == word
+        )
+
+
+def test_always_above_is_not_the_same_everywhere() -> None:
+    same = [rows(name, [(4, 0.7, 0.7)]) for name in ("first", "second")]
+    found = judged("least-margin", ">= 0", *same, NONE, budgets=[0, 9])
+    assert (found.word, found.how.split("; ")[-1]) == (FAILS, "equal at every budget")
+
+
+def test_a_saving_is_one_only_where_the_quality_is_kept_on_test_too() -> None:
+    full = rows("second", [(16, 1.0, 1.0)])
+    for test, word in ((0.991, HOLDS), (0.98, FAILS)):
+        found = judged("saving", ">= 0.5", rows("first", [(4, 0.995, test)]), full)
+        assert (found.word, found.shown) == (word, "75.0%")
+    assert found.how.endswith("on test the quality there is 0.98, and the other's best 1")
+
+
+def test_a_competitor_that_never_keeps_the_quality_saves_less_still() -> None:
+    full, poor = rows("second", [(16, 1.0, 1.0)]), rows("first", [(1, 0.9, 0.9)])
+    found = judged("saving", "<= 0.755", poor, full)
+    assert (found.word, found.shown) == (HOLDS, "0.0%")
+    assert judged("saving", ">= 0.1", poor, full).word == FAILS
+    # a repeat in which it saves much counts for the mean with those in which it saves nothing
+    again = [rows("first", [(1, 1.0, 1.0)], seed=1), rows("second", [(16, 1.0, 1.0)], seed=1)]
+    assert judged("saving", "<= 0.3", poor, full, *again).word == FAILS
+
+
+def boosted(learner: str, qualities: list[float], **params: Any) -> list[dict[str, Any]]:
+    """A learner with a point at every tenth of its 100 trees up to the last."""
+    made = rows(learner, [(4 + p, q, q) for p, q in enumerate(qualities)])
+    trees = [100 - 10 * (len(qualities) - 1 - p) for p in range(len(qualities)) for _ in range(2)]
+    told = json.dumps({"trees": 100, **params})
+    return [
+        row | {"params": told, "point": json.dumps({"trees": t})}
+        for row, t in zip(made, trees, strict=True)
+    ]
+
+
+GOOD = rows("first", [(4, 0.95, 0.95)])
+
+
+@pytest.mark.parametrize(
+    ("qualities", "word"),
+    [
+        ([0.7, 0.8, 0.81], GROWING),  # the last tree is the best
+        ([0.7, 0.8, 0.8], HOLDS),
+        ([0.7, 0.81, 0.8], HOLDS),
+        ([0.7, 0.8, 0.8005], HOLDS),  # by less than a thousandth
+        ([0.8], GROWING),  # nothing to tell it by
+    ],
+)
+def test_a_competitor_must_have_converged(qualities: list[float], word: str) -> None:
+    found = judged("margin", "> 0", GOOD, boosted("second", qualities), NONE, budgets=[4, 9])
+    assert found.word == word
+    assert found.how.endswith("the last trees still help second") == (word == GROWING)
+
+
+def test_who_bounds_a_learner_must_have_trained_it() -> None:
+    growing, settled = boosted("first", [0.7, 0.8, 0.81]), boosted("first", [0.7, 0.81, 0.81])
+    other = rows("second", [(40, 0.95, 0.95)])
+
+    def word(measure: str, rule: dict[str, Any], part: Any, learners: Any = ("first",)) -> str:
+        table = {**BASE, "measure": measure, "learners": [*learners], **rule}
+        return judge(Claim.of(table), frame(part, other), ACCURACY).word
+
+    for rule in ({"holds": "<= 0.86"}, {"near": 0.81, "within": 0.005}):
+        assert word("quality", rule, growing) == GROWING
+        assert word("quality", rule, settled) == HOLDS
+    assert word("quality", {"holds": ">= 0.8"}, growing) == HOLDS  # its merit: more trees may help
+    two = ("first", "second")
+    assert word("saving", {"holds": "<= 0.3"}, growing, two) == GROWING
+    assert word("quality", {"holds": "<= 0.8"}, growing) == FAILS  # more trees would not help that
+
+
+def test_points_that_do_not_tell_their_trees_leave_convergence_open() -> None:
+    last = boosted("second", [0.8])
+    exits = [row | {"point": '{"threshold": 1.0}'} for row in last]
+    nested = [row | {"params": '{"base": {"trees": 100}}'} for row in exits]
+    for made in (exits, nested):
+        found = judged("margin", "> 0", GOOD, made, NONE, budgets=[4, 9])
+        assert found.word == HOLDS
+        assert found.how.endswith("not known whether converged: second")
+
+
+def test_fewer_rows_or_trees_than_the_papers_settle_nothing() -> None:
+    fit = boosted("first", [0.7, 0.8, 0.8])
+    table = {**BASE, "measure": "minutes", "learners": ["first"], "holds": "<= 80"}
+    made, run = frame(fit), info(use("letters"))
+
+    def found(**least: int) -> Verdict:
+        return settle(Claim.of({**table, **least}), run, made)
+
+    assert found(rows=12, trees=100).word == HOLDS
+    assert (few := found(rows=13)).word == SMALL
+    assert "12 training rows, the paper has 13" in few.how
+    assert (few := found(trees=101)).word == SMALL
+    assert "first has 100 trees, the paper 101" in few.how
+    assert found(rows=13, trees=101).shown == "0.067 min"
+    failing = settle(Claim.of({**table, "rows": 13, "holds": "<= 0"}), run, made)
+    assert failing.word == SMALL

@@ -1,0 +1,188 @@
+"""The shipped claims cannot be met by a result that shows nothing."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from bench_claims.claims import CURVES, TIMES, Claim, read_claims
+from bench_claims.verdicts import FAILS, GENERATED, GROWING, HOLDS, SMALL, Verdict, settle, tally
+from helpers.claim_cases import frame, info, rows, use
+
+from bench_core.planning.suites import find_suite
+from bench_core.plugins import load_registry
+
+SUITES = ("adapt", "cegb", "cronus-yahoo", "cstc-synthetic", "miser-scene15", "miser-yahoo")
+
+
+@cache
+def shipped() -> dict[str, Claim]:
+    registry = load_registry()
+    tables = [find_suite(name, registry).extra["claims"] for name in SUITES]
+    return {claim.id: claim for table in tables for claim in read_claims(table)}
+
+
+Point = tuple[float, float]
+
+
+def verdict(
+    name: str, *contenders: list[Point], metric: str = "accuracy", train: int = 10**7, **more: Any
+) -> Verdict:
+    """On points (cost, quality) of the claim's learners in order; all costs are alike."""
+    claim = shipped()[name]
+    made = []
+    named = zip(claim.learners, contenders, strict=True)
+    for learner, points in [*((x.learner, p) for x, p in named), ("constant", [(0.0, 0.0)])]:
+        where = {} if learner == "constant" else _where(claim, learner, len(made))
+        params = json.dumps(where | more) if learner != "constant" else "{}"
+        for row in rows(learner, [(c, q, q) for c, q in points], params=params):
+            row |= {"dataset": claim.dataset, metric: row["accuracy"], "fit_seconds": 4.0}
+            made.append(row | {claim.cost: row["total_cost"]})
+    data = use(
+        claim.dataset,
+        metrics=(metric,),
+        rows={"train": train, "valid": 9, "test": 9},
+        price_of_everything=16948.0,
+    )
+    run = info(data, higher_is_better={metric: metric != "mse"})
+    return settle(claim, run, frame(made))
+
+
+def _where(claim: Claim, learner: str, at: int) -> dict[str, Any]:
+    """The settings that the claim wants of the learner in its next place."""
+    done = 0
+    for contender in claim.learners:
+        if contender.learner == learner and done >= at:
+            break
+        done += 1 if contender.learner == learner else 0
+    values = dict(contender.where)
+    return {k: (None if v == "none" else v) for k, v in values.items()}
+
+
+def test_a_tree_that_buys_two_features_at_an_error_of_one_is_not_cstcs() -> None:
+    def word(cost: float, error: float) -> str:
+        return verdict("cstc-synthetic-cost", [(cost, error)], metric="mse").word
+
+    assert word(12, 0.0) == HOLDS
+    assert word(2, 0.97) == word(2, 0.0) == word(12, 0.97) == FAILS
+
+
+@pytest.mark.parametrize(("name", "cost"), [("lin", 1.5), ("l1", 1.75), ("large", 2)])
+def test_synthetic_2s_costs_are_equalities_at_full_accuracy(name: str, cost: float) -> None:
+    def word(cost: float, accuracy: float) -> str:
+        return verdict(f"adapt-synthetic-2-{name}", [(cost, accuracy)]).word
+
+    assert word(cost, 1.0) == HOLDS
+    assert word(0, 0.5) == word(cost, 0.5) == word(cost + 0.25, 1.0) == word(1, 1.0) == FAILS
+
+
+def test_bounds_on_greedy_miser_have_a_second_side() -> None:
+    def forest(quality: float, **more: Any) -> str:
+        return verdict("adapt-forest-miser-limit", [(20, quality)], **more).word
+
+    assert (forest(0.855), forest(0.8145), forest(0.8716)) == (HOLDS, FAILS, FAILS)
+    assert forest(0.855, train=9000) == SMALL
+    yahoo = {"metric": "leading_run_precision@5"}
+    for quality, cost, best, price in (
+        (0.138, 658, HOLDS, HOLDS),
+        (0.12, 658, FAILS, FAILS),
+        (0.2, 658, FAILS, HOLDS),
+        (0.138, 16000, HOLDS, FAILS),
+        (0.138, 60, HOLDS, FAILS),
+    ):
+        assert verdict("adapt-yahoo-miser-best", [(cost, quality)], **yahoo).word == best
+        assert verdict("adapt-yahoo-miser-cost", [(cost, quality)], **yahoo).word == price
+
+
+def test_the_cheap_region_is_40_to_80() -> None:
+    """Ahead below 40 and behind from there on is not ahead."""
+    found = verdict("adapt-yahoo-cheap-region", [(5, 0.13)], [(5, 0.1), (40, 0.14)], metric="p")
+    assert (found.word, found.measured) == (FAILS, pytest.approx(-0.01))
+
+
+def test_equal_prices_that_ruin_the_learner_are_not_like_no_price() -> None:
+    found = verdict("cegb-uniform", [(9, 0.1)], [(9, 0.55)], metric="p")
+    assert (found.word, found.shown[:5]) == (FAILS, "-0.44")
+    assert verdict("cegb-uniform", [(9, 0.55)], [(9, 0.55)], metric="p").word == HOLDS
+
+
+@pytest.mark.parametrize("name", ["cegb-deep-cheaper", "cegb-large-lambda"])
+def test_much_lower_is_not_a_thousandth(name: str) -> None:
+    assert verdict(name, [(99.9, 0.8)], [(100, 0.8)], metric="p").word == FAILS
+    assert verdict(name, [(40, 0.8)], [(100, 0.8)], metric="p").word == HOLDS
+
+
+@pytest.mark.parametrize("name", ["cegb-best-first", "cegb-shallow", "miser-above-cronus"])
+def test_always_higher_is_not_equal(name: str) -> None:
+    assert verdict(name, [(9, 0.8)], [(9, 0.8)], metric="p", trees=0).word == FAILS
+    assert verdict(name, [(9, 0.8)], [(99, 0.8)], metric="p", trees=0).word == HOLDS
+
+
+@pytest.mark.parametrize("name", ["miser-cronus-quarter", "miser-exit-half"])
+def test_a_competitor_that_never_keeps_99_percent_meets_its_bound(name: str) -> None:
+    found = verdict(name, [(9, 0.7)], [(100, 0.8)], metric="p", trees=0)
+    assert (found.word, found.shown) == (HOLDS, "0.0%")
+
+
+def test_times_savings_and_margins_on_a_part_of_yahoo_settle_nothing() -> None:
+    """12000 rows are 2.5% of Yahoo, and 100 trees few."""
+    part: dict[str, Any] = {"metric": "p", "train": 12000}
+    assert verdict("miser-minutes", [(9, 0.8)], **part).word == SMALL
+    assert verdict("miser-minutes", [(9, 0.8)], metric="p", trees=100).word == SMALL
+    assert verdict("miser-minutes", [(9, 0.8)], metric="p", trees=3000).word == HOLDS
+    assert verdict("miser-time", [(9, 0.8)], [(9, 0.8)], **part).word == SMALL
+    assert verdict("miser-tenth", [(9, 0.8)], [(100, 0.8)], **part).word == SMALL
+    assert verdict("cegb-deep", [(9, 0.8)], [(100, 0.7)], **part).word == SMALL
+
+
+def test_a_competitor_whose_last_trees_help_meets_no_claim() -> None:
+    claim = shipped()["adapt-forest-miser"]
+    made = rows("adapt-gbrt", [(9, 0.9, 0.9)])
+    for at, quality in ((100, 0.7), (400, 0.8)):
+        told = {"params": '{"trees": 400}', "point": json.dumps({"trees": at})}
+        made += [row | told for row in rows("miser", [(at / 40, quality, quality)])]
+    made = [row | {"dataset": "forest"} for row in (*made, *rows("constant", [(0, 0.5, 0.5)]))]
+    run = info(use("forest", rows={"train": 33157, "valid": 1, "test": 1}))
+    assert settle(claim, run, frame(made)).word == GROWING
+
+
+def test_what_rests_on_values_of_ours_or_on_a_figure_says_so() -> None:
+    found = verdict("cstc-synthetic-cost", [(12, 0.0)], metric="mse")
+    assert found.data == GENERATED
+    ours = "the quadrants' means and the numbers of rows"
+    assert found.rests == f"generated, of which ours: {ours}"
+    assert tally([found]) == "holds: 1 (generated: 1)"
+    drawn = verdict("cegb-forest-order", [(9, 0.9)], [(9, 0.8)])
+    assert drawn.rests == "the paper's data; from a figure only"
+
+
+def test_every_claim_that_is_measured_names_its_rows_or_what_of_its_data_is_ours() -> None:
+    """Sizes are about the rows themselves."""
+    generated = {"adapt-synthetic-1", "adapt-synthetic-2", "cstc-synthetic"}
+    for claim in shipped().values():
+        if claim.measure not in ("none", "sizes"):
+            assert bool(claim.ours) == (claim.dataset in generated), claim.id
+            assert bool(claim.rows) != bool(claim.ours), claim.id
+
+
+def test_times_of_methods_whose_trees_a_paper_counts_need_them() -> None:
+    for claim in shipped().values():
+        if claim.measure in TIMES and "yahoo" in claim.dataset:
+            assert claim.trees in (3000, 5000), claim.id
+
+
+def test_only_figures_give_what_no_text_has() -> None:
+    drawn = {claim.id for claim in shipped().values() if claim.figure_only}
+    assert drawn == {
+        "cegb-forest-order", "cegb-miniboone-order", "cegb-uniform-loses", "miser-subsets",
+    }  # fmt: skip
+    assert all(shipped()[name].measure in CURVES for name in drawn)
+
+
+@pytest.mark.parametrize(
+    "name", ["scene15-l1", "scene15-above-svm-average-kernel", "cronus-minutes"]
+)
+def test_what_is_another_experiment_here_is_not_measured(name: str) -> None:
+    assert shipped()[name].measure == "none"

@@ -1,0 +1,149 @@
+"""Settings that are tried of every learner alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_core import Task, among, linear, log, param
+from bench_core.parameters import as_json, parameters
+from bench_core.planning.request import RunRequest, parse_setting
+from bench_core.planning.resolve_learners import choose_learners
+from bench_core.planning.search_space import configurations, search_ends
+from bench_core.planning.suites import NO_SUITE, Profile, Suite
+from bench_core.plugins import Registry, load_registry
+
+REGISTRY = load_registry()
+
+
+@dataclass(frozen=True)
+class Searched:
+    name: ClassVar[str] = "searched"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+
+    tradeoff: float = param(0.3, "price", least=0, search=log(0.01, 10))
+    leaves: int = param(16, "leaves", least=2, search=linear(2, 9))
+    rule: str = param("a", "rule", search=among("a", "b", "c"))
+    trees: int = param(100, "trees", least=1)
+    steps: tuple[float, ...] = param((1.0, 2.0), "steps")
+
+
+def settings(count: int, table: Any = None, fixed: Any = None) -> tuple[Any, ...]:
+    return configurations(Searched, table or {}, fixed or {}, count, REGISTRY, "searched")
+
+
+def test_the_first_setting_is_the_default_and_all_are_different() -> None:
+    found = settings(20)
+    assert found[0] == Searched()
+    assert len(set(found)) == 20
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_fewer_settings_are_the_first_of_more(one: int, other: int) -> None:
+    few, many = sorted((one, other))
+    assert settings(many)[:few] == settings(few)
+
+
+def test_values_lie_in_the_declared_range_and_spread_evenly_over_it() -> None:
+    found = settings(65)[1:]
+    assert all(0.01 <= one.tradeoff <= 10 and 2 <= one.leaves <= 9 for one in found)
+    assert all(type(one.leaves) is int for one in found)
+    # every third of a range in its logarithm, and every choice, has about a third of them
+    for low, high in ((0.01, 0.1), (0.1, 1), (1, 10)):
+        assert 19 <= sum(low <= one.tradeoff < high for one in found) <= 24
+    for rule in "abc":
+        assert 19 <= sum(one.rule == rule for one in found) <= 24
+
+
+def test_a_value_of_the_suite_is_where_the_search_begins() -> None:
+    found = settings(5, table={"tradeoff": 0.7, "trees": 30})
+    assert found[0] == Searched(tradeoff=0.7, trees=30)
+    assert {one.trees for one in found} == {30}
+    assert len({one.tradeoff for one in found}) == 5
+
+
+def test_a_grid_of_the_suite_gives_way_to_the_search_or_is_a_choice_where_there_is_none() -> None:
+    found = settings(9, table={"tradeoff": [1, 2], "trees": [30, 60]})
+    assert found[0] == Searched(trees=30)
+    assert {one.trees for one in found} == {30, 60}
+    assert not {one.tradeoff for one in found} & {1.0, 2.0}
+
+
+def test_what_the_user_sets_is_kept_and_a_list_is_a_choice() -> None:
+    found = settings(9, fixed={"tradeoff": 2.0, "leaves": [4, 8]})
+    assert {one.tradeoff for one in found} == {2.0}
+    assert {one.leaves for one in found[1:]} == {4, 8}
+
+
+def test_a_list_for_a_tuple_is_one_value_and_a_list_of_lists_are_choices() -> None:
+    assert {one.steps for one in settings(9, table={"steps": [3, 4]})} == {(3.0, 4.0)}
+    found = settings(9, table={"steps": [[3, 4], [5]]})
+    assert {one.steps for one in found} == {(3.0, 4.0), (5.0,)}
+
+
+def test_there_are_no_more_settings_than_there_are_values() -> None:
+    found = settings(9, fixed={"tradeoff": 2.0, "leaves": 4})
+    assert sorted(one.rule for one in found) == ["a", "b", "c"]
+
+
+def test_learners_that_share_a_parameter_try_the_same_values_of_it() -> None:
+    miser, cegb = (
+        configurations(REGISTRY.learners[name], {}, {}, 12, REGISTRY, name)
+        for name in ("miser", "cegb")
+    )
+    for name in ("tradeoff", "learning_rate"):
+        assert [getattr(a, name) for a in miser[1:]] == [getattr(b, name) for b in cegb[1:]]
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY.learners))
+def test_every_learner_takes_all_that_it_may_be_given(name: str) -> None:
+    cls = REGISTRY.learners[name]
+    found = configurations(cls, {}, {}, 30, REGISTRY, name)
+    searches = any(p.search for p in parameters(cls))
+    assert len(found) == len(set(map(str, map(as_json, found)))) == (30 if searches else 1)
+
+
+def chosen(request: RunRequest, suite: Suite = NO_SUITE, texts: tuple[str, ...] = ()) -> Any:
+    registry = Registry(learners={"searched": Searched})  # type: ignore[dict-item]
+    settings = [parse_setting(text) for text in texts]
+    return choose_learners(request, suite, registry, settings)[0]
+
+
+def test_a_request_has_the_last_word_over_the_suites_number() -> None:
+    profiles = {"quick": Profile("quick", (0,), (0,), configs=7)}
+    suite = Suite(name="s", place="s.toml", learners={"searched": {}}, profiles=profiles)
+    assert len(chosen(RunRequest(suite="s"), suite).instances) == 7
+    assert len(chosen(RunRequest(suite="s", configs=3), suite).instances) == 3
+
+
+def test_set_fixes_a_parameter_that_is_searched() -> None:
+    request = RunRequest(learners=("searched",), configs=5)
+    found = chosen(request, texts=("searched.leaves=4",))
+    assert {one.leaves for one in found.instances} == {4}
+    assert found.drawn
+
+
+def test_without_configs_the_grid_stands() -> None:
+    found = chosen(RunRequest(learners=("searched",)), texts=("searched.tradeoff=[1, 2]",))
+    assert [one.tradeoff for one in found.instances] == [1.0, 2.0]
+    assert not found.drawn
+
+
+def test_the_ends_of_a_grid_are_its_least_and_its_most_value() -> None:
+    grid = [Searched(tradeoff=t) for t in (0.1, 1.0, 0.5)]
+    assert search_ends(grid, drawn=False) == {"tradeoff": (0.1, 1.0)}
+
+
+def test_the_ends_of_a_range_are_its_outer_twentieths() -> None:
+    low, high = search_ends(settings(20), drawn=True)["tradeoff"]
+    assert low == pytest.approx(0.01 * 1000**0.05, rel=1e-3)
+    assert high == pytest.approx(0.01 * 1000**0.95, rel=1e-3)
+
+
+def test_where_a_parameter_cannot_go_further_there_is_no_edge() -> None:
+    grid = [Searched(tradeoff=t) for t in (0.0, 1.0)]
+    assert search_ends(grid, drawn=False) == {"tradeoff": (None, 1.0)}

@@ -1,0 +1,79 @@
+"""Marks of a search that might have gone on, on frames small enough to check by eye."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bench_core.results.marks import search_marks, with_choices
+from bench_core.results.operating_points import best_points, operating_points
+
+
+def rows(learner: str, path: dict[int, float], tradeoff: float = 0.1, seed: int = 0) -> list[Any]:
+    """Validation quality by number of trees, as export rows of both splits."""
+    return [
+        {
+            "dataset": "d", "fold": 0, "seed": seed, "learner": learner, "status": "ok",
+            "params": f'{{"tradeoff": {tradeoff}}}', "point": f'{{"trees": {trees}}}',
+            "split": split, "auc": quality, "total_cost": float(trees), "audit": "sampled",
+        }
+        for trees, quality in path.items()
+        for split in ("valid", "test")
+    ]  # fmt: skip
+
+
+def marks(found: list[Any], ends: Any = None) -> tuple[str, ...]:
+    points = operating_points(pd.DataFrame(found), "auc")
+    return search_marks(best_points(points, higher=True), points, ends or {})
+
+
+def test_a_best_point_with_all_trees_has_not_converged() -> None:
+    assert marks(rows("a", {1: 0.5, 2: 0.6, 3: 0.7})) == ("not converged",)
+
+
+def test_a_best_point_with_fewer_trees_has() -> None:
+    assert marks(rows("a", {1: 0.5, 2: 0.7, 3: 0.6})) == ()
+
+
+def test_the_path_is_that_of_the_chosen_setting_and_repeat() -> None:
+    short = rows("a", {1: 0.5, 2: 0.9}, tradeoff=0.1)
+    longer = rows("a", {1: 0.5, 2: 0.6, 3: 0.6}, tradeoff=0.2)
+    assert marks(short + longer) == ("not converged",)
+    other = rows("a", {1: 0.5, 2: 0.6, 3: 0.5}, seed=1)
+    assert marks(rows("a", {1: 0.9, 2: 0.5}) + other) == ()
+    assert marks(rows("a", {1: 0.5, 2: 0.9}) + other) == ("not converged",)
+
+
+def test_a_path_of_one_point_says_nothing() -> None:
+    assert marks(rows("a", {300: 0.7})) == ()
+
+
+@pytest.mark.parametrize(
+    ("tradeoff", "ends", "edge"),
+    [
+        (0.1, (0.1, 1.0), True),
+        (1.0, (0.1, 1.0), True),
+        (0.5, (0.1, 1.0), False),
+        (0.1, (None, 1.0), False),
+        (1.0, (0.1, None), False),
+    ],
+)
+def test_a_value_at_an_end_of_its_range_is_at_an_edge(
+    tradeoff: float, ends: tuple[float | None, float | None], edge: bool
+) -> None:
+    found = marks(rows("a", {1: 0.7, 2: 0.6}, tradeoff), {"tradeoff": ends})
+    assert found == (("at edge: tradeoff",) if edge else ())
+
+
+def test_the_export_marks_the_point_that_validation_chose_and_no_other() -> None:
+    frame = pd.DataFrame(rows("a", {1: 0.5, 2: 0.7}) + rows("b", {1: 0.9, 2: 0.7}))
+    use = {"name": "d", "metrics": ["auc"], "ends": {"b": {"tradeoff": [0.1, 1.0]}}}
+    info: Any = SimpleNamespace(datasets=(use,), higher_is_better={"auc": True})
+    found = with_choices(frame, info).set_index(["learner", "point", "split"])["chosen"]
+    for split in ("valid", "test"):
+        assert found["a", '{"trees": 2}', split] == "best; not converged"
+        assert found["b", '{"trees": 1}', split] == "best; at edge: tradeoff"
+    assert (found == "").sum() == 4

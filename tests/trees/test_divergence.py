@@ -1,0 +1,83 @@
+"""A fit whose training loss rises above the constant's ends, keeps what was good, and says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_models.boosting import prefix_chain
+from bench_trees.binning import find_bins
+from bench_trees.boosting import boost
+from bench_trees.ensemble import Ensemble
+from bench_trees.growing_tree import Settings
+from bench_trees.losses import Logistic, Loss, Softmax, Squared
+from helpers.rare_classes import CLASSES, entropy_of, log_loss, rare_classes
+
+from bench_core import Features, Prices
+
+
+def diverging(trees: int = 20) -> tuple[Ensemble, np.ndarray, np.ndarray]:
+    """Newton steps without l2 for classes of 2 to 5 rows."""
+    train = rare_classes((2, 3, 5)).train
+    return trained(train.X, train.y, Softmax(CLASSES), trees=trees, l2=0.0), train.X, train.y
+
+
+def training_loss(e: Ensemble, X: np.ndarray, y: np.ndarray) -> float:
+    prices = Prices.additive(np.ones(X.shape[1]))
+    *_, last = prefix_chain(e, [e.trees], prices, {}).predict_path(Features(X))
+    return log_loss(last.scores, y)
+
+
+def trained(X: np.ndarray, y: np.ndarray, loss: Loss, **settings: Any) -> Ensemble:
+    bins = find_bins(X)
+    return boost(bins.codes(X), bins, y, loss=loss, settings=Settings(**settings))
+
+
+def test_boosting_ends_before_the_training_loss_is_above_the_constants() -> None:
+    e, X, y = diverging()
+    assert e.diverged
+    assert 0 < e.trees < 20 * CLASSES
+    assert e.trees % CLASSES == 0
+    assert training_loss(e, X, y) <= entropy_of(y)
+
+
+def test_with_l2_the_same_fit_goes_on_to_the_end() -> None:
+    train = rare_classes((2, 3, 5)).train
+    e = trained(train.X, train.y, Softmax(CLASSES), trees=20, l2=1.0)
+    assert not e.diverged
+    assert e.trees == 20 * CLASSES
+    assert training_loss(e, train.X, train.y) < 0.8 * entropy_of(train.y)
+
+
+@pytest.mark.parametrize(("loss", "rate"), [(Squared(), 2.5), (Logistic(), 500.0)])
+def test_steps_that_are_far_too_long_leave_the_constant(loss: Loss, rate: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)).astype(np.float32)
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(float)
+    e = trained(X, y, loss, trees=5, learning_rate=rate)
+    assert e.diverged
+    assert e.trees == 0
+
+
+def test_a_loss_that_has_no_value_is_not_watched() -> None:
+    class Gradients:
+        """Squared loss as others may write it, without ``mean``."""
+
+        outputs = 1
+        base = Squared().base
+        gradients = Squared().gradients
+
+    X = np.arange(60, dtype=np.float32)[:, None]
+    e = trained(X, X[:, 0].astype(float), Gradients(), trees=5, learning_rate=2.5)
+    assert not e.diverged
+    assert e.trees == 5
+
+
+def test_the_mark_is_kept_in_files_and_by_parts_of_the_trees() -> None:
+    e = diverging()[0]
+    sound = trained(np.zeros((50, 10), np.float32), np.zeros(50), Softmax(CLASSES))
+    assert Ensemble.from_state(e.to_state()).diverged
+    assert e.select(np.arange(2)).diverged
+    assert Ensemble.concat([sound, e]).diverged
+    assert not Ensemble.from_state(sound.to_state()).diverged
