@@ -101,6 +101,11 @@ def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
         (("[0, 1]", "[0, 1.5]"), "key 'seeds': a list of whole numbers is wanted"),
         (("[0, 1]", "[-1]"), "key 'seeds': whole numbers from 0"),
         (("[0, 1]", "[4294967296]"), "key 'seeds': whole numbers from 0 to 4294967295 are wanted"),
+        (
+            ('title = "T"', "configs = 1.5"),
+            "key 'configs': a whole number from 0 to 1000 is wanted",
+        ),
+        (('size = "quick"', "configs = -1"), "key 'profiles.standard.configs': a whole number"),
         (('title = "T"', 'costs = ""'), "key 'costs': a file or a table of costs is wanted"),
         (('title = "T"', "costs = 7"), "key 'costs': a file or a table of costs is wanted, not 7"),
         (('title = "T"', "zebra = [{a = 1}, 3]"), "unknown key 'zebra'"),
@@ -234,6 +239,12 @@ def test_a_suite_may_say_something_of_a_learner_on_one_data_set(tmp_path: Path) 
     assert suite.on == {"letters": {"miser": False}, "forest": {"gbrt": {"trees": 3}}}
     assert suite.stand_ins
     assert not read_suite(written(tmp_path, "stand_ins = false\n" + GOOD), KEYS).stand_ins
+
+
+def test_a_profile_has_the_suites_number_of_settings_or_its_own(tmp_path: Path) -> None:
+    text = GOOD.replace('title = "T"', "configs = 5", 1).replace('size = "quick"', "configs = 9", 1)
+    suite = read_suite(written(tmp_path, text), KEYS)
+    assert (suite.profile("quick").configs, suite.profile("standard").configs) == (5, 9)
 
 
 @pytest.mark.parametrize(
