@@ -7,7 +7,14 @@ from io import StringIO
 import pytest
 from bench_reports.assembly import boards
 from bench_reports.board import Failure
-from bench_reports.console import failure_lines, legend, search_lines, show_boards, text_boards
+from bench_reports.console import (
+    budget_tables,
+    failure_lines,
+    legend,
+    search_lines,
+    show_boards,
+    text_boards,
+)
 from helpers import example
 from rich.console import Console
 
@@ -28,7 +35,7 @@ def screen(width: int) -> str:
 
 
 def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything() -> None:
-    (line,) = [line for line in text() if line.startswith("yahoo-sim  miser")]
+    (line, _) = [line for line in text() if line.startswith("yahoo-sim  miser")]
     told = "yahoo-sim miser 0.7990 0.0100 5000 0.7950 3000 3.0x sampled stand-in, not converged"
     assert line.split() == told.split()
 
@@ -36,8 +43,27 @@ def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything() -> N
 def test_the_notice_of_a_stand_in_stands_above_its_rows() -> None:
     lines = text()
     (at,) = [i for i, line in enumerate(lines) if line.startswith("notice: yahoo is not here")]
-    (first,) = [i for i, line in enumerate(lines) if line.startswith("yahoo-sim  miser")]
+    (first, _) = [i for i, line in enumerate(lines) if line.startswith("yahoo-sim  miser")]
     assert at < first
+
+
+def test_below_the_rows_stands_what_each_learner_reaches_within_parts_of_the_reference() -> None:
+    lines = text()
+    at = lines.index("ndcg@5 within 2%, 5%, 10%, 20%, 50% of the cost of gbrt's best point:")
+    assert [" ".join(line.split()) for line in lines[at + 1 : at + 5]] == [
+        "data set learner <= 180 <= 450 <= 900 <= 1800 <= 4500",
+        "yahoo-sim miser - - - 0.7500 0.7950",
+        "yahoo-sim gbrt - - - - 0.7000",
+        "yahoo-sim cegb - - 0.7800 0.7800 0.7800",
+    ]
+
+
+def test_without_a_reference_that_costs_something_there_are_no_budgets() -> None:
+    board = boards(example.info(), example.frame())[0]
+    free = tuple(replace(r, best=replace(r.best, cost=0.0)) for r in board.rows)
+    assert len(list(budget_tables(board))) == 1
+    assert list(budget_tables(replace(board, reference=""))) == []
+    assert list(budget_tables(replace(board, rows=free))) == []
 
 
 def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_terminal() -> None:
