@@ -189,13 +189,14 @@ class _Planner:
         finished, fitted = store.finished() if store else (frozenset(), frozenset())
         kept = (k for k in fitted & fits.keys() if state_path(specs.states, k).is_file())
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
-        slug, size = re.sub(r"[^\w+.-]", "_", about)[:40], self.uses[0].size
+        name, size = request.profile or PROFILES[0], self.uses[0].size
+        slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
         key = digest([about, size, specs.reference, list(metrics), sorted(trials)])
         plan = Plan(
-            run=f"{slug}-{size}-{key[:8]}",
+            run=f"{slug}-{part}-{key[:8]}",
             suite=suite.name,
             title=suite.title,
-            profile=request.profile or PROFILES[0],
+            profile=name,
             reference=specs.reference,
             baselines=baselines,
             absent=absent,

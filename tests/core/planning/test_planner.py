@@ -146,6 +146,8 @@ def test_the_run_is_named_by_suite_or_data_and_by_what_decides_its_results(suite
     assert both.startswith("toy-rank+toy-binary-quick-")
     assert run(data="toy-rank", settings="toy-rank.queries=7").startswith("toy-rank_queries_7_-qu")
     assert run(suite="toys", data=(), profile="paper").startswith("toys-paper-")
+    suite.write_text(f'{suite.read_text()}\n[profiles.brief]\nsize = "standard"\n')
+    assert run(suite="toys", data=(), profile="brief").startswith("toys-brief-")
     assert run() == run(workers=3) != run(metrics="ndcg@3")
 
 
