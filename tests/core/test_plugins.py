@@ -250,7 +250,7 @@ def test_a_data_set_of_name_task_and_prepare_is_complete(
     run = ("run", "--learners", "constant", "--executor", "inline")
     ran = bench(*run, "--data", "mine")
     assert (ran.status, "mine" in ran.out) == (0, True)
-    planned = bench("plan", "--suite", "yahoo", "--learners", "constant")
+    planned = bench("plan", "--suite", "cronus-yahoo", "--learners", "constant")
     assert (planned.status, "yahoo" in planned.out) == (0, True), planned.err
     assert bench("data", "verify", "mine").err.startswith("error: mine: needs no files")
 
