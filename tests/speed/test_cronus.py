@@ -81,6 +81,7 @@ def test_the_cascade_is_fitted_at_the_size_of_the_paper(benchmark: Any) -> None:
         name = f"{kind.name}, rho {rho:g}"
         model = timed(name, lambda it=learner: it.fit(train, train, prices, context))
         models[name] = {key: model.facts[key] for key in ("objective", "trees_per_stage")}
+        print(name, models[name], flush=True)
     report(
         benchmark,
         samples,
