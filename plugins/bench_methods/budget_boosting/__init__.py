@@ -28,8 +28,9 @@ held-out gain of several trees, and what was bought is used by trees grown to co
 lambda: the path covers all costs. ``valid`` is not used. Folds depend on the seed.
 
 Departures
-- One in ``folds`` parts is held out, each in turn on up to 4000 rows, three on up to 40000, else
-  one; features are selected on at most 6000 rows, until 1500 were held out.
+- Parts are held out in turn: with n rows and K outputs all where n K is at most 8000 (two divisions
+  below 500 rows), three up to 100000, two up to a million, else one.
+- Features are selected on at most 6000 rows, parts being held out until 1500 rows were.
 - Leaf values of classes have l2 = 1 and a split leaves second derivatives of .1, as ``gbrt``.
 """
 
@@ -72,6 +73,10 @@ if TYPE_CHECKING:
 bench_warm_up = hookimpl(bench_warm_up)
 
 LEAVES = (4, 16, 64)
+FEW_ROWS = 500
+"""Fewer are divided twice."""
+FOLDS = ((8000, 10**9), (100_000, 3), (1_000_000, 2))
+"""Up to so many rows (times outputs), the most parts that are held out in turn."""
 SELECTION_ROWS = 6000
 SELECTION_HELD_OUT = 1500
 SETTLED_ROWS = 10000
@@ -134,11 +139,11 @@ class BudgetBoosting(BoostedTrees):
         return self.settings(whole.context.task, self.leaves or LEAVES[1], min_rows=least)
 
     def _divisions(self, whole: Binned, rng: np.random.Generator) -> list[Division]:
-        n = len(whole.rows)
-        found = divisions(whole, self.folds, rng)
-        if n < 500:
-            found += divisions(whole, self.folds, rng)
-        return found if n <= 4000 else found[:3] if n <= 40000 else found[:1]
+        n, found = len(whole.rows), divisions(whole, self.folds, rng)
+        if n < FEW_ROWS:
+            return found + divisions(whole, self.folds, rng)
+        work = n * whole.loss.outputs
+        return found[: next((most for limit, most in FOLDS if work <= limit), 1)]
 
     def _selection_folds(self, whole: Binned, rng: np.random.Generator) -> list[Fold]:
         n = len(whole.rows)

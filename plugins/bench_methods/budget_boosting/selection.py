@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 TRIED = 12
 """Most candidates that are tried with trees."""
-PROBE = {"trees": 6, "learning_rate": 0.4, "max_leaves": 8}
+PROBE = {"learning_rate": 0.4, "max_leaves": 8}
+PROBE_TREES = (6, 18)
+"""Iterations of a probe at most, and trees of all outputs together (two iterations at least)."""
 QUICK_RATE = 0.3
 QUICK_TREES = 60
 GROWTH = 0.25
@@ -95,6 +97,7 @@ def _gain(
 ) -> float:
     """The fall of the held-out loss per price if the feature is bought."""
     more = with_features(prices, chosen, np.array([feature]))
-    probe = replace(settings, **PROBE)  # type: ignore[arg-type]
+    trees = min(PROBE_TREES[0], max(2, PROBE_TREES[1] // folds[0].fit.loss.outputs))
+    probe = replace(settings, trees=trees, **PROBE)  # type: ignore[arg-type]
     fall = sum(fold.loss - fold.grown(more, probe)[0].loss for fold in folds)
     return fall / float(prices.marginal(prices.bought_for(chosen))[feature])
