@@ -23,10 +23,8 @@ import numpy as np
 from bench_models.staged.exits import largest_probability
 from bench_models.staged.routing import QueryGroups, below, ranks
 
-from bench_core import Examples
+from bench_core import Examples, Metric
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_core.metrics.frontier import frontier
-from bench_core.protocols import Metric
 
 ALL, NONE = 2.0, -1.0
 """Thresholds of probability that every row and no row is below."""
@@ -105,8 +103,10 @@ class Policy:
 
 def kept(policies: Sequence[Policy], most: int) -> list[Policy]:
     """Those that no other dominates, at most so many, their costs spread evenly by factor."""
-    cost = np.array([p.cost for p in policies])
-    best = [policies[k] for k in frontier(cost, np.array([p.quality for p in policies]))]
+    best: list[Policy] = []
+    for policy in sorted(policies, key=lambda p: (p.cost, -p.quality)):
+        if not best or policy.quality > best[-1].quality:
+            best.append(policy)
     if len(best) <= most:
         return best
     place = np.log(np.array([p.cost for p in best]) + 1e-3 * best[-1].cost)
