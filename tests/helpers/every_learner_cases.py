@@ -29,6 +29,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "adapt-lstsq": {**gated, "supports": 4, "iterations": 3, "gates": 2},
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
+        "budget-boosting": {**trees, "folds": 2},
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
         "catboost": trees,

@@ -13,7 +13,7 @@ from helpers.rare_classes import entropy_of, log_loss, rare_classes
 from bench_core import Splits, Task
 from bench_core.conformance.tasks import fit
 
-BOOSTERS = ("gbrt", "miser", "cegb", "gbrt-subset", "lightgbm", "lightgbm-cegb")
+BOOSTERS = ("gbrt", "miser", "cegb", "budget-boosting", "gbrt-subset", "lightgbm", "lightgbm-cegb")
 TREES = {"trees": 25}
 
 made = cache(rare_classes)

@@ -1,0 +1,284 @@
+"""Budget boosting: nested sets of features bought by price, a booster on each, and early exits.
+
+A construction of this project, of parts that are known: forward selection by gain per price (the
+wrapper of R. Kohavi, G. John, Artificial Intelligence 97, 1997), boosted trees (``gbrt``), averages
+over cross-validation folds (L. Breiman, "Stacked regressions", 1996, has the idea of using them
+all), and optimal stopping by thresholds, as in cascades.
+
+Methods that charge each split (``cegb``, ``miser``) let the first split that wants a feature pay
+all of its price, though hundreds of later trees share it. Here a feature's price is set against the
+held-out gain of several trees, and what was bought is used by trees grown to convergence.
+
+    sets      S_1 c S_2 c ... c all features                              selection
+    stage k   f_k = constant + mean over folds of a booster on S_k        folds
+    routes    which rows stop at which stage                              policies
+    model     the routes as operating points                              model
+
+1. Training rows are divided into ``folds`` parts. The next features are those whose purchase lowers
+   the held-out loss most per price; sets grow by a quarter.
+2. On each set a booster is trained on all parts but one, in step for all parts, until the held-out
+   loss of all of them together stops falling. Each stage begins anew at the constant. Served is
+   the mean of these boosters, of fewer where their evaluation would cost more than a tenth of
+   the set's price. So every training row is held out somewhere, and what follows is not optimistic.
+3. Operating points are every set by itself, and settings by which rows leave a chain of stages
+   early: in classification those whose likeliest class is sure enough, in ranking documents of
+   low rank. They are searched on the held-out rows; what another point dominates there is dropped.
+
+``leaves = none`` chooses among 4, 16 and 64 by the held-out loss of all features. There is no
+lambda: the path covers all costs. ``valid`` is not used. Folds depend on the seed.
+
+Departures
+- Parts are held out in turn: with n rows and K outputs all where n K is at most 8000 (two divisions
+  below 500 rows), three up to 100000, two up to a million, else one.
+- Features are selected on at most 6000 rows, parts being held out until 1500 rows were.
+- Leaf values of classes have l2 = 1 and a split leaves second derivatives of .1, as ``gbrt``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from bench_models.boosting import BoostedTrees, bench_warm_up, loss_of
+from bench_models.tradeoff import labels_of
+
+from bench_core import (
+    Examples,
+    Features,
+    FitContext,
+    Prices,
+    Task,
+    hookimpl,
+    log,
+    param,
+    provide_learners,
+)
+from bench_core.arrays import BoolArray
+from bench_methods.budget_boosting.folds import Binned, Division, Fold, Trees, converged, divisions
+from bench_methods.budget_boosting.model import NestedBoosters, Route
+from bench_methods.budget_boosting.policies import (
+    Held,
+    by_class,
+    by_rank,
+    kept,
+    static,
+)
+from bench_methods.budget_boosting.selection import nested_sets
+
+if TYPE_CHECKING:
+    from bench_trees import Settings
+
+bench_warm_up = hookimpl(bench_warm_up)
+
+LEAVES = (4, 16, 64)
+FEW_ROWS = 500
+"""Fewer are divided twice."""
+FOLDS = ((8000, 10**9), (100_000, 3), (1_000_000, 2))
+"""Up to so many rows (times outputs), the most parts that are held out in turn."""
+SELECTION_ROWS = 6000
+SELECTION_HELD_OUT = 1500
+SETTLED_ROWS = 10000
+"""Held-out rows that exits are searched on."""
+EVALUATION_SHARE = 0.1
+MOST_SETTINGS = 60
+MOST_CHAINED = 6
+"""Stages of a chain where evaluation costs: it is paid at each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetBoosting(BoostedTrees):
+    """Boosters on nested sets of features chosen by price, which rows leave early."""
+
+    name: ClassVar[str] = "budget-boosting"
+    adds_up: ClassVar[bool] = False
+
+    trees: int = param(
+        500, "most boosting iterations of each stage (for K classes K trees each)", least=0
+    )
+    learning_rate: float = param(
+        0.2, "shrinkage of every tree's output (eta)", above=0, search=log(0.05, 0.5)
+    )
+    depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
+    leaves: int | None = param(
+        None, "most leaves of a tree; none: 4, 16 or 64, by held-out loss", least=2
+    )
+    min_rows: int = param(
+        10, "least rows (copies counted) on each side of a split", least=1, search=log(3, 50)
+    )
+    folds: int = param(5, "parts that training rows are divided into, each held out once", least=2)
+    exits: bool = param(True, "let rows leave early")
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> NestedBoosters:
+        """Select sets of features and boost on each; ``valid`` is not used."""
+        _, loss = loss_of(context.task, self.loss, context.classes)
+        whole = Binned.of(train, self.max_bins, loss, context)
+        rng = np.random.default_rng(context.seed)
+        settings = self._settings(whole)
+        sets = nested_sets(self._selection_folds(whole, rng), prices, settings)
+        parts = self._divisions(whole, rng)
+        folds = [Fold.of(whole, part) for part in parts]
+        settings = self._with_leaves(settings, folds)
+        boosters, ended, live = [], [folds], [np.zeros(prices.features, dtype=bool)]
+        for k, features in enumerate(sets):
+            now, trees = converged(folds, features, settings, self.trees, 2)
+            context.progress(k + 1, len(sets))
+            if any(trees):
+                boosters.append(trees)
+                ended.append(now)
+                live.append(features)
+        model = _assembled(boosters, live, whole, prices, settings)
+        return replace(model, routes=self._routes(model, whole, ended, context))
+
+    def _settings(self, whole: Binned) -> Settings:
+        """The engine's; on few rows smaller leaves than ``min_rows``."""
+        least = max(1, min(self.min_rows, int(whole.rows.weights.sum()) // 30))
+        return self.settings(whole.context.task, self.leaves or LEAVES[1], min_rows=least)
+
+    def _divisions(self, whole: Binned, rng: np.random.Generator) -> list[Division]:
+        n, found = len(whole.rows), divisions(whole, self.folds, rng)
+        if n < FEW_ROWS:
+            return found + divisions(whole, self.folds, rng)
+        work = n * whole.loss.outputs
+        return found[: next((most for limit, most in FOLDS if work <= limit), 1)]
+
+    def _selection_folds(self, whole: Binned, rng: np.random.Generator) -> list[Fold]:
+        n = len(whole.rows)
+        if n > SELECTION_ROWS:
+            some = rng.permutation(whole.units)[: max(2, whole.units * SELECTION_ROWS // n)]
+            whole, _ = whole.take(some)
+        folds, held = [], 0
+        for division in divisions(whole, self.folds, rng):
+            folds.append(Fold.of(whole, division))
+            held += len(folds[-1].held.rows)
+            if held >= SELECTION_HELD_OUT:
+                break
+        return folds
+
+    def _with_leaves(self, settings: Settings, folds: Sequence[Fold]) -> Settings:
+        """The number of leaves with which all features predict held-out rows best."""
+        if self.leaves is not None:
+            return settings
+        everything = np.ones(folds[0].fit.bins.features, dtype=bool)
+        some = folds if len(folds[0].fit.rows) <= 4000 else folds[:1]
+        quick = replace(settings, learning_rate=max(0.3, self.learning_rate))
+        loss = []
+        for leaves in LEAVES:
+            tried = replace(quick, max_leaves=leaves)
+            found, _ = converged(some, everything, tried, min(self.trees, 60), 1)
+            loss.append(sum(fold.loss for fold in found))
+        return replace(settings, max_leaves=LEAVES[int(np.argmin(loss))])
+
+    def _routes(
+        self,
+        model: NestedBoosters,
+        whole: Binned,
+        ended: Sequence[Sequence[Fold]],
+        context: FitContext,
+    ) -> list[Route]:
+        """Every stage by itself, and before them the ways with exits."""
+        count = len(model.members)
+        alone = [Route([k], {"stage": k}) for k in range(count)]
+        if not self.exits or count < 3 or context.task == Task.REGRESSION:
+            return alone
+        held = _held(model, whole, ended, context)
+        if context.task == Task.RANKING:
+            return [*_pairs(held), *alone]
+        if held.evaluation.any():
+            stages = np.linspace(0, count - 1, MOST_CHAINED).round().astype(np.int64)
+            return [_chained(held, np.unique(stages).tolist()), *alone]
+        way, fixed = _chained(held, list(range(count))), [v.tolist() for v in static(count)]
+        values, points = [*way.values, *fixed], [*way.points, *(dict(r.full) for r in alone[:-1])]
+        return [replace(way, full=alone[-1].full, values=values, points=points)]
+
+
+def _assembled(
+    boosters: Sequence[Trees],
+    sets: Sequence[BoolArray],
+    whole: Binned,
+    prices: Prices,
+    settings: Settings,
+) -> NestedBoosters:
+    """The boosters of all stages as one ensemble; how many of a stage are averaged."""
+    from bench_trees import Ensemble
+
+    base = whole.loss.base(labels_of(whole.rows))
+    parts = [Ensemble.of_trees([], np.zeros(0, np.int32), base, prices.features)]
+    start, members = [0, 0], [1]
+    per_tree = prices.tree + prices.split * np.log2(settings.max_leaves or 2)
+    for trees, features in zip(boosters, sets[1:], strict=True):
+        count = sum(part.trees for part in trees[0])
+        paid = float(prices.sensor[prices.bought_for(features)].sum())
+        most = EVALUATION_SHARE * paid / (per_tree * count) if per_tree and count else len(trees)
+        members.append(int(np.clip(most, 1, len(trees))))
+        parts += [part for own in trees[: members[-1]] for part in own]
+        start.append(sum(part.trees for part in parts))
+    ensemble = Ensemble.concat(parts)
+    facts = {"leaves": settings.max_leaves, "sets": [np.flatnonzero(s).tolist() for s in sets]}
+    return NestedBoosters(ensemble, np.array(start), np.array(members), prices, (), facts)
+
+
+def _held(
+    model: NestedBoosters, whole: Binned, ended: Sequence[Sequence[Fold]], context: FitContext
+) -> Held:
+    """Held-out rows at every stage, at most ``SETTLED_ROWS``, and their bills."""
+    fold_sizes = np.cumsum([len(fold.numbers) for fold in ended[0]])
+    few = max(1, int(np.searchsorted(fold_sizes, SETTLED_ROWS, side="right")))
+    folds = [stage[:few] for stage in ended]
+    rows = _joined([fold.held.rows for fold in folds[0]])
+    scores = np.array([np.concatenate([f.scores[1] for f in stage], axis=1) for stage in folds])
+    chain, n = model.chain(range(len(model.members))), len(rows)
+    features, evaluation = [], []
+    for k, (_, bits, splits) in enumerate(chain.stage_by_stage(Features(rows.X))):
+        bill = chain.bills(np.full(n, k), bits, splits)["path"]
+        features.append(np.broadcast_to(bill.feature_cost(model.prices, n), n).copy())
+        evaluation.append(np.broadcast_to(bill.evaluation_cost(model.prices, n), n).copy())
+    own = np.diff(np.array(evaluation), axis=0, prepend=0.0)
+    return Held(rows, scores, np.array(features), own, context.metric)
+
+
+def _joined(parts: Sequence[Examples]) -> Examples:
+    from bench_core import Queries
+
+    first = parts[0]
+    copies, queries = None, None
+    if first.multiplicity is not None:
+        copies = np.concatenate([part.multiplicity for part in parts])
+    if first.queries is not None:
+        sizes = [part.queries.sizes for part in parts if part.queries is not None]
+        queries = Queries.from_sizes(np.concatenate(sizes))
+    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
+    return Examples(X, y, queries, copies)
+
+
+def _chained(held: Held, stages: list[int]) -> Route:
+    """A chain of stages that rows leave by their class's probability."""
+    found = kept(by_class(held.only(stages)), MOST_SETTINGS)
+    values = [policy.values.tolist() for policy in found]
+    points = [{"stage": stages[-1], "expected_cost": policy.cost} for policy in found]
+    return Route(stages, values=values, points=points)
+
+
+def _pairs(held: Held) -> list[Route]:
+    """Two stages each, with one or more settings of how many documents go on."""
+    found = by_rank(held)
+    routes: dict[tuple[int, int], list[int]] = {}
+    best = {id(policy) for policy in kept([policy for *_, policy in found], MOST_SETTINGS)}
+    for first, last, policy in found:
+        if first < last and id(policy) in best:
+            routes.setdefault((first, last), []).append(int(policy.values[0]))
+    return [
+        Route(
+            pair,
+            kind="rank",
+            values=[[float(top)] for top in tops],
+            points=[{"stage": pair[1], "after": pair[0], "best": top} for top in tops],
+        )
+        for pair, tops in sorted(routes.items())
+    ]
+
+
+bench_learners = provide_learners(BudgetBoosting)

@@ -1,0 +1,104 @@
+"""Budget boosting: what it buys, where rows leave, how it is billed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.budget_boosting import BudgetBoosting
+from bench_methods.budget_boosting.folds import Binned, divisions
+from bench_trees import Logistic
+from helpers.fakes import FakeContext
+
+from bench_core import Examples, Prices, Splits, Task, price_list
+from bench_core.conformance import task_splits
+from bench_core.conformance.tasks import fit
+from bench_core.execution.predict import predict_split
+
+QUICK: dict[str, Any] = {"trees": 40, "leaves": 4, "folds": 3}
+
+
+def screened(rows: int = 1200, **more: Any) -> Splits:
+    """Feature 1 (price 1) decides half the rows, feature 2 (price 10) all, feature 0 none."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for _ in range(3):
+        y = rng.integers(0, 2, rows)
+        X = rng.normal(size=(rows, 3))
+        hidden = rng.random(rows) < 0.5
+        X[:, 1] = np.where(hidden, 0.0, 2 * y - 1)
+        X[:, 2] = 2 * y - 1 + 0.3 * rng.normal(size=rows)
+        parts.append(Examples(X.astype(np.float32), y.astype(float)))
+    prices = price_list(np.array([5.0, 1.0, 10.0]), **more)
+    return Splits(*parts, prices=prices, task=Task.BINARY, classes=2)
+
+
+def reached(splits: Splits, **how: Any) -> tuple[Any, Any]:
+    """Mean cost and accuracy of every point on test rows."""
+    path = predict_split(
+        fit(BudgetBoosting(**(QUICK | how)), splits), splits.test, splits.prices, 2
+    )
+    return path.cost.mean(axis=1), ((path.scores > 0) == splits.test.y).mean(axis=1)
+
+
+def test_features_are_bought_by_gain_per_price() -> None:
+    sets = fit(BudgetBoosting(**QUICK), screened()).facts["sets"]
+    assert sets[:3] == [[], [1], [1, 2]]
+
+
+def test_rows_that_the_cheap_feature_decides_do_not_pay_for_the_other() -> None:
+    splits = screened()
+    cost, right = reached(splits)
+    assert cost[right > 0.99].min() == pytest.approx(1 + 10 / 2, rel=0.1)
+    cost, right = reached(splits, exits=False)
+    assert cost[right > 0.99].min() == pytest.approx(11.0)
+
+
+def test_where_evaluation_has_a_price_fewer_boosters_are_averaged() -> None:
+    free, priced = (
+        fit(BudgetBoosting(**QUICK), screened(split=price)).members.tolist() for price in (0, 1)
+    )
+    assert free[1:] == [3] * (len(free) - 1)
+    assert priced[1] == 1
+
+
+def test_features_that_help_only_together_are_all_in_the_last_set() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(900, 4)).astype(np.float32)
+    rows = Examples(X, (X[:, 0] * X[:, 1] > 0).astype(float))
+    splits = Splits(
+        rows, rows, rows, prices=Prices.additive(np.ones(4)), task=Task.BINARY, classes=2
+    )
+    *_, (cost, right) = zip(*reached(splits, leaves=16), strict=True)
+    assert right > 0.9
+    assert cost == 4
+
+
+def test_every_row_and_class_is_held_out_once() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 1.0], [90, 10])
+    rows = Examples(rng.normal(size=(100, 2)).astype(np.float32), y)
+    whole = Binned.of(rows, 255, Logistic(), FakeContext(Task.BINARY, 2))
+    parts = divisions(whole, 5, rng)
+    assert sorted(np.concatenate([held for _, held in parts])) == list(range(100))
+    assert [int(y[held].sum()) for _, held in parts] == [2] * 5
+    assert all(len(np.intersect1d(fit, held)) == 0 for fit, held in parts)
+
+
+def test_a_loss_without_a_value_is_judged_by_the_metric() -> None:
+    splits = task_splits(Task.RANKING, 600)
+    model = fit(BudgetBoosting(**QUICK, loss="lambdarank"), splits)
+    path = predict_split(model, splits.test, splits.prices, 0)
+    assert len(path.points) > 3
+
+
+def test_the_training_loss_of_a_hopeless_problem_is_the_constants() -> None:
+    splits = screened(300)
+    rng = np.random.default_rng(3)
+    noise = replace(splits.train, y=rng.integers(0, 2, 300).astype(float))
+    model = fit(BudgetBoosting(**QUICK), replace(splits, train=noise))
+    *_, last = model.predict_path(noise.features)
+    loss = np.logaddexp(0, (1 - 2 * noise.y) * last.scores).mean()
+    assert loss <= np.log(2) + 1e-3
