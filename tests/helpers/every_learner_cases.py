@@ -42,6 +42,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "cstc": {**base, **CYCLES, "depth": 2, "iterations": 20},
         "cstc-single": {**base, "iterations": 20},
         "early-exit": {**base, "every": 2},
+        "forward-selection": {**trees, "steps": 2, "leaves": 4},
         "gbrt": trees,
         "gbrt-subset": trees,
         "greedy-order": {**trees, "steps": 3},
