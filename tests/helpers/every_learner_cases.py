@@ -35,6 +35,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "cegb": trees,
         "cheapest-first": {**trees, "steps": 3},
         "constant": {},
+        "cost-tree": {"min_rows": 4},
         "cronus": {**cascade, **CYCLES, "iterations": 20},
         "cronus-init": {**cascade, "iterations": 20},
         "cronus-single": {**base, "relevant_grade": 1, "iterations": 20},
