@@ -94,7 +94,7 @@ class ForwardSelection(BoostedTrees):
         most=MOST_POINTS - 1,
     )
     price_power: float = param(
-        1.0, "gain is divided by price to this power", least=0, search=linear(0, 1)
+        1.0, "gain is divided by price to this power", least=0, most=1, search=linear(0, 1)
     )
     trees: int = param(
         1000, "most boosting iterations of each model (for K classes K trees each)", least=0

@@ -45,6 +45,7 @@ from bench_core import (
     FitContext,
     Prices,
     Task,
+    among,
     hookimpl,
     linear,
     log,
@@ -64,9 +65,17 @@ class CostTree:
     tasks: ClassVar[frozenset[Task]] = TASKS
     adds_up: ClassVar[bool] = False
 
-    criterion: Literal["eg2", "cs-id3", "idx"] = param("cs-id3", "what is maximised, by its author")
+    criterion: Literal["eg2", "cs-id3", "idx"] = param(
+        "cs-id3",
+        "what is maximised: (2^g - 1) / (c + 1)^w, g^2 / (c + 1)^w or g / (c + 1)^w",
+        search=among("eg2", "cs-id3", "idx"),
+    )
     price_power: float = param(
-        1.0, "w, the power of the price in it; 0 is blind to cost", least=0, search=linear(0, 2)
+        1.0,
+        "w, the power of the price in it; 0 is blind to cost",
+        least=0,
+        most=2,
+        search=linear(0, 2),
     )
     depth: int | None = param(None, "most split levels, none = no limit", least=1)
     min_rows: int = param(
