@@ -117,10 +117,11 @@ def hand_made(cost: float) -> Tree:
 ALL = np.array([True, False, True, False, False])
 
 
-def test_prunings_are_the_corners_of_loss_over_cost() -> None:
+def test_prunings_are_the_corners_of_loss_over_cost_and_levels_between_them() -> None:
     # (cost, loss): (0, 10), (4, 7), (10, 4) fall by .75 and .5; (0, 10), (4, 7), (6, 4) do not bend
     assert [p.sum() for p in nested_prunings(hand_made(6.0), ALL)] == [0, 1, 2]
-    assert [p.sum() for p in nested_prunings(hand_made(2.0), ALL)] == [0, 2]
+    assert [p.sum() for p in nested_prunings(hand_made(2.0), ALL)] == [0, 1, 2]
+    assert [p.sum() for p in nested_prunings(hand_made(0.0), ALL)] == [0, 2]  # no budget between
 
 
 def test_splits_that_cost_nothing_are_there_from_the_start() -> None:

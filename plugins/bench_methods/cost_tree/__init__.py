@@ -18,7 +18,8 @@ Operating points are nested prunings, each the subtree that minimises
     R(T) + lambda C(T),
 
 R the training loss (entropy, or half the squared error) and C what all training rows pay, as in
-minimal cost-complexity pruning (L. Breiman and others, 1984) with money in place of leaves. Before,
+minimal cost-complexity pruning (L. Breiman and others, 1984) with money in place of leaves, and
+between two of them the levels by which the larger one is deeper. Before,
 subtrees that do not lower the loss of the validation rows are cut off (reduced error pruning, J. R.
 Quinlan, 1987).
 

@@ -1,6 +1,7 @@
 """Which splits stay: what validation rows do not confirm goes, then a path of prunings by price."""
 
 from collections import deque
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cost_tree.grower import Tree
 
 _HUGE = 1e200
+_ROUNDING = 1e-9  # of sums of shares
 
 
 class Pruning(NamedTuple):
@@ -32,7 +34,8 @@ def nested_prunings(tree: Tree, kept: BoolArray) -> list[BoolArray]:
     """The splits (nodes,) of the best prunings as lambda falls to 0, rising, each once.
 
     They are corners of the convex hull of loss and cost: between two of them lies another, where
-    there is one, at the lambda at which these two are equally good.
+    there is one, at the lambda at which these two are equally good. Where there is none the larger
+    one is grown out of the smaller level by level, so that budgets between them have a point.
     """
     loss, cost = np.array(tree.loss), np.array(tree.cost)
     cost /= max(float(cost.sum()), 1e-300)  # in shares
@@ -51,11 +54,31 @@ def nested_prunings(tree: Tree, kept: BoolArray) -> list[BoolArray]:
         a, b = between.popleft()
         if a.cost < b.cost:
             c = pruned((a.loss - b.loss) / (b.cost - a.cost))
-            if a.cost < c.cost < b.cost:
+            if a.cost + _ROUNDING < c.cost < b.cost - _ROUNDING:
                 found.append(c)
                 between += [(a, c), (c, b)]
     path = sorted(found, key=lambda one: one.cost)
-    return [one.splits for k, one in enumerate(path) if k == 0 or one.cost > path[k - 1].cost]
+    corners = [one.splits for k, one in enumerate(path) if not k or one.cost > path[k - 1].cost]
+    prunings = corners[:1]
+    for small, large in pairwise(corners):
+        prunings += _levels(tree, small, large, cost)
+    chosen = np.unique(np.linspace(0, len(prunings) - 1, MOST_POINTS).round().astype(np.int64))
+    return [prunings[k] for k in chosen]
+
+
+def _levels(tree: Tree, small: BoolArray, large: BoolArray, cost: FloatArray) -> list[BoolArray]:
+    """From a pruning, exclusive, to a larger one: its levels that cost more than those above."""
+    depth = np.zeros(len(small), np.int64)
+    for u in np.flatnonzero(large).tolist():
+        depth[[tree.left[u], tree.right[u]]] = depth[u] + 1
+    found, last = [large], float(cost[large].sum())
+    for level in range(int(depth.max()), -1, -1):
+        splits = small | (large & (depth < level))
+        paid = float(cost[splits].sum())
+        if float(cost[small].sum()) + _ROUNDING < paid < last - _ROUNDING:
+            found.append(splits)
+            last = paid
+    return found[::-1]
 
 
 def _best(
