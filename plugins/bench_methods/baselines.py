@@ -33,19 +33,18 @@ from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import TASKS, BoostedTrees, LossName, bench_warm_up, loss_of
-from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
+from bench_models.path_of_models import PathOfModels, Subsets, growing, readable, share_of
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import labels_of
 
 from bench_core import Examples, FitContext, Prices, Task, hookimpl, param, provide_learners
-from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.arrays import BoolArray, FloatArray
 
 bench_warm_up = hookimpl(bench_warm_up)
 
 Keys = Callable[[FloatArray], FloatArray]
 """From the prices still to be paid (d,) to keys (d,): the feature of the lowest comes next."""
 
-COARSE = 16
 _USUAL, _FOR_CLASSES = 0.1, 0.4
 
 
@@ -154,11 +153,6 @@ class GreedyOrder(_Ordered):
         return lambda price: -gain / np.where(price > 0, price, 1.0)
 
 
-def growing(features: int, steps: int) -> list[int]:
-    """At most ``steps`` numbers from 1 to ``features``, growing by about the same factor."""
-    return [int(k) for k in np.unique(np.round(np.geomspace(1, features, steps)))]
-
-
 def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolArray:
     """Buy features of the lowest key until ``size`` can be read."""
     while int(bought.sum()) < size:
@@ -171,26 +165,8 @@ def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolAr
 
 def gains(subsets: Subsets, model: StagedModel) -> FloatArray:
     """What each feature explains of the model's training residuals (d,); see the module."""
-    from bench_trees.threads import workers
-
-    train = subsets.train
-    (now,) = model.predict_path(train.features)
-    with workers(1) as crew:
-        scores = np.ascontiguousarray(now.scores.reshape(len(train), -1).T)
-        gradient, _ = subsets.loss.gradients(scores, labels_of(train), crew)
-    mass, found = train.weights, []
-    for codes, bins in zip(subsets.codes, subsets.bins.counts.tolist(), strict=True):
-        # codes 0..bins-1 as at most COARSE; that of missing values, bins, on top
-        coarse = codes.astype(np.int64) * COARSE // max(bins, COARSE)
-        found.append(_gain(coarse, gradient * mass, mass))
-    return np.array(found)
-
-
-def _gain(codes: IntArray, gradient: FloatArray, mass: FloatArray) -> float:
-    rows = np.bincount(codes, mass)
-    some = rows > 0
-    sums = (np.bincount(codes, g)[some] for g in gradient)
-    return float(sum((G**2 / rows[some]).sum() for G in sums)) / 2
+    (now,) = model.predict_path(subsets.train.features)
+    return subsets.explained(np.ascontiguousarray(now.scores.reshape(len(now.scores), -1).T))
 
 
 bench_learners = provide_learners(Constant, RandomOrder, CheapestFirst, GreedyOrder)

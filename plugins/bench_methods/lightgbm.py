@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal
 from bench_models.boosting import TRADEOFF, bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone, group_sizes
 
-from bench_core import Examples, FitContext, Prices, hookimpl, log, param, provide_learners
+from bench_core import Examples, FitContext, Prices, among, hookimpl, log, param, provide_learners
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -91,9 +91,13 @@ class LightGBMCEGB(LightGBM):
 
     name: ClassVar[str] = "lightgbm-cegb"
 
-    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(1e-3, 3))
+    # under a price each tree takes less, and so many cost seconds
+    trees: int = param(1000, "boosting iterations (for K classes K trees each)", least=1)
+    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(3e-3, 10))
     acquisition: Literal["per-row", "all-rows"] = param(
-        "per-row", "who pays for a feature: each row that needs it (lazy), or all at once (coupled)"
+        "per-row",
+        "who pays for a feature: each row that needs it (lazy), or all at once (coupled)",
+        search=among("per-row", "all-rows"),
     )
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:

@@ -7,19 +7,26 @@ regression on subsets, and the baselines that add feature after feature.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bench_core import Examples, Features, FitContext, Prediction, Prices
-from bench_core.arrays import BoolArray, IntArray
+from bench_core import Examples, Features, FitContext, Prediction, Prices, Queries
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_models.boosting import BoostedTrees, binned, loss_of, prefix_chain
 from bench_models.staged import Point, StagedModel
 from bench_models.states import nest, unnest
+from bench_models.tradeoff import labels_of
 
 if TYPE_CHECKING:
-    from bench_trees import Bins, Ensemble, Settings
+    from bench_trees import Bins, Ensemble, Loss, Settings
+
+COARSE = 16
+"""Bins of a feature where its gain is only estimated."""
+
+_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +62,26 @@ class PathOfModels:
         return cls([StagedModel.from_state(part) for part in parts])
 
 
+def rows_of(examples: Examples, copies: IntArray) -> Examples:
+    """As many copies (n,) of each row; rows of none are left out, queries of none too."""
+    rows, queries = np.flatnonzero(copies), examples.queries
+    multiplicity = copies[rows] if examples.multiplicity is not None else None
+    if queries is not None:
+        sizes = np.bincount(queries.index()[rows])
+        queries = Queries.from_sizes(sizes[sizes > 0])
+    return Examples(examples.X[rows], examples.y[rows], queries, multiplicity)
+
+
 def readable(prices: Prices, features: BoolArray) -> BoolArray:
     """The features (d,) that cost nothing more once these are bought."""
     # counted, not summed: a rounded sum of prices need not be zero
     missing = ~prices.bought_for(features) & (prices.sensor > 0)
     return np.asarray(features | (prices.needs @ missing.astype(np.float64) == 0))
+
+
+def growing(features: int, steps: int) -> list[int]:
+    """At most ``steps`` numbers from 1 to ``features``, growing by about the same factor."""
+    return [int(k) for k in np.unique(np.round(np.geomspace(1, features, steps)))]
 
 
 class Subsets:
@@ -77,17 +99,35 @@ class Subsets:
         self.loss_name, self.loss = loss_of(context.task, learner.loss, context.classes)
         self.bins, self.codes = binned(train, learner.max_bins, context)  # codes (d, n)
 
-    def boost(self, features: BoolArray, progress: Callable[[int, int], None]) -> Ensemble:
-        """Boosted trees that test these features (d,) only, numbered as in the data."""
+    def of_rows(self, copies: IntArray) -> Subsets:
+        """The same for as many copies (n,) of each row, in the same bins."""
+        part = copy(self)
+        part.train = rows_of(self.train, copies)
+        part.codes = np.ascontiguousarray(self.codes[:, np.flatnonzero(copies)])
+        return part
+
+    def boost(
+        self,
+        features: BoolArray,
+        progress: Callable[[int, int], None],
+        *,
+        loss: Loss | None = None,
+        trees: int | None = None,
+    ) -> Ensemble:
+        """Boosted trees that test these features (d,) only, numbered as in the data.
+
+        ``loss`` and ``trees`` (iterations) stand in for the learner's own.
+        """
         from bench_trees import boost
 
         chosen = np.flatnonzero(features)
+        iterations = self.settings.trees if trees is None else trees
         trained = boost(
             np.ascontiguousarray(self.codes[chosen]),
             _only(self.bins, chosen),
             self.train.y,
-            loss=self.loss,
-            settings=self.settings if len(chosen) else replace(self.settings, trees=0),
+            loss=loss or self.loss,
+            settings=replace(self.settings, trees=iterations if len(chosen) else 0),
             multiplicity=self.train.multiplicity,
             queries=None if self.train.queries is None else self.train.queries.boundaries,
             threads=self.context.threads,
@@ -101,6 +141,36 @@ class Subsets:
         """All trees as the one point of a path."""
         chain = prefix_chain(ensemble, [ensemble.trees], self.prices, {"loss": self.loss_name})
         return replace(chain, points=[Point(0, point)])
+
+    def explained(self, scores: FloatArray) -> FloatArray:
+        """What each feature alone explains of the residuals at ``scores`` (K, n), (d,).
+
+        By how much half the squared residuals (-dl/df, of all outputs) fall if a constant is
+        fitted to them in each of at most 16 bins of the feature, its missing values being one
+        more:  sum_b G_b^2 / (2 n_b),  G the sum of the residuals and n the rows in bin b.
+        """
+        from bench_trees.threads import workers
+
+        with workers(1) as crew:
+            gradient, _ = self.loss.gradients(scores, labels_of(self.train), crew)
+        mass, counts = self.train.weights, self.bins.counts
+        weighted, block = gradient * mass, max(1, _CELLS // len(mass))
+        found = [
+            _explained(self.codes[j : j + block], counts[j : j + block], weighted, mass)
+            for j in range(0, len(counts), block)
+        ]
+        return np.concatenate(found)
+
+
+def _explained(codes: Any, bins: IntArray, gradient: FloatArray, mass: FloatArray) -> FloatArray:
+    """That of some features: codes (k, n) and bins (k,), weighted gradients (K, n)."""
+    k, each = len(codes), COARSE + 1
+    # codes 0..bins-1 as at most COARSE; that of missing values, bins, on top
+    coarse = codes.astype(np.int64) * COARSE // np.maximum(bins, COARSE)[:, None]
+    place = (coarse + each * np.arange(k)[:, None]).ravel()
+    rows = np.bincount(place, np.tile(mass, k), each * k)
+    squares = sum(np.bincount(place, np.tile(g, k), each * k) ** 2 for g in gradient)
+    return np.asarray((squares / np.where(rows > 0, rows, 1.0)).reshape(k, each).sum(axis=1) / 2)
 
 
 def _only(bins: Bins, chosen: IntArray) -> Bins:

@@ -1,0 +1,108 @@
+"""A single tree whose splits gain much for little: cost-weighted criteria of the literature.
+
+With g the information gain of a split in bits and c the price of what it has to buy, a node is
+split on the feature of the highest
+
+    eg2     (2^g - 1) / (c + 1)^w    M. Nunez, Machine Learning 6 (1991) [M]
+    cs-id3  g^2 / (c + 1)^w          M. Tan, J. Schlimmer, 1989, 1990; M. Tan, Machine Learning 13
+                                     (1993): g^2 / c [M]
+    idx     g / (c + 1)^w            S. Norton, IJCAI 1989: g / c [M]
+
+as S. Lomax, S. Vadera, "A survey of cost-sensitive decision tree induction algorithms", ACM
+Computing Surveys 45 (2013), and P. Turney (JAIR 1995) list them. w is ``price_power``. What
+the path has bought is free, so a row pays for its own path only. [M] marks formulas restated from
+those surveys, since no original was at hand.
+
+Operating points are nested prunings, each the subtree that minimises
+
+    R(T) + lambda C(T),
+
+R the training loss (entropy, or half the squared error) and C what all training rows pay, as in
+minimal cost-complexity pruning (L. Breiman and others, 1984) with money in place of leaves, and
+between two of them the levels by which the larger one is deeper. Before,
+subtrees that do not lower the loss of the validation rows are cut off (reduced error pruning, J. R.
+Quinlan, 1987).
+
+Departures
+- c is in units of the median sensor price, so that c + 1 does not depend on the currency; CS-ID3
+  and IDX divide by c + 1, too, since bought and free features have c = 0.
+- Features are binned to at most ``max_bins`` quantiles, and splits are binary cuts; missing values
+  are sent where they gain more.
+- For numbers and grades g is the share of the node's squared error that a split explains.
+- Leaves have the class shares of their rows and as many rows more as there are classes, divided as
+  the training rows are: so no probability is 0. Scores are log-odds or logarithms.
+- Evaluating splits is not charged in training.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from bench_models import boosting
+from bench_models.boosting import TASKS, binned
+
+from bench_core import (
+    Examples,
+    FitContext,
+    Prices,
+    Task,
+    among,
+    hookimpl,
+    linear,
+    log,
+    param,
+    provide_learners,
+)
+from bench_methods.cost_tree.grower import Grower, Settings, Target, warm_up
+from bench_methods.cost_tree.model import PrunedTree
+from bench_methods.cost_tree.pruning import nested_prunings, without_useless
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostTree:
+    """A decision tree grown by information gain per price, with its prunings as a path."""
+
+    name: ClassVar[str] = "cost-tree"
+    tasks: ClassVar[frozenset[Task]] = TASKS
+    adds_up: ClassVar[bool] = False
+
+    criterion: Literal["eg2", "cs-id3", "idx"] = param(
+        "cs-id3",
+        "what is maximised: (2^g - 1) / (c + 1)^w, g^2 / (c + 1)^w or g / (c + 1)^w",
+        search=among("eg2", "cs-id3", "idx"),
+    )
+    price_power: float = param(
+        1.0,
+        "w, the power of the price in it; 0 is blind to cost",
+        least=0,
+        most=2,
+        search=linear(0, 2),
+    )
+    depth: int | None = param(None, "most split levels, none = no limit", least=1)
+    min_rows: int = param(
+        10, "least rows (copies counted) on each side of a split", least=1, search=log(2, 100)
+    )
+    max_bins: int = param(255, "most bins per feature", least=2, most=255)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> PrunedTree:
+        """Grow and price on ``train``; ``valid`` prunes what does not help."""
+        bins, codes = binned(train, self.max_bins, context)
+        target = Target.of(train, context)
+        how = Settings(self.criterion, self.price_power, self.depth, self.min_rows)
+        tree = Grower(bins, codes, target, prices, how, context.progress).tree()
+        model = PrunedTree.of(tree, target, prices)
+        kept = without_useless(tree, model.losses(valid))
+        context.progress(1, 1)
+        return model.with_points(nested_prunings(tree, kept))
+
+
+bench_learners = provide_learners(CostTree)
+
+
+@hookimpl
+def bench_warm_up(say: Callable[[str], None]) -> None:
+    """Compile the kernels where no earlier run has."""
+    boosting.bench_warm_up(say)
+    warm_up(say)

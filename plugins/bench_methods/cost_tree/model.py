@@ -1,0 +1,134 @@
+"""One tree and its nested prunings: rows go down it, from one operating point to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from bench_models.states import Stored
+from bench_models.tree_average import LEAST_SHARE
+
+from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
+from bench_methods.cost_tree.grower import Target, Tree
+
+
+@dataclass(frozen=True, eq=False)
+class PrunedTree(Stored):
+    """A tree of flat nodes, children after their parents; ``feature`` is -1 at a leaf.
+
+    ``score`` (nodes, K) is what a node answers. A node is split from the operating point ``since``
+    (nodes,) on; ``leaves`` (p,) counts the leaves at each point.
+    ``classes`` is 0 for numbers. A row pays for its own path.
+    """
+
+    feature: IntArray
+    threshold: Float32Array
+    missing_left: BoolArray
+    left: IntArray
+    right: IntArray
+    score: FloatArray
+    since: IntArray
+    leaves: IntArray
+    classes: int
+    prices: Prices
+
+    @classmethod
+    def of(cls, tree: Tree, target: Target, prices: Prices) -> Self:
+        """The whole tree as the only point."""
+        feature = np.array(tree.feature)
+        splits = int((feature >= 0).sum())
+        return cls(
+            feature=feature,
+            threshold=np.array(tree.threshold, np.float32),
+            missing_left=np.array(tree.missing_left),
+            left=np.array(tree.left),
+            right=np.array(tree.right),
+            score=_scores(np.array(tree.summed), target),
+            since=np.zeros(len(feature), np.int64),
+            leaves=np.array([splits + 1]),
+            classes=target.classes,
+            prices=prices,
+        )
+
+    def with_points(self, prunings: Sequence[BoolArray]) -> Self:
+        """With these prunings as points: the splits (nodes,) of each, rising."""
+        splits = np.array(prunings)
+        since = np.where(splits.any(axis=0), splits.argmax(axis=0), len(splits))
+        return replace(self, since=since, leaves=splits.sum(axis=1) + 1)
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """One prediction per pruning."""
+        X, n = features.X, len(features)
+        if X.shape[1] != self.prices.features:
+            raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
+        at, splits = np.zeros(n, np.int64), np.zeros(n)
+        bits = np.zeros((n, self._bits.shape[1]), np.uint64)
+        for point, leaves in enumerate(self.leaves.tolist()):
+            rows = np.arange(n)
+            while len(rows := rows[self._splits(at[rows], point)]):
+                node = at[rows]
+                bits[rows] |= self._bits[node]
+                splits[rows] += self.prices.multiplier[self.feature[node]]
+                at[rows] = self._child(X, rows, node)
+            scores = self.score[at]
+            scores = scores[:, 0] if scores.shape[1] == 1 else scores
+            tree = float(leaves > 1)
+            bill = Bill(Acquired(bits.copy(), self.prices.sensors), splits.copy(), tree)
+            yield Prediction({"leaves": leaves}, scores, {"path": bill})
+
+    def losses(self, rows: Examples) -> FloatArray:
+        """What these rows lose at each node (nodes,) that they pass: in nats, or half the squares
+        in the unit of the labels."""
+        total = np.zeros(len(self.feature))
+        at, who = np.zeros(len(rows), np.int64), np.arange(len(rows))
+        while len(who):
+            node = at[who]
+            total += np.bincount(node, self._loss(node, rows, who), minlength=len(total))
+            who = who[self.feature[node] >= 0]
+            at[who] = self._child(rows.X, who, at[who])
+        return total
+
+    def _loss(self, node: IntArray, rows: Examples, who: IntArray) -> FloatArray:
+        y, score = rows.y[who], self.score[node]
+        if not self.classes:
+            loss = (y - score[:, 0]) ** 2 / 2
+        elif score.shape[1] == 1:
+            loss = np.logaddexp(0, (1 - 2 * y) * score[:, 0])
+        else:
+            own = score[np.arange(len(who)), y.astype(np.int64)]
+            loss = np.log(np.exp(score).sum(axis=1)) - own
+        return np.asarray(rows.weights[who] * loss)
+
+    def _splits(self, node: IntArray, point: int) -> BoolArray:
+        return np.asarray((self.feature[node] >= 0) & (self.since[node] <= point))
+
+    def _child(self, X: Float32Array, rows: IntArray, node: IntArray) -> IntArray:
+        x = X[rows, self.feature[node]]
+        left = np.where(np.isnan(x), self.missing_left[node], x <= self.threshold[node])
+        return np.where(left, self.left[node], self.right[node])
+
+    @cached_property
+    def _bits(self) -> BitArray:
+        """What a split of each node buys (nodes, w)."""
+        used, place = np.unique(np.maximum(self.feature, 0), return_inverse=True)
+        mask = np.zeros((len(used), self.prices.sensors), dtype=bool)
+        for k, feature in enumerate(used.tolist()):
+            mask[k, self.prices.sensors_of(feature)] = True
+        return Acquired.pack(mask).bits[place.reshape(-1)]
+
+
+def _scores(summed: FloatArray, target: Target) -> FloatArray:
+    """Answers of nodes (nodes, K): log-odds, logarithms of shares, or means."""
+    if not target.classes:
+        return summed
+    prior = np.bincount(target.label, target.weight, minlength=target.classes)
+    more = target.classes * prior / prior.sum()
+    shares = (summed + more) / (summed.sum(axis=1, keepdims=True) + target.classes)
+    shares = np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
+    if target.classes > 2:
+        return np.asarray(np.log(shares))
+    return np.asarray(np.log(shares[:, 1:]) - np.log1p(-shares[:, 1:]))

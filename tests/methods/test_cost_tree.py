@@ -1,0 +1,242 @@
+"""A tree grown by gain per price, and its prunings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.cost_tree import CostTree
+from bench_methods.cost_tree.grower import Tree
+from bench_methods.cost_tree.pruning import nested_prunings, without_useless
+from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from helpers.fakes import FakeContext
+from helpers.real_cases import letters, thyroid
+
+from bench_core import Examples, Task, price_list
+from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
+from bench_core.metrics import default_metric
+
+WHOLE = CostTree(min_rows=1)
+
+
+def table(*columns: str) -> np.ndarray:
+    return np.array([[float(v) for v in column] for column in columns], np.float32).T
+
+
+def splits(model: Any) -> list[tuple[int, float]]:
+    """Feature and threshold of the nodes that some point splits, root first."""
+    inner = np.flatnonzero(model.since < len(model.leaves))
+    return [(int(model.feature[u]), float(model.threshold[u])) for u in inner]
+
+
+@pytest.mark.parametrize(
+    ("price", "of"),
+    [
+        (2.0, {"idx": 2, "eg2": 2, "cs-id3": 2}),
+        (3.0, {"idx": 0, "eg2": 2, "cs-id3": 2}),
+        (4.5, {"idx": 0, "eg2": 0, "cs-id3": 2}),
+        (7.0, {"idx": 0, "eg2": 0, "cs-id3": 0}),
+    ],
+)
+def test_the_root_is_the_feature_of_highest_worth(price: float, of: dict[str, int]) -> None:
+    """Feature 2 at ``price`` gains 1 bit. Feature 0 at price 1 has sides 000 and 01111 and gains
+    1 - 5/8 H(1/5) = .5488: worth .2744 by idx, (2^.5488 - 1) / 2 = .2314 by eg2, .5488^2 / 2 =
+    .1506 by cs-id3, where feature 2 is worth 1 / (price + 1)."""
+    train = Examples(table("00011111", "01010101", "00001111"), np.array([0.0] * 4 + [1.0] * 4))
+    at = price_list(np.array([1.0, 1.0, price]))
+    for criterion, feature in of.items():
+        model = fit(replace(WHOLE, criterion=criterion), train, Task.BINARY, at)
+        assert model.feature[0] == feature
+    blind = fit(replace(WHOLE, price_power=0.0), train, Task.BINARY, at)
+    assert blind.feature[0] == 2
+
+
+def test_of_numbers_the_gain_is_the_share_of_the_squares() -> None:
+    """y = 4 x0 + 3 x1 on all four cells: 16 / 25 against 9 / 25, squared 16 times 3.16 apart."""
+    X = table("00110011", "01010101", "00000000")
+    train = Examples(X, X.astype(float) @ np.array([4.0, 3.0, 0.0]) + 1e6)
+    roots = {}
+    for price in (1.0, 4.0, 7.0):
+        at = price_list(np.array([price, 1.0, 1.0]))
+        roots[price] = int(fit(WHOLE, train, Task.REGRESSION, at).feature[0])
+    # .64^2 / (c + 1) against .36^2 / 2: equal at c = 5.32
+    assert roots == {1.0: 0, 4.0: 0, 7.0: 1}
+
+
+def test_what_the_path_has_bought_is_free() -> None:
+    """Where x0 > 0, y = 10 + 3 [x0 = 2] + 3.5 x1: x0 again explains .42 of the squares, x1 .58.
+    By idx that is .42 for nothing against .58 / 2."""
+    X = table("000011112222", "001100110011")
+    y = np.where(X[:, 0] > 0, 10 + 3.0 * (X[:, 0] == 2) + 3.5 * X[:, 1], 0)
+    learner = replace(WHOLE, criterion="idx")
+    model = fit(learner, Examples(X, y), Task.REGRESSION, price_list(np.ones(2)))
+    assert splits(model)[:2] == [(0, 0.5), (0, 1.5)]
+    assert [f for f, _ in splits(model)[2:]] == [1, 1]
+
+
+def test_a_shared_sensor_is_paid_once_on_a_path() -> None:
+    X = table("00110011", "01010101")
+    train = Examples(X, X.astype(float) @ np.array([2.0, 1.0]))
+    at = price_list(np.array([3.0, 3.0]), shared=[[0, 1]])
+    last = path(fit(WHOLE, train, Task.REGRESSION, at), train)[-1]
+    assert last.scores.tolist() == train.y.tolist()
+    assert mean_cost(last, at) == 3.0
+
+
+def test_missing_cells_go_where_they_gain_more() -> None:
+    X = np.array([[0], [1], [np.nan], [2], [3], [np.nan]], np.float32)
+    train = Examples(X, np.array([0.0, 0, 0, 1, 1, 0]))
+    model = fit(WHOLE, train, Task.BINARY, price_list(np.ones(1)))
+    assert splits(model) == [(0, 1.5)]
+    assert bool(model.missing_left[0])
+
+
+def test_leaves_answer_smoothed_shares() -> None:
+    """Sides of 3 and 5 rows of 8, half of them 1: (0 + 1) / (3 + 2) and (4 + 1) / (5 + 2)."""
+    train = Examples(table("00011111"), np.array([0.0] * 4 + [1.0] * 4))
+    first, last = path(fit(WHOLE, train, Task.BINARY, price_list(np.ones(1))), train)
+    assert first.scores == pytest.approx(0.0)
+    assert last.scores[[0, 7]] == pytest.approx([np.log(0.2 / 0.8), np.log(5 / 2)])
+
+
+def hand_made(cost: float) -> Tree:
+    """The root pays 4 and loses 10 as a leaf; its leaf 1 loses 2, its split 2 pays ``cost``."""
+    tree = Tree()
+    for loss in (10.0, 2.0, 5.0, 1.0, 1.0):
+        tree.add(np.zeros(1), loss)
+    tree.feature = [0, -1, 1, -1, -1]
+    tree.left, tree.right = [1, -1, 3, -1, -1], [2, -1, 4, -1, -1]
+    tree.cost = [4.0, 0.0, cost, 0.0, 0.0]
+    return tree
+
+
+ALL = np.array([True, False, True, False, False])
+
+
+def test_prunings_are_the_corners_of_loss_over_cost_and_levels_between_them() -> None:
+    # (cost, loss): (0, 10), (4, 7), (10, 4) fall by .75 and .5; (0, 10), (4, 7), (6, 4) do not bend
+    assert [p.sum() for p in nested_prunings(hand_made(6.0), ALL)] == [0, 1, 2]
+    assert [p.sum() for p in nested_prunings(hand_made(2.0), ALL)] == [0, 1, 2]
+    assert [p.sum() for p in nested_prunings(hand_made(0.0), ALL)] == [0, 2]  # no budget between
+
+
+def test_splits_that_cost_nothing_are_there_from_the_start() -> None:
+    tree = hand_made(6.0)
+    tree.cost[0] = 0.0
+    assert [p.sum() for p in nested_prunings(tree, ALL)] == [1, 2]
+
+
+def test_what_other_rows_do_not_confirm_is_cut_off() -> None:
+    tree = hand_made(6.0)
+    assert without_useless(tree, np.array([9.0, 3, 4, 2, 1])).tolist() == ALL.tolist()
+    assert without_useless(tree, np.array([9.0, 3, 4, 2, 2])).sum() == 1
+    # the split of node 2 helps, but all together loses more than the root
+    assert without_useless(tree, np.array([5.0, 3, 4, 2, 1])).sum() == 0
+
+
+def test_no_pruning_is_better_at_any_lambda() -> None:
+    """Against all prunings of random trees of seven splits in three levels."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        tree = Tree()
+        for _ in range(15):
+            tree.add(np.zeros(1), float(rng.integers(1, 4)))
+        tree.feature = [0] * 7 + [-1] * 8
+        tree.left = [2 * u + 1 if u < 7 else -1 for u in range(15)]
+        tree.right = [2 * u + 2 if u < 7 else -1 for u in range(15)]
+        for u in range(6, -1, -1):
+            tree.loss[u] = tree.loss[2 * u + 1] + tree.loss[2 * u + 2] + float(rng.integers(0, 9))
+        tree.cost = [float(rng.integers(0, 5)) for _ in range(7)] + [0.0] * 8
+        kept = np.array(tree.feature) >= 0
+        ours = [worth(tree, p) for p in nested_prunings(tree, kept)]
+        every = [worth(tree, np.array([*some, *[False] * 8])) for some in product((0, 1), repeat=7)]
+        for price in (0.0, 0.1, 0.5, 1.0, 2.0, 7.0, 100.0):
+            best = min(loss + price * cost for loss, cost in every)
+            assert min(loss + price * cost for loss, cost in ours) == pytest.approx(best)
+        assert all(a[1] < b[1] for a, b in pairwise(ours))
+
+
+def worth(tree: Tree, asked: np.ndarray) -> tuple[float, float]:
+    """Loss and cost of the subtree of those splits that are reached."""
+    loss = cost = 0.0
+    stack = [0]
+    while stack:
+        u = stack.pop()
+        if asked[u]:
+            cost += tree.cost[u]
+            stack += [tree.left[u], tree.right[u]]
+        else:
+            loss += tree.loss[u]
+    return loss, cost
+
+
+@pytest.mark.parametrize("criterion", ["eg2", "cs-id3", "idx"])
+@pytest.mark.parametrize("task", Task)
+def test_the_path_rises_in_cost_and_its_end_has_learned_the_task(
+    task: Task, criterion: Any
+) -> None:
+    train = examples(task, n=600)
+    found = path(fit(CostTree(criterion=criterion), train, task), train)
+    costs = [mean_cost(p, prices()) for p in found]
+    assert costs[0] == 0
+    assert all(a < b for a, b in pairwise(costs))
+    metric = default_metric(task)
+    first, last = (
+        metric.values(p.scores, train.y, train.queries).mean for p in (found[0], found[-1])
+    )
+    assert abs(last - first) > 0.15 * abs(first)
+    assert (last > first) == metric.higher_is_better
+
+
+def test_rescaling_all_costs_changes_no_prediction() -> None:
+    train = examples(Task.BINARY)
+    a, b = (path(fit(CostTree(), train, Task.BINARY, prices(s)), train) for s in (1.0, 1000.0))
+    assert [p.scores.tolist() for p in a] == [p.scores.tolist() for p in b]
+
+
+@pytest.mark.parametrize("task", Task)
+def test_a_single_label_gives_the_constant(task: Task) -> None:
+    train = replace(examples(task), y=np.zeros(300))
+    (only,) = path(fit(CostTree(), train, task), train)
+    assert dict(only.point) == {"leaves": 1}
+    assert mean_cost(only, prices()) == 0
+
+
+def test_limits_hold() -> None:
+    train = examples(Task.REGRESSION)
+    stump = fit(CostTree(depth=1), train, Task.REGRESSION)
+    assert len(splits(stump)) == 1
+    model = fit(CostTree(min_rows=40), train, Task.REGRESSION)
+    last = path(model, train)[-1]
+    assert np.unique(last.scores, return_counts=True)[1].min() >= 40
+
+
+def test_every_promise_of_a_learner_is_kept() -> None:
+    check_learner(CostTree(min_rows=5))
+
+
+@pytest.mark.parametrize("change", [{"price_power": -1.0}, {"depth": 0}, {"min_rows": 0}])
+def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        with_learners(replace(CostTree(), **change))
+
+
+def test_on_letters_a_row_pays_for_a_third_of_the_features(real_data: Any) -> None:
+    train, test = letters(real_data)
+    at = price_list(np.ones(16))
+    last = path(CostTree().fit(train, test, at, FakeContext(Task.BINARY, 2)), test)[-1]
+    assert mean_cost(last, at) < 6
+    assert float(np.mean((last.scores > 0) == test.y)) > 0.85
+
+
+def test_on_thyroid_one_blood_test_comes_first_and_few_rows_pay_for_more(real_data: Any) -> None:
+    train, test, at = thyroid(real_data)
+    model = CostTree().fit(train, test, at, FakeContext(Task.MULTICLASS, 3))
+    last = path(model, test)[-1]
+    assert model.feature[0] == 16  # TSH
+    assert mean_cost(last, at) < 30
+    assert float(np.mean(last.scores.argmax(axis=1) == test.y)) > 0.98

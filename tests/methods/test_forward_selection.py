@@ -1,0 +1,222 @@
+"""Boosting on features selected forward by held-out gain per price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods import forward_selection
+from bench_methods.forward_selection import Fit, ForwardSelection, held_out, purchases
+from bench_methods.gbrt import GBRT
+from bench_models.boosting import BoostedTrees
+from bench_models.path_of_models import Subsets
+from helpers.boosted_cases import CLASSES, examples, fit, mean_cost, path, prices
+from helpers.fakes import FakeContext
+from helpers.real_cases import thyroid
+
+from bench_core import DiscountGroup, Examples, Queries, Task, price_list
+from bench_core.conformance import check_learner
+from bench_core.conformance.tasks import with_learners
+
+QUICK = ForwardSelection(trees=20, learning_rate=0.4, min_rows=5, leaves=4)
+
+
+def columns(*weights: float, n: int = 400, seed: int = 0) -> Examples:
+    """Coins of +-1, and their weighted sum: each column explains its squared weight."""
+    X = np.random.default_rng(seed).choice([-1.0, 1.0], size=(n, len(weights))).astype(np.float32)
+    return Examples(X, X.astype(float) @ np.array(weights))
+
+
+def bought(learner: Any, train: Examples, at: Any, task: Task = Task.REGRESSION) -> list[list[int]]:
+    """The features that the model of each point tests."""
+    models = fit(learner, train, task, at).models
+    return [sorted(set(m.ensemble.feature.tolist()) - {-1}) for m in models]
+
+
+def whole(train: Examples, task: Task, at: Any = None, **settings: Any) -> Subsets:
+    learner = BoostedTrees(**settings)
+    context = FakeContext(task, CLASSES[task])
+    return Subsets(learner, learner.settings(task, 8), train, at or prices(), context)
+
+
+def test_the_purchase_of_highest_gain_per_price_comes_first() -> None:
+    # gains 9/2, 4/2, 1/2 at prices 30, 4, 2 are .15, .5 and .25 per price
+    got = bought(QUICK, columns(3.0, 2.0, 1.0), price_list(np.array([30.0, 4.0, 2.0])))
+    assert got == [[], [1], [1, 2], [0, 1, 2]]
+
+
+def test_without_price_power_the_highest_gain_comes_first() -> None:
+    at = price_list(np.array([30.0, 4.0, 2.0]))
+    got = bought(replace(QUICK, price_power=0.0), columns(3.0, 2.0, 1.0), at)
+    assert got == [[], [0], [0, 1], [0, 1, 2]]
+
+
+def test_what_helps_only_together_is_bought_together() -> None:
+    """y = x0 + x0 x1: alone x1 explains nothing, beside x0 as much as x0, and x2 a quarter."""
+    X = columns(0, 0, 0, 0).X
+    f = X.astype(float)
+    train = Examples(X, f[:, 0] + f[:, 0] * f[:, 1] + 0.5 * f[:, 2])
+    got = bought(QUICK, train, price_list(np.ones(4)))
+    assert got[1:3] == [[0], [0, 1]]
+
+
+def test_a_shared_sensor_brings_all_its_features_at_its_price() -> None:
+    # alone columns 0 and 1 gain 1/2 each; together they cost 3 and column 2 costs 2
+    at = price_list(np.array([3.0, 3.0, 2.0]), shared=[[0, 1]])
+    got = bought(QUICK, columns(1.0, 1.0, 1.1), at)
+    assert got == [[], [0, 1], [0, 1, 2]]
+
+
+def test_a_discount_makes_the_second_of_a_group_the_next() -> None:
+    at = price_list(np.array([4.0, 4.0, 3.0]), discounted=[DiscountGroup((0, 1), (1.0, 1.0))])
+    got = bought(QUICK, columns(3.0, 2.0, 2.2), at)
+    assert got == [[], [0], [0, 1], [0, 1, 2]]
+
+
+def test_a_derived_feature_comes_with_its_parents_and_pays_for_both() -> None:
+    at = price_list(np.array([2.0, 2.0, 0.0]), derived={2: [0, 1]})
+    mask = np.zeros(3, dtype=bool)
+    assert purchases(at, mask) == {(0,): [0], (1,): [1], (0, 1): [2]}
+    train = columns(0.0, 0.3, 2.0)
+    assert bought(QUICK, train, at)[1] == [1, 2]
+
+
+def test_free_features_are_there_from_the_start() -> None:
+    at = price_list(np.array([0.0, 5.0]))
+    assert bought(QUICK, columns(1.0, 1.0), at) == [[0], [0, 1]]
+    assert bought(QUICK, columns(1.0, 1.0), price_list(np.zeros(2))) == [[0, 1]]
+
+
+def test_noise_is_not_fitted_on_however_many_trees_are_allowed() -> None:
+    train, valid = columns(1.0, n=200), columns(1.0, n=200, seed=1)
+    noise = np.random.default_rng(2)
+    train, valid = (replace(e, y=e.y + 2 * noise.normal(size=200)) for e in (train, valid))
+    fine = (Examples(e.X + noise.random(e.X.shape).astype(np.float32), e.y) for e in (train, valid))
+    train, valid = fine
+    learner = ForwardSelection(min_rows=2)
+    model = learner.fit(train, valid, price_list(np.ones(1)), FakeContext(Task.REGRESSION))
+    assert 0 < model.models[-1].ensemble.trees < 30
+
+
+@pytest.mark.parametrize("task", Task)
+def test_continued_boosting_is_boosting(task: Task) -> None:
+    train = examples(task)
+    everything = np.ones(4, dtype=bool)
+    start = Fit.begin(whole(train, task, trees=9), train)
+    parts = start.more(everything, 4).more(everything, 5)
+    once = start.subsets.boost(everything, lambda *_: None)
+    assert parts.ensemble.feature.tolist() == once.feature.tolist()
+    assert parts.ensemble.value == pytest.approx(once.value, abs=1e-6)
+    (scores,) = path(start.subsets.whole(once, {}), train)
+    assert np.allclose(parts.far.T, scores.scores.reshape(len(train), -1), atol=1e-6)
+    assert np.array_equal(parts.own, parts.far)
+
+
+def rows(parts: Iterable[tuple[Subsets, Examples]]) -> list[tuple[int, int]]:
+    return [(len(fitted.train), len(other)) for fitted, other in parts]
+
+
+def test_each_row_is_held_out_once_where_there_are_few() -> None:
+    train = replace(examples(Task.REGRESSION), y=np.arange(300.0))
+    parts = held_out(whole(train, Task.REGRESSION))
+    assert rows(parts) == [(240, 60)] * 5
+    assert np.sort(np.concatenate([other.y for _, other in parts])).tolist() == train.y.tolist()
+    for fitted, other in parts:
+        assert not set(fitted.train.y.tolist()) & set(other.y.tolist())
+
+
+def test_of_many_rows_a_fifth_of_some_is_held_out_once() -> None:
+    train = examples(Task.REGRESSION, n=12000)
+    assert rows(held_out(whole(train, Task.REGRESSION))) == [(8000, 2000)]
+
+
+def test_queries_are_held_out_whole_and_classes_alike() -> None:
+    train = examples(Task.RANKING)
+    for fitted, other in held_out(whole(train, Task.RANKING)):
+        assert other.queries is not None
+        assert other.queries.sizes.tolist() == [10] * 6
+        assert fitted.train.queries is not None
+        assert fitted.train.queries.rows == len(fitted.train) == 240
+    train = replace(examples(Task.BINARY), y=np.repeat([0.0, 1.0], [290, 10]))
+    parts = held_out(whole(train, Task.BINARY))
+    assert [float(other.y.sum()) for _, other in parts] == [2.0] * 5
+
+
+def test_a_query_alone_judges_itself() -> None:
+    train = replace(examples(Task.RANKING), queries=Queries.from_sizes(np.array([300])))
+    assert rows(held_out(whole(train, Task.RANKING))) == [(300, 300)]
+
+
+@pytest.mark.parametrize("task", Task)
+def test_the_path_is_nested_and_its_end_has_learned_the_task(task: Task) -> None:
+    train = examples(task)
+    found = path(fit(QUICK, train, task), train)
+    costs = [mean_cost(p, prices()) for p in found]
+    assert costs[0] == 0
+    assert costs == sorted(costs)
+    assert [dict(p.point)["features"] for p in found] == [0, 1, 2, 3, 4]
+    start = Fit.begin(whole(train, task), train)
+    labels = replace(start, far=found[-1].scores.reshape(len(train), -1).T)
+    assert labels.loss < 0.75 * start.loss
+
+
+def test_lambdarank_is_judged_by_the_metric() -> None:
+    train = examples(Task.RANKING)
+    start = Fit.begin(whole(train, Task.RANKING, loss="lambdarank"), train)
+    assert start.more(np.ones(4, dtype=bool), 20).loss < start.loss < 0
+    got = bought(replace(QUICK, loss="lambdarank", trees=10), train, prices(), Task.RANKING)
+    assert [len(features) for features in got] == [0, 1, 2, 3, 4]
+
+
+def test_rescaling_all_costs_changes_no_prediction() -> None:
+    train = examples(Task.REGRESSION)
+    a, b = (path(fit(QUICK, train, Task.REGRESSION, prices(s)), train) for s in (1.0, 1024.0))
+    assert [p.scores.tolist() for p in a] == [p.scores.tolist() for p in b]
+
+
+def test_many_sensors_are_bought_in_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[int] = []
+    extended = ForwardSelection._extended
+
+    def counted(self: Any, fits: Any, bought: Any, goal: int) -> Any:
+        rounds.append(goal)
+        return extended(self, fits, bought, goal)
+
+    monkeypatch.setattr(ForwardSelection, "_extended", counted)
+    train = columns(*np.zeros(200), n=60)
+    fit(replace(QUICK, steps=5, trees=2), train, Task.REGRESSION, price_list(np.ones(200)))
+    assert len(rounds) <= 5 * forward_selection.ROUNDS
+
+
+def test_progress_reaches_its_end_and_never_falls() -> None:
+    train, context = examples(Task.REGRESSION), FakeContext(Task.REGRESSION)
+    QUICK.fit(train, train, prices(), context)
+    shares = [done / total for done, total in context.reports]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+def test_every_promise_of_a_learner_is_kept() -> None:
+    check_learner(replace(QUICK, trees=3, steps=2))
+
+
+@pytest.mark.parametrize("change", [{"price_power": -1.0}, {"steps": 0}, {"steps": 100}])
+def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        with_learners(replace(QUICK, **change))
+
+
+@pytest.mark.slow
+def test_on_thyroid_two_tests_are_worth_what_boosting_on_all_is(real_data: Any) -> None:
+    train, test, at = thyroid(real_data)
+    context = FakeContext(Task.MULTICLASS, 3)
+    found = path(ForwardSelection(steps=8, trees=100).fit(train, test, at, context), test)
+    right = [float(np.mean(p.scores.argmax(axis=1) == test.y)) for p in found]
+    blind = path(GBRT(trees=100).fit(train, test, at, context), test)[-1]
+    cheap = [k for k, p in enumerate(found) if mean_cost(p, at) < 0.6 * mean_cost(blind, at)]
+    assert all(a <= b + 0.02 for a, b in pairwise(right[:4]))
+    assert right[cheap[-1]] > float(np.mean(blind.scores.argmax(axis=1) == test.y)) - 0.01
