@@ -41,6 +41,7 @@ _DATA = ("dataset", "fold", "fingerprint", "stand_in")
 _LEARNER = ("learner", "learner_version", "params", "seed")
 _COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
 _BILLING = ("accounting", "unit", "cost_model", "surrogate")
+_NAMES = ("learner", "params", "dataset", "fold", "seed", "fingerprint")
 _MEASURED = ("fit_seconds", "predict_seconds", "peak_rss_mb")
 
 _ATTEMPTS = """
@@ -60,7 +61,7 @@ class TrialValues(StoredValues):
     """The stored values of one trial on one split, with what names them.
 
     ``settings`` (p,) are the operating points. Units stand in the same order for all trials on
-    one data set, fold, seed and split.
+    one data set, fold, seed and split; ``fingerprint`` is that of the data.
     """
 
     trial: str
@@ -69,6 +70,7 @@ class TrialValues(StoredValues):
     dataset: str
     fold: int
     seed: int
+    fingerprint: str
     settings: tuple[Mapping[str, float], ...]
 
 
@@ -324,5 +326,5 @@ def _values(
             trial=trial,
             settings=tuple(settings[p] for p in kept),
             **arrays,
-            **{name: spec[name] for name in ("learner", "params", "dataset", "fold", "seed")},
+            **{name: spec[name] for name in _NAMES},
         )
