@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.errors import InputError, UsageError
-from bench_core.results.records import VALUE_ARRAYS, RunInfo, StoredValues, with_tuples
+from bench_core.results.records import VALUE_ARRAYS, RunInfo, Sensors, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
 from bench_core.splits import SPLITS
 
@@ -221,6 +221,16 @@ class Store:
                 found.extend(_values(db, trial["key"], spec, split))
         return found
 
+    def sensors(self, run: str = "last") -> dict[str, Sensors]:
+        """What could be bought, by trial."""
+        run = self.resolve(run)
+        known: dict[str, Sensors] = {}
+        with self._read() as db:
+            keys = {trial["key"]: trial["sensors"] for trial in _trials(db, run)}
+            for key in {*keys.values()} - {""}:
+                known[key] = _sensors(db, key)
+        return {trial: known[key] for trial, key in keys.items() if key}
+
     def ended(self, run: str = "last") -> list[Ended]:
         """How the trials of a run that have ended did so, in order."""
         run = self.resolve(run)
@@ -306,10 +316,16 @@ def _exported(
         yield {**same, **json.loads(point["metrics"]), **kept}
 
 
+def _sensors(db: sqlite3.Connection, key: str) -> Sensors:
+    row = db.execute("SELECT names, price FROM sensors WHERE key = ?", [key]).fetchone()
+    names = json.loads(zlib.decompress(row["names"]))
+    return Sensors(tuple(names), tuple(np.frombuffer(row["price"], "<f8").tolist()))
+
+
 def _values(
     db: sqlite3.Connection, trial: str, spec: Mapping[str, Any], split: str
 ) -> Iterator[TrialValues]:
-    units = "SELECT points, metric, cost, weights, rows FROM unit WHERE trial = ? AND split = ?"
+    units = f"SELECT points, {', '.join(VALUE_ARRAYS)} FROM unit WHERE trial = ? AND split = ?"
     points = "SELECT position, point FROM point WHERE trial = ? AND split = ?"
     settings = {r["position"]: json.loads(r["point"]) for r in db.execute(points, [trial, split])}
     for row in db.execute(units, [trial, split]):
@@ -318,7 +334,7 @@ def _values(
             name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
             for name in VALUE_ARRAYS
         }
-        for name in ("metric", "cost"):
+        for name in ("metric", "cost", "bought"):
             arrays[name] = arrays[name].reshape(len(kept), -1)
         yield TrialValues(
             split=split,

@@ -14,7 +14,6 @@ from bench_core.cli.report import finished
 from bench_core.errors import UsageError, unknown
 from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, notices, quality
-from bench_reports.best import Budget
 
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
@@ -43,7 +42,7 @@ Holm's over all pairs; 'alike' is the probability that the two differ by less th
 )
 @click.argument("learners", nargs=-1, required=True, metavar="LEARNER LEARNER...")
 @click.option("--run", default="last", metavar="RUN", help="The run.  [default: last]")
-@click.option("-b", "--budget", type=Budget(0), metavar="COST", help="Mean cost per row.")
+@click.option("-b", "--budget", type=options.Budget(0), metavar="COST", help="Mean cost per row.")
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @click.option(
     "--interest",

@@ -50,6 +50,7 @@ IGNORED = {
     "best": ("-q", "-v"),
     "compare": ("-p", "-o", "-q", "-v"),
     "export": ("-p", "-v"),
+    "features": ("-p", "-q", "-v"),
     "log": ("-p", "-q", "-v"),
     "claims": ("-v",),
     "list": ("-v",),

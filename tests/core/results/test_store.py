@@ -159,7 +159,7 @@ def test_an_older_store_is_refused_and_left_as_it_was(home: Path) -> None:
         db.commit()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = result.store.read_bytes()
-    with pytest.raises(InputError, match=r"an older version \(schema 1, this one knows 3\)"):
+    with pytest.raises(InputError, match=r"an older version \(schema 1, this one knows 4\)"):
         Store()
     assert result.store.read_bytes() == before
 
