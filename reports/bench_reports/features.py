@@ -40,9 +40,9 @@ class Purchase(NamedTuple):
     short_help="Show which features a setting buys, and for how many rows.",
     epilog="""\b
 Examples:
-  bench features --budget 60                  of the best learner within the budget
-  bench features -l cegb --budget 60
-  bench features -l cegb -o features.csv      at its best
+  bench features --budget 60                         of the best learner within the budget
+  bench features --learner cegb --budget 60
+  bench features --learner cegb -o features.csv      at its best
 
 \b
 The point is chosen on validation, shares are of test rows, averaged over repeats. Prices are those
@@ -50,7 +50,7 @@ that add up; under another cost model a bill can be below their sum.""",
 )
 @options.run_argument
 @click.option("-b", "--budget", type=options.Budget(0), metavar="COST", help="Mean cost per row.")
-@click.option("-l", "--learner", metavar="NAME", help="A learner of the run.  [default: the best]")
+@click.option("--learner", metavar="NAME", help="A learner of the run.  [default: the best]")
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @options.output_option
 @options.store_option

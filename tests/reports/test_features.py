@@ -28,7 +28,7 @@ def done(bench: Run, material: Path) -> Path:
 def test_shares_times_prices_are_the_feature_cost_of_the_point(
     learner: str, budget: list[str], done: Path, bench: Run
 ) -> None:
-    ended = bench("features", "-l", learner, *budget, "-o", "bought.csv")
+    ended = bench("features", "--learner", learner, *budget, "-o", "bought.csv")
     if ended.status == 1:
         assert "nothing is affordable" in ended.err
         return
@@ -59,7 +59,7 @@ def test_another_metric_than_the_one_that_points_are_kept_by_is_no_fault(
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["-l", "cegg"], "unknown learner of this run 'cegg': did you mean cegb?"),
+        (["--learner", "cegg"], "unknown learner of this run 'cegg': did you mean cegb?"),
         (["-d", "other"], "unknown data set of this run 'other'"),
         (["--budget", "-1"], "-1"),
     ],
