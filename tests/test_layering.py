@@ -48,6 +48,7 @@ ORDER = (
         "metrics",
         "datasets",
         "results",
+        "statistics",
     ),
     *("planning", "execution", "conformance", "terminal", "api", "cli", "__main__"),
 )

@@ -29,7 +29,7 @@ ALL_WELL, UNUSABLE_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 13
 
 SECTIONS = {
     "Measure": ("run", "plan", "audit", "reprice"),
-    "Read the results": ("report", "best", "export", "log", "claims"),
+    "Read the results": ("report", "best", "compare", "features", "export", "log", "claims"),
     "Look up": ("list", "show"),
     "Get data and costs": ("data", "cost"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -79,6 +80,19 @@ class File(click.Path):
 
 
 FILE = File()
+
+
+class Budget(click.FloatRange):
+    """A number >= 0; nan is none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """As click's, which lets nan pass."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no cost: write a number, for example 60", param, ctx)
+        return number
 
 
 def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

@@ -67,10 +67,6 @@ class Acquired:
             total += word
         return total
 
-    def union(self) -> NDArray[np.uint64]:
-        """The sensors bought by any row, shape (w,)."""
-        return np.asarray(np.bitwise_or.reduce(self.bits, axis=0))
-
 
 def words(sensors: int) -> int:
     """Number of 64-bit words that hold one bit per sensor (at least 1)."""

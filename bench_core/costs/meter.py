@@ -1,4 +1,4 @@
-"""What the rows of one block pay at one operating point after the other.
+"""What the rows of one block pay and buy at one operating point after the other.
 
 Along a path a row buys little that is new, so only what changed is priced: a compiled pass that
 agrees bit for bit with ``Acquired.cost``. Where float64 sums of the prices are exact in any order
@@ -10,16 +10,21 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray
 from bench_core.costs.acquired import Acquired, byte_sums
 
 
 class Meter:
-    """Prices the sensors (s,) that ``rows`` rows buy at consecutive points."""
+    """Prices the sensors (s,) that rows buy at consecutive points, and counts who buys them.
 
-    def __init__(self, price: FloatArray, rows: int) -> None:
+    ``copies`` (n,) says how many rows each row stands for.
+    """
+
+    def __init__(self, price: FloatArray, copies: FloatArray) -> None:
+        rows = len(copies)
+        self._copies = np.ascontiguousarray(copies, dtype=np.float64).view()
+        self._copies.flags.writeable = False
         self._tables = byte_sums(price)
         count = len(self._tables)
         self._price = np.zeros(64 * count)
@@ -28,17 +33,30 @@ class Meter:
         self._known = np.zeros((rows, count), np.uint64)
         self._words = np.zeros((0 if self._exact else rows, count))
         self._total = np.zeros(rows)
+        self._buyers = np.zeros(64 * count)
+        self._sensors = len(price)
 
-    def cost(self, acquired: Acquired) -> tuple[FloatArray, NDArray[np.uint64]]:
-        """The price of what each row bought (n,), and what any row bought (w,)."""
+    def cost(self, acquired: Acquired) -> tuple[FloatArray, FloatArray]:
+        """The price of what each row bought (n,), and how many copies bought each sensor (s,)."""
         bits = np.ascontiguousarray(acquired.bits).view()
         bits.flags.writeable = False  # one kind of argument: compiled once
-        union = np.zeros(bits.shape[1], np.uint64)
+        who = self._copies, self._buyers
         if self._exact:
-            _add_new(bits, self._price, self._known, self._total, union)
+            _add_new(bits, self._price, self._known, self._total, *who)
         else:
-            _sum_words(bits, self._tables, self._known, self._words, self._total, union)
-        return self._total.copy(), union
+            _sum_words(bits, self._tables, self._known, self._words, self._total, *who)
+        return self._total.copy(), self._buyers[: self._sensors].copy()
+
+
+def buyers(acquired: Acquired, copies: FloatArray) -> FloatArray:
+    """How many copies bought each sensor (s,), of many rows."""
+    found = np.zeros(64 * acquired.bits.shape[1])
+    bits = np.ascontiguousarray(acquired.bits)
+    if len(bits) == len(copies):
+        _count(bits, np.ascontiguousarray(copies, dtype=np.float64), found)
+    else:  # one row of bits for all
+        _count(bits, np.full(1, float(copies.sum())), found)
+    return found[: acquired.sensors]
 
 
 def sums_exactly(price: FloatArray) -> bool:
@@ -50,18 +68,30 @@ def sums_exactly(price: FloatArray) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _add_new(bits: Any, price: Any, known: Any, total: Any, union: Any) -> None:
+def _count(bits: Any, copies: Any, buyers: Any) -> None:
+    for i in range(len(bits)):
+        for w in range(bits.shape[1]):
+            word = bits[i, w]
+            while word:
+                last = word & (~word + np.uint64(1))
+                buyers[64 * w + _place(last)] += copies[i]
+                word ^= last
+
+
+@njit(cache=True, nogil=True)
+def _add_new(bits: Any, price: Any, known: Any, total: Any, copies: Any, buyers: Any) -> None:
     for i in range(len(bits)):
         cost = total[i]
         for w in range(bits.shape[1]):
             word = bits[i, w]
-            union[w] |= word
             changed = word ^ known[i, w]
             known[i, w] = word
             while changed:
                 last = changed & (~changed + np.uint64(1))
                 sensor = 64 * w + _place(last)
-                cost += price[sensor] if word & last else -price[sensor]
+                new = word & last != 0
+                cost += price[sensor] if new else -price[sensor]
+                buyers[sensor] += copies[i] if new else -copies[i]
                 changed ^= last
         total[i] = cost
 
@@ -77,15 +107,21 @@ def _place(bit: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _sum_words(bits: Any, tables: Any, known: Any, parts: Any, total: Any, union: Any) -> None:
+def _sum_words(
+    bits: Any, tables: Any, known: Any, parts: Any, total: Any, copies: Any, buyers: Any
+) -> None:
     for i in range(len(bits)):
         changed = False
         for w in range(bits.shape[1]):
             word = bits[i, w]
-            union[w] |= word
-            if word != known[i, w]:
+            other = word ^ known[i, w]
+            if other:
                 known[i, w] = word
                 changed = True
+                while other:
+                    last = other & (~other + np.uint64(1))
+                    buyers[64 * w + _place(last)] += copies[i] if word & last else -copies[i]
+                    other ^= last
                 part = 0.0
                 for k in range(8):
                     part += tables[w, k, word & np.uint64(255)]

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core._io.large_arrays import forget, zeros
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.bill import Bill, Prediction, words
+from bench_core.costs.bill import Acquired, Bill, Prediction, words
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features
 from bench_core.protocols import Concurrent
@@ -71,7 +70,7 @@ def units(features: Features) -> IntArray:
 class Path:
     """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
     per row, the ``scale`` (p, 2) of both (their largest size), mean feature and evaluation costs
-    (p,), sensors bought by any row (p, w). While it is being filled p is 100."""
+    (p,), the share of rows that bought each sensor (p, s). While it is being filled p is 100."""
 
     points: Points
     scores: FloatArray
@@ -79,7 +78,7 @@ class Path:
     scale: FloatArray
     feature_cost: FloatArray
     evaluation_cost: FloatArray
-    bought: NDArray[np.uint64]
+    bought: FloatArray
     seconds: float
 
     def cut_to_points(self) -> Path:
@@ -127,7 +126,7 @@ def predict_split(
         path.scale[here] = np.maximum(path.scale[here], seen.scale)
         path.feature_cost[here] += seen.feature_cost
         path.evaluation_cost[here] += seen.evaluation_cost
-        path.bought[here] |= seen.bought
+        path.bought[here] += seen.bought
         path.seconds += seen.seconds
         if block.rows.stop // FORGET_ROWS > block.rows.start // FORGET_ROWS:
             path.forget()
@@ -136,6 +135,7 @@ def predict_split(
         raise ContractError("there are no rows to predict")
     path.feature_cost /= copies.sum()
     path.evaluation_cost /= copies.sum()
+    path.bought /= copies.sum()
     return path.cut_to_points()
 
 
@@ -159,9 +159,8 @@ def in_order(
 def _empty(n: int, classes: int, sensors: int) -> Path:
     p = MAX_POINTS  # how many there are is known after the first block; pages unused cost nothing
     scores = zeros((p, n, classes) if classes > 2 else (p, n))
-    bought = np.zeros((p, words(sensors)), dtype=np.uint64)
     cost, scale = zeros((p, n)), np.zeros((p, 2))
-    return Path((), scores, cost, scale, np.zeros(p), np.zeros(p), bought, 0.0)
+    return Path((), scores, cost, scale, np.zeros(p), np.zeros(p), zeros((p, sensors)), 0.0)
 
 
 def _follow(
@@ -181,7 +180,7 @@ def _follow(
     points: list[dict[str, int | float]] = []
     numbers, sensors = [], []
     queries, copies = block.features.queries, copies[rows]
-    meter = _meter(costs, n)
+    meter = _meter(costs, copies)
     started = time.perf_counter()
     for prediction in predictions(model, block.features, costs, classes):
         seconds += time.perf_counter() - started
@@ -192,7 +191,8 @@ def _follow(
         if meter is not None and len(bill.acquired.bits) == n:
             feature, bought = meter.cost(bill.acquired)
         else:
-            feature, bought = bill.feature_cost(costs, n, queries, copies), bill.acquired.union()
+            feature = bill.feature_cost(costs, n, queries, copies)
+            bought = _buyers(bill.acquired, copies)
         evaluation = bill.evaluation_cost(costs, n)
         scores, cost = path.scores[len(points), rows], path.cost[len(points), rows]
         scores[:] = prediction.scores
@@ -208,13 +208,23 @@ def _follow(
     return Path(tuple(points), *parts, found[:, :2], *sums, np.array(sensors), seconds)
 
 
-def _meter(costs: CostModel, rows: int) -> Meter | None:
+def _meter(costs: CostModel, copies: FloatArray) -> Meter | None:
     """The compiled meter of additive prices, where the rows are worth loading a compiler."""
-    if rows < METER_ROWS or type(costs) is not SensorPrices:
+    if len(copies) < METER_ROWS or type(costs) is not SensorPrices:
         return None
     from bench_core.costs.meter import Meter
 
-    return Meter(costs.sensor, rows)
+    return Meter(costs.sensor, copies)
+
+
+def _buyers(acquired: Acquired, copies: FloatArray) -> FloatArray:
+    """How many copies bought each sensor (s,)."""
+    if len(acquired.bits) < METER_ROWS:
+        mask = acquired.unpack()
+        return (copies if len(mask) == len(copies) else copies.sum()[None]) @ mask
+    from bench_core.costs.meter import buyers
+
+    return buyers(acquired, copies)
 
 
 def predictions(

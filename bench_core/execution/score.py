@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray
-from bench_core.costs.bill import Acquired, CostSummary, summarise_cost
+from bench_core.costs.bill import CostSummary, summarise_cost
 from bench_core.costs.model import CostModel, needs_of
 from bench_core.data import Examples, Queries
 from bench_core.execution.predict import Path, in_order
@@ -40,7 +40,7 @@ def score_split(
 ) -> SplitScore:
     """Metrics and costs of every point of a path."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
-    usable = readable(Acquired(path.bought, costs.sensors).unpack(), costs)
+    usable = readable(path.bought > 0, costs)
     rows, primary = [], []
     weights, units = np.zeros(0), 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from bench_core.results.records import (
     FitSpec,
     Job,
     Result,
+    Sensors,
     StoredValues,
     TrialResult,
     TrialSpec,
@@ -130,6 +131,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         predict_seconds=paths["valid"].seconds + paths["test"].seconds,
         peak_rss_mb=peak_rss_mb(),
         marks=model.marks if isinstance(model, Marked) else (),
+        sensors=_sensors(splits),
     )
 
 
@@ -175,8 +177,23 @@ def _values(
         metric = np.stack([score.primary[p] for p in points]).astype(np.float32)
         weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
         kept = tuple(int(p) for p in points)
-        stored.append(StoredValues(name, kept, metric, np.stack(costs), weights, counts))
+        bought = path.bought[points].astype(np.float32)
+        stored.append(StoredValues(name, kept, metric, np.stack(costs), weights, counts, bought))
     return tuple(stored)
+
+
+def _sensors(splits: Splits) -> Sensors:
+    """Each sensor by the features that need it, the first three by name."""
+    users: list[list[str]] = [[] for _ in range(splits.costs.sensors)]
+    for j, name in enumerate(splits.names):
+        for sensor in splits.costs.sensors_of(j):
+            users[sensor].append(name)
+    return Sensors(tuple(map(_short_list, users)), tuple(splits.prices.sensor.tolist()))
+
+
+def _short_list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def open_splits(spec: FitSpec | TrialSpec) -> Splits:

@@ -36,6 +36,7 @@ from bench_core.results.records import (
     Job,
     PointRow,
     Result,
+    Sensors,
     Status,
     StoredValues,
     TrialResult,
@@ -190,4 +191,5 @@ def result_from_wire(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> 
         for i, stored in enumerate(header["values"])
     )
     fields["marks"] = tuple(header["marks"])
+    fields["sensors"] = Sensors(*map(tuple, header["sensors"]))
     return TrialResult(**fields)

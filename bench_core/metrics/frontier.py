@@ -4,9 +4,13 @@ Everywhere ``cost`` (p,) and ``quality`` (p,) describe p operating points. Point
 either are never chosen. Among equals the cheaper point wins, then the earlier one.
 """
 
+from typing import TypeVar
+
 import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
+
+Number = TypeVar("Number", float, FloatArray)
 
 
 def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> IntArray:
@@ -49,7 +53,7 @@ def cheapest_reaching(
     return int(chosen[reaches.argmax()]) if reaches.any() else None
 
 
-def share_of(best: float, share: float, higher_is_better: bool = True) -> float:
+def share_of(best: Number, share: float, higher_is_better: bool = True) -> Number:
     """The quality that counts as reaching ``share`` (such as 0.99) of ``best``.
 
     Higher is better: ``share * best``. Lower is better: ``best / share``, an error at most

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from bench_core.arrays import Float32Array
 
@@ -116,7 +116,8 @@ class StoredValues:
 
     All arrays are float32: ``metric`` (p, m) of the primary metric with ``weights`` (m,), ``cost``
     (p, m) per row of each unit with ``rows`` (m,), its rows counted with multiplicity. Neighbours
-    are averaged where there are more than ``score.VALUE_UNITS`` units.
+    are averaged where there are more than ``score.VALUE_UNITS`` units. ``bought`` (p, s) is the
+    share of rows that buy each sensor.
     """
 
     split: str
@@ -125,9 +126,10 @@ class StoredValues:
     cost: Float32Array
     weights: Float32Array
     rows: Float32Array
+    bought: Float32Array
 
 
-VALUE_ARRAYS = ("metric", "cost", "weights", "rows")
+VALUE_ARRAYS = ("metric", "cost", "weights", "rows", "bought")
 """The arrays of ``StoredValues``."""
 
 
@@ -138,6 +140,13 @@ class Verdict:
 
     word: str
     reason: str = ""
+
+
+class Sensors(NamedTuple):
+    """What could be bought: of each sensor the features that need it, and its additive price."""
+
+    names: tuple[str, ...] = ()
+    price: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,6 +164,7 @@ class TrialResult:
     predict_seconds: float
     peak_rss_mb: float
     marks: tuple[str, ...] = ()
+    sensors: Sensors = field(default_factory=Sensors)
 
 
 @dataclass(frozen=True, slots=True)

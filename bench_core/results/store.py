@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.errors import InputError, UsageError
-from bench_core.results.records import VALUE_ARRAYS, RunInfo, StoredValues, with_tuples
+from bench_core.results.records import VALUE_ARRAYS, RunInfo, Sensors, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
 from bench_core.splits import SPLITS
 
@@ -41,6 +41,7 @@ _DATA = ("dataset", "fold", "fingerprint", "stand_in")
 _LEARNER = ("learner", "learner_version", "params", "seed")
 _COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
 _BILLING = ("accounting", "unit", "cost_model", "surrogate")
+_NAMES = ("learner", "params", "dataset", "fold", "seed", "fingerprint")
 _MEASURED = ("fit_seconds", "predict_seconds", "peak_rss_mb")
 
 _ATTEMPTS = """
@@ -60,7 +61,7 @@ class TrialValues(StoredValues):
     """The stored values of one trial on one split, with what names them.
 
     ``settings`` (p,) are the operating points. Units stand in the same order for all trials on
-    one data set, fold, seed and split.
+    one data set, fold, seed and split; ``fingerprint`` is that of the data.
     """
 
     trial: str
@@ -69,6 +70,7 @@ class TrialValues(StoredValues):
     dataset: str
     fold: int
     seed: int
+    fingerprint: str
     settings: tuple[Mapping[str, float], ...]
 
 
@@ -219,6 +221,16 @@ class Store:
                 found.extend(_values(db, trial["key"], spec, split))
         return found
 
+    def sensors(self, run: str = "last") -> dict[str, Sensors]:
+        """What could be bought, by trial."""
+        run = self.resolve(run)
+        known: dict[str, Sensors] = {}
+        with self._read() as db:
+            keys = {trial["key"]: trial["sensors"] for trial in _trials(db, run)}
+            for key in {*keys.values()} - {""}:
+                known[key] = _sensors(db, key)
+        return {trial: known[key] for trial, key in keys.items() if key}
+
     def ended(self, run: str = "last") -> list[Ended]:
         """How the trials of a run that have ended did so, in order."""
         run = self.resolve(run)
@@ -304,10 +316,16 @@ def _exported(
         yield {**same, **json.loads(point["metrics"]), **kept}
 
 
+def _sensors(db: sqlite3.Connection, key: str) -> Sensors:
+    row = db.execute("SELECT names, price FROM sensors WHERE key = ?", [key]).fetchone()
+    names = json.loads(zlib.decompress(row["names"]))
+    return Sensors(tuple(names), tuple(np.frombuffer(row["price"], "<f8").tolist()))
+
+
 def _values(
     db: sqlite3.Connection, trial: str, spec: Mapping[str, Any], split: str
 ) -> Iterator[TrialValues]:
-    units = "SELECT points, metric, cost, weights, rows FROM unit WHERE trial = ? AND split = ?"
+    units = f"SELECT points, {', '.join(VALUE_ARRAYS)} FROM unit WHERE trial = ? AND split = ?"
     points = "SELECT position, point FROM point WHERE trial = ? AND split = ?"
     settings = {r["position"]: json.loads(r["point"]) for r in db.execute(points, [trial, split])}
     for row in db.execute(units, [trial, split]):
@@ -316,7 +334,7 @@ def _values(
             name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
             for name in VALUE_ARRAYS
         }
-        for name in ("metric", "cost"):
+        for name in ("metric", "cost", "bought"):
             arrays[name] = arrays[name].reshape(len(kept), -1)
         yield TrialValues(
             split=split,
@@ -324,5 +342,5 @@ def _values(
             trial=trial,
             settings=tuple(settings[p] for p in kept),
             **arrays,
-            **{name: spec[name] for name in ("learner", "params", "dataset", "fold", "seed")},
+            **{name: spec[name] for name in _NAMES},
         )

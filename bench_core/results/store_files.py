@@ -17,7 +17,7 @@ from bench_core.protocols import State
 
 DEFAULT = "results/bench.db"
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 3
+SCHEMA = 4
 _JSON = "json"
 _ARRAY = "array."
 

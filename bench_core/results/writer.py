@@ -16,12 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.digests import canonical
+from bench_core._io.digests import canonical, digest
 from bench_core._io.files import atomic_file, locked
 from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
-from bench_core.results.records import VALUE_ARRAYS, Outcome, StoredValues, TrialResult, TrialSpec
+from bench_core.results.records import (
+    VALUE_ARRAYS,
+    Outcome,
+    Sensors,
+    StoredValues,
+    TrialResult,
+    TrialSpec,
+)
 from bench_core.results.store_files import (
     APPLICATION,
     SCHEMA,
@@ -41,7 +48,8 @@ CREATE TABLE run (
   updated_at TEXT NOT NULL, state TEXT NOT NULL, about TEXT NOT NULL);
 CREATE TABLE trial (
   key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL,
-  audit TEXT NOT NULL, audit_error TEXT NOT NULL, marks TEXT NOT NULL, fit_seconds REAL,
+  audit TEXT NOT NULL, audit_error TEXT NOT NULL, marks TEXT NOT NULL, sensors TEXT NOT NULL,
+  fit_seconds REAL,
   predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
   created_at TEXT NOT NULL);
 CREATE TABLE run_trial (
@@ -55,7 +63,9 @@ CREATE TABLE point (
 CREATE TABLE unit (
   trial TEXT NOT NULL REFERENCES trial(key), split TEXT NOT NULL, points TEXT NOT NULL,
   metric BLOB NOT NULL, cost BLOB NOT NULL, weights BLOB NOT NULL, rows BLOB NOT NULL,
+  bought BLOB NOT NULL,
   PRIMARY KEY (trial, split));
+CREATE TABLE sensors (key TEXT PRIMARY KEY, names BLOB NOT NULL, price BLOB NOT NULL);
 CREATE TABLE fit (
   key TEXT PRIMARY KEY, status TEXT NOT NULL, seconds REAL, peak_rss_mb REAL);
 CREATE TABLE attempt (
@@ -225,6 +235,7 @@ class Writer:
                 audit=result.audit if result else "",
                 audit_error=result.audit_error if result else "",
                 marks=", ".join(result.marks) if result else "",
+                sensors=_put_sensors(db, result.sensors) if result else "",
                 fit_seconds=fit_seconds,
                 predict_seconds=result.predict_seconds if result else None,
                 seconds=outcome.seconds,
@@ -254,6 +265,15 @@ def _put(db: sqlite3.Connection, table: str, **values: Any) -> None:
     marks = ", ".join("?" * len(values))
     columns = ", ".join(values)
     db.execute(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", [*values.values()])
+
+
+def _put_sensors(db: sqlite3.Connection, sensors: Sensors) -> str:
+    """Keep what could be bought, once for all trials that have the same; the key of its row."""
+    names = zlib.compress(json.dumps(sensors.names).encode(), 6)
+    price = np.asarray(sensors.price, "<f8").tobytes()
+    key = digest([sensors.names, sensors.price])
+    _put(db, "sensors", key=key, names=names, price=price)
+    return key
 
 
 def _packed(stored: StoredValues) -> dict[str, Any]:

@@ -31,19 +31,6 @@ NOTHING_AFFORDABLE = 1
 COMMANDS_SHOWN = 3
 
 
-class Budget(click.FloatRange):
-    """A number >= 0; nan is none."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """As click's, which lets nan pass."""
-        number: float = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value!r} is no cost: write a number, for example 60", param, ctx)
-        return number
-
-
 @click.command(
     "best",
     short_help="Show which learner and setting is best within a budget.",
@@ -59,7 +46,9 @@ is best is decided on validation; the test columns say what to expect. Exit stat
 affordable on any data set.""",
 )
 @options.run_argument
-@click.option("-b", "--budget", type=Budget(0), required=True, metavar="COST", help="Cost per row.")
+@click.option(
+    "-b", "--budget", type=options.Budget(0), required=True, metavar="COST", help="Cost per row."
+)
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @click.option("-m", "--metric", metavar="NAME", help="Judge by this metric of the run.")
 @options.output_option
@@ -103,7 +92,9 @@ def answer(
     store: Path,
 ) -> tuple[Table | None, list[str]]:
     """For one data set: who can be afforded, and the winner with the command that trains it."""
+    from bench_core.results.store import Store
     from bench_reports.assembly import least_cost, offers, primary_metric, uses_of
+    from bench_reports.features import chosen_within, purchases, sentences
 
     judge = primary_metric(info, name, metric or "")
     found = offers(frame, judge, budget)
@@ -116,6 +107,8 @@ def answer(
         return None, [*after, f"{name}: {why}", ""]
     top = found[0]
     after += [f"{top.learner}: best at {setting.short}" for setting in top.pick.settings]
+    chosen = chosen_within(info, frame, name, top.learner, budget, judge)
+    after += sentences(purchases(Store(store), info.run, chosen))
     registry = options.registry([*info.request.get("plugins", ()), *plugins])
     commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first
         run_command(info.request, name, top.learner, setting.params, registry, store)

@@ -40,13 +40,6 @@ def test_a_rows_cost_does_not_depend_on_its_block(mask: np.ndarray) -> None:
     np.testing.assert_array_equal(together, alone)
 
 
-def test_union_is_what_anybody_bought() -> None:
-    mask = np.zeros((3, 70), dtype=bool)
-    mask[0, 3] = mask[2, 69] = True
-    union = Acquired(Acquired.pack(mask).union()[None, :], 70).unpack()[0]
-    assert np.flatnonzero(union).tolist() == [3, 69]
-
-
 @pytest.mark.parametrize(
     ("sensors", "words"), [(0, 1), (1, 1), (64, 1), (65, 2), (128, 2), (129, 3)]
 )

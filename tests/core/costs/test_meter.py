@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core.costs.bill import Acquired
-from bench_core.costs.meter import Meter, sums_exactly
+from bench_core.costs.meter import Meter, buyers, sums_exactly
 
 WHOLE, ODD = [1.0, 5.0, 20.0, 0.0, 200.0], [22.78, 0.1, 1e-9, 3e12, 14.51, 0.0]
 
@@ -20,14 +20,15 @@ def test_costs_along_a_path_are_those_of_every_bill_alone(
 ) -> None:
     rng = np.random.default_rng(seed)
     price = rng.choice(kinds, sensors)
-    meter = Meter(price, rows)
+    copies = rng.integers(1, 5, rows).astype(np.float64)
+    meter = Meter(price, copies)
     for density in (0.0, 0.1, 0.5, 1.0, 0.3):  # rows may give back what they bought
         mask = rng.random((rows, sensors)) < density
-        cost, union = meter.cost(Acquired.pack(mask))
+        cost, bought = meter.cost(Acquired.pack(mask))
         assert cost.tobytes() == Acquired.pack(mask).cost(price).tobytes()
         np.testing.assert_allclose(cost, mask @ price, rtol=1e-12)
-        whole = Acquired(union[None, :], sensors).unpack()[0]
-        assert whole.tolist() == mask.any(axis=0).tolist()
+        assert bought.tolist() == (copies @ mask).tolist()
+        assert buyers(Acquired.pack(mask), copies).tolist() == bought.tolist()
 
 
 @pytest.mark.parametrize("kinds", [WHOLE, ODD])
@@ -37,12 +38,17 @@ def test_every_bit_counts_and_those_beyond_the_last_sensor_cost_nothing(
 ) -> None:
     price = np.resize(kinds, sensors)
     bits = np.full((2, -(-sensors // 64)), 2**64 - 1, np.uint64)
-    cost, _ = Meter(price, 2).cost(Acquired(bits, sensors))
+    cost, _ = Meter(price, np.ones(2)).cost(Acquired(bits, sensors))
     np.testing.assert_allclose(cost, price.sum(), rtol=1e-12)
 
 
+def test_a_purchase_of_all_rows_is_counted_for_each_copy() -> None:
+    whole = Acquired.pack(np.array([[True, False, True]]))
+    assert buyers(whole, np.array([1.0, 3.0])).tolist() == [4, 0, 4]
+
+
 def test_costs_handed_out_stay_as_they_were() -> None:
-    meter = Meter(np.array([1.0, 2.0]), 1)
+    meter = Meter(np.array([1.0, 2.0]), np.ones(1))
     first, _ = meter.cost(Acquired.pack(np.array([[True, False]])))
     meter.cost(Acquired.pack(np.array([[True, True]])))
     assert first.tolist() == [1.0]

@@ -18,7 +18,7 @@ from bench_core.costs.meter import Meter
 from bench_core.metrics import Labels, evaluate, parse_metric
 bought = Acquired.pack(np.eye(90, dtype=bool))
 for price in (np.arange(90.0), np.arange(90) / 7):
-    Meter(price, 90).cost(bought)
+    Meter(price, np.ones(90)).cost(bought)
 labels = Labels(np.arange(90.0) % 2, Queries.from_sizes(np.array([50, 40])))
 evaluate([parse_metric("mrr")], np.arange(90.0) % 5, labels)
 """

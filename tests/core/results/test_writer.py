@@ -22,6 +22,7 @@ from bench_core.results.records import (
     Job,
     Outcome,
     PointRow,
+    Sensors,
     Status,
     StoredValues,
     TrialResult,
@@ -86,7 +87,8 @@ def point(index: int, split: str = "test") -> PointRow:
 def values(metric: Any, points: Any = (0,)) -> StoredValues:
     metric = np.asarray(metric, dtype=np.float32)
     ones = np.ones(metric.shape[1], dtype=np.float32)
-    return StoredValues("test", points, metric, metric + 1, ones, ones)
+    bought = np.full((len(metric), 3), 0.25, dtype=np.float32)
+    return StoredValues("test", points, metric, metric + 1, ones, ones, bought)
 
 
 def result(points: int = 1, peak: float = 100.0, **changes: Any) -> TrialResult:
@@ -165,9 +167,12 @@ def test_values_of_several_points_and_units_are_read_back_as_they_were(path: Pat
     metric = [[0.5, 1.5, 2.5], [3.0, 4.0, 5.0]]
     with open_writer(path) as store:
         begin(store)
-        made = result(points=4, values=(values(metric, (1, 3)),))
+        sensors = Sensors(("a", "b, c", "d"), (1.0, 2.5, 0.1))
+        made = result(points=4, values=(values(metric, (1, 3)),), sensors=sensors)
         store.trial(TRIAL, scored(made))
     (found,) = Store(path).values()
+    assert Store(path).sensors() == {TRIAL.key: sensors}
+    assert found.bought.tolist() == [[0.25] * 3] * 2
     assert found.points == (1, 3)
     assert found.settings == ({"step": 1}, {"step": 3})
     assert found.metric.tolist() == metric

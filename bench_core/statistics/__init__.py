@@ -1,0 +1,5 @@
+"""How sure a board is: one hierarchical paired bootstrap, and what is read off its draws.
+
+``bootstrap`` draws units and repeats the choice of the operating point on every draw; ``levels``
+joins repeats and data sets; ``comparison`` gives intervals, p-values, tie tiers and rank intervals.
+"""

@@ -1,0 +1,174 @@
+"""``bench compare miser cegb --budget 60``: is the difference real, and where does it come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bench_core.cli import options
+from bench_core.cli.report import finished
+from bench_core.errors import UsageError, unknown
+from bench_core.terminal.tables import Table, console, show
+from bench_core.terminal.wording import cost, count, notices, quality
+
+if TYPE_CHECKING:
+    from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
+    from bench_core.statistics.comparison import Interval
+    from bench_core.statistics.pairs import Pair
+    from bench_core.statistics.pools import Repeat
+
+TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
+
+
+@click.command(
+    "compare",
+    short_help="Show whether learners differ by more than chance.",
+    epilog="""\b
+Examples:
+  bench compare miser cegb                   at their best
+  bench compare miser cegb --budget 60       at the same mean cost
+  bench compare miser cegb cronus --run 3 --data letters
+
+\b
+Points are chosen on validation and compared on test, in the primary metric, query by query or row
+by row. Intervals and p are from a bootstrap that repeats the choice of the points; p adjusted is
+Holm's over all pairs; 'alike' is the probability that the two differ by less than --interest;
+* marks a difference that is not 0 by its own interval.""",
+)
+@click.argument("learners", nargs=-1, required=True, metavar="LEARNER LEARNER...")
+@click.option("--run", default="last", metavar="RUN", help="The run.  [default: last]")
+@click.option("-b", "--budget", type=options.Budget(0), metavar="COST", help="Mean cost per row.")
+@options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
+@click.option(
+    "--interest",
+    type=click.FloatRange(0, 1),
+    default=0.01,
+    show_default=True,
+    help="Least difference that matters, as a share of the better quality.",
+)
+@options.store_option
+@options.debug_option
+def command(
+    learners: tuple[str, ...],
+    run: str,
+    budget: float | None,
+    datasets: tuple[str, ...],
+    interest: float,
+    store: Path,
+) -> int:
+    """Compare LEARNERs of a run pair by pair."""
+    from bench_core.results.store import Store
+
+    names = list(dict.fromkeys(learners))
+    if len(names) < 2:
+        raise UsageError("compare needs two learners: bench compare miser cegb")
+    info, frame = finished(store, run)
+    known = list(dict.fromkeys(map(str, frame["learner"])))
+    for name in names:
+        if name not in known:
+            raise UsageError(unknown("learner of this run", name, known))
+    there = list(dict.fromkeys(map(str, frame["dataset"])))
+    for name in datasets:
+        if name not in there:
+            raise UsageError(unknown("data set of this run", name, there))
+    screen = console()
+    for line in notices(info):
+        screen.out(line, highlight=False)
+    for name in datasets or there:
+        for part in _answer(info, Store(store), name, names, budget, interest):
+            if isinstance(part, Table):
+                show(part, screen)
+            else:
+                screen.out(part, highlight=False)
+    return 0
+
+
+def _answer(
+    info: RunInfo,
+    store: Store,
+    dataset: str,
+    names: Sequence[str],
+    budget: float | None,
+    interest: float,
+) -> Iterator[Table | str]:
+    from bench_core.results.operating_points import criterion
+    from bench_core.statistics.pairs import compare
+    from bench_core.statistics.pools import repeats
+    from bench_reports.assembly import uses_of
+
+    use = uses_of(info, dataset)[0]
+    judge = criterion(info, use["metrics"][0])
+    valid, test = (store.values(info.run, split=s, dataset=dataset) for s in ("valid", "test"))
+    found = repeats(valid, test, names)
+    if not found:
+        yield f"{dataset}: no fold and seed at which all of {', '.join(names)} have finished"
+        return
+    limit = math.inf if budget is None else budget
+    cheapest = {name: _least_cost(found, name) for name in names}
+    if none := [name for name, least in cheapest.items() if least > limit]:
+        least = ", ".join(f"{name} from {cost(cheapest[name])}" for name in none)
+        yield f"{dataset}: not all can be had at {cost(limit)}: {least}"
+        return
+    pairs = compare(found, limit, judge.higher_is_better, same_rows(found), interest=interest)
+    at = "at their best" if budget is None else f"at a mean cost of {cost(budget)}"
+    one = next(iter(found[0].candidates.values())).test
+    units = count(len(one.weights), "query" if one.rows.max() > one.rows.min() else "row")
+    rows = [_row(pair) for pair in pairs]
+    title = f"{dataset}: {judge.name} {at}, {count(len(found), 'repeat')} of {units}"
+    yield Table(TITLES, rows, "", TITLES[2:], title=title)
+    for pair in pairs:
+        yield from _sentences(pair, judge.higher_is_better)
+    yield ""
+
+
+def same_rows(found: Sequence[Repeat]) -> bool:
+    """Whether all repeats are scored on the same rows."""
+    return len({repeat.fingerprint for repeat in found}) == 1 < len(found)
+
+
+def _least_cost(found: Sequence[Repeat], name: str) -> float:
+    valid = [repeat.candidates[name].valid for repeat in found]
+    return max(float((one.cost @ one.rows).min() / one.rows.sum()) for one in valid)
+
+
+def _row(pair: Pair) -> list[str]:
+    one = pair.difference
+    return [
+        f"{pair.a} {quality(pair.quality[0])}",
+        f"{pair.b} {quality(pair.quality[1])}",
+        f"{one.value:+.4f}",
+        _interval(one.interval),
+        f"{one.p:.4f}",
+        f"{one.adjusted:.4f}",
+        f"{one.equivalent:.0%}",
+    ]
+
+
+def _interval(of: Interval) -> str:
+    return f"{of.low:+.4f} to {of.high:+.4f}"
+
+
+def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
+    one = pair.difference
+    better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
+    if one.interval.low > 0 or one.interval.high < 0:
+        yield f"{better} is better than {other}"
+    elif math.isinf(one.more_units):
+        yield f"{pair.a} and {pair.b} are equal"
+    else:
+        yield f"{pair.a} and {pair.b} are not separated: that takes {one.more_units:.2g}x the data"
+    ratio, edges = pair.cost_ratio, pair.cost_interval
+    if math.isfinite(ratio):
+        most = "never" if math.isinf(edges.high) else f"{edges.high:.2f}"
+        within = f"({edges.low:.2f} to {most})"
+        yield f"  {pair.b} has the quality of {pair.a} at {ratio:.2f} of its cost {within}"
+    else:
+        yield f"  {pair.b} does not reach the quality of {pair.a}"
+    for kind, thirds in pair.parts.items():
+        values = (f"{value:+.4f}{'' if low <= 0 <= high else '*'}" for value, (low, high) in thirds)
+        yield f"  {pair.a} - {pair.b} by {kind}, thirds from least to most: {', '.join(values)}"

@@ -1,0 +1,130 @@
+"""Intervals, p-values, tiers and rank intervals, against formulas and by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bench_core.statistics.bootstrap import Candidates, Units, at_matched_cost, best, draw
+from bench_core.statistics.comparison import (
+    better_than,
+    differences,
+    holm,
+    interval,
+    rank_intervals,
+    tiers,
+)
+from bench_core.statistics.levels import Level, joined, of_units
+
+RESAMPLES = 2000
+
+
+def level(values: np.ndarray, seed: int = 0) -> Level:
+    """Learners (l, m) with one point each, that costs nothing."""
+    ones = np.ones(values.shape[1])
+    units = [Units(v[None], np.zeros((1, len(v))), ones, ones) for v in values]
+    quality, _ = draw([Candidates(u, u) for u in units], best(higher=True), RESAMPLES, seed)
+    return of_units(quality, values.shape[1])
+
+
+def test_holm_on_numbers_worked_by_hand() -> None:
+    p = np.array([0.01, 0.04, 0.03, 0.005])
+    # sorted .005 .01 .03 .04, times 4 3 2 1: .02 .03 .06 .04, never falling: .02 .03 .06 .06
+    assert holm(p) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm(np.array([0.6, 0.7])) == pytest.approx([1, 1])
+
+
+def test_interval_and_p_agree_with_students_on_normal_values() -> None:
+    values = np.random.default_rng(0).normal([[0.0], [0.25]], 1, (2, 120))
+    found = level(values)
+    peer = stats.ttest_rel(values[1], values[0])
+    ours = differences(found, [(1, 0)], interest=0.1)[0]
+    assert ours.p == pytest.approx(peer.pvalue, abs=0.015)
+    expected = peer.confidence_interval(0.95)
+    assert ours.interval.low == pytest.approx(expected.low, abs=0.02)
+    assert ours.interval.high == pytest.approx(expected.high, abs=0.02)
+
+
+def test_learners_that_are_the_same_are_alike_and_never_separated() -> None:
+    values = np.random.default_rng(1).normal(size=(1, 50)).repeat(3, axis=0)
+    found = level(values)
+    one = differences(found, [(0, 1)], interest=0.01)[0]
+    assert (one.value, one.p, one.equivalent, one.more_units) == (0, 1, 1, np.inf)
+    assert not better_than(found, higher=True).any()
+
+
+def test_more_units_are_those_of_the_usual_formula() -> None:
+    values = np.random.default_rng(2).normal([[0.0], [0.1]], 1, (2, 400))
+    one = differences(level(values), [(1, 0)], interest=0.1)[0]
+    gap = values[1] - values[0]
+    needed = ((1.96 + 0.8416) * gap.std(ddof=1) / gap.mean()) ** 2
+    assert one.more_units * 400 == pytest.approx(needed, rel=0.1)
+
+
+def test_tiers_and_ranks_of_two_clear_groups() -> None:
+    rng = np.random.default_rng(3)
+    shared = rng.normal(size=300)
+    values = shared + rng.normal(0, 0.1, (4, 300)) + np.array([[0.0], [0.5], [0.0], [0.5]])
+    found = level(values)
+    better = better_than(found, higher=True)
+    assert tiers(found.observed, better, higher=True).tolist() == [2, 1, 2, 1]
+    assert rank_intervals(better) == [(3, 4), (1, 2), (3, 4), (1, 2)]
+    lower = better_than(found, higher=False)
+    assert tiers(found.observed, lower, higher=False).tolist() == [1, 2, 1, 2]
+
+
+def test_seeds_on_one_test_split_widen_by_their_own_spread() -> None:
+    rng = np.random.default_rng(4)
+    shared = rng.normal(size=200)
+    seeds = [level((shared + effect)[None]) for effect in (-0.3, 0.0, 0.3)]
+    found = joined(seeds, same_units=True)
+    variance = shared.var(ddof=1) / 200 + 0.3**2 / 3
+    assert found.draws[0, 1:].var() == pytest.approx(variance, rel=0.15)
+    assert found.observed[0] == pytest.approx(shared.mean(), abs=1e-6)
+
+
+def test_folds_of_rows_of_their_own_do_not_count_their_noise_twice() -> None:
+    rng = np.random.default_rng(5)
+    folds = [level(rng.normal(size=(1, 100)), seed=k) for k in range(20)]
+    found = joined(folds, same_units=False)
+    spread = np.var([fold.observed[0] for fold in folds], ddof=1) / 20
+    assert found.draws[0, 1:].var() == pytest.approx(spread, rel=0.15)
+    wide = interval(found, np.ones(1))
+    assert (wide.high - wide.low) / 2 == pytest.approx(
+        stats.t.ppf(0.975, 19) * spread**0.5, rel=0.1
+    )
+
+
+def _board(rng: np.random.Generator, learners: int, m: int) -> Level:
+    """Learners of equal skill with five points each; quality rises with cost."""
+
+    def units() -> list[Units]:
+        hard = rng.normal(0, 0.25, m)
+        skill = np.linspace(-0.1, 0.05, 5)[:, None]
+        noise = rng.normal(0, 0.1, (learners, 1, m)) + rng.normal(0, 0.05, (learners, 5, m))
+        quality = 1 / (1 + np.exp(-4 * (skill + hard + noise)))
+        cost = np.exp(np.linspace(0, 3, 5))[:, None] * rng.lognormal(0, 0.5, (learners, 5, m))
+        return [Units(q, c, np.ones(m), np.ones(m)) for q, c in zip(quality, cost, strict=True)]
+
+    pairs = [Candidates(v, t) for v, t in zip(units(), units(), strict=True)]
+    choose = at_matched_cost(8.0, higher=True)
+    return of_units(draw(pairs, choose, 1000, int(rng.integers(1 << 30)))[0], m)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("learners", "m"), [(2, 150), (8, 300)])
+def test_under_the_null_intervals_cover_and_tiers_hold(learners: int, m: int) -> None:
+    """2000 boards of learners that are equal: intervals of their differences cover 0 at 95 +- 1.5%
+    of them, and at most 5.5% have any learner in a second tier."""
+    rng = np.random.default_rng(6)
+    contrast = np.zeros(learners)
+    contrast[:2] = 1, -1
+    covered = split = 0
+    for _ in range(2000):
+        found = _board(rng, learners, m)
+        low, high = interval(found, contrast)
+        covered += low <= 0 <= high
+        split += bool(better_than(found, higher=True).any())
+    assert covered / 2000 == pytest.approx(0.95, abs=0.015)
+    assert split / 2000 <= 0.055

@@ -1,0 +1,64 @@
+"""``bench compare`` through the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.cli_fixtures import bench, elsewhere, material, shell
+from helpers.commands import QUICK, Run
+
+__all__ = ["bench", "elsewhere", "material", "shell"]
+
+RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt,miser", "--set", "gbrt.trees=5")
+
+
+@pytest.fixture
+def done(bench: Run, material: Path) -> Path:
+    assert bench("run", *RUN, "--set", "miser.trees=5", "-m", "accuracy").status == 0
+    return material
+
+
+def test_every_pair_has_a_line_and_a_sentence(done: Path, bench: Run) -> None:
+    ended = bench("compare", "toy", "gbrt", "miser")
+    assert ended.status == 0, ended.err
+    lines = ended.out.splitlines()
+    assert "accuracy at their best, 1 repeat of" in lines[0]
+    firsts = [tuple(part.split()[0] for part in line.split("  ") if part) for line in lines[2:5]]
+    assert [first[:2] for first in firsts] == [("toy", "gbrt"), ("toy", "miser"), ("gbrt", "miser")]
+    assert (
+        sum(" at " in line and "of its cost" in line for line in lines)
+        + sum("does not reach the quality" in line for line in lines)
+        == 3
+    )
+
+
+def test_at_a_budget_that_one_cannot_spend_it_says_who(done: Path, bench: Run) -> None:
+    ended = bench("compare", "toy", "gbrt", "--budget", "0.001")
+    assert ended.status == 0
+    assert "not all can be had at 0.001" in ended.out or "not all can be had at 0.0010" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["gbrt"], "compare needs two learners: bench compare miser cegb"),
+        (["gbrt", "gbrt"], "compare needs two learners: bench compare miser cegb"),
+        (["gbrt", "misr"], "unknown learner of this run 'misr': did you mean miser?"),
+        (["gbrt", "miser", "-d", "dat.csv"], "unknown data set of this run 'dat.csv'"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    words: list[str], line: str, done: Path, bench: Run
+) -> None:
+    ended = bench("compare", *words)
+    assert ended.status == 2
+    assert line in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_a_learner_ahead_by_far_is_said_to_be_better(done: Path, bench: Run) -> None:
+    assert bench("run", *RUN[:-4], "-l", "constant,gbrt", "-m", "accuracy").status == 0
+    ended = bench("compare", "constant", "gbrt")
+    assert "gbrt is better than constant" in ended.out
+    assert "constant does not reach" not in ended.out

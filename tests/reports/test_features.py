@@ -1,0 +1,70 @@
+"""``bench features`` and what ``bench best`` says of purchases, through the command line."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from helpers.cli_fixtures import bench, elsewhere, material, shell
+from helpers.commands import QUICK, Run
+
+__all__ = ["bench", "elsewhere", "material", "shell"]
+
+RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,cegb", "--set", "cegb.trees=20", "-m", "accuracy")
+
+
+@pytest.fixture
+def done(bench: Run, material: Path) -> Path:
+    asked = ("--set", "cegb.tradeoff=0.3", "--set", "cegb.depth=3", "--set", "cegb.min_rows=2")
+    assert bench("run", *RUN, *asked).status == 0
+    return material
+
+
+@pytest.mark.parametrize("learner", ["toy", "cegb"])
+@pytest.mark.parametrize("budget", [[], ["--budget", "12"]])
+def test_shares_times_prices_are_the_feature_cost_of_the_point(
+    learner: str, budget: list[str], done: Path, bench: Run
+) -> None:
+    ended = bench("features", "--learner", learner, *budget, "-o", "bought.csv")
+    if ended.status == 1:
+        assert "nothing is affordable" in ended.err
+        return
+    bought = pd.read_csv(done / "bought.csv")
+    assert bought["features"].tolist() != []
+    assert bought["share"].between(0, 1).all()
+    rows = pd.read_csv(StringIO(bench("export").out))
+    mine = rows[(rows["learner"] == learner) & (rows["split"] == "test")]
+    paid = float((bought["price"] * bought["share"]).sum())
+    assert (mine["feature_cost"] - paid).abs().min() < 1e-4
+    used = mine.loc[(mine["feature_cost"] - paid).abs().idxmin(), "features_used"]
+    assert (bought["share"] > 0).sum() == used
+
+
+def test_best_says_what_is_bought_and_what_is_saved(done: Path, bench: Run) -> None:
+    said = bench("best", "--budget", "100").out
+    parts = dict(re.findall(r"bought (for every row|for some rows|never): (\d) sensor", said))
+    assert sum(map(int, parts.values())) == 3
+
+
+def test_another_metric_than_the_one_that_points_are_kept_by_is_no_fault(
+    bench: Run, material: Path
+) -> None:
+    assert bench("run", *RUN[:-1], "accuracy,log_loss").status == 0
+    assert bench("best", "--budget", "100", "-m", "log_loss").status == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--learner", "cegg"], "unknown learner of this run 'cegg': did you mean cegb?"),
+        (["-d", "other"], "unknown data set of this run 'other'"),
+        (["--budget", "-1"], "-1"),
+    ],
+)
+def test_bad_requests_are_one_line(words: list[str], line: str, done: Path, bench: Run) -> None:
+    ended = bench("features", *words)
+    assert ended.status == 2
+    assert line in ended.err
