@@ -9,11 +9,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 
 Codes = NDArray[np.uint8]
 Bag = tuple[Int32Array, Int32Array, Int32Array]
 """Row numbers, labels and copies."""
+Shape = tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32Array]
+"""Start of each tree; feature, threshold, missing goes left, left and right child of each node."""
 
 _TIE = 1e-9  # prices are shares of a rounded sum: closer ratios are equal
 
@@ -180,16 +182,13 @@ def grow(
 @njit(cache=True, nogil=True)
 def route(
     X: Float32Array,
-    shape: tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32Array],
+    shape: Shape,
     number: Int32Array,
     start: int,
     stop: int,
     out: Int32Array,
 ) -> None:
-    """Write ``number`` of the leaf that rows start:stop reach in every tree: out (n, T).
-
-    ``shape``: start of each tree, feature, threshold, missing goes left, left, right child.
-    """
+    """Write ``number`` of the leaf that rows start:stop reach in every tree: out (n, T)."""
     root, feature, threshold, missing_left, left, right = shape
     for i in range(start, stop):
         row = X[i]
@@ -202,6 +201,49 @@ def route(
                 node = left[node] if goes_left else right[node]
                 f = feature[node]
             out[i, t] = number[node]
+
+
+@njit(cache=True, nogil=True)
+def descend(
+    X: Float32Array,
+    shape: Shape,
+    rank: Int32Array,
+    point: int,
+    needs: tuple[Int32Array, Int32Array, FloatArray],
+    rows: tuple[Int32Array, BitArray, FloatArray, FloatArray],
+    vectors: FloatArray,
+    total: FloatArray,
+) -> None:
+    """Go on to the nodes that rows reach where nodes with a ``rank`` up to ``point`` are split.
+
+    ``rows``: the node of each row in each tree (n, T), sensors bought (n, w), splits and trees
+    evaluated (n,); ``needs``: feature f needs needs[1][needs[0][f]:needs[0][f + 1]], a split on it
+    counts needs[2][f]. ``total`` (n, K) are the sums of the ``vectors`` (nodes, K) reached.
+    """
+    _, feature, threshold, missing_left, left, right = shape
+    at, bits, splits, trees = rows
+    for i in range(len(X)):
+        moved = False
+        for t in range(at.shape[1]):
+            node = at[i, t]
+            if rank[node] > point:
+                continue
+            trees[i] += node == shape[0][t]
+            while rank[node] <= point:
+                f = feature[node]
+                for k in range(needs[0][f], needs[0][f + 1]):
+                    s = needs[1][k]
+                    bits[i, s >> 6] |= np.uint64(1) << np.uint64(s & 63)
+                splits[i] += needs[2][f]
+                x = X[i, f]
+                goes_left = missing_left[node] if np.isnan(x) else x <= threshold[node]
+                node = left[node] if goes_left else right[node]
+            at[i, t] = node
+            moved = True
+        if moved:
+            total[i] = 0.0
+            for t in range(at.shape[1]):
+                total[i] += vectors[at[i, t]]
 
 
 @njit(cache=True, nogil=True)
