@@ -88,7 +88,7 @@ class BudgetPrune(OnTrees):
 
 def _path(made: Prunable, found: Search, prices: Prices, facts: dict[str, Any]) -> PrunedPath:
     """The prunings at the tradeoffs found, then the whole trees at 0."""
-    tradeoffs, trees = found.tradeoffs, made.trees
+    tradeoffs, trees = found.tradeoffs[found.tradeoffs > 0], made.trees
     rank = np.full(trees.nodes, len(tradeoffs) + 1, np.int32)
     rank[trees.feature >= 0] = first_points(found.critical, tradeoffs)
     whole = made.whole(prices, facts)

@@ -81,36 +81,37 @@ def search(
         logarithm += np.log2(np.maximum(critical, 1 / MOST))
         if done % CHECK_EVERY and done < passes:
             continue
-        critical, levels = best_of_levels(problem, critical, crew)
-        at = choice(levels, *problem.outcomes(critical, levels, crew))
-        lost, paid = problem.outcomes(critical, at, crew)
-        objective = lost + at * paid
+        critical, corners, lost, paid = best_of_levels(problem, critical, crew)
+        at = choice(corners, lost, paid)
+        place = np.searchsorted(-corners[:-1], -at)  # as many corners are above each
+        objective = lost[place] + at * paid[place]
         over = objective - bounds(problem, shares, at)
         gap = float((over / np.maximum(objective, LEAST_SHARE)).max(initial=0.0))
         progress(done)
         if gap <= tolerance:
             break
-    return Search(critical, at, objective, paid, gap, done)
+    return Search(critical, at, objective, paid[place], gap, done)
 
 
 def best_of_levels(
     problem: PruningProblem, critical: FloatArray, crew: Workers
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Critical tradeoffs (D,) at which the level sets of ``critical`` (D,) are best among each
-    other, and the falling tradeoffs (K,) from nothing kept to all that gains.
+    other, these tradeoffs (K,), falling, and what is lost and paid (K,) there.
 
-    Those are the corners of the lower convex hull of what level sets lose and cost.
+    They are the slopes of the lower convex hull of what level sets lose and cost; the last one
+    is below all, so that everything that gains is kept.
     """
     levels, level = np.unique(-critical, return_inverse=True)
-    below = np.append(-levels[1:], -np.inf)
-    lost, paid = problem.outcomes(critical, below, crew)
-    saved, more = np.diff(lost, prepend=problem.base), np.diff(paid, prepend=0.0)
-    more, slope = np.maximum(more, LEAST_SHARE), np.empty(len(levels))
-    chain = np.arange(-1, len(levels) - 1, dtype=np.int32)
-    tree_isotonic(chain, -saved / more, more, slope)
+    lost, paid = problem.outcomes(critical, np.append(-levels[1:], -np.inf), crew)
+    more = np.maximum(np.diff(paid, prepend=0.0), LEAST_SHARE)
+    slope, chain = np.empty(len(levels)), np.arange(-1, len(levels) - 1, dtype=np.int32)
+    tree_isotonic(chain, -np.diff(lost, prepend=problem.base) / more, more, slope)
     slope = np.minimum(slope, MOST)
-    corners = np.unique(slope[slope > 0])[::-1]
-    return slope[level], np.append(corners, corners[-1:] / 2)
+    ends = np.flatnonzero((slope > 0) & (np.append(slope[1:], 0.0) < slope))
+    corners = np.append(slope[ends], slope[ends[-1:]] / 2) if len(ends) else np.zeros(1)
+    lost, paid = np.append(problem.base, lost[ends]), np.append(0.0, paid[ends])
+    return slope[level], corners, lost, paid
 
 
 def cost_shares(problem: PruningProblem, logarithm: FloatArray, crew: Workers) -> FloatArray:

@@ -78,6 +78,27 @@ def _best_cut(
 
 
 @njit(cache=True, nogil=True)
+def _tells(
+    table: IntArray, low: int, cut: int, missing_left: bool, whole: IntArray, least: FloatArray
+) -> bool:
+    """Whether the likelihood ratio statistic of classes and sides is at least ``least[c]``, c + 1
+    being the number of classes in the node ``whole`` (K,)."""
+    left = table[low : cut + 1].sum(axis=0)
+    if missing_left:
+        left += table[256]
+    n, n_left = float(whole.sum()), float(left.sum())
+    found, others = 0.0, -1
+    for k in range(len(whole)):
+        a, b, both = float(left[k]), float(whole[k] - left[k]), float(whole[k])
+        others += both > 0.0
+        if a > 0.0:
+            found += a * np.log(a * n / (n_left * both))
+        if b > 0.0:
+            found += b * np.log(b * n / ((n - n_left) * both))
+    return bool(2.0 * found >= least[others])
+
+
+@njit(cache=True, nogil=True)
 def _count(
     codes: Codes, missing: int, bag: Bag, begin: int, end: int, table: IntArray
 ) -> tuple[int, int]:
@@ -126,14 +147,16 @@ def grow(
     alpha: float,
     depth: int,
     min_rows: int,
+    least: FloatArray,
     nodes: tuple[Int32Array, Int32Array, BoolArray, Int32Array, Int32Array],
     counts: IntArray,
 ) -> int:
     """Grow one tree and return its number of nodes.
 
     ``codes`` (d, n), the code ``bins[f]`` is missing; ``bag`` row numbers, labels and copies;
-    ``price`` (d,). ``nodes`` are feature (-1 at a leaf), bin, missing goes left, left and right
-    child, ``counts`` (., K) the classes in each node; all with room for the whole tree.
+    ``price`` (d,); ``least`` (K,), see ``_tells``. ``nodes`` are feature (-1 at a leaf), bin,
+    missing goes left, left and right child, ``counts`` (., K) the classes in each node; all with
+    room for the whole tree.
     """
     feature, cut, missing_left, left, right = nodes
     rows, label, copies = bag
@@ -156,11 +179,12 @@ def grow(
         for f in range(len(price)):
             low, high = _count(codes[f], bins[f], bag, begin, end, table)
             larger, _, at, side = _best_cut(table, low, high, whole, alpha, min_rows)
+            gained = impurity - larger
+            tells = gained > 0.0 and _tells(table, low, at, side, whole, least)
             if high >= 0:
                 table[low : high + 1] = 0
             table[256] = 0
-            gained = impurity - larger
-            if gained <= 0.0:
+            if not tells:
                 continue
             price_per_gain = price[f] / gained
             if price_per_gain < ratio * (1 - _TIE) or (
