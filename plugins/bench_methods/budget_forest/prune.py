@@ -11,7 +11,7 @@ import numpy as np
 from bench_models.boosting import OnTrees
 from bench_models.tradeoff import LossPrices
 
-from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, log, param
+from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
 from bench_methods.budget_forest.forest import Model, Prunable, prunable
 from bench_methods.budget_forest.path import PrunedPath, even_tradeoffs, prefixes_at_jumps
 from bench_methods.budget_forest.problem import PruningProblem, build, first_points
@@ -41,7 +41,6 @@ class BudgetPrune(OnTrees):
         "price of all features in units of the training loss of all trees as mere roots; "
         "none: a path of tradeoffs, from everything pruned to the whole trees",
         least=0,
-        search=log(0.03, 3),
     )
     tolerance: float = param(1e-3, "stop at this gap between objective and bound", least=0)
     iterations: int = param(100, "passes over the validation rows at most", least=1)

@@ -41,6 +41,7 @@ class BudgetRF:
         "a split that noise would give with more than this chance is none; 1: all, as printed",
         above=0,
         most=1,
+        search=log(0.01, 1),
     )
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     min_rows: int = param(
