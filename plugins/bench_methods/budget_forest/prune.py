@@ -61,7 +61,7 @@ class BudgetPrune(OnTrees):
         facts = {"gap": found.gap, "passes": found.passes}
         if self.tradeoff is None:
             return _path(made, found, prices, facts)
-        kept = found.critical > self.tradeoff
+        kept = (found.critical > self.tradeoff) | (self.tradeoff == 0)
         objective = float(found.objective[0]) / problem.unit
         facts |= {"lambda": self.tradeoff * unit.tau, "objective": objective}
         return made.serve(kept, prices, {**facts, "pruned": int((~kept).sum())})

@@ -3,13 +3,14 @@
 As the tradeoff rises the best prunings shrink, each inside the one before. So every inner node u
 has a critical tradeoff x_u, up to which it is kept, falling from parent to child, and
 
-    min over x of  sum_u gain_u / x_u + sum_cells price max_u log x_u,
+    min over x of  sum_u (gain_u / x_u + evaluation_u log x_u) + sum_cells price max_u log x_u,
 
 the maximum over the nodes that need the cell's sensor first on its row, gives all of them: a
-pruning {u: x_u > tradeoff} is a best one at this tradeoff (level sets of a convex function over a
-submodular one, F. Bach, "Learning with submodular functions", 2013, proposition 8.4, in y = log x).
-Its dual shares the price of a cell among these nodes. Where node u pays share_u in all, x is the
-isotonic regression of gain / share, weighted by share.
+pruning {u: x_u > tradeoff} is a best one at this tradeoff. For in y = log x this is a convex
+function of each y_u, its derivative -gain_u / x_u, plus the convex extension of a submodular
+function, what a set of nodes costs (F. Bach, "Learning with submodular functions", 2013,
+chapter 8 [M]). Its dual shares the price of a cell among these nodes. Where node u pays share_u in
+all, x is the isotonic regression of gain / share, weighted by share.
 
 A node of larger x takes a larger part of a cell:
 
@@ -17,9 +18,10 @@ A node of larger x takes a larger part of a cell:
 
 which is mirror descent of that dual with entropies, for which step 1 is safe, as in proportional
 response (B. Birnbaum, N. Devanur, L. Xiao, "Distributed algorithms via gradient descent for Fisher
-markets", EC 2011). Nothing is stored per cell, but one number per node: a pass reads the rows'
+markets", EC 2011 [M]). Nothing is stored per cell, but one number per node: a pass reads the rows'
 leaves once. Any sharing bounds the objective at every tradeoff from below, by the best closure of
-each tree alone.
+each tree alone. Of the prunings found, those on the lower convex hull of loss and cost are kept,
+and its slopes are the tradeoffs.
 """
 
 from __future__ import annotations

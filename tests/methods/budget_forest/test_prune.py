@@ -291,12 +291,26 @@ def test_a_path_has_a_hundred_points_at_most_and_no_large_gap() -> None:
     assert np.diff(cost).max() < 0.4 * cost[-1]  # the first sensor is a fifth of all
 
 
+@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
+def test_at_tradeoff_0_the_base_is_served_to_the_last_bit(task: Task) -> None:
+    base, model, rows = fitted(task, PRICED, tradeoff=0.0)
+    assert model.facts["pruned"] == 0
+    for before, after in zip(path(base, rows), path(model, rows), strict=True):
+        assert before.scores.tolist() == after.scores.tolist()
+        assert same_bills(before, after)
+
+
+def test_trees_without_a_split_are_a_path_of_one_point() -> None:
+    rows = examples(Task.BINARY, 100)
+    rows = replace(rows, y=np.zeros(100))
+    _, model, _ = fitted(Task.BINARY, PRICED, rows)
+    (only,) = path(model, rows)
+    assert dict(only.point) == {"tradeoff": 0.0}
+    assert paid(only, rows).max() == 0
+
+
 def test_of_a_forest_that_is_not_pruned_nothing_changes() -> None:
-    at = price_list(np.zeros(4))
-    train = examples(Task.BINARY, 100)
-    base, model, _ = fitted(Task.BINARY, at, replace(train, y=np.arange(100) % 2.0), tradeoff=0.0)
-    assert model.facts["lambda"] == model.facts["pruned"] == 0
-    assert path(model, train)[-1].scores.tolist() == path(base, train)[-1].scores.tolist()
+    base, _, _ = fitted(Task.BINARY, price_list(np.zeros(4)), examples(Task.BINARY, 100))
     forest = forest_of(base)
     same = pruned(forest, np.ones(len(inner_nodes(forest.trees)[0]), dtype=bool))
     assert np.array_equal(same.counts, forest.counts)
