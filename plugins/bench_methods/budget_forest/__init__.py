@@ -36,10 +36,12 @@ Equations
     optima at all lambda       solver.search, their bounds solver.bounds
 
 Departures
-- A feature whose best cut could be chance is passed over: its likelihood ratio statistic has to
-  reach a level that noise reaches, on any feature of a node, with chance ``significance`` at
-  most. By the printed rule (``significance`` 1) useless cheap features are split on to the last
-  row before any expensive one: an uninformative cut in halves gains three quarters of F.
+- A feature whose best cut could be chance is passed over where another one's could not: a cut
+  tells if its likelihood ratio statistic reaches a level that noise reaches, on any feature of a
+  node, with chance ``significance`` at most. Where none tells, all features count as printed. By
+  the printed rule alone (``significance`` 1) useless cheap features are split on to the last row
+  before any expensive one: an uninformative cut in halves gains three quarters of F.
+- By default a split leaves ``min_rows`` = 3 on each side; the printed rule goes on to one.
 - Features are binned to at most ``max_bins`` quantiles; missing values go where the larger impurity
   is least. Cuts that tie take the least sum of both impurities, features that tie the larger gain.
 - Free features win over all others, the one with the largest gain first.

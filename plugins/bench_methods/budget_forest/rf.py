@@ -37,16 +37,16 @@ class BudgetRF:
         least=0,
     )
     significance: float = param(
-        0.2,
-        "a split that noise would give with more than this chance is none; 1: all, as printed",
+        0.05,
+        "features pass whose cut noise gives with more than this chance, if any tells; 1: none",
         above=0,
         most=1,
         search=log(0.01, 1),
     )
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     min_rows: int = param(
-        1,
-        "least rows (copies counted) on each side of a split",
+        3,
+        "least rows (copies counted) on each side of a split; 1: as printed",
         least=1,
         search=log(1, 30),
     )

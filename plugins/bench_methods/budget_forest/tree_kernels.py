@@ -175,7 +175,7 @@ def grow(
         impurity = pairs(whole, alpha)
         if impurity <= 0.0 or level == depth or whole.sum() < 2 * min_rows:
             continue
-        ratio, gain = np.inf, 0.0
+        ratio, gain, told = np.inf, 0.0, False
         for f in range(len(price)):
             low, high = _count(codes[f], bins[f], bag, begin, end, table)
             larger, _, at, side = _best_cut(table, low, high, whole, alpha, min_rows)
@@ -184,8 +184,10 @@ def grow(
             if high >= 0:
                 table[low : high + 1] = 0
             table[256] = 0
-            if not tells:
+            if gained <= 0.0 or (told and not tells):
                 continue
+            if tells and not told:  # those before it do not count any more
+                ratio, gain, told = np.inf, 0.0, True
             price_per_gain = price[f] / gained
             if price_per_gain < ratio * (1 - _TIE) or (
                 price_per_gain <= ratio * (1 + _TIE) and gained > gain

@@ -48,7 +48,9 @@ def small(seed: int, rows: int = 40, **learner: Any) -> tuple[CountedForest, Exa
     X[rng.random(X.shape) < 0.1] = np.nan
     y = (np.nan_to_num(X[:, 0]) + X[:, 1:3].sum(axis=1) + rng.normal(0, 3, rows) > 5).astype(float)
     train = Examples(X, y)
-    forest_learner = BudgetRF(**{"trees": 3, "depth": 3, "significance": 1.0, **learner})
+    forest_learner = BudgetRF(
+        **{"trees": 3, "depth": 3, "significance": 1.0, "min_rows": 1, **learner}
+    )
     context = FakeContext(Task.BINARY, 2, seed=seed)
     forest = forest_of(forest_learner.fit(train, train, price_list(np.ones(5)), context))
     valid = rng.integers(0, 5, (12, 5)).astype(np.float32)
@@ -209,7 +211,7 @@ def fitted(
 ) -> tuple[Any, Any, Examples]:
     """The base's model, the pruned model and the rows both were fitted on."""
     rows = train or examples(task)
-    base = BudgetRF(trees=6, depth=6, significance=1.0)
+    base = BudgetRF(trees=6, depth=6, significance=1.0, min_rows=1)
     context = FakeContext(task, CLASSES[task])
     context.models = {base: base.fit(rows, rows, at, context)}
     model = BudgetPrune(**{"base": base, **pruner}).fit(rows, rows, at, context)
@@ -282,7 +284,10 @@ def test_from_pruning_to_pruning_no_row_pays_less() -> None:
 
 def test_a_path_has_a_hundred_points_at_most_and_no_large_gap() -> None:
     rows = examples(Task.BINARY, 3000)
-    base, at = BudgetRF(trees=20, significance=1.0), price_list(np.array([1.0, 1.2, 1.4, 1.6]))
+    base, at = (
+        BudgetRF(trees=20, significance=1.0, min_rows=1),
+        price_list(np.array([1.0, 1.2, 1.4, 1.6])),
+    )
     context = FakeContext(Task.BINARY, 2)
     context.models = {base: base.fit(rows, rows, at, context)}
     points = path(BudgetPrune(base=base).fit(rows, rows, at, context), rows)

@@ -79,8 +79,8 @@ def naive_tree(
                 continue
             worst, _, _, left, right = min(cuts, key=lambda c: c[:3])
             gain = whole - worst
-            if gain > 0 and tells(left, right):
-                key = (cost[f] / gain, -gain, f)
+            if gain > 0:
+                key = (not tells(left, right), cost[f] / gain, -gain, f)
                 if best is None or key < best[0]:
                     best = (key, f, left, right)
         if best is None:
@@ -99,11 +99,11 @@ def as_tuples(forest: CountedForest, node: int) -> Any:
     return (int(trees.feature[node]), counts, left, right)
 
 
-@pytest.mark.parametrize("significance", [1.0, 0.9])
+@pytest.mark.parametrize("significance", [1.0, 0.9, 0.2])
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_trees_grow_by_the_printed_rule_among_splits_that_tell(
+def test_trees_grow_by_the_printed_rule_among_features_that_tell(
     seed: int, classes: int, alpha: float, significance: float
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -115,14 +115,13 @@ def test_trees_grow_by_the_printed_rule_among_splits_that_tell(
     cost = np.array([1.0, 3.0, 2.0, 0.0])
     task = Task.BINARY if classes == 2 else Task.MULTICLASS
     context = FakeContext(task, classes, seed=seed)
-    learner = BudgetRF(trees=2, alpha=alpha, significance=significance)
+    learner = BudgetRF(trees=2, alpha=alpha, significance=significance, min_rows=1)
     model = learner.fit(train, train, price_list(cost), context)
     for tree in (0, 1):
         copies = bag(np.random.default_rng([seed, tree]), train)
         expected = naive_tree(X, y, copies, cost, alpha, classes, significance)
         forest = forest_of(model)
         assert as_tuples(forest, int(forest.trees.start[tree])) == expected
-        assert significance == 1 or len(forest.trees.feature) > 2
 
 
 def test_a_cheap_fair_feature_is_split_before_a_dear_good_one() -> None:
@@ -142,7 +141,10 @@ def test_a_cheap_fair_feature_is_split_before_a_dear_good_one() -> None:
 
 def test_free_features_are_used_and_ruinous_ones_only_where_nothing_else_gains() -> None:
     train = examples(Task.BINARY)
-    learner, at = BudgetRF(trees=3, significance=1.0), price_list(np.array([0, 1, 1, 1e9]))
+    learner, at = (
+        BudgetRF(trees=3, significance=1.0, min_rows=1),
+        price_list(np.array([0, 1, 1, 1e9])),
+    )
     model = fit(learner, train, Task.BINARY, at)
     forest = forest_of(model).trees
     usage = np.bincount(forest.feature[forest.feature >= 0], minlength=4)
@@ -253,13 +255,13 @@ def test_constant_and_missing_columns_are_never_split() -> None:
     assert set(forest.feature.tolist()) == {-1, 2, 3}
 
 
-def test_depth_rows_alpha_and_significance_stop_trees_early() -> None:
+def test_depth_rows_and_alpha_stop_trees_early() -> None:
     train = examples(Task.BINARY)
-    learner = BudgetRF(trees=2, significance=1.0)
+    learner = BudgetRF(trees=2, significance=1.0, min_rows=1)
     forest = forest_of(fit(learner, train, Task.BINARY))
     whole = forest.trees
     assert np.all(np.min(forest.counts[whole.feature < 0], axis=1) == 0)  # pure
-    for stop in ({"depth": 2}, {"min_rows": 20}, {"alpha": 10.0}, {"significance": 0.2}):
+    for stop in ({"depth": 2}, {"min_rows": 20}, {"alpha": 10.0}):
         small = forest_of(fit(replace(learner, **stop), train, Task.BINARY)).trees
         assert len(small.feature) < len(whole.feature)
     rows = fit(BudgetRF(trees=2, min_rows=20), train, Task.BINARY)
@@ -291,16 +293,15 @@ def test_the_plugin_offers_both_learners_by_name() -> None:
 
 def test_on_letters_forty_trees_are_nearly_as_good_as_a_random_forest(real_data: Path) -> None:
     train, test = letters(real_data)
-    for learner, least in ((BudgetRF(), 0.93), (BudgetRF(significance=1.0), 0.945)):
-        last = path(fit(learner, train, Task.BINARY, Prices.additive(np.ones(16))), test)[-1]
-        assert np.mean((last.scores > 0) == test.y) > least
+    last = path(fit(BudgetRF(), train, Task.BINARY, Prices.additive(np.ones(16))), test)[-1]
+    assert np.mean((last.scores > 0) == test.y) > 0.94
 
 
 def test_on_thyroid_the_forest_avoids_dear_blood_tests(real_data: Path) -> None:
     train, test, at = thyroid(real_data)
 
     def price_of_paths(known: Prices) -> float:
-        learner = BudgetRF(trees=10, significance=1.0)
+        learner = BudgetRF(trees=10, significance=1.0, min_rows=1)
         model = learner.fit(train, test, known, FakeContext(Task.MULTICLASS, 3))
         read = walked(model, test.X[:200])[1]
         return float((read * at.feature_price()).sum(axis=1).mean())
