@@ -56,7 +56,7 @@ class PrunedPath(Stored):
             for first, last in pairwise([0, *most]):
                 so_far = _Walk(self, features.X, first, last, so_far)
                 so_far.go_on(pruning)
-                yield so_far.shown({"tradeoff": tradeoff, "trees": last})
+                yield so_far.shown({"tradeoff": tradeoff, "first": last})
             walk.go_on(pruning)
             yield walk.shown({"tradeoff": tradeoff})
 

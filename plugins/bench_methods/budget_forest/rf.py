@@ -38,7 +38,8 @@ class BudgetRF:
     )
     significance: float = param(
         0.05,
-        "features pass whose cut noise gives with more than this chance, if any tells; 1: none",
+        "features whose cut noise gives with more than this chance wait while another one tells; "
+        "1: none do, as printed",
         above=0,
         most=1,
         search=log(0.01, 1),

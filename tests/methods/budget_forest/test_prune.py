@@ -233,7 +233,7 @@ def test_the_objective_is_what_the_served_trees_err_and_their_bills_cost(task: T
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
 def test_a_point_of_the_path_is_the_model_of_its_tradeoff(task: Task) -> None:
     base, whole, rows = fitted(task, PRICED)
-    points = [p for p in path(whole, rows) if "trees" not in p.point]
+    points = [p for p in path(whole, rows) if "first" not in p.point]
     tradeoffs = [p.point["tradeoff"] for p in points]
     assert len(points) >= 3
     assert tradeoffs == sorted(set(tradeoffs), reverse=True)
@@ -250,11 +250,11 @@ def test_a_point_of_the_path_is_the_model_of_its_tradeoff(task: Task) -> None:
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
 def test_where_costs_jump_the_first_trees_of_a_pruning_are_points_too(task: Task) -> None:
     _, whole, rows = fitted(task, PRICED)
-    first_trees = [p for p in path(whole, rows) if "trees" in p.point]
+    first_trees = [p for p in path(whole, rows) if "first" in p.point]
     assert len(first_trees) >= 3
     for point in first_trees:
         model = fitted(task, PRICED, tradeoff=point.point["tradeoff"])[1]
-        (one,) = [p for p in path(model, rows) if p.point["trees"] == point.point["trees"]]
+        (one,) = [p for p in path(model, rows) if p.point["trees"] == point.point["first"]]
         assert np.allclose(one.scores, point.scores, rtol=0, atol=1e-9)
         assert np.array_equal(paid(one, rows), paid(point, rows))
 
@@ -276,7 +276,7 @@ def same_bills(one: Any, other: Any) -> bool:
 
 def test_from_pruning_to_pruning_no_row_pays_less() -> None:
     _, whole, rows = fitted(Task.BINARY, PRICED)
-    bills = np.array([paid(p, rows) for p in path(whole, rows) if "trees" not in p.point])
+    bills = np.array([paid(p, rows) for p in path(whole, rows) if "first" not in p.point])
     assert np.all(np.diff(bills, axis=0) >= -1e-12)
     assert bills[0].max() == 0
     assert bills[-1].min() > 0
