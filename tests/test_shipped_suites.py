@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +87,46 @@ def test_what_a_claim_compares_is_in_the_suites_grid(
 
 
 def instances(registry: Registry, suite: Suite, profile: str, claim: Claim) -> list[Any]:
-    dataset = claim.dataset.partition("(")[0]
+    return chosen_on(registry, suite, profile, claim.dataset.partition("(")[0])
+
+
+def chosen_on(registry: Registry, suite: Suite, profile: str, dataset: str) -> list[Any]:
+    """Every setting of every learner that a suite runs on a data set."""
     request = RunRequest(suite=suite.name, profile=profile)
     chosen = choose_learners(request, suite, registry, (), dataset=dataset)
     return [one for learner in chosen for one in learner.instances]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_adapt_and_budget_prune_start_from_one_forest_that_is_listed_too(
+    registry: Registry, profile: str
+) -> None:
+    """ADAPT, section 5: "the same RF that BudgetPrune starts with", whose code tries all features;
+    savings are measured against it."""
+    met = set()
+    for suite in (find_suite(name, registry) for name in registry.suite_files):
+        for dataset in {entry.name for entry in suite.datasets}:
+            grid = chosen_on(registry, suite, profile, dataset)
+            starts = forests(getattr(one, "f0", None) for one in grid)
+            bases = forests(one.base for one in grid if one.name == "budget-prune")
+            if starts and bases:
+                met.add(suite.name)
+                assert starts == bases, (suite.name, dataset)
+                assert bases <= forests(grid), (suite.name, dataset)
+            assert all(f.trees == 40 and f.features == 1.0 for f in starts | bases), suite.name
+    assert {"adapt", "forest", "letters"} <= met
+
+
+def forests(learners: Iterable[Any]) -> set[Any]:
+    return {one for one in learners if getattr(one, "name", "") == "random-forest"}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_budget_prune_is_tried_at_is_its_path(registry: Registry, profile: str) -> None:
+    for suite in (find_suite(name, registry) for name in registry.suite_files):
+        for dataset in {entry.name for entry in suite.datasets}:
+            for one in chosen_on(registry, suite, profile, dataset):
+                assert one.name != "budget-prune" or one.tradeoff is None, suite.name
 
 
 def fits(contender: Contender, instance: Any) -> bool:

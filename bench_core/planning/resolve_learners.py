@@ -16,7 +16,8 @@ from bench_core.protocols import CompleteLearner
 
 ALL = "all"
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-"""The default grid of a learner with a field ``tradeoff``; dimensionless, so it fits any costs."""
+"""The default grid of a learner with a field ``tradeoff`` whose default is a number; dimensionless,
+so it fits any costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,9 @@ def default_reference(learners: Sequence[ChosenLearner]) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _has_tradeoff(cls: type) -> bool:
-    return any(p.name == "tradeoff" for p in parameters(cls))
+def _has_tradeoff(cls: type, *, swept: bool = True) -> bool:
+    """``swept``: also where one fit sweeps them, as a default of none says."""
+    return any(p.name == "tradeoff" and (swept or p.default is not None) for p in parameters(cls))
 
 
 def _origin(name: str, suite: Suite, named: set[str]) -> str:
@@ -138,7 +140,7 @@ def _instances_of(
         where = " ".join(f"--set {setting.text}" for setting in own)
     if configs:
         return configurations(cls, table, fixed, configs, registry, where)
-    if "tradeoff" not in table and _has_tradeoff(cls):
+    if "tradeoff" not in table and _has_tradeoff(cls, swept=False):
         table["tradeoff"] = list(TRADEOFFS)
     return expand(cls, table, registry, where)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NOT_CONVERGED = "not converged"
 AT_EDGE = "at edge"
 
+_MEASURED = ("valid_quality", "valid_cost", "test_quality", "test_cost")
 _TRIAL = ("learner", "params", "fold", "seed", "point")
 
 Ends = Mapping[str, tuple[float | None, float | None]]
@@ -40,6 +41,22 @@ def search_marks(chosen: pd.DataFrame, points: pd.DataFrame, ends: Ends) -> tupl
     values = [json.loads(params or "{}") for params in chosen["params"].astype(str)]
     edges = [name for name, end in ends.items() if any(_beyond(v.get(name), end) for v in values)]
     return (*found, *([f"{AT_EDGE}: {', '.join(edges)}"] if edges else ()))
+
+
+def repeated_paths(points: pd.DataFrame) -> float:
+    """How many settings of one learner gave the path of an earlier one, mean over repeats.
+
+    Such paths have the same quality and cost on validation and test, to the last bit, at every
+    point (``operating_points``).
+    """
+    repeats = points.groupby(["fold", "seed"])
+    return sum(_repeated(trials) for _, trials in repeats) / max(1, int(repeats.ngroups))
+
+
+def _repeated(trials: pd.DataFrame) -> int:
+    """The same among the settings of one repeat."""
+    paths = [path[list(_MEASURED)].to_numpy(float) for _, path in trials.groupby("params")]
+    return len(paths) - len({path.tobytes() for path in paths})
 
 
 def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:

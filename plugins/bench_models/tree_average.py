@@ -85,9 +85,11 @@ class TreeAverage(Stored):
             if t + 1 in ends:
                 last = np.full(n, t, dtype=np.int64)
                 bills = self.numbers.bills(last, bits.copy(), splits.copy())
-                yield Prediction({"trees": t + 1}, self._scores(total, t + 1), bills)
+                yield Prediction({"trees": t + 1}, self.scores(total, t + 1), bills)
 
-    def _scores(self, total: FloatArray, trees: int) -> FloatArray:
+    def scores(self, total: FloatArray, trees: int) -> FloatArray:
+        """Scores (n,) or (n, K) where the ``vectors`` of the first ``trees`` sum up to ``total``
+        (n, K)."""
         rounds = trees // self.per_round if self.average else 1
         scores: FloatArray = _LINKS[self.link](self.base + total / rounds)
         return scores[:, 0] if scores.shape[1] == 1 else scores

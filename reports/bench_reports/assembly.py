@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import UsageError, unknown
 from bench_core.results import operating_points as selection
-from bench_core.results.marks import Ends, search_marks
+from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count, settings
@@ -118,7 +118,8 @@ def _rows(
         curve = selection.curve(points, higher, learner)
         row = _row(own, best, saved, curve, reference, learner in baselines)
         path = points[points["learner"] == learner]
-        rows.append(replace(row, marks=row.marks + search_marks(best, path, ends.get(learner, {}))))
+        marks = row.marks + search_marks(best, path, ends.get(learner, {}))
+        rows.append(replace(row, marks=marks, alike=round(repeated_paths(path))))
 
     def rank(row: Row) -> tuple[bool, bool, float, str]:
         first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)

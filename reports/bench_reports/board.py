@@ -67,7 +67,8 @@ class Row:
     ``best`` is without a limit; ``cheap`` the cheapest that keeps ``SHARE`` of the reference's
     quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
     reference costs over what ``cheap`` costs. ``curve`` is the frontier, cheapest first. ``fits``
-    settings were tried in ``seconds`` of training, means over repeats; ``marks`` are those of the
+    settings were tried in ``seconds`` of training, ``alike`` of which gave the path of another one,
+    means over repeats; ``marks`` are those of the
     models at ``best`` and ``cheap``, and of the search.
     """
 
@@ -82,6 +83,7 @@ class Row:
     curve: tuple[CurvePoint, ...]
     baseline: bool = False
     fits: int = 0
+    alike: int = 0
     seconds: float = 0.0
     marks: tuple[str, ...] = ()
 

@@ -175,10 +175,14 @@ def _within(row: Row, limit: float) -> str:
 
 
 def search_lines(board: Board) -> list[str]:
-    """A line that tells how many settings of each learner, but of the baselines, were tried, and
-    how long they took to train."""
+    """A line that tells how many settings of each learner, but of the baselines, were tried, how
+    many differ where some gave the same path, and how long they took to train."""
     rows = [row for row in board.rows if row.fits and not row.baseline]
-    tried = ", ".join(f"{row.learner} {row.fits} in {duration(row.seconds)}" for row in rows)
+    different = {row.learner: f" ({row.fits - row.alike} different)" for row in rows if row.alike}
+    tried = ", ".join(
+        f"{row.learner} {row.fits}{different.get(row.learner, '')} in {duration(row.seconds)}"
+        for row in rows
+    )
     return [one_line(f"settings tried, and their training: {tried}")] if tried else []
 
 

@@ -11,6 +11,10 @@ from typing import Any
 
 import numpy as np
 from bench_methods.budget_forest.forest import CountedForest
+from bench_methods.budget_forest.path import even_tradeoffs
+from bench_methods.budget_forest.problem import PruningProblem
+from bench_methods.budget_forest.solver import Search, search
+from bench_trees.threads import workers
 
 from bench_core import Examples, Prices
 
@@ -153,3 +157,18 @@ def all_prunings(forest: Any) -> Iterator[set[int]]:
         kept = {u for u, yes in zip(inner, chosen, strict=True) if yes}
         if all(above[u] <= kept for u in kept):
             yield kept
+
+
+def solved(
+    problem: PruningProblem, *tradeoffs: float, passes: int = 5000, threads: int = 1
+) -> Search:
+    """The prunings at the tradeoffs, which fall, or all of a path, to 1e-10 if passes suffice."""
+    one = np.array(tradeoffs, dtype=np.float64)
+    with workers(threads) as crew:
+        return search(
+            problem,
+            crew,
+            choice=(lambda *_: one) if tradeoffs else even_tradeoffs,
+            tolerance=1e-10,
+            passes=passes,
+        )

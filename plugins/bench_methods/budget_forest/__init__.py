@@ -22,21 +22,26 @@ buys sensor k, e_h the share of training rows misclassified if h is a leaf:
     first node on the path of row i in tree t that needs k
 
 e_h is that of the bag's rows, w that of validation rows. lambda = tau = ``tradeoff`` x (error of
-the constant) / (price of all features). The matrix of the constraints is a network's, so the
-problem is one minimum cut (``cut``), solved exactly; ``streamed`` reaches a certified gap where the
-cut does not fit in memory; ``subgradient`` is the authors' relaxation, for reference.
+the constant) / (price of all features). The program has whole optima, and as lambda rises they
+shrink, each inside the one before. One convex program gives them all (``solver``): a fit is
+their path, from all trees as mere roots to the whole trees. Each point's gap to the optimum is
+certified. Where the next pruning costs much more, its first trees are points too.
 
 Equations
-    F                             tree_kernels.pairs
-    c_f / (F - m_f)               tree_kernels.grow
-    e_h                           forest.errors; where leaves add up: forest.with_means
-    u, the first node             tree_kernels.first_needs
-    the objective                 problem.PruningProblem.objective
-    its optimum                   solvers.cut, on the graph of pruning_kernels
-    its optimum within a gap      solvers.smoothed_dual
-    w of all trees <= w, relaxed  solvers.subgradient
+    F                          tree_kernels.pairs
+    c_f / (F - m_f)            tree_kernels.grow
+    e_h                        forest.errors; where leaves add up: forest.with_means
+    u, the first node          tree_kernels.first_needs
+    both terms                 problem.PruningProblem.outcomes
+    optima at all lambda       solver.search, their bounds solver.bounds
 
 Departures
+- A feature whose best cut could be chance is passed over where another one's could not: a cut
+  tells if its likelihood ratio statistic reaches a level that noise reaches, on any feature of a
+  node, with chance ``significance`` at most. Where none tells, all features count as printed. By
+  the printed rule alone (``significance`` 1) useless cheap features are split on to the last row
+  before any expensive one: an uninformative cut in halves gains three quarters of F.
+- By default a split leaves ``min_rows`` = 3 on each side; the printed rule goes on to one.
 - Features are binned to at most ``max_bins`` quantiles; missing values go where the larger impurity
   is least. Cuts that tie take the least sum of both impurities, features that tie the larger gain.
 - Free features win over all others, the one with the largest gain first.
@@ -46,17 +51,16 @@ Departures
   log-odds of relevance.
 - Evaluation is charged too where prices have it: every row that meets a kept split, and every
   row for a tree that keeps its root.
-- Of several best prunings the smallest is taken, also at ``tradeoff`` 0: splits that remove no
-  training error by majority are then pruned, as the printed objective has it.
+- Of several best prunings the smallest is taken; at ``tradeoff`` 0 nothing is pruned, to the last
+  bit of the scores.
 - The constant's error is that of the bags.
-- ``subgradient`` relaxes the same constraints as the authors, but starts where each tree pays an
-  equal part and falls like 1 / sqrt(k); the released code starts at 0 and steps by the gap between
-  its best pruning and its bound, over the squared length of the subgradient.
+- The authors relax w^t <= w for each tree t and take 50 to 100 subgradient steps for one lambda.
+  Here one search finds the prunings of every lambda, to ``tolerance``.
 - The paper prunes forests of classifiers. Trees whose values v are added or averaged (boosted ones,
   forests of numbers) are pruned too. Node h as a leaf adds v_h, the mean of v over its training
   rows, and e_h = (1/N) sum_i |v_i - v_h|^2 / 2, as a share of what all roots lose: for trees
   fitted to residuals by least squares on these rows that is how far their squared error rises.
-  A leaf without rows counts as one. At ``tradeoff`` 0 they stay as they are, to the last bit.
+  A leaf without rows counts as one.
 - The mean probability of class 1 is served as log-odds, of K > 2 classes as logarithms.
 """
 

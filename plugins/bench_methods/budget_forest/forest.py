@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble
     from bench_trees.threads import Workers
 
+    from bench_methods.budget_forest.tree_kernels import Shape
+
 Model = TreeAverage | StagedModel
 
 _BLOCK = 65536
@@ -52,7 +54,10 @@ class CountedForest:
         return cls(trees, np.concatenate([forest.counts for forest in forests]))
 
     def served(self, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
-        """The mean shares of the leaves reached, as log-odds or, for K > 2, logarithms."""
+        """The mean shares of the leaves reached, as log-odds or, for K > 2, logarithms.
+
+        ``vectors`` holds the shares of all nodes.
+        """
         shares, leaf = self.counts / self.counts.sum(axis=1, keepdims=True), self.trees.feature < 0
         shares = shares[:, 1:] if shares.shape[1] == 2 else shares
         numbers = np.where(leaf, np.arange(len(leaf)), 0).astype(np.float64)
@@ -155,15 +160,20 @@ def leaves_reached(trees: Ensemble, rows: Float32Array, crew: Workers) -> Int32A
     """The leaf that each row reaches in each tree (n, T), leaves numbered in node order."""
     from bench_methods.budget_forest.tree_kernels import route
 
-    f = trees
-    number = (np.cumsum(f.feature < 0) - 1).astype(np.int32)
-    X = np.ascontiguousarray(rows, dtype=np.float32).view(np.ndarray)
-    X.flags.writeable = False
-    arrays = (f.start, f.feature, f.threshold, f.missing_left, f.left, f.right)
-    shape: Any = tuple(map(np.array, arrays))
-    out = np.empty((len(X), f.trees), np.int32)
+    number = (np.cumsum(trees.feature < 0) - 1).astype(np.int32)
+    X, shape = cells_and_shape(rows, trees)
+    out = np.empty((len(X), trees.trees), np.int32)
     crew.run(lambda a, b: route(X, shape, number, a, b, out), len(X), 4096)
     return out
+
+
+def cells_and_shape(rows: Float32Array, trees: Ensemble) -> tuple[Float32Array, Shape]:
+    """Rows and trees as kernels take them, whatever was loaded."""
+    X = np.ascontiguousarray(rows, dtype=np.float32).view(np.ndarray)
+    X.flags.writeable = False
+    names = ("start", "feature", "threshold", "missing_left", "left", "right")
+    shape: Any = tuple(np.array(getattr(trees, name)) for name in names)
+    return X, shape
 
 
 def copies_reached(leaf: Int32Array, weight: FloatArray, leaves: int) -> FloatArray:
@@ -186,15 +196,13 @@ def leaf_mass(trees: Ensemble, rows: Examples, crew: Workers) -> FloatArray:
 
 @dataclass(frozen=True)
 class Prunable:
-    """Trees, what their nodes lose, and ``serve``: the model that keeps some of the splits.
-
-    ``additive``: leaves hold what is added, not classes.
-    """
+    """Trees and what their nodes lose; ``serve``: the model that keeps some of the splits;
+    ``whole``: the model that keeps all, with a line of ``vectors`` for every node."""
 
     trees: Ensemble
     loss: NodeLoss
     serve: Callable[[BoolArray, Prices, Mapping[str, Any]], Model]
-    additive: bool
+    whole: Callable[[Prices, Mapping[str, Any]], TreeAverage]
 
 
 def prunable(
@@ -211,7 +219,7 @@ def prunable(
         def serve(kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> Model:
             return pruned(forest, kept).served(prices, facts)
 
-        return Prunable(forest.trees, errors(forest), serve, additive=False)
+        return Prunable(forest.trees, errors(forest), serve, forest.served)
     if isinstance(model, TreeAverage) or (isinstance(model, StagedModel) and model.adds_up):
         return _additive(model, train, crew)
     raise UsageError(
@@ -256,4 +264,17 @@ def _additive(model: Model, train: Examples, crew: Workers) -> Prunable:
         number = np.where(leaf, np.cumsum(leaf) - 1.0, 0.0)
         return average.of_leaves(replace(trees, value=number, **shape), value[stays][leaf], facts)
 
-    return Prunable(trees, loss, serve, additive=True)
+    def whole(prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
+        facts = {**model.facts, **facts}
+        numbers = replace(trees, value=np.arange(trees.nodes, dtype=np.float64))
+        if average is not None:
+            return average.of_leaves(numbers, value, facts)
+        vectors = np.zeros((trees.nodes, len(trees.base)))
+        output = np.repeat(trees.output, np.diff(trees.start))
+        vectors[np.arange(trees.nodes), output] = value[:, 0]
+        made = TreeAverage.of(
+            numbers, prices, vectors=vectors, average=False, link="identity", facts=facts
+        )
+        return replace(made, per_round=len(trees.base))
+
+    return Prunable(trees, loss, serve, whole)

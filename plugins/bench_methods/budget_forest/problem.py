@@ -4,8 +4,8 @@ A forest's inner nodes are numbered 0..D-1, parents first. A pruning keeps a set
 holds the parent of each member. Everything is counted in training rows lost, summed over trees;
 for a forest of classifiers these are misclassified rows, and gains are whole numbers::
 
-    objective(kept) = base - sum_{u kept} (gain_u - evaluation_u)
-                      + sum_{(i, s) bought} weight_i price_s
+    objective(kept) = base - sum_{u kept} gain_u
+            + tradeoff (sum_{u kept} evaluation_u + sum_{(i, s) bought} weight_i price_s)
 
 (i, s) is bought iff row i meets, in some tree, a kept node that needs sensor s; that is so iff
 the FIRST node on its path in that tree that needs s is kept, for a kept node has kept ancestors.
@@ -21,7 +21,7 @@ import numpy as np
 from bench_models.tradeoff import LossPrices
 
 from bench_core import Examples, Prices
-from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from bench_core.arrays import FloatArray, Int32Array, IntArray
 from bench_methods.budget_forest.forest import (
     NodeLoss,
     copies_reached,
@@ -46,15 +46,15 @@ class PruningProblem:
 
     parent      int32   (D,)    inner node that holds this one, -1 at roots
     gain        float64 (D,)    rows lost that the split saves
-    evaluation  float64 (D,)    what evaluating it costs: splits and, at roots, trees
+    evaluation  float64 (D,)    what evaluating it costs at tradeoff 1: splits, at roots trees
     base        float           rows lost at all roots
-    unit        float           mean loss and cost of one row are objective / unit
+    unit        float           of all rows: mean loss and cost of one are objective / unit
     leaf        int32   (n, T)  the leaf that each row reaches
     first       int64   (L+1,)  leaf l has the entries first[l]:first[l + 1],
     sensor      int32   (E,)        a sensor needed on the way to it, and
     node        int32   (E,)        the topmost inner node that needs it
     weight      float64 (n,)    copies of the row
-    price       float64 (s,)    of a sensor for one copy
+    price       float64 (s,)    of a sensor for one copy at tradeoff 1
     """
 
     parent: Int32Array
@@ -70,47 +70,32 @@ class PruningProblem:
     price: FloatArray
 
     @property
-    def worth(self) -> FloatArray:
-        """What keeping each node is worth before any sensor is paid (D,)."""
-        return self.gain - self.evaluation
-
-    @property
     def nodes(self) -> int:
         """Number of inner nodes D."""
         return len(self.parent)
-
-    @property
-    def pins(self) -> int:
-        """Number of (row, tree, sensor) that a row meets; not more than pins of ``cells``."""
-        return int(np.bincount(self.leaf.ravel(), minlength=len(self.first) - 1) @ self.sizes)
-
-    @property
-    def sizes(self) -> IntArray:
-        """Entries per leaf (L,)."""
-        return np.diff(self.first)
 
     @property
     def purchases(self) -> Purchases:
         """What kernels read."""
         return self.leaf, self.weight, self.price, self.first, self.sensor, self.node
 
-    def objective(self, kept: BoolArray, crew: Workers) -> float:
-        """Of a pruning; streams the rows once."""
-        from bench_methods.budget_forest.pruning_kernels import spent
+    def outcomes(
+        self, critical: FloatArray, tradeoffs: FloatArray, crew: Workers
+    ) -> tuple[FloatArray, FloatArray]:
+        """Rows lost and cost (K,) of keeping the nodes whose ``critical`` (D,) is above each of the
+        ``tradeoffs`` (K,), which fall; streams the rows once."""
+        from bench_methods.budget_forest.pruning_kernels import first_bought
 
-        mask = np.zeros((len(self.first) - 1, max(1, -(-len(self.price) // 64))), np.uint64)
-        some = kept[self.node]
-        owner = np.repeat(np.arange(len(mask)), self.sizes)[some]
-        sensor = self.sensor[some].astype(np.uint64)
-        bit = np.uint64(1) << (sensor & np.uint64(63))
-        np.bitwise_or.at(mask, (owner, sensor >> np.uint64(6)), bit)
-        parts, purchases = np.zeros(PIECES), self.purchases
+        rank, count = first_points(critical, tradeoffs), len(tradeoffs) + 1
+        parts, purchases, entry = np.zeros((PIECES, count)), self.purchases, rank[self.node]
 
         def pay(piece: int, start: int, stop: int) -> None:
-            parts[piece] = spent(purchases, mask, start, stop)
+            first_bought(purchases, entry, start, stop, parts[piece])
 
         self.in_pieces(pay, crew)
-        return self.base - float(self.worth[kept].sum()) + float(parts.sum())
+        paid = parts.sum(axis=0) + np.bincount(rank, self.evaluation, count)
+        saved: FloatArray = np.bincount(rank, self.gain, count).astype(np.float64)
+        return self.base - np.cumsum(saved[:-1]), np.asarray(np.cumsum(paid[:-1]))
 
     def in_pieces(self, work: Callable[[int, int, int], None], crew: Workers) -> None:
         """Call ``work(k, start, stop)`` for each of ``PIECES`` pieces of the rows."""
@@ -123,6 +108,12 @@ class PruningProblem:
         crew.run(some, PIECES, 1)
 
 
+def first_points(critical: FloatArray, tradeoffs: FloatArray) -> Int32Array:
+    """The first of the ``tradeoffs`` (K,), which fall, that keeps each node (D,); K if none."""
+    below = np.searchsorted(-tradeoffs, -critical, side="right")
+    return below.astype(np.int32)
+
+
 def build(
     trees: Ensemble,
     loss: NodeLoss,
@@ -131,7 +122,7 @@ def build(
     loss_prices: LossPrices,
     crew: Workers,
 ) -> PruningProblem:
-    """Gains from what nodes lose, costs of ``valid`` rows in ``loss_prices``."""
+    """Gains from what nodes lose, costs of ``valid`` rows in ``loss_prices``, of tradeoff 1."""
     from bench_methods.budget_forest.tree_kernels import first_needs
 
     inner, above = inner_nodes(trees)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import OnTrees
 from bench_models.tradeoff import LossPrices
 
-from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, log, param
-from bench_core.arrays import BoolArray
-from bench_methods.budget_forest.forest import Model, prunable
-from bench_methods.budget_forest.problem import PruningProblem, build
+from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
+from bench_methods.budget_forest.forest import Model, Prunable, prunable
+from bench_methods.budget_forest.path import PrunedPath, even_tradeoffs, prefixes_at_jumps
+from bench_methods.budget_forest.problem import PruningProblem, build, first_points
 from bench_methods.budget_forest.rf import BudgetRF
 
 if TYPE_CHECKING:
     from bench_trees.threads import Workers
 
-CUT_PINS = 20_000_000
-"""(row, tree, sensor) met up to which ``auto`` cuts: about 600 MB and some minutes."""
+    from bench_methods.budget_forest.solver import Search
+
 SECONDS = 8
 """About how long the first compilation takes."""
 
@@ -36,62 +36,63 @@ class BudgetPrune(OnTrees):
     base: BudgetedLearner = param(
         BudgetRF(), "learner whose trees are pruned: a forest, boosted trees, an imported model"
     )
-    tradeoff: float = param(
-        0.1,
-        "price of all features in units of the training loss of all trees as mere roots",
+    tradeoff: float | None = param(
+        None,
+        "price of all features in units of the training loss of all trees as mere roots; "
+        "none: a path of tradeoffs, from everything pruned to the whole trees",
         least=0,
-        search=log(0.03, 3),
     )
-    solver: Literal["auto", "cut", "streamed", "subgradient"] = param(
-        "auto", "auto: the exact cut up to 20 million (row, tree, sensor), else streamed"
-    )
-    tolerance: float = param(
-        1e-3, "streamed: stop at this gap between objective and bound", least=0
-    )
-    iterations: int = param(
-        100, "subgradient: steps; streamed: passes over the rows at most", least=1
-    )
+    tolerance: float = param(1e-3, "stop at this gap between objective and bound", least=0)
+    iterations: int = param(100, "passes over the validation rows at most", least=1)
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Model:
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Model | PrunedPath:
         """Prune ``base``: ``train`` rows decide what nodes lose, ``valid`` rows pay the cost."""
         from bench_trees.threads import workers
 
         if len(valid) == 0:
             raise InputError(f"{self.name}: it needs validation rows to count their cost")
         with workers(context.threads) as crew:
-            whole = prunable(self.base, context, train, crew)
-            loss_prices = LossPrices.of(prices, self.tradeoff, whole.loss.constant(whole.trees))
-            problem = build(whole.trees, whole.loss, valid, prices, loss_prices, crew)
-            if whole.additive and self.tradeoff == 0:  # the base itself, to the last bit
-                kept, facts = np.ones(problem.nodes, dtype=bool), {"solver": "none", "gap": 0.0}
-            else:
-                kept, facts = self._solved(problem, crew, context)
-            objective = problem.objective(kept, crew) / problem.unit
-        facts |= {"lambda": loss_prices.tau, "objective": objective, "pruned": int((~kept).sum())}
-        return whole.serve(kept, prices, facts)
+            made = prunable(self.base, context, train, crew)
+            unit = LossPrices.of(prices, 1.0, made.loss.constant(made.trees))
+            problem = build(made.trees, made.loss, valid, prices, unit, crew)
+            found = self._searched(problem, crew, context)
+        facts = {"gap": found.gap, "passes": found.passes}
+        if self.tradeoff is None:
+            return _path(made, found, prices, facts)
+        kept = (found.critical > self.tradeoff) | (self.tradeoff == 0)
+        objective = float(found.objective[0]) / problem.unit
+        facts |= {"lambda": self.tradeoff * unit.tau, "objective": objective}
+        return made.serve(kept, prices, {**facts, "pruned": int((~kept).sum())})
 
-    def _solved(
-        self, problem: PruningProblem, crew: Workers, context: FitContext
-    ) -> tuple[BoolArray, dict[str, Any]]:
-        from bench_methods.budget_forest.solvers import cut, smoothed_dual, subgradient
+    def _searched(self, problem: PruningProblem, crew: Workers, context: FitContext) -> Search:
+        from bench_methods.budget_forest.solver import search
+
+        def at_one(critical: Any, lost: Any, paid: Any) -> Any:
+            return np.array([self.tradeoff])
 
         def progress(done: int) -> None:
             context.progress(done, self.iterations)
 
-        solver, passes = self.solver, self.iterations
-        if solver == "auto":
-            solver = "cut" if problem.pins <= CUT_PINS else "streamed"
-        if solver == "cut":
-            kept = cut(problem)
-            context.progress(1, 1)
-            return kept, {"solver": solver, "gap": 0.0}
-        if solver == "subgradient":
-            search = subgradient(problem, crew, iterations=passes, progress=progress)
-        else:
-            search = smoothed_dual(
-                problem, crew, tolerance=self.tolerance, passes=passes, progress=progress
-            )
-        return search.kept, {"solver": solver, "gap": search.gap, "passes": search.passes}
+        return search(
+            problem,
+            crew,
+            choice=even_tradeoffs if self.tradeoff is None else at_one,
+            tolerance=self.tolerance,
+            passes=self.iterations,
+            progress=progress,
+        )
+
+
+def _path(made: Prunable, found: Search, prices: Prices, facts: dict[str, Any]) -> PrunedPath:
+    """The prunings at the tradeoffs found, then the whole trees at 0."""
+    tradeoffs, trees = found.tradeoffs[found.tradeoffs > 0], made.trees
+    rank = np.full(trees.nodes, len(tradeoffs) + 1, np.int32)
+    rank[trees.feature >= 0] = first_points(found.critical, tradeoffs)
+    whole = made.whole(prices, facts)
+    prefixes = prefixes_at_jumps(found.paid, trees.trees, whole.per_round)
+    return PrunedPath(whole, rank, np.append(tradeoffs, 0.0), prefixes)
 
 
 def warm_up(say: Callable[[str], None]) -> None:
@@ -125,5 +126,5 @@ def _use_every_kernel() -> None:
         shared=lambda name, build: build(),
         progress=lambda done, total: None,
     )
-    for solver in ("cut", "streamed"):
-        BudgetPrune(base=BudgetRF(trees=2), solver=solver).fit(rows, rows, prices, context)
+    model: Any = BudgetPrune(base=BudgetRF(trees=2)).fit(rows, rows, prices, context)
+    list(model.predict_path(rows.features))

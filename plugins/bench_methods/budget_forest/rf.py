@@ -13,7 +13,7 @@ from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
 from bench_core import Examples, FitContext, InputError, Prices, Task, log, param
-from bench_core.arrays import Float32Array, Int32Array, IntArray
+from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
 from bench_methods.budget_forest.forest import CountedForest
 
 if TYPE_CHECKING:
@@ -36,10 +36,18 @@ class BudgetRF:
         "add no tree with which validation rows cost more, as a share of all features' price",
         least=0,
     )
+    significance: float = param(
+        0.05,
+        "features whose cut noise gives with more than this chance wait while another one tells; "
+        "1: none do, as printed",
+        above=0,
+        most=1,
+        search=log(0.01, 1),
+    )
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     min_rows: int = param(
-        1,
-        "least rows (copies counted) on each side of a split",
+        3,
+        "least rows (copies counted) on each side of a split; 1: as printed",
         least=1,
         search=log(1, 30),
     )
@@ -105,6 +113,7 @@ class _Grower:
             float(self.learner.alpha),
             -1 if depth is None else depth,
             self.learner.min_rows,
+            least_statistics(self.learner.significance, self.bins.features, self.classes),
             (feature, cut, missing_left, left, right),
             counts,
         )
@@ -128,6 +137,21 @@ class _Grower:
         f = np.maximum(feature, 0)
         place = np.where(cut < self.bins.counts[f] - 1, self.bins.offset[f] + cut, len(edges) - 1)
         return np.where(feature >= 0, edges[place], np.float32(0)).astype(np.float32)
+
+
+def least_statistics(significance: float, features: int, classes: int) -> FloatArray:
+    """Likelihood ratio statistics (K,) by classes less one: with those of a split of noise, the
+    chance that any of the features reaches them is ``significance`` at most.
+
+    Twice the quantile of chi squared: a bootstrap sample varies around the training rows as much
+    as these do around what they were drawn from. All pass at 1.
+    """
+    from scipy.special import chdtri
+
+    if significance == 1:
+        return np.full(classes, -np.inf)
+    quantile = chdtri(np.arange(1, classes), significance / features)
+    return np.concatenate([[0.0], 2 * np.asarray(quantile, dtype=np.float64)])
 
 
 def _grown(

@@ -9,11 +9,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 
 Codes = NDArray[np.uint8]
 Bag = tuple[Int32Array, Int32Array, Int32Array]
 """Row numbers, labels and copies."""
+Shape = tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32Array]
+"""Start of each tree; feature, threshold, missing goes left, left and right child of each node."""
 
 _TIE = 1e-9  # prices are shares of a rounded sum: closer ratios are equal
 
@@ -76,6 +78,27 @@ def _best_cut(
 
 
 @njit(cache=True, nogil=True)
+def _tells(
+    table: IntArray, low: int, cut: int, missing_left: bool, whole: IntArray, least: FloatArray
+) -> bool:
+    """Whether the likelihood ratio statistic of classes and sides is at least ``least[c]``, c + 1
+    being the number of classes in the node ``whole`` (K,)."""
+    left = table[low : cut + 1].sum(axis=0)
+    if missing_left:
+        left += table[256]
+    n, n_left = float(whole.sum()), float(left.sum())
+    found, others = 0.0, -1
+    for k in range(len(whole)):
+        a, b, both = float(left[k]), float(whole[k] - left[k]), float(whole[k])
+        others += both > 0.0
+        if a > 0.0:
+            found += a * np.log(a * n / (n_left * both))
+        if b > 0.0:
+            found += b * np.log(b * n / ((n - n_left) * both))
+    return bool(2.0 * found >= least[others])
+
+
+@njit(cache=True, nogil=True)
 def _count(
     codes: Codes, missing: int, bag: Bag, begin: int, end: int, table: IntArray
 ) -> tuple[int, int]:
@@ -124,14 +147,16 @@ def grow(
     alpha: float,
     depth: int,
     min_rows: int,
+    least: FloatArray,
     nodes: tuple[Int32Array, Int32Array, BoolArray, Int32Array, Int32Array],
     counts: IntArray,
 ) -> int:
     """Grow one tree and return its number of nodes.
 
     ``codes`` (d, n), the code ``bins[f]`` is missing; ``bag`` row numbers, labels and copies;
-    ``price`` (d,). ``nodes`` are feature (-1 at a leaf), bin, missing goes left, left and right
-    child, ``counts`` (., K) the classes in each node; all with room for the whole tree.
+    ``price`` (d,); ``least`` (K,), see ``_tells``. ``nodes`` are feature (-1 at a leaf), bin,
+    missing goes left, left and right child, ``counts`` (., K) the classes in each node; all with
+    room for the whole tree.
     """
     feature, cut, missing_left, left, right = nodes
     rows, label, copies = bag
@@ -150,16 +175,19 @@ def grow(
         impurity = pairs(whole, alpha)
         if impurity <= 0.0 or level == depth or whole.sum() < 2 * min_rows:
             continue
-        ratio, gain = np.inf, 0.0
+        ratio, gain, told = np.inf, 0.0, False
         for f in range(len(price)):
             low, high = _count(codes[f], bins[f], bag, begin, end, table)
             larger, _, at, side = _best_cut(table, low, high, whole, alpha, min_rows)
+            gained = impurity - larger
+            tells = gained > 0.0 and _tells(table, low, at, side, whole, least)
             if high >= 0:
                 table[low : high + 1] = 0
             table[256] = 0
-            gained = impurity - larger
-            if gained <= 0.0:
+            if gained <= 0.0 or (told and not tells):
                 continue
+            if tells and not told:  # those before it do not count any more
+                ratio, gain, told = np.inf, 0.0, True
             price_per_gain = price[f] / gained
             if price_per_gain < ratio * (1 - _TIE) or (
                 price_per_gain <= ratio * (1 + _TIE) and gained > gain
@@ -180,16 +208,13 @@ def grow(
 @njit(cache=True, nogil=True)
 def route(
     X: Float32Array,
-    shape: tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32Array],
+    shape: Shape,
     number: Int32Array,
     start: int,
     stop: int,
     out: Int32Array,
 ) -> None:
-    """Write ``number`` of the leaf that rows start:stop reach in every tree: out (n, T).
-
-    ``shape``: start of each tree, feature, threshold, missing goes left, left, right child.
-    """
+    """Write ``number`` of the leaf that rows start:stop reach in every tree: out (n, T)."""
     root, feature, threshold, missing_left, left, right = shape
     for i in range(start, stop):
         row = X[i]
@@ -202,6 +227,49 @@ def route(
                 node = left[node] if goes_left else right[node]
                 f = feature[node]
             out[i, t] = number[node]
+
+
+@njit(cache=True, nogil=True)
+def descend(
+    X: Float32Array,
+    shape: Shape,
+    rank: Int32Array,
+    point: int,
+    needs: tuple[Int32Array, Int32Array, FloatArray],
+    rows: tuple[Int32Array, BitArray, FloatArray, FloatArray],
+    vectors: FloatArray,
+    total: FloatArray,
+) -> None:
+    """Go on to the nodes that rows reach where nodes with a ``rank`` up to ``point`` are split.
+
+    ``rows``: the node of each row in each tree (n, T), sensors bought (n, w), splits and trees
+    evaluated (n,); ``needs``: feature f needs needs[1][needs[0][f]:needs[0][f + 1]], a split on it
+    counts needs[2][f]. ``total`` (n, K) are the sums of the ``vectors`` (nodes, K) reached.
+    """
+    _, feature, threshold, missing_left, left, right = shape
+    at, bits, splits, trees = rows
+    for i in range(len(X)):
+        moved = False
+        for t in range(at.shape[1]):
+            node = at[i, t]
+            if rank[node] > point:
+                continue
+            trees[i] += node == shape[0][t]
+            while rank[node] <= point:
+                f = feature[node]
+                for k in range(needs[0][f], needs[0][f + 1]):
+                    s = needs[1][k]
+                    bits[i, s >> 6] |= np.uint64(1) << np.uint64(s & 63)
+                splits[i] += needs[2][f]
+                x = X[i, f]
+                goes_left = missing_left[node] if np.isnan(x) else x <= threshold[node]
+                node = left[node] if goes_left else right[node]
+            at[i, t] = node
+            moved = True
+        if moved:
+            total[i] = 0.0
+            for t in range(at.shape[1]):
+                total[i] += vectors[at[i, t]]
 
 
 @njit(cache=True, nogil=True)

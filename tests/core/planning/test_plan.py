@@ -177,6 +177,11 @@ def test_a_learner_with_a_trade_off_gets_the_default_grid(home: Path) -> None:
     assert tuple(t.params["tradeoff"] for t in p.trials) == TRADEOFFS
 
 
+def test_a_learner_that_sweeps_trade_offs_in_one_fit_gets_no_grid(home: Path) -> None:
+    p = made(data="toy-binary", learners="budget-prune")
+    assert [t.params["tradeoff"] for t in p.trials] == [None]
+
+
 def test_a_setting_replaces_a_suites_grid(suite: Path) -> None:
     p = made(suite="toys", settings="toy-prefix.tradeoff=0.25")
     prefix = [t.params["tradeoff"] for t in p.trials if t.learner == "toy-prefix"]

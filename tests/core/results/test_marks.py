@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from bench_core.results.marks import search_marks, with_choices
+from bench_core.results.marks import repeated_paths, search_marks, with_choices
 from bench_core.results.operating_points import best_points, operating_points
 
 
@@ -45,6 +46,21 @@ def test_the_path_is_that_of_the_chosen_setting_and_repeat() -> None:
     other = rows("a", {1: 0.5, 2: 0.6, 3: 0.5}, seed=1)
     assert marks(rows("a", {1: 0.9, 2: 0.5}) + other) == ()
     assert marks(rows("a", {1: 0.5, 2: 0.9}) + other) == ("not converged",)
+
+
+def test_settings_with_one_path_are_counted_once_per_repeat() -> None:
+    path = {1: 0.5, 2: 0.6}
+
+    def repeated(*found: list[Any]) -> float:
+        return repeated_paths(operating_points(pd.DataFrame([*chain.from_iterable(found)]), "auc"))
+
+    assert repeated(rows("a", path)) == 0
+    alike = [rows("a", path, tradeoff=t) for t in (0.1, 0.2, 0.3)]
+    assert repeated(*alike) == 2
+    assert repeated(*alike, rows("a", {1: 0.5, 2: 0.6 + 1e-16 * 2}, tradeoff=0.4)) == 2
+    assert repeated(*alike, rows("a", {1: 0.5}, tradeoff=0.4)) == 2
+    other = [rows("a", {1: q, 2: 0.6}, tradeoff=q, seed=1) for q in (0.1, 0.2, 0.3)]
+    assert repeated(*alike, *other) == 1
 
 
 def test_a_path_of_one_point_says_nothing() -> None:

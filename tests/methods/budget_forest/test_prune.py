@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,32 @@ from bench_methods.budget_forest import BudgetPrune, BudgetRF
 from bench_methods.budget_forest.forest import CountedForest, errors, inner_nodes, pruned
 from bench_methods.budget_forest.problem import PruningProblem, build
 from bench_methods.budget_forest.pruning_kernels import best_closures, tree_isotonic
-from bench_methods.budget_forest.solvers import cut, smoothed_dual, subgradient
+from bench_methods.budget_forest.solver import cost_shares
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
 from bench_trees.threads import workers
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
-from helpers.pruning_cases import all_prunings, forest_of, misclassified, program_value, value_of
+from helpers.pruning_cases import (
+    all_prunings,
+    forest_of,
+    misclassified,
+    program_value,
+    solved,
+    value_of,
+)
 from helpers.real_cases import letters
 
 from bench_core import DiscountGroup, Examples, InputError, Prices, Task, price_list
 from bench_core.conformance import check_learner
 from bench_core.conformance.tasks import with_learners
 
+PRICED = price_list(
+    np.array([1.0, 5.0, 20.0, 24.0]),
+    discounted=[DiscountGroup((2, 3), (6.0, 10.0))],
+    split=0.1,
+    tree=0.3,
+)
 TRADEOFFS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 50.0)
 
 
@@ -36,7 +48,9 @@ def small(seed: int, rows: int = 40, **learner: Any) -> tuple[CountedForest, Exa
     X[rng.random(X.shape) < 0.1] = np.nan
     y = (np.nan_to_num(X[:, 0]) + X[:, 1:3].sum(axis=1) + rng.normal(0, 3, rows) > 5).astype(float)
     train = Examples(X, y)
-    forest_learner = BudgetRF(**{"trees": 3, "depth": 3, **learner})
+    forest_learner = BudgetRF(
+        **{"trees": 3, "depth": 3, "significance": 1.0, "min_rows": 1, **learner}
+    )
     context = FakeContext(Task.BINARY, 2, seed=seed)
     forest = forest_of(forest_learner.fit(train, train, price_list(np.ones(5)), context))
     valid = rng.integers(0, 5, (12, 5)).astype(np.float32)
@@ -56,70 +70,99 @@ def charged(seed: int) -> Prices:
     return price_list(cost, **more)
 
 
-def problem_of(
-    forest: CountedForest, valid: Examples, at: Prices, tradeoff: float
-) -> tuple[PruningProblem, float]:
+def problem_of(forest: CountedForest, valid: Examples, at: Prices) -> tuple[PruningProblem, float]:
+    """The problem and lambda at tradeoff 1."""
     loss, trees = errors(forest), forest.trees
-    loss_prices = LossPrices.of(at, tradeoff, loss.constant(trees))
+    unit = LossPrices.of(at, 1.0, loss.constant(trees))
     with workers(1) as crew:
-        return build(trees, loss, valid, at, loss_prices, crew), loss_prices.tau
-
-
-def objective(problem: PruningProblem, kept: Any) -> float:
-    with workers(1) as crew:
-        return problem.objective(kept, crew) / problem.unit
+        return build(trees, loss, valid, at, unit, crew), unit.tau
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_the_cut_is_the_optimum_of_the_linear_program(seed: int) -> None:
+def test_prunings_reach_the_optimum_of_the_linear_program(seed: int) -> None:
     forest, valid = small(seed)
     at = charged(seed)
-    for tradeoff in (0.1, 0.7):
-        problem, tau = problem_of(forest, valid, at, tradeoff)
-        expected = program_value(forest.trees, misclassified(forest), valid, at, tau)
-        assert objective(problem, cut(problem)) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+    problem, tau = problem_of(forest, valid, at)
+    found = solved(problem, 0.7, 0.1)
+    assert found.gap <= 1e-9
+    for tradeoff, objective in zip((0.7, 0.1), found.objective, strict=True):
+        lost = misclassified(forest)
+        expected = program_value(forest.trees, lost, valid, at, tradeoff * tau)
+        assert objective / problem.unit == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_of_all_prunings_the_cut_finds_the_best_and_of_these_the_smallest(seed: int) -> None:
+def test_of_all_prunings_the_best_is_found_and_of_these_the_smallest(seed: int) -> None:
     forest, valid = small(seed, trees=2, depth=2)
     at, inner = charged(seed), inner_nodes(forest.trees)[0]
-    for tradeoff in (0.0, 0.1, 0.5):
-        problem, tau = problem_of(forest, valid, at, tradeoff)
-        lost, prunings = misclassified(forest), all_prunings(forest.trees)
-        known = {frozenset(k): value_of(forest.trees, lost, k, valid, at, tau) for k in prunings}
-        best = min(known.values())
-        ties = [k for k, value in known.items() if value <= best + 1e-9]
-        kept = frozenset(inner[cut(problem)].tolist())
+    problem, tau = problem_of(forest, valid, at)
+    found, lost = solved(problem, 0.5, 0.1), misclassified(forest)
+    for tradeoff, objective in zip((0.5, 0.1), found.objective, strict=True):
+        values = {
+            frozenset(k): value_of(forest.trees, lost, k, valid, at, tradeoff * tau)
+            for k in all_prunings(forest.trees)
+        }
+        best = min(values.values())
+        ties = [k for k, value in values.items() if value <= best + 1e-9]
+        kept = frozenset(inner[found.critical > tradeoff].tolist())
         assert kept == frozenset.intersection(*ties)
-        assert objective(problem, cut(problem)) == pytest.approx(best, abs=1e-9)
+        assert objective / problem.unit == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_path_holds_a_best_of_all_prunings_at_every_tradeoff(seed: int) -> None:
+    """At its own tradeoff each point is best, and none is missing between the points."""
+    forest, valid = small(seed, trees=2, depth=2)
+    at, inner = charged(seed), inner_nodes(forest.trees)[0]
+    problem, tau = problem_of(forest, valid, at)
+    found, lost = solved(problem), misclassified(forest)
+
+    def values(kept: set[int]) -> np.ndarray:  # a line in the tradeoff: its value at 0, its slope
+        start, end = (value_of(forest.trees, lost, kept, valid, at, x) for x in (0.0, tau))
+        return np.array([start, end - start])
+
+    every = np.array([values(kept) for kept in all_prunings(forest.trees)])
+    path = [set(inner[found.critical > tradeoff].tolist()) for tradeoff in found.tradeoffs]
+    points = np.array([values(kept) for kept in path])
+    assert len(points) >= 2
+    assert not path[0]
+    for tradeoff, point in zip(found.tradeoffs, points, strict=True):
+        assert point @ [1, tradeoff] == pytest.approx((every @ [1, tradeoff]).min(), abs=1e-9)
+    for tradeoff in np.geomspace(found.tradeoffs[-1], 2 * found.tradeoffs[0], 300):
+        best = (every @ [1, tradeoff]).min()
+        assert (points @ [1, tradeoff]).min() == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_prunings_are_nested_as_the_penalty_rises(seed: int) -> None:
-    forest, valid = small(seed, trees=6, depth=5)
-    kept = [cut(problem_of(forest, valid, charged(seed), t)[0]) for t in TRADEOFFS]
-    for cheap, expensive in pairwise(kept):
-        assert not np.any(expensive & ~cheap)
-    assert kept[0].any()
-    assert not kept[-1].any()
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_bounds_and_prunings_of_the_other_solvers_enclose_the_optimum(seed: int) -> None:
+def test_after_any_number_of_passes_bound_and_objective_enclose_the_optimum(seed: int) -> None:
     forest, valid = small(seed, rows=200, trees=8, depth=6)
-    for tradeoff in (0.05, 0.2, 0.5):
-        problem, _ = problem_of(forest, valid, charged(seed), tradeoff)
-        optimum = objective(problem, cut(problem))
-        with workers(2) as crew:
-            streamed = smoothed_dual(problem, crew, tolerance=1e-3, passes=300)
-            authors = subgradient(problem, crew, iterations=100)
-        for search in (streamed, authors):
-            assert search.bound / problem.unit <= optimum * (1 + 1e-9)
-            assert search.objective / problem.unit >= optimum * (1 - 1e-9)
-            assert objective(problem, search.kept) == pytest.approx(search.objective / problem.unit)
-        assert streamed.gap <= 1e-3
-        assert authors.objective / problem.unit <= 1.05 * optimum
+    problem, _ = problem_of(forest, valid, charged(seed))
+    tradeoffs = (0.5, 0.2, 0.05)
+    best = solved(problem, *tradeoffs)
+    assert best.gap <= 1e-9
+    gaps = []
+    for passes in (1, 10, 50):
+        early = solved(problem, *tradeoffs, passes=passes)
+        assert np.all(early.objective >= best.objective * (1 - 1e-9))
+        assert np.all(early.objective * (1 - early.gap) <= best.objective * (1 + 1e-9))
+        gaps.append(early.gap)
+    assert gaps[-1] <= 1e-2 <= gaps[0]
+
+
+def test_shares_of_a_cell_may_differ_by_any_power() -> None:
+    forest, valid = small(0, rows=200, trees=8, depth=6)
+    problem, _ = problem_of(forest, valid, charged(0))
+    everything = np.zeros(problem.nodes)
+    with workers(1) as crew:
+        total = cost_shares(problem, everything, crew).sum()
+        first = np.where(np.arange(problem.nodes) % 2, 0.25, 5000.5)
+        shares = cost_shares(problem, first, crew)
+        again = cost_shares(problem, first - 1e6, crew)
+        odd = cost_shares(problem, np.where(np.arange(problem.nodes) % 2, 0.0, -60.0), crew)
+    assert shares.sum() == pytest.approx(total)
+    assert np.allclose(shares, again, rtol=1e-9)
+    # a node that takes nothing of shared cells still pays those that are its own
+    assert np.all(shares[1::2] <= odd[1::2] + 1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -168,41 +211,111 @@ def fitted(
 ) -> tuple[Any, Any, Examples]:
     """The base's model, the pruned model and the rows both were fitted on."""
     rows = train or examples(task)
-    base = BudgetRF(trees=6, depth=6)
+    base = BudgetRF(trees=6, depth=6, significance=1.0, min_rows=1)
     context = FakeContext(task, CLASSES[task])
     context.models = {base: base.fit(rows, rows, at, context)}
     model = BudgetPrune(**{"base": base, **pruner}).fit(rows, rows, at, context)
     return context.models[base], model, rows
 
 
-@pytest.mark.parametrize("solver", ["cut", "streamed", "subgradient"])
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
-def test_the_objective_is_what_the_served_trees_err_and_their_bills_cost(
-    task: Task, solver: str
-) -> None:
-    at = price_list(
-        np.array([1.0, 5.0, 20.0, 24.0]),
-        discounted=[DiscountGroup((2, 3), (6.0, 10.0))],
-        split=0.1,
-        tree=0.3,
-    )
-    base, model, rows = fitted(task, at, tradeoff=0.2, solver=solver)
+def test_the_objective_is_what_the_served_trees_err_and_their_bills_cost(task: Task) -> None:
+    base, model, rows = fitted(task, PRICED, tradeoff=0.2)
     f = forest_of(model)
     assert 6 < f.trees.nodes < forest_of(base).trees.nodes
     leaf = f.counts[f.trees.feature < 0]
     error = (leaf.sum(axis=1) - leaf.max(axis=1)).sum() / leaf.sum()
     last = path(model, rows)[-1]
-    expected = error + model.facts["lambda"] * mean_cost(last, at)
+    expected = error + model.facts["lambda"] * mean_cost(last, PRICED)
     assert model.facts["objective"] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
+def test_a_point_of_the_path_is_the_model_of_its_tradeoff(task: Task) -> None:
+    base, whole, rows = fitted(task, PRICED)
+    points = [p for p in path(whole, rows) if "first" not in p.point]
+    tradeoffs = [p.point["tradeoff"] for p in points]
+    assert len(points) >= 3
+    assert tradeoffs == sorted(set(tradeoffs), reverse=True)
+    for tradeoff, point in list(zip(tradeoffs, points, strict=True))[:-1:2]:
+        one = path(fitted(task, PRICED, tradeoff=tradeoff)[1], rows)[-1]
+        assert np.allclose(one.scores, point.scores, rtol=0, atol=1e-9)
+        assert same_bills(one, point)
+    last = path(base, rows)[-1]
+    assert tradeoffs[-1] == 0
+    assert np.allclose(last.scores, points[-1].scores, rtol=0, atol=1e-9)
+    assert same_bills(last, points[-1])
+
+
+@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
+def test_where_costs_jump_the_first_trees_of_a_pruning_are_points_too(task: Task) -> None:
+    _, whole, rows = fitted(task, PRICED)
+    first_trees = [p for p in path(whole, rows) if "first" in p.point]
+    assert len(first_trees) >= 3
+    for point in first_trees:
+        model = fitted(task, PRICED, tradeoff=point.point["tradeoff"])[1]
+        (one,) = [p for p in path(model, rows) if p.point["trees"] == point.point["first"]]
+        assert np.allclose(one.scores, point.scores, rtol=0, atol=1e-9)
+        assert np.array_equal(paid(one, rows), paid(point, rows))
+
+
+def paid(prediction: Any, rows: Examples) -> np.ndarray:
+    bill, n = prediction.bills["path"], len(rows)
+    return np.asarray(bill.feature_cost(PRICED, n) + bill.evaluation_cost(PRICED, n))
+
+
+def same_bills(one: Any, other: Any) -> bool:
+    a, b = one.bills["path"], other.bills["path"]
+    n = len(one.scores)
+    return (
+        a.acquired.unpack().tolist() == b.acquired.unpack().tolist()
+        and np.broadcast_to(a.splits, n).tolist() == np.broadcast_to(b.splits, n).tolist()
+        and np.broadcast_to(a.trees, n).tolist() == np.broadcast_to(b.trees, n).tolist()
+    )
+
+
+def test_from_pruning_to_pruning_no_row_pays_less() -> None:
+    _, whole, rows = fitted(Task.BINARY, PRICED)
+    bills = np.array([paid(p, rows) for p in path(whole, rows) if "first" not in p.point])
+    assert np.all(np.diff(bills, axis=0) >= -1e-12)
+    assert bills[0].max() == 0
+    assert bills[-1].min() > 0
+
+
+def test_a_path_has_a_hundred_points_at_most_and_no_large_gap() -> None:
+    rows = examples(Task.BINARY, 3000)
+    base, at = (
+        BudgetRF(trees=20, significance=1.0, min_rows=1),
+        price_list(np.array([1.0, 1.2, 1.4, 1.6])),
+    )
+    context = FakeContext(Task.BINARY, 2)
+    context.models = {base: base.fit(rows, rows, at, context)}
+    points = path(BudgetPrune(base=base).fit(rows, rows, at, context), rows)
+    assert 30 < len(points) <= 100
+    cost = np.sort([mean_cost(p, at) for p in points])
+    assert np.diff(cost).max() < 0.4 * cost[-1]  # the first sensor is a fifth of all
+
+
+@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
+def test_at_tradeoff_0_the_base_is_served_to_the_last_bit(task: Task) -> None:
+    base, model, rows = fitted(task, PRICED, tradeoff=0.0)
+    assert model.facts["pruned"] == 0
+    for before, after in zip(path(base, rows), path(model, rows), strict=True):
+        assert before.scores.tolist() == after.scores.tolist()
+        assert same_bills(before, after)
+
+
+def test_trees_without_a_split_are_a_path_of_one_point() -> None:
+    rows = examples(Task.BINARY, 100)
+    rows = replace(rows, y=np.zeros(100))
+    _, model, _ = fitted(Task.BINARY, PRICED, rows)
+    (only,) = path(model, rows)
+    assert dict(only.point) == {"tradeoff": 0.0}
+    assert paid(only, rows).max() == 0
+
+
 def test_of_a_forest_that_is_not_pruned_nothing_changes() -> None:
-    at = price_list(np.zeros(4))
-    train = examples(Task.BINARY, 100)
-    base, model, _ = fitted(Task.BINARY, at, replace(train, y=np.arange(100) % 2.0))
-    assert model.facts["lambda"] == 0
-    if model.facts["pruned"] == 0:
-        assert path(model, train)[-1].scores.tolist() == path(base, train)[-1].scores.tolist()
+    base, _, _ = fitted(Task.BINARY, price_list(np.zeros(4)), examples(Task.BINARY, 100))
     forest = forest_of(base)
     same = pruned(forest, np.ones(len(inner_nodes(forest.trees)[0]), dtype=bool))
     assert np.array_equal(same.counts, forest.counts)
@@ -229,24 +342,12 @@ def test_costs_fall_as_the_tradeoff_rises() -> None:
     assert len(set(costs)) > 4
 
 
-def test_auto_streams_what_would_not_fit_into_the_cut(monkeypatch: Any) -> None:
-    at = price_list(np.ones(4))
-    assert fitted(Task.BINARY, at)[1].facts["solver"] == "cut"
-    monkeypatch.setattr("bench_methods.budget_forest.prune.CUT_PINS", 10)
-    facts = fitted(Task.BINARY, at)[1].facts
-    assert facts["solver"] == "streamed"
-    assert facts["gap"] <= 1e-3
-
-
-def test_streaming_gives_the_same_bits_for_any_number_of_threads() -> None:
+def test_searching_gives_the_same_bits_for_any_number_of_threads() -> None:
     forest, valid = small(3, rows=200, trees=8, depth=6)
-    problem, _ = problem_of(forest, valid, charged(0), 0.2)
-    found = []
-    for threads in (1, 3):
-        with workers(threads) as crew:
-            search = smoothed_dual(problem, crew, tolerance=0.0, passes=30)
-        found.append((search.bound, search.objective, search.kept.tobytes()))
-    assert found[0] == found[1]
+    problem, _ = problem_of(forest, valid, charged(0))
+    found = [solved(problem, passes=30, threads=threads) for threads in (1, 3)]
+    assert found[0].critical.tobytes() == found[1].critical.tobytes()
+    assert found[0].gap == found[1].gap
 
 
 def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on() -> None:
@@ -269,9 +370,9 @@ def test_without_validation_rows_it_says_so() -> None:
         BudgetPrune().fit(train, nobody, price_list(np.ones(4)), FakeContext(Task.BINARY, 2))
 
 
-@pytest.mark.parametrize("solver", ["cut", "streamed"])
-def test_every_promise_of_a_learner_is_kept(solver: Any) -> None:
-    check_learner(BudgetPrune(base=BudgetRF(trees=4), tradeoff=0.3, solver=solver))
+@pytest.mark.parametrize("tradeoff", [0.3, None])
+def test_every_promise_of_a_learner_is_kept(tradeoff: float | None) -> None:
+    check_learner(BudgetPrune(base=BudgetRF(trees=4), tradeoff=tradeoff))
 
 
 @pytest.mark.parametrize("change", [{"tradeoff": -1.0}, {"tolerance": -1.0}, {"iterations": 0}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from bench_methods.budget_forest import BudgetPrune
 from bench_methods.budget_forest.forest import inner_nodes, prunable, with_means
 from bench_methods.budget_forest.problem import PruningProblem, build
-from bench_methods.budget_forest.solvers import cut
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.early_exit import EarlyExit
@@ -25,7 +23,7 @@ from bench_trees import Ensemble
 from bench_trees.threads import workers
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
-from helpers.pruning_cases import all_prunings, moved, program_value, value_of, way
+from helpers.pruning_cases import all_prunings, moved, program_value, solved, value_of, way
 from helpers.real_cases import letters
 
 from bench_core import (
@@ -41,7 +39,6 @@ from bench_core import (
 from bench_core.conformance import check_learner
 from bench_core.contracts import learner_of
 
-TRADEOFFS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 2.0, 50.0)
 BASES = {
     "boosted": (GBRT(trees=2, depth=2, l2=0.0), Task.BINARY),
     "boosted for three classes": (GBRT(trees=1, depth=2, l2=0.0), Task.MULTICLASS),
@@ -79,17 +76,11 @@ def outputs_of(model: Any) -> np.ndarray:
     return np.array(model.ensemble.value[model.ensemble.feature < 0][:, None])
 
 
-def problem_of(
-    whole: Any, valid: Examples, at: Prices, tradeoff: float
-) -> tuple[PruningProblem, float]:
-    loss_prices = LossPrices.of(at, tradeoff, whole.loss.constant(whole.trees))
+def problem_of(whole: Any, valid: Examples, at: Prices) -> tuple[PruningProblem, float]:
+    """The problem and lambda at tradeoff 1."""
+    unit = LossPrices.of(at, 1.0, whole.loss.constant(whole.trees))
     with workers(1) as crew:
-        return build(whole.trees, whole.loss, valid, at, loss_prices, crew), loss_prices.tau
-
-
-def objective(problem: PruningProblem, kept: Any) -> float:
-    with workers(1) as crew:
-        return problem.objective(kept, crew) / problem.unit
+        return build(whole.trees, whole.loss, valid, at, unit, crew), unit.tau
 
 
 def test_two_stumps_by_hand() -> None:
@@ -143,32 +134,20 @@ def test_of_all_prunings_the_best_is_found_and_it_is_the_optimum_of_the_program(
         whole = prunable(base, context, train, crew)
     trees, inner = whole.trees, inner_nodes(whole.trees)[0]
     _, lost = moved(trees, outputs_of(context.models[base]), train)
-    for tradeoff in (0.1, 0.5, 1.0):
-        problem, tau = problem_of(whole, valid, at, tradeoff)
-        assert tau == pytest.approx(tradeoff / at.everything)
+    problem, tau = problem_of(whole, valid, at)
+    assert tau == pytest.approx(1 / at.everything)
+    found = solved(problem, 1.0, 0.5, 0.1)
+    for tradeoff, objective in zip((1.0, 0.5, 0.1), found.objective, strict=True):
+        price = tradeoff * tau
         known = {
-            frozenset(k): value_of(trees, lost, k, valid, at, tau) for k in all_prunings(trees)
+            frozenset(k): value_of(trees, lost, k, valid, at, price) for k in all_prunings(trees)
         }
         best = min(known.values())
         ties = [k for k, value in known.items() if value <= best + 1e-9]
-        kept = cut(problem)
-        assert frozenset(inner[kept].tolist()) == frozenset.intersection(*ties)
-        assert objective(problem, kept) == pytest.approx(best, abs=1e-9)
-        assert program_value(trees, lost, valid, at, tau) == pytest.approx(best, abs=1e-7)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_prunings_are_nested_as_the_penalty_rises(seed: int) -> None:
-    base, task = GBRT(trees=10, depth=4, l2=0.0), Task.BINARY
-    at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), **CHARGES[seed])
-    rows = examples(task, 200, seed)
-    with workers(1) as crew:
-        whole = prunable(base, fitted(base, task, rows, at), rows, crew)
-    kept = [cut(problem_of(whole, rows, at, t)[0]) for t in TRADEOFFS]
-    for cheap, expensive in pairwise(kept):
-        assert not np.any(expensive & ~cheap)
-    assert len({int(k.sum()) for k in kept}) >= 3
-    assert not kept[-1].any()
+        kept = frozenset(inner[found.critical > tradeoff].tolist())
+        assert kept == frozenset.intersection(*ties)
+        assert objective / problem.unit == pytest.approx(best, abs=1e-9)
+        assert program_value(trees, lost, valid, at, price) == pytest.approx(best, abs=1e-7)
 
 
 # Models
@@ -217,14 +196,13 @@ def added(model: Any, rows: Examples) -> np.ndarray:
     return np.diff(scores, axis=0, prepend=np.zeros((1, len(rows))))
 
 
-@pytest.mark.parametrize("solver", ["cut", "streamed", "subgradient"])
 @pytest.mark.parametrize("task", [Task.BINARY, Task.RANKING, Task.REGRESSION])
-def test_the_objective_is_how_far_trees_move_and_what_bills_cost(task: Task, solver: Any) -> None:
+def test_the_objective_is_how_far_trees_move_and_what_bills_cost(task: Task) -> None:
     at = price_list(np.array([1.0, 5.0, 20.0, 24.0]), split=0.1, tree=0.3)
     base, rows = GBRT(trees=12, depth=4, l2=0.0), examples(task)
     context = fitted(base, task, rows, at)
     tradeoff = 0.9 if task is Task.REGRESSION else 0.5
-    model = BudgetPrune(base=base, tradeoff=tradeoff, solver=solver).fit(rows, rows, at, context)
+    model = BudgetPrune(base=base, tradeoff=tradeoff).fit(rows, rows, at, context)
     assert 0 < model.facts["pruned"] < len(inner_nodes(context.models[base].ensemble)[0])
     before, after = added(context.models[base], rows), added(model, rows)
     share = ((before - after) ** 2).sum() / (len(rows) * before.var(axis=1).sum())
@@ -303,7 +281,7 @@ def test_on_letters_a_pruned_model_beats_a_shorter_one_of_its_cost(real_data: Pa
     train, test = letters(real_data)
     at, base = Prices.additive(np.ones(16)), GBRT(trees=100, l2=0.0)
     context = fitted(base, Task.BINARY, train, at)
-    pruner = BudgetPrune(base=base, tradeoff=1.0, solver="streamed")
+    pruner = BudgetPrune(base=base, tradeoff=1.0)
     model = pruner.fit(train, train, at, context)
     shorter = [accuracy_and_cost(p, test, at) for p in path(context.models[base], test)]
     accuracy, cost = accuracy_and_cost(path(model, test)[-1], test, at)

@@ -17,6 +17,7 @@ from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import forest_of
 from helpers.real_cases import letters, thyroid
+from scipy.stats import chi2, chi2_contingency
 
 from bench_core import Examples, InputError, Prices, Task, price_list
 from bench_core.conformance import check_learner
@@ -45,8 +46,17 @@ def test_impurity_counts_pairs_of_unlike_rows(
     assert pairs(np.array(counts), alpha) == impurity(counts, alpha) == expected
 
 
-def naive_tree(X: Any, y: Any, copies: Any, cost: Any, alpha: float, classes: int) -> Any:
+def naive_tree(
+    X: Any, y: Any, copies: Any, cost: Any, alpha: float, classes: int, significance: float = 1.0
+) -> Any:
     """The tree by the rule, as nested tuples (feature, counts, left, right)."""
+
+    def tells(left: Any, right: Any) -> bool:
+        table = np.array([count(left), count(right)])
+        table = table[:, table.sum(axis=0) > 0]
+        found = chi2_contingency(table, correction=False, lambda_="log-likelihood")
+        chance = chi2.sf(found.statistic / 2, table.shape[1] - 1)  # halved: a bootstrap sample
+        return bool(significance == 1 or chance * X.shape[1] <= significance)
 
     def count(rows: Any) -> tuple[int, ...]:
         return tuple(int(copies[rows & (y == k)].sum()) for k in range(classes))
@@ -70,7 +80,7 @@ def naive_tree(X: Any, y: Any, copies: Any, cost: Any, alpha: float, classes: in
             worst, _, _, left, right = min(cuts, key=lambda c: c[:3])
             gain = whole - worst
             if gain > 0:
-                key = (cost[f] / gain, -gain, f)
+                key = (not tells(left, right), cost[f] / gain, -gain, f)
                 if best is None or key < best[0]:
                     best = (key, f, left, right)
         if best is None:
@@ -89,22 +99,27 @@ def as_tuples(forest: CountedForest, node: int) -> Any:
     return (int(trees.feature[node]), counts, left, right)
 
 
+@pytest.mark.parametrize("significance", [1.0, 0.9, 0.2])
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_trees_grow_by_the_printed_rule(seed: int, classes: int, alpha: float) -> None:
+def test_trees_grow_by_the_printed_rule_among_features_that_tell(
+    seed: int, classes: int, alpha: float, significance: float
+) -> None:
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 6, (50, 4)).astype(np.float32)
+    y = np.clip((X[:, 1] * classes) // 6, 0, classes - 1) if significance < 1 else X[:, 0]
+    y = np.where(rng.random(50) < 0.6, y % classes, rng.integers(0, classes, 50)).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
-    y = rng.integers(0, classes, 50).astype(float)
     train = Examples(X, y, multiplicity=rng.integers(1, 4, 50))
     cost = np.array([1.0, 3.0, 2.0, 0.0])
     task = Task.BINARY if classes == 2 else Task.MULTICLASS
     context = FakeContext(task, classes, seed=seed)
-    model = BudgetRF(trees=2, alpha=alpha).fit(train, train, price_list(cost), context)
+    learner = BudgetRF(trees=2, alpha=alpha, significance=significance, min_rows=1)
+    model = learner.fit(train, train, price_list(cost), context)
     for tree in (0, 1):
         copies = bag(np.random.default_rng([seed, tree]), train)
-        expected = naive_tree(X, y, copies, cost, alpha, classes)
+        expected = naive_tree(X, y, copies, cost, alpha, classes, significance)
         forest = forest_of(model)
         assert as_tuples(forest, int(forest.trees.start[tree])) == expected
 
@@ -126,7 +141,11 @@ def test_a_cheap_fair_feature_is_split_before_a_dear_good_one() -> None:
 
 def test_free_features_are_used_and_ruinous_ones_only_where_nothing_else_gains() -> None:
     train = examples(Task.BINARY)
-    model = fit(BudgetRF(trees=3), train, Task.BINARY, price_list(np.array([0, 1, 1, 1e9])))
+    learner, at = (
+        BudgetRF(trees=3, significance=1.0, min_rows=1),
+        price_list(np.array([0, 1, 1, 1e9])),
+    )
+    model = fit(learner, train, Task.BINARY, at)
     forest = forest_of(model).trees
     usage = np.bincount(forest.feature[forest.feature >= 0], minlength=4)
     assert usage[0] > usage[1:3].max()
@@ -238,11 +257,12 @@ def test_constant_and_missing_columns_are_never_split() -> None:
 
 def test_depth_rows_and_alpha_stop_trees_early() -> None:
     train = examples(Task.BINARY)
-    forest = forest_of(fit(BudgetRF(trees=2), train, Task.BINARY))
+    learner = BudgetRF(trees=2, significance=1.0, min_rows=1)
+    forest = forest_of(fit(learner, train, Task.BINARY))
     whole = forest.trees
     assert np.all(np.min(forest.counts[whole.feature < 0], axis=1) == 0)  # pure
     for stop in ({"depth": 2}, {"min_rows": 20}, {"alpha": 10.0}):
-        small = forest_of(fit(replace(BudgetRF(trees=2), **stop), train, Task.BINARY)).trees
+        small = forest_of(fit(replace(learner, **stop), train, Task.BINARY)).trees
         assert len(small.feature) < len(whole.feature)
     rows = fit(BudgetRF(trees=2, min_rows=20), train, Task.BINARY)
     assert rows.counts.sum(axis=1).min() >= 20
@@ -260,7 +280,7 @@ def test_every_promise_of_a_learner_is_kept() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"trees": 0}, {"alpha": -1.0}, {"budget": -0.1}, {"max_bins": 256}, {"min_rows": 0}],
+    [{"trees": 0}, {"alpha": -1.0}, {"budget": -0.1}, {"max_bins": 256}, {"significance": 0.0}],
 )
 def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
@@ -281,7 +301,8 @@ def test_on_thyroid_the_forest_avoids_dear_blood_tests(real_data: Path) -> None:
     train, test, at = thyroid(real_data)
 
     def price_of_paths(known: Prices) -> float:
-        model = BudgetRF(trees=10).fit(train, test, known, FakeContext(Task.MULTICLASS, 3))
+        learner = BudgetRF(trees=10, significance=1.0, min_rows=1)
+        model = learner.fit(train, test, known, FakeContext(Task.MULTICLASS, 3))
         read = walked(model, test.X[:200])[1]
         return float((read * at.feature_price()).sum(axis=1).mean())
 

@@ -1,0 +1,131 @@
+"""All prunings of a forest as one path: where its points lie, and the model that serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from bench_models.states import Stored
+from bench_models.tree_average import TreeAverage
+
+from bench_core import Acquired, Bill, Features, Prediction
+from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
+from bench_methods.budget_forest.forest import cells_and_shape
+
+PRUNINGS = 60
+"""At most so many points of a path are prunings, the whole trees included."""
+PREFIXES = 40
+"""At most so many are first trees of a pruning."""
+JUMP = 0.05
+"""A share of the whole cost: where the next pruning costs more than that, first trees are shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrunedPath(Stored):
+    """Trees pruned at falling ``tradeoffs`` (P,): first to mere roots, last not at all.
+
+    ``rank`` (nodes,) is the first pruning in which a node is split, P for leaves. ``whole`` are the
+    trees, whose ``vectors`` have a row for each node. The points are the lines of ``prefixes``
+    (M, 2), a pruning and how many of its trees, and the prunings; each after its own prefixes. A
+    row pays at each point for its paths through the trees of that point only.
+    """
+
+    concurrent: ClassVar[bool] = True
+
+    whole: TreeAverage
+    rank: Int32Array
+    tradeoffs: FloatArray
+    prefixes: IntArray
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Those of the trees."""
+        return self.whole.numbers.marks
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """One prediction per pruning, and per number of its first trees where asked for."""
+        trees = self.whole.numbers.ensemble
+        assert trees is not None
+        walk = _Walk(self, features.X, 0, trees.trees)
+        for pruning, tradeoff in enumerate(self.tradeoffs.tolist()):
+            most = self.prefixes[self.prefixes[:, 0] == pruning, 1].tolist()
+            so_far = None
+            for first, last in pairwise([0, *most]):
+                so_far = _Walk(self, features.X, first, last, so_far)
+                so_far.go_on(pruning)
+                yield so_far.shown({"tradeoff": tradeoff, "first": last})
+            walk.go_on(pruning)
+            yield walk.shown({"tradeoff": tradeoff})
+
+
+class _Walk:
+    """Rows on their way down the trees from number ``first`` to ``last``, and what they have paid,
+    all that they paid ``before`` included."""
+
+    def __init__(
+        self, path: PrunedPath, X: Float32Array, first: int, last: int, before: _Walk | None = None
+    ) -> None:
+        self.whole, self.prices, self.last = path.whole, path.whole.numbers.prices, last
+        trees, prices, n = path.whole.numbers.ensemble, self.prices, len(X)
+        assert trees is not None
+        self.X, (start, *nodes) = cells_and_shape(X, trees)
+        self.shape: Any = (start[first : last + 1].copy(), *nodes)
+        self.rank, self.vectors = np.array(path.rank), np.array(path.whole.vectors)
+        self.needs = (np.array(prices.start), np.array(prices.needed), np.array(prices.multiplier))
+        self.at = np.tile(start[first:last], (n, 1))
+        self.total = np.tile(self.vectors[start[first:last]].sum(axis=0), (n, 1))
+        if before is None:
+            self.bits = Acquired.nothing(prices.sensors).rows(n).bits.copy()
+            self.splits, self.begun = np.zeros(n), np.zeros(n)
+            self.before = np.zeros_like(self.total)
+        else:
+            self.bits = before.bits.copy()
+            self.splits, self.begun = before.splits.copy(), before.begun.copy()
+            self.before = before.before + before.total
+
+    def go_on(self, pruning: int) -> None:
+        """Down to the leaves of a pruning, not before that of the last call."""
+        from bench_methods.budget_forest.tree_kernels import descend
+
+        rows = (self.at, self.bits, self.splits, self.begun)
+        descend(self.X, self.shape, self.rank, pruning, self.needs, rows, self.vectors, self.total)
+
+    def shown(self, point: dict[str, int | float]) -> Prediction:
+        """The prediction at a point; its arrays are its own."""
+        acquired = Acquired(self.bits.copy(), self.prices.sensors)
+        bill = Bill(acquired, self.splits.copy(), self.begun.copy())
+        return Prediction(
+            point, self.whole.scores(self.before + self.total, self.last), {"path": bill}
+        )
+
+
+def even_tradeoffs(critical: FloatArray, lost: FloatArray, paid: FloatArray) -> FloatArray:
+    """Of falling ``critical`` tradeoffs (K,) all or ``PRUNINGS`` - 1, the first and last included.
+
+    Those taken divide the way from ``lost`` and ``paid`` (K,) of the first to those of the last
+    evenly, half of it being the cost and half what is lost.
+    """
+    if len(critical) < PRUNINGS:
+        return critical
+    way = _share(lost[0] - lost) + _share(paid)
+    chosen = np.searchsorted(way, np.linspace(0, 1, PRUNINGS - 1) * way[-1])
+    taken: FloatArray = critical[np.unique(np.minimum(chosen, len(critical) - 1))]
+    return taken
+
+
+def _share(risen: FloatArray) -> FloatArray:
+    return np.asarray(risen / risen[-1] if risen[-1] > 0 else np.zeros(len(risen)))
+
+
+def prefixes_at_jumps(paid: FloatArray, trees: int, per_round: int) -> IntArray:
+    """Prunings and numbers of their first trees (M, 2) where ``paid`` (P,) jumps: the more, the
+    farther, and densest at the first tree."""
+    jump, rounds = np.diff(_share(paid), prepend=0.0), trees // per_round
+    found: list[tuple[int, int]] = []
+    for pruning in np.flatnonzero(jump > JUMP) if rounds > 1 else ():
+        wanted = np.geomspace(1, rounds - 1, int(PREFIXES * jump[pruning]))
+        found += [(int(pruning), int(r) * per_round) for r in np.unique(np.round(wanted))]
+    return np.array(found, dtype=np.int64).reshape(len(found), 2)
