@@ -54,13 +54,21 @@ Departures
 - adapt-l1 sweeps its gate's threshold, where the released code sweeps its class weight.
 """
 
-from bench_models.boosting import bench_warm_up
+from collections.abc import Callable
+
+from bench_models import boosting
 
 from bench_core import hookimpl, provide_learners
 from bench_methods.adapt.boosted_step import AdaptGBRT
 from bench_methods.adapt.learners import AdaptL1, AdaptLin, AdaptLstsq
 
-bench_warm_up = hookimpl(bench_warm_up)
-
-
 bench_learners = provide_learners(AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq)
+
+
+@hookimpl
+def bench_warm_up(say: Callable[[str], None]) -> None:
+    """Compile what boosting and the steps over q need, where no earlier run has."""
+    from bench_methods.adapt.kernels import warm_up
+
+    boosting.bench_warm_up(say)
+    warm_up(say)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from bench_core.arrays import BitArray, FloatArray
 
 CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
 _NEVER = 1e-300  # stands for probability 0 in a logarithm
+_BIAS = 1e-10  # how near the bias is to the root
 _BLOCK = 8000  # rows of one prediction of f0
 
 
@@ -144,33 +146,11 @@ class KullbackLeibler(GateDistance):
 class SquaredLogOdds(GateDistance):
     """D = (log(q / (1 - q)) - g)^2 / 2, of ADAPT-LSTSQ [M]."""
 
-    steps = 16
-
     def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
-        """Minimise p sigma(u) + (u - g)^2 / 2 over u, p = bias - excess.
+        """sigma(u) with u of least (bias - excess) sigma(u) + (u - g)^2 / 2."""
+        from bench_methods.adapt.kernels import sent_least_squares
 
-        At a minimum D = g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most
-        p / 4, and at most g, 1 or g + log p, the last because sigma'(u) < e^u; likewise for p < 0.
-        The best of evenly spaced points is refined by Newton steps that stay beside it.
-        """
-        price = bias - excess
-        size, side = np.abs(price), np.sign(price)
-        far = side * g + np.log(np.maximum(size, 1.0))
-        reach = -side * np.minimum(size / 4, np.maximum(far, 1.0))
-        best = np.full(len(g), np.inf)
-        u = g.copy()
-        for k in range(self.steps + 1):
-            here = g + reach * (k / self.steps)
-            value = price * sigmoid(here) + (here - g) ** 2 / 2
-            u = np.where(value < best, here, u)
-            best = np.minimum(best, value)
-        low, high = u - np.abs(reach) / self.steps, u + np.abs(reach) / self.steps
-        for _ in range(4):
-            s = sigmoid(u)
-            slope = price * s * (1 - s) + u - g
-            curve = np.maximum(1 + price * s * (1 - s) * (1 - 2 * s), 0.1)
-            u = np.clip(u - slope / curve, low, high)
-        return sigmoid(u)
+        return sent_least_squares(bias - excess, g)
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least squares on the log-odds of q, kept within [1e-12, 1 - 1e-12]."""
@@ -180,24 +160,24 @@ class SquaredLogOdds(GateDistance):
 
 
 def smallest_bias(q: Callable[[float], FloatArray], share: FloatArray, p_full: float) -> float:
-    """The smallest b >= 0 at which the mean of q(b) is at most ``p_full`` > 0, by bisection.
+    """The smallest b >= 0 at which the mean of q(b) is at most ``p_full`` > 0, by Brent's method.
 
     The value returned keeps the constraint. q must fall as b rises.
     """
-    if float(share @ q(0.0)) <= p_full:
+    from scipy.optimize import brentq
+
+    def above(b: float) -> float:
+        return float(share @ q(b)) - p_full
+
+    if above(0.0) <= 0:
         return 0.0
     low, high = 0.0, 1.0
-    while float(share @ q(high)) > p_full:
+    while above(high) > 0:
         low, high = high, 2 * high
-    while high - low > 1e-9 * max(1.0, high):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if float(share @ q(middle)) > p_full:
-            low = middle
-        else:
-            high = middle
-    return high
+    bias, step = float(brentq(above, low, high, xtol=_BIAS, rtol=_BIAS)), _BIAS
+    while above(bias) > 0:  # the root that was found may lie on the other side
+        bias, step = bias + step * max(1.0, bias), 2 * step
+    return bias
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,8 +195,8 @@ class F0Limit:
         if self.price is not None:
             return D.q(excess, g, self.price)
         assert self.p_full is not None
-        bias = smallest_bias(lambda b: D.q(excess, g, b), rows.share, self.p_full)
-        return D.q(excess, g, bias)
+        q = cache(lambda bias: D.q(excess, g, bias))
+        return q(smallest_bias(q, rows.share, self.p_full))
 
     def objective(
         self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray
