@@ -139,7 +139,7 @@ class AdaptLin(LinearAdapt):
         0.01, TRADEOFF + "; it orders the features", least=0, search=log(1e-3, 3)
     )
     p_full: float | None = param(0.5, P_FULL, least=0, most=1, search=linear(0.1, 0.9))
-    supports: int = param(16, "most sets of features tried, each an operating point", least=1)
+    supports: int = param(12, "most sets of features tried, each an operating point", least=1)
     restart: bool = param(True, "fit each set anew; no: its features' weights of the one fit")
     iterations: int = param(30, "most steps over q", least=1)
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
@@ -159,11 +159,11 @@ class AdaptLin(LinearAdapt):
         penalty = GroupPenalty.of(prices, price.sensor, columns)
         problem = rows, limit(unknown), self.distance, penalty, self.iterations
         first = fit_linear_pair(columns, *problem)
+        turns = min(self.iterations, _TURNS) if self.finish else self.iterations
 
         def fitted(which: IntArray, some: Columns) -> LinearPair:
             if not self.restart:
                 return LinearPair(*(one.only(np.isin(columns.which, which)) for one in first.pair))
-            turns = min(self.iterations, _TURNS) if self.finish else self.iterations
             problem = rows, limit(which), self.distance, GroupPenalty.none(some), turns
             return fit_linear_pair(some, *problem, finish=self.finish).pair
 

@@ -27,7 +27,8 @@ from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows, soft
 RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
 ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
 _TOLERANCE = 1e-5  # of the gradient, in scaled coordinates
-_FLAT = 1e-8  # relative change of the objective at which a step over (g, f1) ends
+_FLAT = 1e-7  # relative change of the objective at which a step over (g, f1) ends
+_ROUGH = 1e-6  # the same where a finish follows
 _STEPS = 500
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
 _PATH = 40  # L1 weights tried
@@ -171,11 +172,11 @@ class PairObjective:
         by_weights = (Z.T @ by.T).T + (factor + RIDGE) * weights
         return value, np.column_stack([by_weights, by.sum(axis=1)]).ravel()
 
-    def solve(self, start: LinearPair) -> LinearPair:
+    def solve(self, start: LinearPair, flat: float = _FLAT) -> LinearPair:
         """The minimiser, from a start; never worse than it."""
         packed = np.concatenate([np.append(one.weights, one.intercept) for one in start])
         _, factor = self.price(start.g.weights**2 + start.f1.weights**2)
-        found = minimise(self, packed, self.columns.scaling(factor), flat=_FLAT)
+        found = minimise(self, packed, self.columns.scaling(factor), flat=flat)
         weights, intercepts = _unpacked(found, len(self.columns.which))
         return LinearPair(*map(LinearFunction, weights, map(float, intercepts)))
 
@@ -273,11 +274,11 @@ def fit_linear_pair(
         objective.append(loss + price(squares)[0] + RIDGE / 2 * float(squares.sum()))
         return objective[-1]
 
-    q, last = np.zeros(len(rows.sign)), np.inf
+    q, last, flat = np.zeros(len(rows.sign)), np.inf, _ROUGH if finish else _FLAT
     for _ in range(iterations if limit.p_full != 0 else 0):
         q = limit.q(D, rows, pair.f1(columns), pair.g(columns))  # OPT1
         recorded(q)
-        pair = PairObjective(columns, rows, q, D, price).solve(pair)  # OPT2
+        pair = PairObjective(columns, rows, q, D, price).solve(pair, flat)  # OPT2
         now = recorded(q)
         if last - now <= _SETTLED * abs(now):
             break

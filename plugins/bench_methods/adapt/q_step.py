@@ -25,7 +25,8 @@ from bench_core.arrays import BitArray, FloatArray
 
 CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
 _NEVER = 1e-300  # stands for probability 0 in a logarithm
-_BIAS = 1e-10  # how near the bias is to the root
+_BIAS = 1e-12  # how near the bias is to the root
+_NEAR = 0.02  # how far from the last bias the next one may usually be found
 _BLOCK = 8000  # rows of one prediction of f0
 
 
@@ -159,33 +160,40 @@ class SquaredLogOdds(GateDistance):
         return difference**2 / 2, difference
 
 
-def smallest_bias(q: Callable[[float], FloatArray], share: FloatArray, p_full: float) -> float:
+def smallest_bias(
+    q: Callable[[float], FloatArray], share: FloatArray, p_full: float, near: float = 0.0
+) -> float:
     """The smallest b >= 0 at which the mean of q(b) is at most ``p_full`` > 0, by Brent's method.
 
-    The value returned keeps the constraint. q must fall as b rises.
+    The value returned keeps the constraint. q must fall as b rises. The search begins at ``near``.
     """
     from scipy.optimize import brentq
 
-    def above(b: float) -> float:
-        return float(share @ q(b)) - p_full
-
-    if above(0.0) <= 0:
+    above = cache(lambda b: float(share @ q(b)) - p_full)
+    step = _NEAR if near else 1.0
+    low, high = max(0.0, near - step), near + step
+    while low > 0 and above(low) <= 0:
+        low, high, step = max(0.0, low - 4 * step), low, 4 * step
+    if low == 0 and above(0.0) <= 0:
         return 0.0
-    low, high = 0.0, 1.0
     while above(high) > 0:
-        low, high = high, 2 * high
+        low, high, step = high, high + 4 * step, 4 * step
     bias, step = float(brentq(above, low, high, xtol=_BIAS, rtol=_BIAS)), _BIAS
     while above(bias) > 0:  # the root that was found may lie on the other side
         bias, step = bias + step * max(1.0, bias), 2 * step
     return bias
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class F0Limit:
-    """``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0."""
+    """``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0.
+
+    ``bias`` is the last one that was found, where the next search begins.
+    """
 
     p_full: float | None
     price: FloatArray | None = None
+    bias: float = 0.0
 
     def q(self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray) -> FloatArray:
         """The step over q. With ``p_full`` 0 no row is sent."""
@@ -196,7 +204,8 @@ class F0Limit:
             return D.q(excess, g, self.price)
         assert self.p_full is not None
         q = cache(lambda bias: D.q(excess, g, bias))
-        return q(smallest_bias(q, rows.share, self.p_full))
+        self.bias = smallest_bias(q, rows.share, self.p_full, self.bias)
+        return q(self.bias)
 
     def objective(
         self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray
