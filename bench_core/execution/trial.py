@@ -95,7 +95,7 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
     started = time.perf_counter()
     model = learner.fit(splits.train, splits.valid, splits.prices, context)
     seconds = time.perf_counter() - started
-    save_model(state_path(spec.states, spec.key), model)
+    save_model(state_path(spec.states, spec.key), model, spec.needs.values())
     return FitResult(seconds, peak_rss_mb())
 
 

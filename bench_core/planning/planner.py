@@ -187,7 +187,10 @@ class _Planner:
         path = store_path(request.store)
         store = Store(path) if check_store(path) and not request.fresh else None
         finished, fitted = store.finished() if store else (frozenset(), frozenset())
-        kept = (k for k in fitted & fits.keys() if state_path(specs.states, k).is_file())
+        kept: set[str] = set()  # a file of a fit may refer to those of the fits before it
+        for key, fit in fits.items():
+            if key in fitted and kept.issuperset(fit.needs.values()):
+                kept |= {key} if state_path(specs.states, key).is_file() else set()
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name, size = request.profile or PROFILES[0], self.uses[0].size
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))

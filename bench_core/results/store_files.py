@@ -1,10 +1,13 @@
 """The files of a results store: the database, its lock, and beside it fitted models.
 
-A model's state is one file of arrays and JSON, no pickle, never half written.
+A model's state is one file of arrays and JSON, no pickle, never half written. Arrays that it has in
+common with the fits it was learned from lie in their files alone.
 """
 
+import hashlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
 SCHEMA = 4
 _JSON = "json"
 _ARRAY = "array."
+_LARGE = 1024  # bytes from which on an array is worth a reference
 
 
 def store_path(path: str | Path = "") -> Path:
@@ -91,15 +95,30 @@ def costs_path(folder: str | Path, key: str) -> Path:
     return Path(folder) / "costs" / f"{key}.npz"
 
 
-def save_model(path: Path, model: Any) -> None:
-    """Write a model's state, whole or not at all. Raises StateError."""
+def save_model(path: Path, model: Any, needs: Iterable[str] = ()) -> None:
+    """Write a model's state, whole or not at all. Raises StateError.
+
+    A large array that the state of one of the fits ``needs``, beside this one, holds too is not
+    written again; the file says which it is. Without ``needs`` the file is complete.
+    """
     arrays, values = _sort(model.state())
+    shared: dict[str, tuple[str, str, str]] = {}  # name: key of the fit, its name there, digest
+    known = {
+        _digest(array): (key, name)
+        for key in needs
+        for name, array in _read(state_path(path.parents[1], key))[1].items()
+        if array.nbytes >= _LARGE
+    }
+    for name, array in arrays.items() if known else ():
+        if array.nbytes >= _LARGE and (digest := _digest(array)) in known:
+            shared[name] = (*known[digest], digest)
     cls = type(model)
     if not callable(getattr(cls, "from_state", None)):
         raise StateError(f"{cls.__qualname__} has no from_state")
-    header = {"model": remember_class(cls), "values": values}
+    header = {"model": remember_class(cls), "values": values, "shared": shared}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    members: dict[str, Any] = {_JSON: text, **{_ARRAY + k: v for k, v in arrays.items()}}
+    own = {_ARRAY + name: array for name, array in arrays.items() if name not in shared}
+    members: dict[str, Any] = {_JSON: text, **own}
     with atomic_file(path) as new, new.open("wb") as file:
         np.savez(file, **members)
 
@@ -107,8 +126,15 @@ def save_model(path: Path, model: Any) -> None:
 def load_model(path: Path) -> Any:
     """The model whose state a file holds, rebuilt by its class's ``from_state``.
 
-    Raises InputError where the file is gone or is none.
+    Raises InputError where the file, or one that it shares arrays with, is gone or is none.
     """
+    header, arrays = _read(path)
+    model: Any = find_class(header["model"])
+    return model.from_state({**header["values"], **arrays})
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Header and arrays of a state, also those that lie in the files of other fits."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(file[_JSON].tobytes())
@@ -119,8 +145,24 @@ def load_model(path: Path) -> Any:
         raise  # says nothing about the file
     except Exception as error:
         raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
-    model: Any = find_class(header["model"])
-    return model.from_state({**header["values"], **arrays})
+    shared = header.get("shared", {})
+    bases = {key: state_path(path.parents[1], key) for key, _, _ in shared.values()}
+    others = {key: _read(base)[1] for key, base in bases.items()}
+    for name, (key, there, digest) in shared.items():
+        array = others[key].get(there)
+        if array is None or _digest(array) != digest:
+            fault = f"not the model that {path.name} was learned from"
+            raise InputError(f"{bases[key]}: {fault}; run again --fresh")
+        arrays[name] = array
+    return header, arrays
+
+
+def _digest(array: np.ndarray[Any, Any]) -> str:
+    """Of its values, type, shape and order in memory."""
+    order = "F" if array.flags.fnc else "C"
+    found = hashlib.blake2b(f"{array.dtype.str}{array.shape}{order}".encode(), digest_size=16)
+    found.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return found.hexdigest()
 
 
 def _sort(state: State) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:

@@ -41,26 +41,41 @@ Departures
   log-odds of relevance by Platt's line (``bench_models.calibration``), fitted to validation rows:
   of rows that it was trained on f0 is far more certain; a line fitted there ranks what f0 answers
   apart from what f1 does. Binary tasks have no such line.
-- adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff`` and then, for each number of
-  them, restarts from g = 0 and the logistic f1 with these features free. Algorithm 1 as printed,
-  and the released code, which sets the smallest weights of (g, f1) to zero, stay close to a plain
-  group lasso.
+- The restart is this project's. adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff``
+  and then, for each number of them, restarts from g = 0 and the logistic f1 with these features
+  free. ``restart = false`` is algorithm 1 as printed, evaluated as the released code does: the
+  smallest weights of (g, f1) are set to zero, nothing is fitted again. A restart of adapt-lin takes
+  five turns over q and then moves (g, f1) with q as their function, to a lower objective than
+  30 turns reach; adapt-lstsq, whose q may jump, takes ``iterations`` turns.
 - The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features
   that need k). Columns are standardised, intercepts are free, a missing cell counts as 0, and
   a ridge of 1e-6 keeps weights finite.
 - adapt-gbrt starts each step from the best constants, not from 0, splits only where that gains
   (see ``miser``), and keeps the step of lowest objective, which may rise where
   trees are grown afresh. With ``p_full = 0`` no gate is grown: it is Greedy Miser.
-- adapt-l1 sweeps its gate's threshold, where the released code sweeps its class weight.
+- adapt-gbrt's ``depth = 4`` is 4 levels of splits, 16 leaves; the released code's depth 4 has 3
+  levels, 8 leaves. ``min_rows`` has no counterpart there. It offers no points at prefixes of its
+  trees (released: every 10), but thresholds of the gate.
+- adapt-l1 takes one set of features of each size from its path, where the released code takes the
+  n largest weights at every C, and sweeps its gate's threshold instead of its class weight.
+- An RBF machine as f0 gives sigma of its margin unless ``probability = "platt"``, as released.
 """
 
-from bench_models.boosting import bench_warm_up
+from collections.abc import Callable
+
+from bench_models import boosting
 
 from bench_core import hookimpl, provide_learners
 from bench_methods.adapt.boosted_step import AdaptGBRT
 from bench_methods.adapt.learners import AdaptL1, AdaptLin, AdaptLstsq
 
-bench_warm_up = hookimpl(bench_warm_up)
-
-
 bench_learners = provide_learners(AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq)
+
+
+@hookimpl
+def bench_warm_up(say: Callable[[str], None]) -> None:
+    """Compile what boosting and the steps over q need, where no earlier run has."""
+    from bench_methods.adapt.kernels import warm_up
+
+    boosting.bench_warm_up(say)
+    warm_up(say)

@@ -26,7 +26,6 @@ from bench_core.arrays import IntArray
 from bench_methods.adapt.linear_step import (
     Columns,
     GroupPenalty,
-    LinearFit,
     LinearFunction,
     LinearPair,
     fit_linear_pair,
@@ -50,6 +49,8 @@ TRADEOFF = "price of all features in units of the constant's training loss (gamm
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
 GATES = "operating points beside the paper's: further thresholds of the gate"
 RELEVANT = "ranking: a document is relevant iff its grade is at least this"
+
+_TURNS = 5  # steps over q of a restart before q follows (g, f1): near the alternation's own end
 
 Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], LinearPair], dict[str, Any]]
 """Sets of features, how a pair is fitted on one and its columns, and facts to keep."""
@@ -132,12 +133,14 @@ class AdaptLin(LinearAdapt):
 
     name: ClassVar[str] = "adapt-lin"
     distance: ClassVar[GateDistance] = KullbackLeibler()
+    finish: ClassVar[bool] = True  # q is a smooth function of (g, f1)
 
     tradeoff: float = param(
         0.01, TRADEOFF + "; it orders the features", least=0, search=log(1e-3, 3)
     )
     p_full: float | None = param(0.5, P_FULL, least=0, most=1, search=linear(0.1, 0.9))
-    supports: int = param(24, "most sets of features tried, each an operating point", least=1)
+    supports: int = param(12, "most sets of features tried, each an operating point", least=1)
+    restart: bool = param(True, "fit each set anew; no: its features' weights of the one fit")
     iterations: int = param(30, "most steps over q", least=1)
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
@@ -146,15 +149,24 @@ class AdaptLin(LinearAdapt):
         """Order the features; a set is the first k, with all that comes free with them."""
         price = loss_prices(train, prices, self.tradeoff)
 
-        def fitted(features: IntArray, some: Columns, penalty: GroupPenalty) -> LinearFit:
-            limit = F0Limit(self.p_full)
-            if self.p_full is None:
-                bits = prices.acquired(features).bits
-                limit = F0Limit(None, rows.premium(bits, bits, 0.0, prices, price.tau))
-            return fit_linear_pair(some, rows, limit, self.distance, penalty, self.iterations)
+        def limit(features: IntArray) -> F0Limit:
+            if self.p_full is not None:
+                return F0Limit(self.p_full)
+            bits = prices.acquired(features).bits
+            return F0Limit(None, rows.premium(bits, bits, 0.0, prices, price.tau))
 
         unknown = np.zeros(0, dtype=np.int64)  # how many features f1 will use
-        first = fitted(unknown, columns, GroupPenalty.of(prices, price.sensor, columns))
+        penalty = GroupPenalty.of(prices, price.sensor, columns)
+        problem = rows, limit(unknown), self.distance, penalty, self.iterations
+        first = fit_linear_pair(columns, *problem)
+        turns = min(self.iterations, _TURNS) if self.finish else self.iterations
+
+        def fitted(which: IntArray, some: Columns) -> LinearPair:
+            if not self.restart:
+                return LinearPair(*(one.only(np.isin(columns.which, which)) for one in first.pair))
+            problem = rows, limit(which), self.distance, GroupPenalty.none(some), turns
+            return fit_linear_pair(some, *problem, finish=self.finish).pair
+
         strength = first.pair.g.weights**2 + first.pair.f1.weights**2
         order = columns.which[np.argsort(-strength, kind="stable")]
         facts = {
@@ -163,8 +175,7 @@ class AdaptLin(LinearAdapt):
             "objective": first.objective,
             "order": order.tolist(),
         }
-        sets = nested(order, columns, prices)
-        return sets, lambda which, some: fitted(which, some, GroupPenalty.none(some)).pair, facts
+        return nested(order, columns, prices), fitted, facts
 
 
 @dataclass(frozen=True)
@@ -173,6 +184,7 @@ class AdaptLstsq(AdaptLin):
 
     name: ClassVar[str] = "adapt-lstsq"
     distance: ClassVar[GateDistance] = SquaredLogOdds()
+    finish: ClassVar[bool] = False  # q may jump
 
 
 @dataclass(frozen=True)

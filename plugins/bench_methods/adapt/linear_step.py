@@ -8,7 +8,8 @@ With weights g, f (k,) and free intercepts, the step minimises
     sum_i s_i [ D(q_i, g_i) + (1 - q_i) log(1 + e^{-y_i f_i}) ]
         + sum over sensors k of price_k sqrt( sum_{a needs k} g_a^2 + f_a^2 ) + RIDGE / 2 |g, f|^2
 
-by L-BFGS. The root is smoothed at ROUND. Exact zeros come from the choice of feature sets.
+by L-BFGS in coordinates in which the Hessian is near the identity (``Columns.scaling``). The root
+is smoothed at ROUND. Exact zeros come from the choice of feature sets.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from bench_core import InputError, Prices
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows, softplus_and_sigmoid
 
 RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
 ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
-_TOLERANCE = 1e-6  # of the gradient
+_TOLERANCE = 1e-5  # of the gradient, in scaled coordinates
+_FLAT = 1e-7  # relative change of the objective at which a step over (g, f1) ends
+_ROUGH = 1e-6  # the same where a finish follows
 _STEPS = 500
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
 _PATH = 40  # L1 weights tried
@@ -34,12 +37,16 @@ _DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Standardised columns ``Z`` (n, k) of the features ``which`` (k,), and how they were made."""
+    """Standardised columns ``Z`` (n, k) of the features ``which`` (k,), and how they were made.
+
+    ``gram`` (k, k) is their correlation matrix.
+    """
 
     which: IntArray
     Z: FloatArray
     centre: FloatArray
     scale: FloatArray
+    gram: FloatArray
 
     @classmethod
     def of(cls, X: Float32Array, share: FloatArray) -> Self:
@@ -56,12 +63,30 @@ class Columns:
         scale = np.sqrt(share @ Z**2)
         varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
         Z = Z[:, varied] / scale[varied]
-        return cls(varied.astype(np.int64), Z, centre[varied], scale[varied])
+        gram = Z.T @ (share[:, None] * Z)
+        return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], gram)
 
     def only(self, features: IntArray) -> Columns:
         """Those of them that are among ``features``."""
         kept = np.flatnonzero(np.isin(self.which, features))
-        return Columns(self.which[kept], self.Z[:, kept], self.centre[kept], self.scale[kept])
+        Z, gram = self.Z[:, kept], self.gram[np.ix_(kept, kept)]
+        return Columns(self.which[kept], Z, self.centre[kept], self.scale[kept], gram)
+
+    def scaling(self, factor: FloatArray) -> FloatArray:
+        """C (k + 1, k + 1), upper triangular, so that weights and intercept are C u.
+
+        (C C')^-1 is the bound gram / 4 of the logistic loss's Hessian plus ``factor`` (k,), that
+        of the penalty, and RIDGE; the columns are centred, so the intercept stands apart.
+        """
+        from scipy.linalg import cholesky, solve_triangular
+
+        k = len(self.which)
+        hessian = np.zeros((k + 1, k + 1))
+        hessian[:k, :k] = self.gram / 4 + np.diag(factor + RIDGE)
+        hessian[k, k] = 0.25
+        lower = cholesky(hessian, lower=True)
+        inverse: FloatArray = solve_triangular(lower, np.eye(k + 1), lower=True)
+        return inverse.T
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +99,10 @@ class LinearFunction:
     def __call__(self, columns: Columns) -> FloatArray:
         """Its values on all rows (n,)."""
         return columns.Z @ self.weights + self.intercept
+
+    def only(self, kept: BoolArray) -> LinearFunction:
+        """Of the columns ``kept`` (k,) alone."""
+        return LinearFunction(self.weights[kept], self.intercept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,41 +140,51 @@ class LinearPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairObjective:
-    """The problem in (g, f1) for a given q."""
+    """The problem in (g, f1) for a given q, or, given the limit on q, for the best q of each pair.
+
+    The derivative is the same: at the best q that by q is zero, or has no room.
+    """
 
     columns: Columns
     rows: TrainingRows
-    q: FloatArray
+    q: FloatArray | F0Limit
     D: GateDistance
     price: GroupPenalty
 
     def __call__(self, packed: FloatArray) -> tuple[float, FloatArray]:
         """Objective and gradient at [g, its intercept, f1, its intercept]."""
         Z, share = self.columns.Z, self.rows.share
-        g, f1 = _unpack(packed)
-        kept = share * (1 - self.q)
-        gate, by_g = self.D.gate_loss(self.q, g(self.columns))
-        loss, slope = softplus_and_sigmoid(-self.rows.sign * f1(self.columns))
-        cost, factor = self.price(g.weights**2 + f1.weights**2)
-        ridge = RIDGE / 2 * float(g.weights @ g.weights + f1.weights @ f1.weights)
-        value = float(kept @ loss + share @ gate) + cost + ridge  # OPT2
-        by_g, by_f1 = share * by_g, -kept * self.rows.sign * slope
-        gradient = [
-            part
-            for by, weights in ((by_g, g.weights), (by_f1, f1.weights))
-            for part in (Z.T @ by + (factor + RIDGE) * weights, [by.sum()])
-        ]
-        return value, np.concatenate(gradient)
+        weights, intercepts = _unpacked(packed, len(self.columns.which))
+        g, f1 = np.ascontiguousarray((Z @ weights.T + intercepts).T)
+        limit = self.q if isinstance(self.q, F0Limit) else None
+        q = self.q if not isinstance(self.q, F0Limit) else self.q.q(self.D, self.rows, f1, g)
+        kept = share * (1 - q)
+        gate, by_g = self.D.gate_loss(q, g)
+        loss, slope = softplus_and_sigmoid(-self.rows.sign * f1)
+        squares = (weights**2).sum(axis=0)
+        cost, factor = self.price(squares)
+        value = cost + RIDGE / 2 * float(squares.sum())
+        if limit:
+            value += limit.objective(self.D, self.rows, f1, g, q)  # OPT
+        else:
+            value += float(kept @ loss + share @ gate)  # OPT2
+        by = np.stack([share * by_g, -kept * self.rows.sign * slope])
+        by_weights = (Z.T @ by.T).T + (factor + RIDGE) * weights
+        return value, np.column_stack([by_weights, by.sum(axis=1)]).ravel()
 
-    def solve(self, start: LinearPair) -> LinearPair:
+    def solve(self, start: LinearPair, flat: float = _FLAT) -> LinearPair:
         """The minimiser, from a start; never worse than it."""
         packed = np.concatenate([np.append(one.weights, one.intercept) for one in start])
-        return _unpack(minimise(self, packed))
+        _, factor = self.price(start.g.weights**2 + start.f1.weights**2)
+        found = minimise(self, packed, self.columns.scaling(factor), flat=flat)
+        weights, intercepts = _unpacked(found, len(self.columns.which))
+        return LinearPair(*map(LinearFunction, weights, map(float, intercepts)))
 
 
-def _unpack(packed: FloatArray) -> LinearPair:
-    halves = packed.reshape(2, -1)
-    return LinearPair(*(LinearFunction(half[:-1], float(half[-1])) for half in halves))
+def _unpacked(packed: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Weights (m, k) and intercepts (m,) of m linear functions."""
+    each = packed.reshape(-1, k + 1)
+    return each[:, :k], each[:, k]
 
 
 def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> LinearFunction:
@@ -155,33 +194,49 @@ def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> Linea
     def value(packed: FloatArray) -> tuple[float, FloatArray]:
         w = packed[:-1]
         loss, slope = softplus_and_sigmoid(-rows.sign * (Z @ w + packed[-1]))
-        cost, factor = price(w**2)
+        cost, factor = charge(w**2)
         by = -rows.share * rows.sign * slope
         gradient = np.append(Z.T @ by + (factor + RIDGE) * w, by.sum())
         return rows.mean(loss) + cost + RIDGE / 2 * float(w @ w), gradient
 
-    packed = minimise(value, np.zeros(Z.shape[1] + 1))
+    packed = np.zeros(Z.shape[1] + 1)
+    for charge in (GroupPenalty.none(columns), price)[: 1 + bool(len(price.price))]:
+        factor = charge(packed[:-1] ** 2)[1]  # at 0 it would hold all weights where they are
+        packed = minimise(value, packed, columns.scaling(factor))
     return LinearFunction(packed[:-1], float(packed[-1]))
 
 
 def minimise(
     value: Callable[[FloatArray], tuple[float, FloatArray]],
     start: FloatArray,
-    least: FloatArray | None = None,
+    scaling: FloatArray,
+    *,
+    flat: float = 1e-12,
 ) -> FloatArray:
-    """Minimiser of a smooth function with gradient, above ``least``; never worse than ``start``."""
-    from scipy.optimize import Bounds, minimize
+    """Minimiser of a smooth function with gradient; never worse than ``start``.
+
+    ``start`` holds one or more vectors x = C u, C the ``scaling``; L-BFGS moves u until the
+    objective changes by less than the share ``flat``.
+    """
+    from scipy.linalg import solve_triangular
+    from scipy.optimize import minimize
+
+    k, before = len(scaling), []
+
+    def scaled(u: FloatArray) -> tuple[float, FloatArray]:
+        now, gradient = value((u.reshape(-1, k) @ scaling.T).ravel())
+        before.append(now)
+        return now, (gradient.reshape(-1, k) @ scaling).ravel()
 
     result = minimize(
-        value,
-        start,
+        scaled,
+        solve_triangular(scaling, start.reshape(-1, k).T).T.ravel(),
         jac=True,
         method="L-BFGS-B",
-        bounds=None if least is None else Bounds(least, np.inf),
-        options={"maxiter": _STEPS, "gtol": _TOLERANCE, "ftol": 1e-14, "maxcor": 20},
+        options={"maxiter": _STEPS, "gtol": _TOLERANCE, "ftol": flat, "maxcor": 20},
     )
-    better = result.x if result.fun <= value(start)[0] else start
-    return np.asarray(better, dtype=np.float64)
+    found: FloatArray = (result.x.reshape(-1, k) @ scaling.T).ravel()
+    return found if result.fun <= before[0] else start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,8 +255,14 @@ def fit_linear_pair(
     D: GateDistance,
     price: GroupPenalty,
     iterations: int,
+    *,
+    finish: bool = False,
 ) -> LinearFit:
-    """Algorithm 1: from g = 0 and the logistic f1, step over q and over (g, f1) in turn."""
+    """Algorithm 1: from g = 0 and the logistic f1, step over q and over (g, f1) in turn.
+
+    To ``finish`` means to go on from there with q as a function of (g, f1), which reaches in
+    tens of evaluations what more turns approach.
+    """
     zero = LinearFunction(np.zeros(len(columns.which)), 0.0)
     pair = LinearPair(zero, logistic(columns, rows, price))
     objective: list[float] = []
@@ -213,15 +274,19 @@ def fit_linear_pair(
         objective.append(loss + price(squares)[0] + RIDGE / 2 * float(squares.sum()))
         return objective[-1]
 
-    q, last = np.zeros(len(rows.sign)), np.inf
+    q, last, flat = np.zeros(len(rows.sign)), np.inf, _ROUGH if finish else _FLAT
     for _ in range(iterations if limit.p_full != 0 else 0):
         q = limit.q(D, rows, pair.f1(columns), pair.g(columns))  # OPT1
         recorded(q)
-        pair = PairObjective(columns, rows, q, D, price).solve(pair)  # OPT2
+        pair = PairObjective(columns, rows, q, D, price).solve(pair, flat)  # OPT2
         now = recorded(q)
         if last - now <= _SETTLED * abs(now):
             break
         last = now
+    if finish and limit.p_full != 0:
+        pair = PairObjective(columns, rows, limit, D, price).solve(pair)
+        q = limit.q(D, rows, pair.f1(columns), pair.g(columns))
+        recorded(q)
     return LinearFit(pair, q, objective)
 
 
@@ -279,7 +344,10 @@ def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArr
         gradient = np.concatenate([by_w + level * price, -by_w + level * price, [by.sum()]])
         return rows.mean(loss) + cost, gradient
 
-    least = np.append(np.zeros(2 * k), -np.inf)
+    from scipy.optimize import Bounds, minimize
+
+    least = Bounds(np.append(np.zeros(2 * k), -np.inf), np.inf)
+    options = {"maxiter": _STEPS, "gtol": 1e-6, "ftol": 1e-14, "maxcor": 20}
     at = np.zeros(2 * k + 1)
     slopes = np.abs(value(at)[1][:k]) if k else np.zeros(0)
     paid = price > 0
@@ -287,7 +355,7 @@ def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArr
     sets = []
     for share in np.geomspace(1, _DEPTH, _PATH) if highest > 0 else ():
         level = share * highest
-        at = minimise(value, at, least)
+        at = minimize(value, at, jac=True, method="L-BFGS-B", bounds=least, options=options).x
         used = columns.which[(at[:k] != 0) | (at[k : 2 * k] != 0)]
         sets.append(used)
     return distinct(sets)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,8 @@ from bench_core.arrays import BitArray, FloatArray
 
 CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
 _NEVER = 1e-300  # stands for probability 0 in a logarithm
+_BIAS = 1e-12  # how near the bias is to the root
+_NEAR = 0.02  # how far from the last bias the next one may usually be found
 _BLOCK = 8000  # rows of one prediction of f0
 
 
@@ -144,33 +147,11 @@ class KullbackLeibler(GateDistance):
 class SquaredLogOdds(GateDistance):
     """D = (log(q / (1 - q)) - g)^2 / 2, of ADAPT-LSTSQ [M]."""
 
-    steps = 16
-
     def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
-        """Minimise p sigma(u) + (u - g)^2 / 2 over u, p = bias - excess.
+        """sigma(u) with u of least (bias - excess) sigma(u) + (u - g)^2 / 2."""
+        from bench_methods.adapt.kernels import sent_least_squares
 
-        At a minimum D = g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most
-        p / 4, and at most g, 1 or g + log p, the last because sigma'(u) < e^u; likewise for p < 0.
-        The best of evenly spaced points is refined by Newton steps that stay beside it.
-        """
-        price = bias - excess
-        size, side = np.abs(price), np.sign(price)
-        far = side * g + np.log(np.maximum(size, 1.0))
-        reach = -side * np.minimum(size / 4, np.maximum(far, 1.0))
-        best = np.full(len(g), np.inf)
-        u = g.copy()
-        for k in range(self.steps + 1):
-            here = g + reach * (k / self.steps)
-            value = price * sigmoid(here) + (here - g) ** 2 / 2
-            u = np.where(value < best, here, u)
-            best = np.minimum(best, value)
-        low, high = u - np.abs(reach) / self.steps, u + np.abs(reach) / self.steps
-        for _ in range(4):
-            s = sigmoid(u)
-            slope = price * s * (1 - s) + u - g
-            curve = np.maximum(1 + price * s * (1 - s) * (1 - 2 * s), 0.1)
-            u = np.clip(u - slope / curve, low, high)
-        return sigmoid(u)
+        return sent_least_squares(bias - excess, g)
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least squares on the log-odds of q, kept within [1e-12, 1 - 1e-12]."""
@@ -179,33 +160,40 @@ class SquaredLogOdds(GateDistance):
         return difference**2 / 2, difference
 
 
-def smallest_bias(q: Callable[[float], FloatArray], share: FloatArray, p_full: float) -> float:
-    """The smallest b >= 0 at which the mean of q(b) is at most ``p_full`` > 0, by bisection.
+def smallest_bias(
+    q: Callable[[float], FloatArray], share: FloatArray, p_full: float, near: float = 0.0
+) -> float:
+    """The smallest b >= 0 at which the mean of q(b) is at most ``p_full`` > 0, by Brent's method.
 
-    The value returned keeps the constraint. q must fall as b rises.
+    The value returned keeps the constraint. q must fall as b rises. The search begins at ``near``.
     """
-    if float(share @ q(0.0)) <= p_full:
+    from scipy.optimize import brentq
+
+    above = cache(lambda b: float(share @ q(b)) - p_full)
+    step = _NEAR if near else 1.0
+    low, high = max(0.0, near - step), near + step
+    while low > 0 and above(low) <= 0:
+        low, high, step = max(0.0, low - 4 * step), low, 4 * step
+    if low == 0 and above(0.0) <= 0:
         return 0.0
-    low, high = 0.0, 1.0
-    while float(share @ q(high)) > p_full:
-        low, high = high, 2 * high
-    while high - low > 1e-9 * max(1.0, high):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if float(share @ q(middle)) > p_full:
-            low = middle
-        else:
-            high = middle
-    return high
+    while above(high) > 0:
+        low, high, step = high, high + 4 * step, 4 * step
+    bias, step = float(brentq(above, low, high, xtol=_BIAS, rtol=_BIAS)), _BIAS
+    while above(bias) > 0:  # the root that was found may lie on the other side
+        bias, step = bias + step * max(1.0, bias), 2 * step
+    return bias
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class F0Limit:
-    """``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0."""
+    """``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0.
+
+    ``bias`` is the last one that was found, where the next search begins.
+    """
 
     p_full: float | None
     price: FloatArray | None = None
+    bias: float = 0.0
 
     def q(self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray) -> FloatArray:
         """The step over q. With ``p_full`` 0 no row is sent."""
@@ -215,8 +203,9 @@ class F0Limit:
         if self.price is not None:
             return D.q(excess, g, self.price)
         assert self.p_full is not None
-        bias = smallest_bias(lambda b: D.q(excess, g, b), rows.share, self.p_full)
-        return D.q(excess, g, bias)
+        q = cache(lambda bias: D.q(excess, g, bias))
+        self.bias = smallest_bias(q, rows.share, self.p_full, self.bias)
+        return q(self.bias)
 
     def objective(
         self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray

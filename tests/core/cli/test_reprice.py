@@ -14,6 +14,7 @@ import bench_core
 import bench_core.api
 from bench_core.planning import keys
 from bench_core.results.store import Store
+from bench_core.results.store_files import load_model, save_model
 
 MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
 SAME = ("learner", "params", "point", "split", "accuracy", "log_loss", "features_used", "audit")
@@ -34,6 +35,29 @@ def exported(bench: Run, run: str = "last") -> pd.DataFrame:
     ended = bench("export", run)
     assert ended.status == 0
     return pd.read_csv(StringIO(ended.out))
+
+
+def test_a_model_behind_which_another_lies_is_audited_and_billed_with_that_ones_file(
+    bench: Run, material: Path
+) -> None:
+    f0 = "adapt-gbrt.f0={ learner = 'gbrt', trees = 200 }"
+    sizes = ("adapt-gbrt.trees=3", "adapt-gbrt.iterations=1", "adapt-gbrt.gates=1")
+    settings = [word for one in (f0, *sizes) for word in ("--set", one)]
+    assert bench("run", *QUICK, "--costs", "costs.csv", "-l", "adapt-gbrt", *settings).status == 0
+    files = (material / "results/bench.fits").glob("??/*")
+    models = {type(load_model(path)).__name__: path for path in files}
+    pair, base = models["AdaptModel"], models["StagedModel"]
+    alone = load_model(pair)
+    save_model(material / "alone.npz", alone)
+    whole = (material / "alone.npz").stat().st_size
+    assert pair.stat().st_size < whole - base.stat().st_size // 2
+    assert bench("audit", "last").status == 0
+    (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
+    assert bench("reprice", "--costs", "new.csv", "--executor", "inline").status == 0
+    base.unlink()
+    ended = bench("audit", "1")
+    assert ended.status != 0
+    assert f"{base.name}: the fitted model is gone; run again --fresh" in ended.out + ended.err
 
 
 def test_metrics_stay_and_costs_are_those_of_the_new_file(

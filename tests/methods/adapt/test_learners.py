@@ -51,18 +51,41 @@ def test_adapt_l1_takes_the_other_feature_and_ends_at_one_and_three_quarters(see
     assert cheapest(model, synthetic_2(seed)) == (1.75, 1.0, 2.0)
 
 
-def test_without_the_restart_the_penalty_alone_takes_the_wrong_feature() -> None:
-    """At a tradeoff that leaves one feature it is x, whence no better than 1.75 can come."""
+def test_no_setting_of_algorithm_1_as_printed_gets_below_one_and_three_quarters() -> None:
+    splits, found = synthetic_2(0), set()
+    for tradeoff in (0.003, 0.03, 0.3):
+        for p_full in (0.4, 0.6):
+            learner = AdaptLin(f0=SVM, tradeoff=tradeoff, p_full=p_full, restart=False)
+            found.add(cheapest(fitted(learner, splits), splits))
+    assert min(found) == (1.75, 1.0, 2.0)
+
+
+def test_a_restart_on_the_feature_that_a_high_penalty_takes_first_does_not_help() -> None:
+    """It is x, whence no better than 1.75 can come."""
     model = fitted(AdaptLin(f0=SVM, tradeoff=0.3, p_full=0.6), synthetic_2(0))
     assert model.facts["order"][0] == 0
     assert cheapest(model, synthetic_2(0))[0] == 1.75
+
+
+def test_without_a_restart_a_set_keeps_its_weights_of_the_one_fit() -> None:
+    splits = noisy(300)
+    learner = AdaptLin(f0=SMALL, restart=False, gates=0)
+    whole, *some = (fitted(replace(learner, supports=n), splits) for n in (1, 3))
+    for pair in some[0].pairs:
+        for small, large in (
+            (pair.classifier, whole.pairs[0].classifier),
+            (pair.gate, whole.pairs[0].gate),
+        ):
+            (few,), (all_of_them,) = small.stages, large.stages
+            places = np.isin(all_of_them.entries, few.entries)
+            assert few.weights.tolist() == all_of_them.weights[places].tolist()
 
 
 def test_on_synthetic_1_the_gate_learns_where_the_border_waves() -> None:
     """Sixty percent of the rows lie where no linear classifier is right."""
     splits = AdaptSynthetic1().prepare(None, "quick", 0, 0)  # type: ignore[arg-type]
     f0 = RBFSVM(C=100.0, gamma=3.0)
-    learner = AdaptLin(f0=f0, tradeoff=0.0, p_full=0.6, gates=0, supports=1, iterations=10)
+    learner = AdaptLin(f0=f0, tradeoff=0.0, p_full=0.6, gates=0, restart=False, iterations=10)
     model = fitted(learner, splits)
     points, accuracy, _ = curve(model, splits.test, splits.prices)
     assert points[0]["sent"] == pytest.approx(0.6, abs=0.1)
@@ -105,7 +128,8 @@ def test_without_a_limit_the_price_of_f0_decides(kind: Any, tradeoff: float) -> 
     shares = [share for pair in model.pairs for _, share in pair.gates]
     assert all(0 <= s <= 1 for s in shares)
     expensive = replace(learner, tradeoff=50.0)
-    sent = [s for pair in fitted(expensive, splits).pairs for _, s in pair.gates]
+    dear = [pair for pair in fitted(expensive, splits).pairs if pair.features < 4]
+    sent = [s for pair in dear for _, s in pair.gates]  # after all four f0 is free
     assert max(sent) == 0  # nothing is worth its price
 
 

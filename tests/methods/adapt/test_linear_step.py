@@ -25,7 +25,7 @@ from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds,
 from helpers.adapt_cases import rows
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import check_grad
+from scipy.optimize import check_grad, minimize
 from sklearn.linear_model import LogisticRegression
 
 from bench_core import DiscountGroup, InputError, Prices, price_list
@@ -92,6 +92,57 @@ def test_the_alternations_objective_never_rises(D: Any, p_full: float, seed: int
     assert len(settled.objective) > 3
     assert np.diff(settled.objective).max() <= 1e-8
     assert some.mean(settled.q) <= p_full
+
+
+def plain_alternation(problem: Any, iterations: int) -> float:
+    """The objective of algorithm 1 with a general solver for (OPT2), run to its end each time."""
+    cols, some, limit, D, price = problem
+    k = len(cols.which)
+    packed = np.zeros(2 * k + 2)
+    start = logistic(cols, some, price)
+    packed[k + 1 :] = np.append(start.weights, start.intercept)
+    options = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-6, "maxcor": 20}
+    q = np.zeros(len(some.sign))
+    for _ in range(iterations):
+        g, f1 = (cols.Z @ one[:k] + one[k] for one in packed.reshape(2, -1))
+        q = limit.q(D, some, f1, g)
+        step = PairObjective(cols, some, q, D, price)
+        packed = minimize(step, packed, jac=True, method="L-BFGS-B", options=options).x
+    g, f1 = (cols.Z @ one[:k] + one[k] for one in packed.reshape(2, -1))
+    squares = packed[:k] ** 2 + packed[k + 1 : -1] ** 2
+    ridge = RIDGE / 2 * float(squares.sum())
+    return float(limit.objective(D, some, f1, g, q) + price(squares)[0] + ridge)
+
+
+@pytest.mark.parametrize("D", DISTANCES)
+@pytest.mark.parametrize("share", [0.0, 0.02])
+def test_the_objective_is_no_worse_than_that_of_a_general_solver(D: Any, share: float) -> None:
+    """On columns of which one nearly repeats the others."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(400, 6))
+    X = np.column_stack([X, X.sum(axis=1) + 0.01 * rng.normal(size=400)]).astype(np.float32)
+    right = 2 * X[:, 0] + X[:, 1] - 3 * np.abs(X[:, 2]) + 2
+    sign = np.where(right + rng.logistic(size=400) > 0, 1.0, -1.0)
+    loss0 = np.log1p(np.exp(-sign * right))
+    bits = np.zeros((400, 1), np.uint64)
+    some = TrainingRows(sign, np.full(400, 1 / 400), loss0, bits, np.zeros(400))
+    cols = Columns.of(X, some.share)
+    price = GroupPenalty.of(Prices.additive(np.ones(7)), np.full(7, share), cols)
+    problem = cols, some, F0Limit(0.4), D, price
+    turns = 6
+    wanted = plain_alternation(problem, turns)
+    assert fit_linear_pair(*problem, turns).objective[-1] <= wanted + 1e-4 * wanted
+    if isinstance(D, KullbackLeibler):
+        assert fit_linear_pair(*problem, 5, finish=True).objective[-1] <= wanted + 1e-4 * wanted
+
+
+def test_the_gradient_where_q_follows_the_pair_is_that_of_finite_differences() -> None:
+    cols, some = columns()
+    price = GroupPenalty.of(SHARED, 0.01 * SHARED.sensor, cols)
+    step = PairObjective(cols, some, F0Limit(0.3), KullbackLeibler(), price)
+    at = np.random.default_rng(3).normal(size=14)
+    far = check_grad(lambda w: step(w)[0], lambda w: step(w)[1], at, epsilon=1e-6)
+    assert far < 1e-4 * np.linalg.norm(step(at)[1])
 
 
 def test_logistic_regression_agrees_with_scikit_learn() -> None:
