@@ -73,7 +73,10 @@ class CatBoost(LibraryTrees):
         "per-row", "who pays for a feature: each row that needs it, or all at its first use"
     )
     min_rows: int = param(
-        20, "least rows (copies counted) in a leaf; not for symmetric trees", least=1
+        20,
+        "least rows (copies counted) in a leaf; not for symmetric trees",
+        least=1,
+        search=log(3, 60),
     )
     max_bins: int = param(254, "most borders per feature", least=2)
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0, search=log(0.3, 30))

@@ -118,7 +118,8 @@ def _rows(
         curve = selection.curve(points, higher, learner)
         row = _row(own, best, saved, curve, reference, learner in baselines)
         path = points[points["learner"] == learner]
-        rows.append(replace(row, marks=row.marks + search_marks(best, path, ends.get(learner, {}))))
+        marks = search_marks(best, path, ends.get(learner, {}), higher)
+        rows.append(replace(row, marks=row.marks + marks))
 
     def rank(row: Row) -> tuple[bool, bool, float, str]:
         first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)
