@@ -144,7 +144,9 @@ def search_ends(
         if len(numbers) < 2:
             continue
         low, high = min(numbers), max(numbers)
-        if drawn and p.search and not p.search.choices:
+        if drawn and p.search:
+            if p.search.choices:
+                continue
             low, high = p.search.value(0.05), p.search.value(0.95)
         limits = min(p.range.most, p.range.below), max(p.range.least, p.range.above)
         found[p.name] = None if low <= limits[1] else low, None if high >= limits[0] else high
