@@ -62,7 +62,7 @@ class GreedyMiser(BoostedTrees):
     name: ClassVar[str] = "miser"
 
     tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
-    depth: int = param(4, "split levels of a tree", least=1, search=linear(2, 8))
+    depth: int = param(4, "split levels of a tree", least=1, search=linear(3, 10))
     charge: Literal["tree", "node"] = param(
         "tree", "pay a feature once per tree, or at every node of the first tree using it"
     )

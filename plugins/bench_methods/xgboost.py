@@ -37,7 +37,7 @@ class XGBoost(LibraryTrees):
     name: ClassVar[str] = "xgboost"
     distributions: ClassVar[tuple[str, ...]] = ("xgboost", "xgboost-cpu")
 
-    depth: int = param(4, "most split levels of a tree", least=1, search=linear(2, 8))
+    depth: int = param(4, "most split levels of a tree", least=1, search=linear(3, 10))
     min_rows: float = param(  # type: ignore[assignment]
         1.0,
         "least sum of second derivatives on each side (min_child_weight)",

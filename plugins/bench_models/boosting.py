@@ -63,10 +63,10 @@ class BoostedTrees:
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
     learning_rate: float = param(
-        0.1, "shrinkage of every tree's output (eta)", above=0, search=log(0.05, 1)
+        0.1, "shrinkage of every tree's output (eta)", above=0, search=log(0.08, 0.8)
     )
     depth: int | None = param(
-        4, "most split levels of a tree, none = no limit", least=1, search=among(8, None)
+        4, "most split levels of a tree, none = no limit", least=1, search=among(None)
     )
     loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench_core import Extractor, cost_document, measure
+from bench_core import Extractor, Measured, cost_document, measure
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.costs.timing import Measured
 from bench_datasets.images._descriptors import DESCRIPTORS, regions
 from bench_datasets.images._image_folder import Pixels
 
@@ -137,6 +136,7 @@ def measured_costs(
 def _measured(
     extractors: Sequence[Extractor], pictures: Pixels, say: Callable[[str], None]
 ) -> Measured:
+    """Times on some of the pictures."""
     chosen = np.linspace(0, len(pictures) - 1, min(ITEMS, len(pictures))).astype(int)
     progress = every_few_seconds(say, "measuring CPU times")
     return measure(extractors, [pictures[k] for k in chosen], repeats=REPEATS, progress=progress)
