@@ -147,6 +147,17 @@ def test_the_ends_of_a_range_are_its_outer_twentieths() -> None:
     assert high == pytest.approx(0.01 * 1000**0.95, rel=1e-3)
 
 
+@dataclass(frozen=True)
+class Chosen:
+    levels: int | None = param(4, "levels", least=1, search=among(8, 6, None))
+
+
+def test_choices_have_no_ends() -> None:
+    found = configurations(Chosen, {}, {}, 9, REGISTRY, "chosen")
+    assert {one.levels for one in found} == {4, 6, 8, None}
+    assert search_ends(found, drawn=True) == {}
+
+
 def test_where_a_parameter_cannot_go_further_there_is_no_edge() -> None:
     grid = [Searched(tradeoff=t) for t in (0.0, 1.0)]
     assert search_ends(grid, drawn=False) == {"tradeoff": (None, 1.0)}
