@@ -143,13 +143,14 @@ def search_ends(
         numbers = {v for v in values if isinstance(v, int | float) and not isinstance(v, bool)}
         if len(numbers) < 2:
             continue
-        low, high = min(numbers), max(numbers)
+        low, high = least, most = min(numbers), max(numbers)
         if drawn and p.search:
             if p.search.choices:
                 continue
+            least, most = p.search.least, p.search.most
             low, high = p.search.value(0.05), p.search.value(0.95)
         limits = min(p.range.most, p.range.below), max(p.range.least, p.range.above)
-        found[p.name] = None if low <= limits[1] else low, None if high >= limits[0] else high
+        found[p.name] = None if least <= limits[1] else low, None if most >= limits[0] else high
     return found
 
 

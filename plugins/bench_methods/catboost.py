@@ -65,7 +65,7 @@ class CatBoost(LibraryTrees):
 
     tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
     trees: int = param(300, "boosting iterations", least=1)
-    depth: int = param(4, "most split levels of a tree", least=1, most=16, search=linear(3, 10))
+    depth: int = param(4, "most split levels of a tree", least=1, most=16, search=linear(2, 10))
     grow: Literal["Depthwise", "Lossguide", "SymmetricTree"] = param(
         "Depthwise", "growing policy; symmetric trees split whatever it costs"
     )

@@ -148,6 +148,18 @@ def test_the_ends_of_a_range_are_its_outer_twentieths() -> None:
 
 
 @dataclass(frozen=True)
+class Bounded:
+    rows: float = param(1.0, "rows", least=1, search=log(1, 30))
+
+
+def test_a_range_that_begins_where_the_parameter_does_has_no_edge_there() -> None:
+    found = configurations(Bounded, {}, {}, 9, REGISTRY, "bounded")
+    low, high = search_ends(found, drawn=True)["rows"]
+    assert low is None
+    assert high == pytest.approx(30**0.95, rel=1e-3)
+
+
+@dataclass(frozen=True)
 class Chosen:
     levels: int | None = param(4, "levels", least=1, search=among(8, 6, None))
 
