@@ -30,6 +30,7 @@ from .hookspecs import hookimpl as hookimpl
 from .hookspecs import provide_datasets as provide_datasets
 from .hookspecs import provide_learners as provide_learners
 from .parameters import among as among
+from .parameters import inside as inside
 from .parameters import linear as linear
 from .parameters import log as log
 from .parameters import param as param

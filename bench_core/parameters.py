@@ -58,12 +58,13 @@ class Range:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Search:
     """Where to look for a good value (``--configs``): between two ends, ``logarithmic`` or evenly,
-    or among ``choices``."""
+    among ``choices``, or ``inside`` the learner that the parameter holds."""
 
     least: float = 0.0
     most: float = 0.0
     logarithmic: bool = False
     choices: tuple[Any, ...] = ()
+    inside: bool = False
 
     def value(self, share: float, whole: bool = False) -> Any:
         """The value at a share in [0, 1) of the way; ``whole``: rounded to a whole number."""
@@ -76,6 +77,8 @@ class Search:
         return round(found) if whole else float(f"{found:.4g}")  # short enough to be typed
 
     def __str__(self) -> str:
+        if self.inside:
+            return "search its parameters"
         if self.choices:
             return f"search among {', '.join(map(str, self.choices))}"
         ends = f"search {self.least:g} to {self.most:g}"
@@ -97,6 +100,11 @@ def among(*choices: Any) -> Search:
     return Search(choices=choices)
 
 
+def inside() -> Search:
+    """Search the parameters of the learner that is held, as they are searched on their own."""
+    return Search(inside=True)
+
+
 def param(
     default: Any,
     doc: str,
@@ -108,7 +116,8 @@ def param(
     search: Search | None = None,
 ) -> Any:
     """A hyper-parameter: its default, one line of documentation, the numbers it may be, and where
-    ``--configs`` searches for a better value (``log``, ``linear``, ``among``; None: nowhere).
+    ``--configs`` searches for a better value (``log``, ``linear``, ``among``, ``inside``; None:
+    nowhere).
 
     Ranges are checked where the harness takes a learner in (``resolved``). The default of a
     parameter that holds a learner is best a registered name (``"gbrt"``): it stands for that
@@ -263,16 +272,9 @@ def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[A
     wanted = learner_type(p.annotation)
     if value is None or (value == "none" and NoneType in members(p.annotation)):
         made: tuple[Any, ...] = (None,)
-    elif isinstance(value, str):
-        made = expand(registry.learner(value), {}, registry, f"{where} = {value}")
-    elif isinstance(value, Mapping):
-        table = dict(value)
-        name = table.pop("learner", p.default if isinstance(p.default, str) else None)
-        cls = type(p.default) if name is None else registry.learner(name)
-        if name is None and p.default is None:
-            raise UsageError(f"{where}: say which learner, as {where.split()[-1]}.learner = NAME")
-        start = {} if name is not None else _fields(p.default)
-        made = expand(cls, {**start, **table}, registry, where)
+    elif isinstance(value, str | Mapping):
+        at = f"{where} = {value}" if isinstance(value, str) else where
+        made = expand(*held(p, value, registry, where), registry, at)
     elif hasattr(value, "fit"):
         made = (value,)
     else:
@@ -281,6 +283,19 @@ def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[A
         if learner is not None and isinstance(wanted, type) and not isinstance(learner, wanted):
             raise UsageError(f"{where}: a {in_words(wanted)} is wanted, not {_name(learner)}")
     return made
+
+
+def held(
+    p: Parameter, value: str | Mapping[str, Any], registry: Registry, where: str
+) -> tuple[type, dict[str, Any]]:
+    """Class and table of the learner that a name or table stands for as a value of ``p``."""
+    table = {"learner": value} if isinstance(value, str) else dict(value)
+    name = table.pop("learner", p.default if isinstance(p.default, str) else None)
+    if name is not None:
+        return registry.learner(name), table
+    if p.default is None:
+        raise UsageError(f"{where}: say which learner, as {where.split()[-1]}.learner = NAME")
+    return type(p.default), {**_fields(p.default), **table}
 
 
 def _fields(instance: Any) -> dict[str, Any]:

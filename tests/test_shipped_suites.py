@@ -70,7 +70,8 @@ def test_a_claim_that_is_measured_is_about_a_data_set_of_its_suite(
     suite = find_suite(name, registry)
     for claim in read_claims(suite.extra.get("claims", ())):
         if claim.measure != "none":
-            assert claim.dataset in labels(suite), claim.id
+            for label in (claim.dataset, *(x.dataset for x in claim.learners if x.dataset)):
+                assert label in labels(suite), claim.id
         assert claim.dataset.partition("(")[0] in registry.datasets, claim.id
 
 

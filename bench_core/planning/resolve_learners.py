@@ -129,13 +129,13 @@ def _instances_of(
     where: str,
 ) -> tuple[Any, ...]:
     """``configs`` settings drawn from what the class declares, or the grid of the table (0)."""
-    table, fixed = dict(table), {}
+    table = dict(table)
+    fixed: dict[str, Any] = {}
     own = [setting for setting in settings if setting.owner == cls.name]
     for setting in own:
         with blaming(f"--set {setting.text}"):
             table = with_setting(table, setting.path, setting.value)
-        if len(setting.path) == 1:
-            fixed[setting.path[0]] = setting.value
+            fixed = with_setting(fixed, setting.path, setting.value)
     if own:
         where = " ".join(f"--set {setting.text}" for setting in own)
     if configs:
@@ -173,16 +173,24 @@ def _instances(
 
 def described(instances: Sequence[Any]) -> list[str]:
     """For each instance of a grid the parameters in which it differs from others, in few words."""
-    values = [as_json(instance) for instance in instances]
-    first = values[0]
+    values = [_flat(as_json(instance)) for instance in instances]
     names = dict.fromkeys(name for own in values for name in own)
-    varied = [k for k in names if any(own.get(k) != first.get(k) for own in values)]
+    seen = {name: [own[name] for own in values if name in own] for name in names}
+    varied = [name for name, of in seen.items() if any(value != of[0] for value in of)]
     return [" ".join(f"{k}={_short(own[k])}" for k in varied if k in own) for own in values]
 
 
+def _flat(values: Mapping[str, Any], of: str = "") -> dict[str, Any]:
+    """Parameters of a learner, and as ``base.trees`` those of the learners that it holds."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            inner = dict(value)
+            found |= {of + name: inner.pop("learner", "...")} | _flat(inner, f"{of}{name}.")
+        else:
+            found[of + name] = value
+    return found
+
+
 def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    if isinstance(value, Mapping):
-        return str(value.get("learner", "..."))
-    return str(value).replace(" ", "")
+    return f"{value:g}" if isinstance(value, float) else str(value).replace(" ", "")

@@ -1,6 +1,6 @@
 """What the chosen points say about the search: does more of it promise better ones?
 
-- ``not converged``: the point of best validation quality has all the trees of its path.
+- ``not converged``: the last trees of the setting that was chosen still helped (``growing``).
 - ``at edge: NAME``: its value of a parameter ends the range that was searched, and the parameter
   could go on there.
 
@@ -24,19 +24,26 @@ if TYPE_CHECKING:
 NOT_CONVERGED = "not converged"
 AT_EDGE = "at edge"
 
+LAST_TREES, NEGLIGIBLE = 0.1, 0.001
+"""Boosting has converged if the last tenth of its trees raised its best validation quality by less
+than a thousandth."""
+
 _MEASURED = ("valid_quality", "valid_cost", "test_quality", "test_cost")
 _TRIAL = ("learner", "params", "fold", "seed", "point")
 
 Ends = Mapping[str, tuple[float | None, float | None]]
 
 
-def search_marks(chosen: pd.DataFrame, points: pd.DataFrame, ends: Ends) -> tuple[str, ...]:
+def search_marks(
+    chosen: pd.DataFrame, points: pd.DataFrame, ends: Ends, higher: bool
+) -> tuple[str, ...]:
     """The marks of one learner's ``chosen`` points (one row per repeat), each mark once.
 
-    ``points`` are all points of the learner (``operating_points``), ``chosen`` some of them.
+    ``points`` are all points of the learner (``operating_points``), ``chosen`` the best of them;
+    ``higher``: whether more of the quality is better.
     """
     found = []
-    if any(_all_trees(row, points) for _, row in chosen.iterrows()):
+    if any(growing(_path(row, points), higher) for _, row in chosen.iterrows()):
         found.append(NOT_CONVERGED)
     values = [json.loads(params or "{}") for params in chosen["params"].astype(str)]
     edges = [name for name, end in ends.items() if any(_beyond(v.get(name), end) for v in values)]
@@ -70,25 +77,32 @@ def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
         for _, best in best_points(points, metric.higher_is_better).iterrows():
             path = points[points["learner"] == best["learner"]]
             ends = (use.get("ends") or {}).get(best["learner"], {})
-            marks = search_marks(best.to_frame().T, path, ends)
+            marks = search_marks(best.to_frame().T, path, ends, metric.higher_is_better)
             there = own[list(_TRIAL)].eq(best[list(_TRIAL)]).all(axis=1)
             frame.loc[own.index[there], "chosen"] = "; ".join(("best", *marks))
     return frame
 
 
-def _all_trees(row: pd.Series[Any], points: pd.DataFrame) -> bool:
-    trees = _trees(row["point"])
-    if trees is None:
+def growing(path: pd.DataFrame, higher: bool) -> bool | None:
+    """Whether the last tenth of the trees on the path of one fit raised its best validation quality
+    by more than a thousandth; None where not all its points tell their trees.
+
+    Boosting that ended before it had all its trees found nothing more to gain.
+    """
+    trees = path["point"].map(lambda point: json.loads(str(point) or "{}").get("trees"))
+    if trees.isna().any():
+        return None
+    asked = json.loads(str(path["params"].iloc[0]) or "{}").get("trees") or 0
+    if len(path) < 2 or trees.max() < asked:
         return False
-    same = (points[key] == row[key] for key in ("params", "fold", "seed"))
-    path = points.loc[next(same) & next(same) & next(same), "point"]
-    most = [_trees(point) or 0 for point in path]
-    return len(most) > 1 and trees == max(most)
+    worth = path["valid_quality"] * (1.0 if higher else -1.0)
+    before = worth[trees <= (1.0 - LAST_TREES) * trees.max()].max()
+    return not worth.max() - before <= NEGLIGIBLE * abs(worth.max())
 
 
-def _trees(point: Any) -> float | None:
-    found = json.loads(str(point) or "{}").get("trees")
-    return None if found is None else float(found)
+def _path(row: pd.Series[Any], points: pd.DataFrame) -> pd.DataFrame:
+    same = [points[key] == row[key] for key in ("params", "fold", "seed")]
+    return points[same[0] & same[1] & same[2]]
 
 
 def _beyond(value: Any, ends: tuple[float | None, float | None]) -> bool:

@@ -75,10 +75,12 @@ _KINDS: Mapping[Any, tuple[Any, str]] = {"str": (str, "text"), "float": ((int, f
 
 @dataclass(frozen=True)
 class Contender:
-    """A learner, or those of its settings that have the values in ``where``."""
+    """A learner, or those of its settings that have the values in ``where``; where given, on
+    ``dataset``, another than the claim's with the same test rows."""
 
     learner: str
     where: Mapping[str, Any]
+    dataset: str = ""
 
     @classmethod
     def of(cls, entry: Any) -> Contender:
@@ -87,7 +89,8 @@ class Contender:
             return cls(entry, {})
         if not isinstance(entry, Mapping) or not isinstance(entry.get("learner"), str):
             raise UsageError('a learner is a name or a table with "learner"')
-        return cls(entry["learner"], {k: v for k, v in entry.items() if k != "learner"})
+        where = {k: v for k, v in entry.items() if k not in ("learner", "dataset")}
+        return cls(entry["learner"], where, entry.get("dataset", ""))
 
     @cached_property
     def label(self) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from bench_claims.claims import FLOORED, TIMES, Claim, compared
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
+from bench_core.results.marks import growing
 from bench_core.results.operating_points import Criterion
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 CONSTANT = "constant"
 """The baseline where every curve begins."""
-
-LAST_TREES, NEGLIGIBLE = 0.1, 0.001
-"""A learner has converged if the last tenth of its trees raised its best quality by less than a
-thousandth."""
 
 
 def saving(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
@@ -180,25 +177,25 @@ def convergence(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> tuple[s
         return "", ""
     judged = claim.labels if claim.adverse(metric.higher_is_better) else claim.labels[1:]
     points = selection.operating_points(frame, metric.name, claim.cost)
-    sign = 1.0 if metric.higher_is_better else -1.0
-    points = points.assign(worth=sign * points["valid_quality"]).dropna(subset="worth")
-    states = {label: _states(points[points["learner"] == label]) for label in judged}
-    growing = ", ".join(label for label in judged if "growing" in states[label])
-    return growing, ", ".join(label for label in judged if "unknown" in states[label])
+    points = points.dropna(subset="valid_quality")
+    states = {
+        label: _states(points[points["learner"] == label], metric.higher_is_better)
+        for label in judged
+    }
+    helped = ", ".join(label for label in judged if "growing" in states[label])
+    return helped, ", ".join(label for label in judged if "unknown" in states[label])
 
 
-def _states(own: pd.DataFrame) -> set[str]:
+def _states(own: pd.DataFrame, higher: bool) -> set[str]:
     """``growing`` if in some repeat the last trees of the learner's best setting raised its best
     quality, ``unknown`` if there are trees of which the points do not tell."""
     found = set()
     for _, repeat in own.groupby(["fold", "seed"]):
-        best = repeat.loc[repeat["worth"].idxmax()]
-        if total := _trees(json.loads(best["params"] or "{}")):
+        best = repeat.loc[repeat["valid_quality"].agg("idxmax" if higher else "idxmin")]
+        if _trees(json.loads(best["params"] or "{}")):
             fit = repeat[repeat["params"] == best["params"]]
-            trees = fit["point"].map(lambda text: json.loads(text or "{}").get("trees"))
-            before = fit["worth"][trees <= (1.0 - LAST_TREES) * total].max()
-            grows = not best["worth"] - before <= NEGLIGIBLE * abs(best["worth"])
-            found.add("unknown" if trees.isna().any() else "growing" if grows else "")
+            state = growing(fit, higher)
+            found.add("unknown" if state is None else "growing" if state or len(fit) < 2 else "")
     return found
 
 

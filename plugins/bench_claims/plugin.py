@@ -39,10 +39,12 @@ def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
     if not isinstance(value, list) or not all(isinstance(claim, Mapping) for claim in value):
         raise UsageError("[[claims]] tables are wanted")
     for claim in read_claims(value):
-        name = claim.dataset.partition("(")[0]  # options follow the name
+        own = [claim.dataset, *(x.dataset for x in claim.learners if x.dataset)]
+        names = [name.partition("(")[0] for name in own]  # options follow the name
         with blaming(f"claim {claim.id}"):
-            if claim.measure != "none" and name not in datasets:
-                raise UsageError(unknown("data set of this suite", name, datasets))
+            for name in names if claim.measure != "none" else ():
+                if name not in datasets:
+                    raise UsageError(unknown("data set of this suite", name, datasets))
             if claim.measure in CURVES and CONSTANT not in learners:
                 raise UsageError(f"measure {claim.measure} needs the baseline {CONSTANT}")
             for contender in claim.learners:

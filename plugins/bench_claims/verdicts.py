@@ -91,9 +91,14 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
     """Test a claim on the rows of its data set."""
     import pandas as pd
 
-    part = frame[(frame["dataset"] == claim.dataset) & ~frame["stand_in"]]
+    real = frame[~frame["stand_in"]]
     more = [Contender(CONSTANT, {})] if claim.measure in CURVES else []
-    parts = [contender.rows(part) for contender in (*claim.learners, *more)]
+    parts = [
+        contender.rows(real[real["dataset"] == (contender.dataset or claim.dataset)]).assign(
+            dataset=claim.dataset
+        )
+        for contender in (*claim.learners, *more)
+    ]
     usable = [own[(own["status"] == "ok") & (own["audit"] != "failed")] for own in parts]
     labels = (*claim.labels, *(contender.label for contender in more))
     missing = [at for at, own in zip(labels, usable, strict=True) if own.empty]

@@ -65,7 +65,7 @@ class CatBoost(LibraryTrees):
 
     tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
     trees: int = param(300, "boosting iterations", least=1)
-    depth: int = param(4, "most split levels of a tree", least=1, most=16, search=linear(2, 8))
+    depth: int = param(4, "most split levels of a tree", least=1, most=16, search=linear(2, 10))
     grow: Literal["Depthwise", "Lossguide", "SymmetricTree"] = param(
         "Depthwise", "growing policy; symmetric trees split whatever it costs"
     )
@@ -73,7 +73,10 @@ class CatBoost(LibraryTrees):
         "per-row", "who pays for a feature: each row that needs it, or all at its first use"
     )
     min_rows: int = param(
-        20, "least rows (copies counted) in a leaf; not for symmetric trees", least=1
+        20,
+        "least rows (copies counted) in a leaf; not for symmetric trees",
+        least=1,
+        search=log(3, 60),
     )
     max_bins: int = param(254, "most borders per feature", least=2)
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0, search=log(0.3, 30))

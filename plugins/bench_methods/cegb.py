@@ -24,14 +24,16 @@ Equations
 The paper's lambda is tau (``bench_models.boosting``): both its loss and its cost are sums over
 rows. In ``"all-rows"`` every row pays, so gamma_m is N c_m, copies included.
 
-Variants of the paper's experiments: ``order = "level", depth = 4, leaves = 16`` is its shallow
-model, ``train_costs = "uniform"`` its ablation with all beta = 1, ``stop = "raw"`` goes on
-splitting while the unpriced gain is positive, as the authors' code does.
+Variants of the paper's experiments: ``depth = 4, leaves = 16`` is its shallow model, ``order =
+"level"`` its ablation that grows trees breadth first, ``train_costs = "uniform"`` the one with all
+beta = 1, ``stop = "raw"`` goes on splitting while the unpriced gain is positive, as the authors'
+code does.
 
 Departures
 - Costs are those of sensors: a feature is charged for those of its sensors not paid before.
 - ``stop = "net"``, the default, ends a tree at the first split that is not worth its price, and
   training at the first tree without a split.
+- Boosting starts at the best constant, not at T_0 = 0.
 - In ``train_costs = "uniform"`` the prices are equal but keep their sum, so that ``tradeoff``
   means the same.
 - For classes ``l2`` = 1 is added to every H, and a split must leave H of .1 on both sides: without,
@@ -60,7 +62,7 @@ class CEGB(BoostedTrees):
     name: ClassVar[str] = "cegb"
 
     tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(1e-3, 3))
-    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 64))
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 256))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it (beta), or all at once (gamma)"

@@ -71,6 +71,7 @@ from bench_core import (
     Task,
     UsageError,
     hookimpl,
+    inside,
     param,
     provide_learners,
 )
@@ -109,7 +110,9 @@ class EarlyExit(OnTrees):
     name: ClassVar[str] = "early-exit"
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
 
-    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
+    base: BudgetedLearner = param(
+        "gbrt", "learner whose boosted trees are left early", search=inside()
+    )
     rule: Literal["auto", "proximity", "score", "rank", "capacity", "class"] = param(
         "auto", "who leaves; auto: proximity for ranking, class for classification"
     )
@@ -184,7 +187,9 @@ class Lear(OnTrees):
     name: ClassVar[str] = "lear"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
 
-    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are left early")
+    base: BudgetedLearner = param(
+        "gbrt", "learner whose boosted trees are left early", search=inside()
+    )
     sentinels: tuple[int, ...] = param(
         (50, 100, 200), "documents may leave after so many trees", least=1
     )

@@ -13,6 +13,7 @@ Departures
 - Features are binned to at most ``max_bins`` quantiles; missing values are sent where they
   fit best.
 - A split must leave ``min_rows`` rows on both sides and, for classes, second derivatives of .1.
+- Boosting starts at the best constant.
 - Where the training loss of classes rises above the constant's, the last trees are dropped,
   training ends and the model is marked ``diverged``.
 """
@@ -35,7 +36,7 @@ class GBRT(BoostedTrees):
     name: ClassVar[str] = "gbrt"
     role: ClassVar[str] = "reference"
 
-    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 64))
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 256))
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -31,6 +31,7 @@ from bench_core import (
     FitContext,
     Prices,
     hookimpl,
+    log,
     param,
     provide_learners,
 )
@@ -57,7 +58,7 @@ class SubsetGBRT(BoostedTrees):
     trees: int = param(
         300, "boosting iterations of each model (for K classes K trees each)", least=0
     )
-    leaves: int = param(16, "most leaves of a tree", least=2)
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 256))
 
     def __post_init__(self) -> None:
         limits = self.costs

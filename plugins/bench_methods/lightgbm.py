@@ -47,7 +47,7 @@ class LightGBM(LibraryTrees):
     name: ClassVar[str] = "lightgbm"
     distributions: ClassVar[tuple[str, ...]] = ("lightgbm",)
 
-    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 64))
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 256))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     l2: float | None = param(
         None, "l2 penalty on leaf values (lambda_l2); none: 1 for classes, else 0", least=0

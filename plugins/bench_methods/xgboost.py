@@ -37,9 +37,12 @@ class XGBoost(LibraryTrees):
     name: ClassVar[str] = "xgboost"
     distributions: ClassVar[tuple[str, ...]] = ("xgboost", "xgboost-cpu")
 
-    depth: int = param(4, "most split levels of a tree", least=1, search=linear(2, 6))
+    depth: int = param(4, "most split levels of a tree", least=1, search=linear(3, 10))
     min_rows: float = param(  # type: ignore[assignment]
-        1.0, "least sum of second derivatives on each side (min_child_weight)", least=1
+        1.0,
+        "least sum of second derivatives on each side (min_child_weight)",
+        least=1,
+        search=log(1, 30),
     )
     max_bins: int = param(256, "most bins per feature", least=2)
     l2: float = param(1.0, "l2 penalty on leaf values (lambda)", least=0, search=log(0.1, 10))

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, log, param
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    Prices,
+    Task,
+    UsageError,
+    among,
+    log,
+    param,
+)
 from bench_core.arrays import IntArray
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
@@ -53,15 +63,17 @@ class BoostedTrees:
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
     learning_rate: float = param(
-        0.1, "shrinkage of every tree's output (eta)", above=0, search=log(0.03, 1)
+        0.1, "shrinkage of every tree's output (eta)", above=0, search=log(0.08, 0.8)
     )
-    depth: int | None = param(4, "most split levels of a tree, none = no limit", least=1)
+    depth: int | None = param(
+        4, "most split levels of a tree, none = no limit", least=1, search=among(None)
+    )
     loss: LossName = param("auto", "loss; auto: squared, for classes logistic or softmax")
     min_rows: int = param(
         20,
         "least rows (copies counted) on each side of a split",
         least=1,
-        search=log(5, 200),
+        search=log(3, 60),
     )
     max_bins: int = param(255, "most bins per feature", least=2, most=255)
     l2: float | None = param(

@@ -118,7 +118,7 @@ def _rows(
         curve = selection.curve(points, higher, learner)
         row = _row(own, best, saved, curve, reference, learner in baselines)
         path = points[points["learner"] == learner]
-        marks = row.marks + search_marks(best, path, ends.get(learner, {}))
+        marks = row.marks + search_marks(best, path, ends.get(learner, {}), higher)
         rows.append(replace(row, marks=marks, alike=round(repeated_paths(path))))
 
     def rank(row: Row) -> tuple[bool, bool, float, str]:

@@ -174,6 +174,15 @@ def test_a_competitor_must_have_converged(qualities: list[float], word: str) -> 
     assert found.how.endswith("the last trees still help second") == (word == GROWING)
 
 
+def test_a_contender_may_have_been_measured_on_the_same_rows_with_other_features() -> None:
+    raw = [row | {"dataset": "d(features=raw)"} for row in rows("second", [(4, 0.7, 0.7)])]
+    own = rows("second", [(4, 0.99, 0.99)])
+    other = {"learner": "second", "dataset": "d(features=raw)"}
+    parts = (rows("first", [(4, 0.8, 0.8)]), own, raw, NONE)
+    assert judged("margin", "> 0", *parts, budgets=[4, 9], learners=["first", other]).word == HOLDS
+    assert judged("margin", "> 0", *parts, budgets=[4, 9]).word == FAILS
+
+
 def test_who_bounds_a_learner_must_have_trained_it() -> None:
     growing, settled = boosted("first", [0.7, 0.8, 0.81]), boosted("first", [0.7, 0.81, 0.81])
     other = rows("second", [(40, 0.95, 0.95)])

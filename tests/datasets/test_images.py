@@ -26,6 +26,9 @@ from bench_datasets.images._descriptors import (
 )
 from bench_datasets.images._image_folder import decoded, open_album, squeezed
 from bench_datasets.images._machines import Machines, roots
+from bench_methods.linear.model import Scaling
+from bench_methods.linear.svm import AverageKernelSVM
+from helpers.fakes import FakeContext
 from sklearn.svm import SVC
 
 from bench_core.api import plan
@@ -466,6 +469,46 @@ def test_what_is_prepared_holds_on_to_its_prices(photos: Path, cache: Path) -> N
         kept.unlink()
     again = prepared.prepare(few(photos), "paper", source=DataFolder(photos)).splits
     assert to_json(first.prices) == to_json(again.prices)
+
+
+def test_raw_features_are_the_descriptors_themselves_paid_for_together(photos: Path) -> None:
+    raw = splits_of(few(photos, features="raw"), photos)
+    # the pictures that would build machines are training rows; the others are the same
+    outputs = splits_of(few(photos), photos)
+    assert np.bincount(raw.train.y.astype(int)).tolist() == [8] * 3
+    for name in ("valid", "test"):
+        assert np.array_equal(getattr(raw, name).y, getattr(outputs, name).y)
+    pictures = open_album(str(photos), DataFolder(photos)).read(range(48), 64)
+    tiny = {DESCRIPTORS["tiny-4"](p).tobytes() for p in pictures}
+    rows = np.concatenate([part.X for part in (raw.train, raw.valid, raw.test)])
+    assert {row[:16].tobytes() for row in rows} == tiny
+    assert raw.feature_names[:2] == ("tiny-4@whole_1", "tiny-4@whole_2")
+    prices = raw.prices
+    assert prices.sensors == len(FEW) * 8
+    assert rows.shape[1] == 8 * (16 + 10)
+    assert prices.sensors_of(0) == prices.sensors_of(15) != prices.sensors_of(16)
+    assert (prices.sensor > 0).all()
+
+
+def test_the_average_kernel_has_one_kernel_for_each_descriptor(photos: Path) -> None:
+    raw = splits_of(few(photos, features="raw", views="whole"), photos)
+    model = AverageKernelSVM().fit(raw.train, raw.valid, raw.prices, FakeContext(raw.task, 3))
+    assert np.diff(model.kernels.start).max() <= 16
+    assert len(model.kernels.gamma) == len(FEW)
+    rows = raw.test.X[:5].astype(np.float64)
+    scaled = Scaling.of(raw.train)
+    z, known = (scaled.columns(X.astype(np.float32)) for X in (rows, raw.train.X))
+    kernels = []
+    for part in (slice(0, 16), slice(16, 26)):
+        used = scaled.scale[part] > 0
+        off = z[:, None, part] - known[None, :, part]
+        kernels.append(np.exp(-(off**2).sum(axis=2) / used.sum()))
+    average = np.mean(kernels, axis=0)
+    own = np.array([(known == v).all(axis=1).argmax() for v in model.vectors])
+    # the model's coefficients are those of a sum of kernels: one over their number is in them
+    wanted = average[:, own] @ model.coefficients.T * len(FEW) + model.bias
+    [found] = model.predict_path(raw.test.features)
+    np.testing.assert_allclose(found.scores[:5], wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_small_sizes_take_fewer_pictures_and_say_so(photos: Path, monkeypatch: Any) -> None:

@@ -156,3 +156,15 @@ def test_on_thyroid_costs_fall_as_the_tradeoff_rises(real_data: Path) -> None:
     assert all(a > b for a, b in pairwise(costs))
     assert accuracy[1] > accuracy[0] - 0.005
     assert costs[1] < 0.8 * costs[0]
+
+
+@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
+def test_without_a_price_newton_steps_are_those_of_plain_boosting(task: Task) -> None:
+    train, room = examples(task), {"trees": 12, "depth": 3, "min_rows": 2}
+
+    def scores(learner: Any) -> Any:
+        return path(fit(learner, train, task), train)[-1].scores
+
+    plain = scores(GBRT(leaves=8, **room))
+    assert np.array_equal(scores(GreedyMiser(tradeoff=0.0, steps="newton", **room)), plain)
+    assert not np.array_equal(scores(GreedyMiser(tradeoff=0.0, **room)), plain)

@@ -12,6 +12,11 @@ Departures
 - The paper's 184 descriptors (GIST, HOG, LBP, self-similarity, textons, geometric ones, 177 object
   detectors) are not published as code. Ours are the 23 of ``_descriptors`` in the eight regions of
   ``regions``: 184 views of a picture too, but weaker ones, and of other times.
+- ``features = "raw"`` has the descriptors themselves in place of their SVMs' outputs, for the
+  paper's baselines on the original features: all values of a view are one sensor, and the pictures
+  that would build SVMs are training rows. Unless ``descriptors`` names others they are one of each
+  family (``FAMILIES``), 803 values of a whole picture, since baselines on many times more columns
+  than rows do not settle.
 - Pictures are squeezed to a square of ``side`` pixels first. Reading and squeezing is not priced:
   every row needs it.
 - The paper does not name its kernel; ours is in ``_machines``. SVMs weigh classes by size.
@@ -25,12 +30,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import product, starmap
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -59,13 +65,20 @@ from bench_datasets.images._image_folder import (
     need_skimage,
     open_album,
 )
-from bench_datasets.images._machines import Machines, View, every_few_seconds, measured_costs
+from bench_datasets.images._machines import (
+    Machines,
+    View,
+    description_costs,
+    every_few_seconds,
+    measured_costs,
+)
 
 SUPPORT = 0.3
 LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}
 MODULES = tuple(
     f"bench_datasets.images.{name}" for name in ("_image_folder", "_descriptors", "_machines")
 )
+FAMILIES = ("tiny-8", "grey-32", "rgb-4", "lbp-16-2", "hog-4", "gabor-2-4", "texton-2", "daisy-1")
 DEFAULT, ARCHIVE = "images.zip", "scene_categories.zip"
 SCENES = {
     "bedroom": 216, "CALsuburb": 241, "industrial": 311, "kitchen": 210, "livingroom": 289,
@@ -79,8 +92,8 @@ class ImageFolder:
     """A folder with one sub-folder of pictures per class, or a zip of such a folder.
 
     Choose it by --set image-folder.path=FOLDER. Features are outputs of one-vs-all SVMs on visual
-    descriptors, their prices the CPU time measured on this machine: a discounted group per
-    descriptor. Needs scikit-image: pip install 'budget-bench[images]'.
+    descriptors (features=raw: the descriptors), their prices the CPU time measured on this machine:
+    a discounted group per descriptor. Needs scikit-image: pip install 'budget-bench[images]'.
     """
 
     name: ClassVar[str] = "image-folder"
@@ -95,8 +108,13 @@ class ImageFolder:
     train: int = param(100, "pictures of each class for training; 30% of them build the SVMs")
     valid: int = param(20, "pictures of each class for validation; the rest tests")
     side: int = param(128, "pictures are squeezed to so many pixels in each direction")
-    descriptors: tuple[str, ...] = param((), "names of descriptors; none means all 23")
+    descriptors: tuple[str, ...] = param(
+        (), "names of descriptors; none means all 23, of raw ones one of each family"
+    )
     views: Literal["pyramid", "whole"] = param("pyramid", "eight regions or the whole picture")
+    features: Literal["outputs", "raw"] = param(
+        "outputs", "outputs of SVMs on the descriptors, or the descriptors themselves"
+    )
     costs: str = param("", "a cost file of these features, to take in place of measuring")
 
     def __post_init__(self) -> None:
@@ -145,26 +163,22 @@ class ImageFolder:
         used, (support, *splits) = self._draw(album, size, fold + self.folds * seed)
         cache = _DescriptorCache(self.name, album, used, self.side, source)
         parts = regions(self.side) if self.views == "pyramid" else ("whole",)
-        chosen = list(starmap(View, product(self.descriptors or DESCRIPTORS, parts)))
-        classes = len(album.classes)
-        X = np.empty((len(used), len(chosen) * classes), dtype=np.float32)
-        machines: dict[View, Machines] = {}
-        progress = every_few_seconds(source.say, f"{self.name}: training machines")
+        every = FAMILIES if self.features == "raw" else DESCRIPTORS
+        chosen = list(starmap(View, product(self.descriptors or every, parts)))
         with threadpool_limits(1):  # sums keep their order
-            for k, view in enumerate(chosen):
-                described = cache.described(view)
-                progress(k, len(chosen))
-                made = Machines.learn(described[support], album.label[used[support]], classes)
-                X[:, k * classes : (k + 1) * classes] = made.outputs(made.kernel(described))
-                machines[view] = made
-        prices, note = self._prices(cache, machines, source)
-        y = album.label[used].astype(np.float64)
+            if self.features == "raw":
+                splits[0] = np.sort(np.concatenate([support, splits[0]]))
+                columns = _described(cache, chosen)
+            else:
+                columns = _outputs(cache, chosen, support, source)
+        prices, note = self._prices(cache, columns, source)
+        X, y = columns.X, album.label[used].astype(np.float64)
         train, valid, test = (Examples(X[rows], y[rows]) for rows in splits)
         limit = f"{size}: {len(used)} of {len(album)} pictures"
         return Splits(
             train, valid, test,
-            prices=prices, task=Task.MULTICLASS, classes=classes,
-            feature_names=_names(machines, album.classes),
+            prices=prices, task=Task.MULTICLASS, classes=len(album.classes),
+            feature_names=columns.names,
             notes=(note,) if len(used) == len(album) else (limit, note),
         )  # fmt: skip
 
@@ -210,18 +224,17 @@ class ImageFolder:
         return used, [np.searchsorted(used, part) for part in whole]
 
     def _prices(
-        self, cache: _DescriptorCache, machines: dict[View, Machines], source: Source
+        self, cache: _DescriptorCache, columns: _Columns, source: Source
     ) -> tuple[Prices, str]:
-        classes = cache.album.classes
-        names = _names(machines, classes)
+        names = columns.names
         given = _cost_file(self.costs, source)
         if given is not None:
             return read_costs(given, names), f"prices: from {given}"
         path = kept_text(
             f"{self.name}-costs.json",
-            [cache.depends, [v.name for v in machines], len(next(iter(machines.values())).known)],
+            [cache.depends, *columns.depends],
             MODULES,
-            lambda: measured_costs(cache.pictures(), machines, classes, source.say),
+            lambda: columns.measured(cache.pictures(), source.say),
         )
         how = json.loads(path.read_text(encoding="utf-8"))["measured"]
         apart = [
@@ -265,8 +278,8 @@ class _DescriptorCache:
     """Squeezed pictures and their descriptors, kept once for all folds."""
 
     def __init__(self, name: str, album: Album, used: IntArray, side: int, source: Source) -> None:
-        self.album = album
-        self._name, self._used, self._side, self._say = name, used, side, source.say
+        self.album, self.name, self.label = album, name, album.label[used]
+        self._used, self._side, self._say = used, side, source.say
         chosen = hashlib.sha256(used.astype("<i8").tobytes()).hexdigest()
         self.depends = [album.state, chosen, side, _versions()]
 
@@ -274,14 +287,14 @@ class _DescriptorCache:
         """(n, side, side, 3)."""
 
         def build() -> Mapping[str, Array]:
-            self._say(f"{self._name}: reading {len(self._used)} pictures")
+            self._say(f"{self.name}: reading {len(self._used)} pictures")
             return {"pictures": self.album.read(self._used.tolist(), self._side)}
 
-        return kept_arrays(f"{self._name}-pictures", self.depends, MODULES[:1], build)["pictures"]
+        return kept_arrays(f"{self.name}-pictures", self.depends, MODULES[:1], build)["pictures"]
 
     def described(self, view: View) -> Float32Array:
         """One view of all of them, (n, p)."""
-        name = f"{self._name}-{view.descriptor}"
+        name = f"{self.name}-{view.descriptor}"
 
         describe, parts = DESCRIPTORS[view.descriptor], regions(self._side)
 
@@ -289,7 +302,7 @@ class _DescriptorCache:
             return [describe(picture[part]) for part in parts.values()]
 
         def build() -> Mapping[str, Array]:
-            self._say(f"{self._name}: {view.descriptor} of {len(self._used)} pictures")
+            self._say(f"{self.name}: {view.descriptor} of {len(self._used)} pictures")
             with ThreadPoolExecutor(THREADS) as pool:
                 found = zip(*pool.map(one, self.pictures()), strict=True)
             return {region: np.stack(rows) for region, rows in zip(parts, found, strict=True)}
@@ -297,8 +310,46 @@ class _DescriptorCache:
         return kept_arrays(name, self.depends, MODULES[:2], build)[view.region]
 
 
-def _names(machines: Mapping[View, Machines], classes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(view.feature(kind) for view in machines for kind in classes)
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Features (n, d), their names, what times them, and what their times depend on."""
+
+    X: Float32Array
+    names: tuple[str, ...]
+    measured: Callable[[Pixels, Callable[[str], None]], str]
+    depends: list[Any]
+
+
+def _outputs(
+    cache: _DescriptorCache, views: Sequence[View], support: IntArray, source: Source
+) -> _Columns:
+    """One column for each view and class: the output of a machine that ``support`` builds."""
+    kinds, label = cache.album.classes, cache.label[support]
+    blocks, machines = [], {}
+    progress = every_few_seconds(source.say, f"{cache.name}: training machines")
+    for k, view in enumerate(views):
+        described = cache.described(view)
+        progress(k, len(views))
+        made = Machines.learn(described[support], label, len(kinds))
+        blocks.append(made.outputs(made.kernel(described)).astype(np.float32))
+        machines[view] = made
+    names = tuple(view.feature(kind) for view in views for kind in kinds)
+    measured = partial(measured_costs, machines=machines, classes=kinds)
+    return _Columns(
+        np.hstack(blocks), names, measured, [[view.name for view in views], len(support)]
+    )
+
+
+def _described(cache: _DescriptorCache, views: Sequence[View]) -> _Columns:
+    """The values of every view."""
+    blocks = [cache.described(view) for view in views]
+    names = tuple(
+        f"{view.name}_{k}"
+        for view, own in zip(views, blocks, strict=True)
+        for k in range(1, own.shape[1] + 1)
+    )
+    measured = partial(description_costs, views=views)
+    return _Columns(np.hstack(blocks), names, measured, [[view.name for view in views], "raw"])
 
 
 def _versions() -> list[str]:

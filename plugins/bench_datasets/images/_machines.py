@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench_core import Extractor, cost_document, measure
+from bench_core import Extractor, Measured, cost_document, measure
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_datasets.images._descriptors import DESCRIPTORS, regions
 from bench_datasets.images._image_folder import Pixels
@@ -97,33 +97,53 @@ class View:
         return f"{self.name}:{kind}"
 
 
+def description_costs(
+    pictures: Pixels, say: Callable[[str], None], *, views: Sequence[View]
+) -> str:
+    """A cost file in JSON: the values of a view are paid once, all together."""
+
+    def extractor(view: View) -> Extractor:
+        describe, (rows, columns) = DESCRIPTORS[view.descriptor], regions(side)[view.region]
+        return Extractor(view.name, lambda picture: describe(picture[rows, columns]))
+
+    side = pictures.shape[1]
+    return _text(_measured([extractor(view) for view in views], pictures, say))
+
+
 def measured_costs(
     pictures: Pixels,
-    machines: dict[View, Machines],
-    classes: Sequence[str],
     say: Callable[[str], None],
+    *,
+    machines: Mapping[View, Machines],
+    classes: Sequence[str],
 ) -> str:
     """A cost file in JSON: extraction and kernel are paid once per view, each machine by itself.
 
     Machines of one view do the same sums, so one of them is timed for all.
     """
-    chosen = np.linspace(0, len(pictures) - 1, min(ITEMS, len(pictures))).astype(int)
     side = pictures.shape[1]
     extractors = [_extractor(view, known, classes[0], side) for view, known in machines.items()]
-    measured = measure(
-        extractors,
-        [pictures[k] for k in chosen],
-        repeats=REPEATS,
-        progress=every_few_seconds(say, "measuring CPU times"),
-    )
+    measured = _measured(extractors, pictures, say)
     features = {view.name: tuple(map(view.feature, classes)) for view in machines}
     outputs = {
         view.feature(kind): measured.outputs[view.feature(classes[0])]
         for view in machines
         for kind in classes
     }
-    document = cost_document(replace(measured, features=features, outputs=outputs))
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return _text(replace(measured, features=features, outputs=outputs))
+
+
+def _measured(
+    extractors: Sequence[Extractor], pictures: Pixels, say: Callable[[str], None]
+) -> Measured:
+    """Times on some of the pictures."""
+    chosen = np.linspace(0, len(pictures) - 1, min(ITEMS, len(pictures))).astype(int)
+    progress = every_few_seconds(say, "measuring CPU times")
+    return measure(extractors, [pictures[k] for k in chosen], repeats=REPEATS, progress=progress)
+
+
+def _text(measured: Measured) -> str:
+    return json.dumps(cost_document(measured), indent=1, ensure_ascii=False) + "\n"
 
 
 def _extractor(view: View, machines: Machines, kind: str, side: int) -> Extractor:

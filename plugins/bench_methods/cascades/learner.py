@@ -16,7 +16,17 @@ from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 from bench_models.tradeoff import entropy, price_of_cost
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, UsageError, log, param
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    Prices,
+    Task,
+    UsageError,
+    inside,
+    log,
+    param,
+)
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cascades.objectives import Descent, Design, Fitted, Hinges, Loss, Soft, descend
 
@@ -32,7 +42,9 @@ class _Cascade(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are put into stages")
+    base: BudgetedLearner = param(
+        "gbrt", "learner whose boosted trees are put into stages", search=inside()
+    )
     thresholds: tuple[float, ...]
     limits: tuple[float, ...] | None = param(
         None,
@@ -41,7 +53,10 @@ class _Cascade(OnTrees):
     )
     stages: int = param(5, "number of stages where there are no limits", least=1)
     ridge: float = param(
-        0.03, "weight of the squared tree weights (unit: columns of variance 1)", above=0
+        0.03,
+        "weight of the squared tree weights (unit: columns of variance 1)",
+        above=0,
+        search=log(1e-3, 1),
     )
     relevant_grade: int = param(
         3, "ranking: a document is positive iff its grade is at least this", least=1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from math import inf, isnan, log
+from math import inf, isnan
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,7 +20,7 @@ from bench_models.problem import Problem, positives
 from bench_models.staged import END, Gate, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
 from bench_methods.cronus.cascade import Cascade, Penalty, Position, optimise
 from bench_methods.cronus.initialise import critical_rho, initialise
 
@@ -40,9 +41,14 @@ class CronusSingle(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param("gbrt", "learner whose boosted trees are the dictionary")
+    base: BudgetedLearner = param(
+        "gbrt", "learner whose boosted trees are the dictionary", search=inside()
+    )
     tradeoff: float = param(
-        0.2, "price of all features in units of the constant's training loss", least=0
+        0.2,
+        "price of all features in units of the constant's training loss",
+        least=0,
+        search=log(0.003, 1),
     )
     rho_last: tuple[float, ...] = param(
         (0.003, 0.01), _RHO.format("in the last (here: only) stage"), least=0
@@ -268,7 +274,7 @@ def staged(
     """
     vanished = set(cascade.vanished())
     live = [k for k in range(cascade.stages) if k not in vanished]
-    scale, shift = (2.0, -log(positive_weight)) if binary else (1.0, 0.0)
+    scale, shift = (2.0, -math.log(positive_weight)) if binary else (1.0, 0.0)
     used = np.flatnonzero(cascade.weights[live].any(axis=0))
     stages = []
     for place, k in enumerate(live):

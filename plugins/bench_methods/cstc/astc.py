@@ -36,7 +36,7 @@ import numpy as np
 from bench_models.least_squares import BLOCK
 from bench_models.problem import Problem
 
-from bench_core import BudgetedLearner, FitContext, Prices, log, param
+from bench_core import BudgetedLearner, FitContext, Prices, inside, log, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cstc.initialise import splitting_threshold
 from bench_methods.cstc.inputs import Inputs, label_variance, shared
@@ -59,7 +59,9 @@ class ASTC(TreeOfClassifiers):
     name: ClassVar[str] = "astc"
 
     base: BudgetedLearner | None = param(
-        "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
+        "gbrt",
+        "learner whose boosted trees are the inputs; none: the raw features",
+        search=inside(),
     )
     tradeoff: float = param(
         0.1,

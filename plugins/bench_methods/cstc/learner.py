@@ -11,7 +11,7 @@ from bench_models.problem import Problem
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import price_of_cost
 
-from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, log, param
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
 from bench_methods.cstc.initialise import initialise
 from bench_methods.cstc.inputs import Inputs, inputs, label_variance
 from bench_methods.cstc.optimise import optimise
@@ -77,7 +77,9 @@ class CSTCSingle(TreeOfClassifiers):
     name: ClassVar[str] = "cstc-single"
 
     base: BudgetedLearner | None = param(
-        "gbrt", "learner whose boosted trees are the inputs; none: the raw features"
+        "gbrt",
+        "learner whose boosted trees are the inputs; none: the raw features",
+        search=inside(),
     )
     tradeoff: float = param(
         0.2,

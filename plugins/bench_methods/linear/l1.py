@@ -44,7 +44,7 @@ from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import constant_loss, labels_of
 
-from bench_core import Examples, FitContext, Prices, Task, param
+from bench_core import Examples, FitContext, Prices, Task, among, param
 from bench_core.arrays import BoolArray, FloatArray
 from bench_methods.linear.lasso import Classes, Fitted, LinearLoss, Squared, gram_of, minimise
 from bench_methods.linear.model import LinearPath, Scaling
@@ -64,7 +64,11 @@ class L1:
     least: float = param(
         1e-4, "the smallest trade-off in units of the largest that buys anything", above=0, below=1
     )
-    refit: bool = param(True, "fit the weights of the chosen features anew without penalty")
+    refit: bool = param(
+        True,
+        "fit the weights of the chosen features anew without penalty",
+        search=among(True, False),
+    )
     steps: int = param(300, "most gradient steps per point", least=1)
     tolerance: float = param(
         1e-4, "a step that moves no weight by more than this share is the last", above=0, below=1

@@ -23,7 +23,9 @@ Departures
   margins of a fifth of the rows by a machine trained on the rest (J. Platt, 1999).
 - At most ``max_rows`` training rows, drawn by the run's seed: training time and memory grow with
   their square.
-- A descriptor is a set of features that share sensors; a feature of its own is a descriptor.
+- A descriptor is a set of features that share sensors; a feature of its own is a descriptor. On
+  outputs of a descriptor's SVMs its kernel is one of these outputs: the paper's kernels are those
+  of the descriptors themselves (``scene15(features=raw)``).
 - Missing cells count as the training mean.
 """
 

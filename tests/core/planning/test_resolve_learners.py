@@ -162,6 +162,7 @@ def test_objects_of_one_name_are_one_learner(registry: Registry) -> None:
         ([Trees(order="by depth"), Trees(order="best")], ["order=bydepth", "order=best"]),
         ([Trees(widths=(1, 2)), Trees(widths=())], ["widths=[1,2]", "widths=[]"]),
         ([OnTrees(Trees()), OnTrees(Imported())], ["base=trees", "base=imported"]),
+        ([OnTrees(Trees(5)), OnTrees(Trees(7))], ["base.trees=5", "base.trees=7"]),
     ],
 )  # fmt: skip
 def test_instances_are_told_apart_by_what_differs_within_their_grid(

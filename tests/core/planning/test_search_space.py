@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_core import Task, among, linear, log, param
+from bench_core import BudgetedLearner, Task, among, inside, linear, log, param
 from bench_core.parameters import as_json, parameters
 from bench_core.planning.request import RunRequest, parse_setting
 from bench_core.planning.resolve_learners import choose_learners
@@ -103,8 +104,10 @@ def test_learners_that_share_a_parameter_try_the_same_values_of_it() -> None:
 def test_every_learner_takes_all_that_it_may_be_given(name: str) -> None:
     cls = REGISTRY.learners[name]
     found = configurations(cls, {}, {}, 30, REGISTRY, name)
-    searches = any(p.search for p in parameters(cls))
-    assert len(found) == len(set(map(str, map(as_json, found)))) == (30 if searches else 1)
+    searches = [p.search for p in parameters(cls) if p.search]
+    few = all(search.choices for search in searches)  # l1 has two settings, some have one
+    most = prod(len(search.choices) for search in searches) if few else 30
+    assert len(found) == len(set(map(str, map(as_json, found)))) == most
 
 
 def chosen(request: RunRequest, suite: Suite = NO_SUITE, texts: tuple[str, ...] = ()) -> Any:
@@ -144,6 +147,72 @@ def test_the_ends_of_a_range_are_its_outer_twentieths() -> None:
     assert high == pytest.approx(0.01 * 1000**0.95, rel=1e-3)
 
 
+@dataclass(frozen=True)
+class Bounded:
+    rows: float = param(1.0, "rows", least=1, search=log(1, 30))
+
+
+def test_a_range_that_begins_where_the_parameter_does_has_no_edge_there() -> None:
+    found = configurations(Bounded, {}, {}, 9, REGISTRY, "bounded")
+    low, high = search_ends(found, drawn=True)["rows"]
+    assert low is None
+    assert high == pytest.approx(30**0.95, rel=1e-3)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    levels: int | None = param(4, "levels", least=1, search=among(8, 6, None))
+
+
+def test_choices_have_no_ends() -> None:
+    found = configurations(Chosen, {}, {}, 9, REGISTRY, "chosen")
+    assert {one.levels for one in found} == {4, 6, 8, None}
+    assert search_ends(found, drawn=True) == {}
+
+
 def test_where_a_parameter_cannot_go_further_there_is_no_edge() -> None:
     grid = [Searched(tradeoff=t) for t in (0.0, 1.0)]
     assert search_ends(grid, drawn=False) == {"tradeoff": (None, 1.0)}
+
+
+@dataclass(frozen=True)
+class Stands:
+    name: ClassVar[str] = "stands"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+
+    base: BudgetedLearner = param("gbrt", "trees", search=inside())
+    tradeoff: float = param(0.2, "price", least=0, search=log(0.01, 1))
+    leaves: int = param(8, "leaves", least=2, search=linear(2, 90))
+
+
+def standing(count: int, table: Any = None, fixed: Any = None) -> tuple[Any, ...]:
+    return configurations(Stands, table or {}, fixed or {}, count, REGISTRY, "stands")
+
+
+def test_a_learner_stands_on_the_settings_that_its_base_tries_itself() -> None:
+    own = configurations(REGISTRY.learners["gbrt"], {"trees": 40}, {}, 9, REGISTRY, "gbrt")
+    found = standing(9, {"base": {"trees": 40}})
+    assert [one.base for one in found] == list(own)
+    assert len({one.tradeoff for one in found}) == 9
+    # what the base searches does not lead what stands on it
+    rates = [one.base.learning_rate for one in found[1:]]
+    for name in ("tradeoff", "leaves"):
+        values = [getattr(one, name) for one in found[1:]]
+        assert sorted(range(8), key=rates.__getitem__) != sorted(range(8), key=values.__getitem__)
+
+
+def test_several_bases_take_turns() -> None:
+    found = standing(6, {"base": ["gbrt", {"learner": "miser", "trees": 40}]})
+    assert [one.base.name for one in found] == ["gbrt", "miser"] * 3
+    for name, table in (("gbrt", {}), ("miser", {"trees": 40})):
+        own = configurations(REGISTRY.learners[name], table, {}, 3, REGISTRY, name)
+        assert [one.base for one in found if one.base.name == name] == list(own)
+
+
+def test_what_the_user_sets_of_a_base_is_kept() -> None:
+    for text in ("stands.base.min_rows=7", "stands.base={min_rows = 7}"):
+        registry = Registry(learners={**REGISTRY.learners, "stands": Stands})  # type: ignore[dict-item]
+        request = RunRequest(learners=("stands",), configs=6)
+        found = choose_learners(request, NO_SUITE, registry, [parse_setting(text)])[0].instances
+        assert {one.base.min_rows for one in found} == {7}
+        assert len({one.base.learning_rate for one in found}) == 6

@@ -28,7 +28,7 @@ def rows(learner: str, path: dict[int, float], tradeoff: float = 0.1, seed: int 
 
 def marks(found: list[Any], ends: Any = None) -> tuple[str, ...]:
     points = operating_points(pd.DataFrame(found), "auc")
-    return search_marks(best_points(points, higher=True), points, ends or {})
+    return search_marks(best_points(points, higher=True), points, ends or {}, True)
 
 
 def test_a_best_point_with_all_trees_has_not_converged() -> None:
@@ -61,6 +61,18 @@ def test_settings_with_one_path_are_counted_once_per_repeat() -> None:
     assert repeated(*alike, rows("a", {1: 0.5}, tradeoff=0.4)) == 2
     other = [rows("a", {1: q, 2: 0.6}, tradeoff=q, seed=1) for q in (0.1, 0.2, 0.3)]
     assert repeated(*alike, *other) == 1
+
+
+def test_a_thousandth_in_the_last_tenth_of_the_trees_is_no_more_than_noise() -> None:
+    path = dict.fromkeys(range(10, 91, 10), 0.7)
+    assert marks(rows("a", path | {100: 0.7005})) == ()
+    assert marks(rows("a", path | {95: 0.71, 100: 0.7})) == ("not converged",)
+    assert marks(rows("a", path | {90: 0.71, 100: 0.7105})) == ()
+
+
+def test_training_that_ended_before_it_had_all_trees_needs_no_more() -> None:
+    own = [{**row, "params": '{"trees": 300}'} for row in rows("a", {1: 0.5, 2: 0.6, 3: 0.7})]
+    assert marks(own) == ()
 
 
 def test_a_path_of_one_point_says_nothing() -> None:
