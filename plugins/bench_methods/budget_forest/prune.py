@@ -59,6 +59,8 @@ class BudgetPrune(OnTrees):
             problem = build(made.trees, made.loss, valid, prices, unit, crew)
             found = self._searched(problem, crew, context)
         facts = {"gap": found.gap, "passes": found.passes}
+        if made.trees.trees == 0:  # boosting found nothing to split
+            return made.serve(np.zeros(0, dtype=bool), prices, facts)
         if self.tradeoff is None:
             return _path(made, found, prices, facts)
         kept = (found.critical > self.tradeoff) | (self.tradeoff == 0)
