@@ -189,7 +189,7 @@ def at_budget(budget: float, higher: bool) -> Choose:
 def at_matched_cost(cost: float, higher: bool) -> Choose:
     """Each learner at the same mean cost: a mixture of two neighbours on its frontier.
 
-    A learner whose points are all cheaper takes its best, one whose points are all dearer none.
+    A learner whose points are all cheaper takes its best, one whose points all cost more none.
     """
     affords = at_budget(cost, higher)
 
@@ -198,12 +198,12 @@ def at_matched_cost(cost: float, higher: bool) -> Choose:
         for below, q, c in zip(affords(quality, costs), quality, costs, strict=True):
             draws = np.arange(len(q))
             at = c[draws, below.point], q[draws, below.point]
-            # the neighbour: of the dearer points that are better, the cheapest
+            # the neighbour: of the better points that cost more, the cheapest
             better = q > at[1][:, None] if higher else q < at[1][:, None]
-            dearer = np.where(better & (c > cost), c, np.inf)
-            other = dearer.argmin(axis=1)
-            there = np.isfinite(dearer[draws, other])
-            gap = np.where(there, dearer[draws, other] - at[0], np.inf)
+            above = np.where(better & (c > cost), c, np.inf)
+            other = above.argmin(axis=1)
+            there = np.isfinite(above[draws, other])
+            gap = np.where(there, above[draws, other] - at[0], np.inf)
             part = np.where(there, cost - at[0], 0.0) / gap
             found.append(Choice(below.point, other, np.clip(part, 0, 1)))
         return found

@@ -10,8 +10,6 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.statistics.levels import Level
 
 LEVEL = 0.95
-EQUIVALENT = 0.01
-"""Differences below this share of the better value are of no practical interest."""
 
 
 class Interval(NamedTuple):

@@ -124,7 +124,7 @@ class Subsets:
         iterations = self.settings.trees if trees is None else trees
         trained = boost(
             np.ascontiguousarray(self.codes[chosen]),
-            _only(self.bins, chosen),
+            restricted(self.bins, chosen),
             self.train.y,
             loss=loss or self.loss,
             settings=replace(self.settings, trees=iterations if len(chosen) else 0),
@@ -173,8 +173,8 @@ def _explained(codes: Any, bins: IntArray, gradient: FloatArray, mass: FloatArra
     return np.asarray((squares / np.where(rows > 0, rows, 1.0)).reshape(k, each).sum(axis=1) / 2)
 
 
-def _only(bins: Bins, chosen: IntArray) -> Bins:
-    """The bins of some features."""
+def restricted(bins: Bins, chosen: IntArray) -> Bins:
+    """The bins of these features only."""
     from bench_trees import Bins
 
     edges = [bins.edges[bins.offset[j] : bins.offset[j + 1]] for j in chosen]

@@ -116,8 +116,8 @@ def _answer(
         return
     pairs = compare(found, limit, judge.higher_is_better, same_rows(found), interest=interest)
     at = "at their best" if budget is None else f"at a mean cost of {cost(budget)}"
-    one = next(iter(found[0].candidates.values())).test
-    units = f"{len(one.weights)} {'queries' if one.rows.max() > one.rows.min() else 'rows'}"
+    queries, counted = use["queries"]["test"], use["rows"]["test"]
+    units = f"{queries} queries" if queries else f"{counted} rows"
     rows = [_row(pair) for pair in pairs]
     title = f"{dataset}: {judge.name} {at}, {count(len(found), 'repeat')} of {units}"
     yield Table(TITLES, rows, "", TITLES[2:], title=title)

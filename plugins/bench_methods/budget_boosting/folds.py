@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from bench_models.boosting import binned
+from bench_models.path_of_models import restricted
 from bench_models.tradeoff import labels_of
 
 from bench_core import Examples, FitContext, Queries, Task
@@ -165,15 +166,6 @@ class Fold:
         threads = self.fit.context.threads
         own, far = (summed(trees, part.rows.X, threads) for part in (self.fit, self.held))
         return replace(self, scores=(self.scores[0] + own, self.scores[1] + far)), trees
-
-
-def restricted(bins: Bins, features: IntArray) -> Bins:
-    """The bins of these features only."""
-    from bench_trees import Bins
-
-    edges = [bins.edges[bins.offset[j] : bins.offset[j + 1]] for j in features]
-    offset = np.cumsum([0, *map(len, edges)], dtype=np.int64)
-    return Bins(np.concatenate([*edges, bins.edges[:0]]), offset)
 
 
 def summed(trees: Ensemble, X: Float32Array, threads: int) -> FloatArray:
