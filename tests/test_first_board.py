@@ -8,11 +8,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from bench_reports.assembly import boards
-from bench_reports.board import Board, Row
 
 import bench_core
 from bench_core.cli.report import finished
+from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.board import Board, Row
 
 pytestmark = pytest.mark.slow
 

@@ -50,7 +50,7 @@ ORDER = (
         "results",
         "statistics",
     ),
-    *("planning", "execution", "conformance", "terminal", "api", "cli", "__main__"),
+    *("planning", "execution", "conformance", "terminal", "leaderboard", "api", "cli", "__main__"),
 )
 """Parts of bench_core: each may import only what stands before it."""
 PUBLIC = (

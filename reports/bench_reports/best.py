@@ -22,10 +22,10 @@ from bench_core.terminal.wording import cost, notices, quality
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.leaderboard.assembly import Offer
     from bench_core.plugins import Registry
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
-    from bench_reports.assembly import Offer
 
 NOTHING_AFFORDABLE = 1
 COMMANDS_SHOWN = 3
@@ -92,8 +92,8 @@ def answer(
     store: Path,
 ) -> tuple[Table | None, list[str]]:
     """For one data set: who can be afforded, and the winner with the command that trains it."""
+    from bench_core.leaderboard.assembly import least_cost, offers, primary_metric, uses_of
     from bench_core.results.store import Store
-    from bench_reports.assembly import least_cost, offers, primary_metric, uses_of
     from bench_reports.features import chosen_within, purchases, sentences
 
     judge = primary_metric(info, name, metric or "")

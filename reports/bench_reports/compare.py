@@ -96,10 +96,10 @@ def _answer(
     budget: float | None,
     interest: float,
 ) -> Iterator[Table | str]:
+    from bench_core.leaderboard.assembly import uses_of
     from bench_core.results.operating_points import criterion
     from bench_core.statistics.pairs import compare
     from bench_core.statistics.pools import repeats
-    from bench_reports.assembly import uses_of
 
     use = uses_of(info, dataset)[0]
     judge = criterion(info, use["metrics"][0])

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
+from bench_core.leaderboard.board import SHARE, Board, Row, notes_of, notice
 from bench_core.protocols import DIVERGED
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
 from bench_core.terminal.wording import cost, count, duration, quality, times
-from bench_reports.board import SHARE, Board, Row, notes_of, notice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ def write(
     verbose: bool,
 ) -> None:
     """Write all boards, in a file or without a terminal one row a line."""
-    from bench_reports.assembly import boards
+    from bench_core.leaderboard.assembly import boards
 
     made = boards(run, frame)
     if output is None:

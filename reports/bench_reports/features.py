@@ -96,8 +96,8 @@ def chosen_within(
     metric: Criterion | None = None,
 ) -> pd.DataFrame:
     """The points, one for each repeat, that one learner (None: the best) has within the budget."""
+    from bench_core.leaderboard.assembly import offers, primary_metric
     from bench_core.results import operating_points as selection
-    from bench_reports.assembly import offers, primary_metric
 
     metric = metric or primary_metric(info, name)
     known = list(dict.fromkeys(map(str, frame["learner"])))

@@ -11,9 +11,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
+from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Row, notes_of, notice
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, duration, quality, settings, times
-from bench_reports.board import SHARE, Board, CurvePoint, Row, notes_of, notice
 from bench_reports.console import heading, in_unit, legend, run_line
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def write(
     verbose: bool,
 ) -> None:
     """Write the page, to stdout where no file is named."""
-    from bench_reports.assembly import boards
+    from bench_core.leaderboard.assembly import boards
 
     write_text(output or Path("-"), page(run, boards(run, frame), frame, sections))
 

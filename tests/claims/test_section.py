@@ -7,12 +7,12 @@ from io import StringIO
 
 import pytest
 from bench_claims.plugin import section, verdicts
-from bench_reports.assembly import boards
 from bench_reports.console import show_boards, text_boards
 from bench_reports.html import page
 from helpers import browser, example
 from rich.console import Console
 
+from bench_core.leaderboard.assembly import boards
 from bench_core.protocols import Section
 from bench_core.results.records import RunInfo
 

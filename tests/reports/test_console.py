@@ -5,8 +5,6 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
-from bench_reports.assembly import boards
-from bench_reports.board import Failure
 from bench_reports.console import (
     budget_tables,
     failure_lines,
@@ -18,6 +16,8 @@ from bench_reports.console import (
 from helpers import example
 from rich.console import Console
 
+from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.board import Failure
 from bench_core.terminal.wording import cost, quality, settings, times
 
 

@@ -9,9 +9,10 @@ from html.parser import HTMLParser
 import pandas as pd
 import plotly.graph_objects
 import pytest
-from bench_reports.assembly import boards
 from bench_reports.html import figure, page, script_json
 from helpers import example
+
+from bench_core.leaderboard.assembly import boards
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench_reports.assembly import boards
 from bench_reports.html import page
 from helpers import browser, example
+
+from bench_core.leaderboard.assembly import boards
 
 pytestmark = pytest.mark.skipif(
     browser.executable() is None, reason="no Chromium on the PATH to open the page with"

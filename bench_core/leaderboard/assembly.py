@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import UsageError, unknown
+from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
 from bench_core.results import operating_points as selection
 from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count, settings
-from bench_reports.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
 
 if TYPE_CHECKING:
     import pandas as pd

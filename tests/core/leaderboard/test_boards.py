@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from bench_reports.assembly import boards, least_cost, offers, primary_metric
-from bench_reports.board import Board, Row, notice
 from bench_reports.console import legend
 from helpers import example
 
 from bench_core.errors import UsageError
+from bench_core.leaderboard.assembly import boards, least_cost, offers, primary_metric
+from bench_core.leaderboard.board import Board, Row, notice
 
 
 @pytest.fixture(scope="module")
