@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -82,11 +83,21 @@ def write_report(
     registry: Registry, store: str | Path, run: str, output: Path | None, *, verbose: bool
 ) -> RunInfo:
     """Write the report of a run to a file, or show it on the terminal."""
+    from bench_core.results.store import Store
+
     report = report_for(registry, output)
     info, frame = finished(store, run)
     sections = list(_sections(registry, info, frame))
-    report.write(info, frame, output, sections=sections, verbose=verbose)
+    given = {"sections": sections, "verbose": verbose, "store": Store(store)}
+    report.write(info, frame, output, **_accepted(report.write, given))
     return info
+
+
+def _accepted(write: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments that a report takes; one may leave out what it does not need."""
+    takes = signature(write).parameters
+    every = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
+    return {name: value for name, value in given.items() if every or name in takes}
 
 
 def _sections(registry: Registry, info: RunInfo, frame: pd.DataFrame) -> Iterator[Section]:

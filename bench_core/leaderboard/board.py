@@ -4,13 +4,21 @@ Everything is chosen on validation, by each repeat (a seed on a fold) for itself
 test as the mean over repeats; see ``bench_core.results.operating_points``.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bench_core.results.budgets import Budget
+from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import settings, stand_in_notice
 
 SHARE = 0.99
 """The part of the reference's best validation quality that a saving must keep."""
+
+LOST = 1 - 2 * (1 - SHARE)
+"""A saving whose test quality is certainly below this part of the reference's was found by luck on
+validation: it loses more than twice as much as was asked for. What is between may have been unlucky
+on test, and stands as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,58 @@ class CurvePoint:
     pick: Pick
 
 
+UNKNOWN = Interval(math.nan, math.nan)
+"""Of a run whose store has no values per query or row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A learner at a budget.
+
+    ``quality`` is on test, the mean over repeats, with its 95% ``interval``, and NaN unless every
+    repeat can afford something; ``cost`` is the mean test cost. Tier 1 leads, tier 0 can afford
+    nothing. ``ranks`` are the best and the worst rank that the data leave it.
+    """
+
+    learner: str
+    quality: float
+    interval: Interval
+    cost: float
+    tier: int
+    ranks: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """All learners of a data set at a budget (None: without a limit), the best tier first, then by
+    quality; ``note`` says why intervals are missing."""
+
+    budget: Budget | None
+    rows: tuple[Standing, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """How sure a row's saving is: its 95% ``interval``, its 99% one (``wide``), and tie tier and
+    ranks among those that keep the quality. A draw in which the learner does not reach the quality
+    counts as no saving, 1x. ``lost``: the point is certainly below ``LOST`` on test; tier 0."""
+
+    interval: Interval
+    wide: Interval
+    tier: int
+    ranks: tuple[int, int]
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A value with its 95% interval."""
+
+    value: float
+    interval: Interval
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A learner on the board; ``baseline``: a trivial method, listed below the others.
@@ -68,8 +128,10 @@ class Row:
     quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
     reference costs over what ``cheap`` costs. ``curve`` is the frontier, cheapest first. ``fits``
     settings were tried in ``seconds`` of training, ``alike`` of which gave the path of another one,
-    means over repeats; ``marks`` are those of the
-    models at ``best`` and ``cheap``, and of the search.
+    means over repeats; ``marks`` are those of the models at ``best`` and ``cheap``, and of the
+    search. How sure all this is, ``certified`` adds: ``standing`` of the best point, ``saved``, and
+    over the board's costs ``area``, the mean quality, and ``regret``, what it lacks to the best
+    learner at each cost.
     """
 
     learner: str
@@ -86,6 +148,10 @@ class Row:
     alike: int = 0
     seconds: float = 0.0
     marks: tuple[str, ...] = ()
+    standing: Standing | None = None
+    saved: Saved | None = None
+    area: Measure | None = None
+    regret: Measure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +168,8 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Board:
     """The leaderboard of one data set: rows sorted, failures apart. ``marks`` stand beside every
-    number; ``repeats`` is what a learner without failures has."""
+    number; ``repeats`` is what a learner without failures has. ``standings`` are those at the
+    budgets, ``costs`` the range that areas are taken over."""
 
     dataset: str
     metric: str
@@ -118,6 +185,8 @@ class Board:
     failures: tuple[Failure, ...]
     facts: tuple[str, ...]
     notes: tuple[str, ...]
+    standings: tuple[Standings, ...] = ()
+    costs: tuple[float, float] | None = None
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """The board's marks and those of the row."""
@@ -127,6 +196,7 @@ class Board:
             **dict.fromkeys(self.marks, True),
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
+            f"below {LOST:.0%}": row.saved is not None and row.saved.lost,
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
 

@@ -18,6 +18,9 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.leaderboard.assembly import primary_metric
+from bench_core.leaderboard.board import UNKNOWN
+from bench_core.leaderboard.board import Standing as Standing
+from bench_core.leaderboard.board import Standings as Standings
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion
@@ -38,37 +41,9 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store, TrialValues
 
-UNKNOWN = Interval(math.nan, math.nan)
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
 COLUMNS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
 """What a budget of each kind bounds on validation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A learner at a budget.
-
-    ``quality`` is on test, the mean over repeats, with its 95% ``interval``, and NaN unless every
-    repeat can afford something; ``cost`` is the mean test cost. Tier 1 leads, tier 0 can afford
-    nothing. ``ranks`` are the best and the worst rank that the data leave it.
-    """
-
-    learner: str
-    quality: float
-    interval: Interval
-    cost: float
-    tier: int
-    ranks: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Standings:
-    """All learners of a data set at a budget (None: without a limit), the best tier first, then by
-    quality; ``note`` says why intervals are missing."""
-
-    budget: Budget | None
-    rows: tuple[Standing, ...]
-    note: str = ""
 
 
 def standings(
@@ -89,8 +64,7 @@ def standings(
     values = Values.of(store, info.run, dataset, frame, metric)
     known = values.levels(budgets, resamples)
     return tuple(
-        _standings(budget, _chosen(frame, metric, budget), level, metric.higher_is_better)
-        for budget, level in zip(budgets, known, strict=True)
+        standing(budget, frame, metric, level) for budget, level in zip(budgets, known, strict=True)
     )
 
 
@@ -231,12 +205,11 @@ def _repeats(rows: pd.DataFrame) -> dict[str, int]:
     return {str(name): int(n) for name, n in trials["learner"].value_counts().items()}
 
 
-def _standings(
-    budget: Budget | None,
-    chosen: dict[str, tuple[float, float]],
-    named: Named | None,
-    higher: bool,
+def standing(
+    budget: Budget | None, frame: pd.DataFrame, metric: Criterion, named: Named | None
 ) -> Standings:
+    """The standings at one budget, from a data set's rows and the level of quality there."""
+    chosen, higher = _chosen(frame, metric, budget), metric.higher_is_better
     there = [name for name, (quality, _) in chosen.items() if not math.isnan(quality)]
     place = {name: k for k, name in enumerate(named[0])} if named else {}
     finite = np.isfinite(named[1].observed) if named else np.zeros(0)

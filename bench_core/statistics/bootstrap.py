@@ -270,10 +270,15 @@ def at_budget(budget: float, higher: bool) -> Choose:
             affords.extend(bool((c[0] <= limit).any()) for c in cost)
         found = []
         for q, c, has in zip(quality, cost, affords, strict=True):
-            good = np.where(c <= limit, q if higher else -q, -np.inf)
-            none = np.isneginf(good.max(axis=1))
-            index = np.where(none, c.argmin(axis=1), good.argmax(axis=1))
-            found.append(_single(index if has else np.full(len(q), -1)))
+            if not has:
+                found.append(_single(np.full(len(q), -1)))
+                continue
+            inside = c <= limit
+            index = np.where(inside, q if higher else -q, -np.inf).argmax(axis=1)
+            none = ~inside[np.arange(len(q)), index]
+            if none.any():
+                index[none] = c[none].argmin(axis=1)
+            found.append(_single(index))
         return found
 
     return choose
@@ -302,6 +307,22 @@ def at_matched_cost(cost: float, higher: bool) -> Choose:
         return found
 
     return choose
+
+
+def held(choose: Choose) -> Choose:
+    """In every draw the points that ``choose`` takes on the data as they are."""
+    first: list[Choice] = []
+
+    def again(quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
+        if not first:
+            first.extend(choose([q[:1] for q in quality], [c[:1] for c in cost]))
+        draws = len(quality[0])
+        return [
+            Choice(one.point.repeat(draws), one.other.repeat(draws), one.part.repeat(draws))
+            for one in first
+        ]
+
+    return again
 
 
 def keeping(share: float, reference: int, higher: bool) -> Choose:

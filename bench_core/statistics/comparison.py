@@ -46,6 +46,15 @@ def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interv
     return Interval(float(observed + wider * low), float(observed + wider * high))
 
 
+def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:
+    """Percentiles of a learner's draws, not centred on its value: for what may fail in some draws.
+    Widened to Student's distribution about their median."""
+    drawn = level.draws[learner, 1:]
+    low, middle, high = np.quantile(drawn, [(1 - share) / 2, 0.5, (1 + share) / 2])
+    wider = _contrast_widening(level, np.eye(len(level.draws))[learner], share)
+    return Interval(float(middle + wider * (low - middle)), float(middle + wider * (high - middle)))
+
+
 def differences(level: Level, pairs: list[tuple[int, int]], interest: float) -> list[Difference]:
     """The comparison of each pair of learners; ``interest`` is the least difference that matters,
     in units of the values."""
