@@ -8,7 +8,7 @@ from typing import Any
 from bench_core.class_names import importable
 from bench_core.datasets.search import data_folder
 from bench_core.datasets.user_datasets import add_own_data
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, blaming, unknown
 from bench_core.execution.events import Event, OnEvent, silent
 from bench_core.execution.runner import Interrupted, RunResult, carry_out, carry_out_audit
 from bench_core.metrics import parse_metric
@@ -19,6 +19,7 @@ from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest, check_request
 from bench_core.plugins import Registry, load_registry
+from bench_core.results.budgets import as_caps
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import check_writable, open_writer
@@ -100,6 +101,7 @@ def reprice(
     *,
     costs: str,
     data: Sequence[str] = (),
+    caps: Sequence[float] = (),
     store: str = "",
     workers: int = 0,
     executor: str = "local",
@@ -109,13 +111,16 @@ def reprice(
     """Bill a run anew under the costs of a file, from its stored models: nothing is trained.
 
     A new run of the store has the same metrics and the new costs; ``data`` restricts it to some of
-    the run's data sets.
+    the run's data sets, ``caps`` are measured under the new costs.
     """
     notify = on_event or silent
     kept = Store(store_path(store))
     named = kept.info(run).request.get("plugins", ())
     modules = tuple(dict.fromkeys([*named, *plugins]))
-    asked = RunRequest(workers=workers, executor=executor, plugins=modules, costs=costs)
+    limits = as_caps(caps)
+    asked = RunRequest(
+        workers=workers, executor=executor, plugins=modules, costs=costs, caps=limits
+    )
     check_request(asked)
     made, request = plan_reprice(kept, run, tuple(data), asked, _registry(asked, notify))
     for line in made.notes:
@@ -124,7 +129,7 @@ def reprice(
         return carry_out(made, request, writer, notify, lambda learners: None)
 
 
-_LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins")
+_LISTS = ("data", "metrics", "caps", "learners", "settings", "seeds", "folds", "plugins")
 
 
 def _asked(request: RunRequest | None, options: Mapping[str, Any]) -> RunRequest:
@@ -134,9 +139,12 @@ def _asked(request: RunRequest | None, options: Mapping[str, Any]) -> RunRequest
         if name not in known:
             raise UsageError(unknown("option", name, known))
         if name in _LISTS and value is not None:
-            single = isinstance(value, str | int) or not isinstance(value, Iterable)
+            single = isinstance(value, str | int | float) or not isinstance(value, Iterable)
             value = tuple(map(_plain, (value,) if single else value))
         given[name] = str(value) if isinstance(value, Path) else value
+    if "caps" in given:
+        with blaming("caps"):
+            given["caps"] = as_caps(given["caps"] or ())
     return replace(request or RunRequest(), **given)
 
 

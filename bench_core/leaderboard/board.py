@@ -129,9 +129,10 @@ class Row:
     reference costs over what ``cheap`` costs. ``curve`` is the frontier, cheapest first. ``fits``
     settings were tried in ``seconds`` of training, ``alike`` of which gave the path of another one,
     means over repeats; ``marks`` are those of the models at ``best`` and ``cheap``, and of the
-    search. How sure all this is, ``certified`` adds: ``standing`` of the best point, ``saved``, and
-    over the board's costs ``area``, the mean quality, and ``regret``, what it lacks to the best
-    learner at each cost.
+    search. ``within`` is what it reaches at each of the board's budgets, None unless all repeats
+    can afford something. How sure all this is, ``certified`` adds: ``standing`` of the best point,
+    ``saved``, and over the board's costs ``area``, the mean quality, and ``regret``, what it lacks
+    to the best learner at each cost.
     """
 
     learner: str
@@ -148,6 +149,7 @@ class Row:
     alike: int = 0
     seconds: float = 0.0
     marks: tuple[str, ...] = ()
+    within: tuple[Pick | None, ...] = ()
     standing: Standing | None = None
     saved: Saved | None = None
     area: Measure | None = None
@@ -168,8 +170,9 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Board:
     """The leaderboard of one data set: rows sorted, failures apart. ``marks`` stand beside every
-    number; ``repeats`` is what a learner without failures has. ``standings`` are those at the
-    budgets, ``costs`` the range that areas are taken over."""
+    number; ``repeats`` is what a learner without failures has; ``budgets`` are those that learners
+    are compared at. ``certified`` adds the ``standings`` at these budgets, and ``costs``, the range
+    that areas are taken over."""
 
     dataset: str
     metric: str
@@ -185,6 +188,7 @@ class Board:
     failures: tuple[Failure, ...]
     facts: tuple[str, ...]
     notes: tuple[str, ...]
+    budgets: tuple[Budget, ...] = ()
     standings: tuple[Standings, ...] = ()
     costs: tuple[float, float] | None = None
 

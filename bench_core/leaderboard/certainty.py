@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.leaderboard.assembly import primary_metric, uses_of
+from bench_core.leaderboard.assembly import primary_metric
 from bench_core.leaderboard.board import LOST, SHARE, UNKNOWN, Board, Measure, Row, Saved
 from bench_core.leaderboard.standings import Named, Values, standing
 from bench_core.metrics.frontier import share_of
-from bench_core.results.budgets import Budget, as_budgets, default_budgets
+from bench_core.results.budgets import Budget
 from bench_core.statistics.bootstrap import Choose, at_budget, best, held, keeping
 from bench_core.statistics.comparison import (
     Interval,
@@ -53,19 +53,15 @@ def certified(
     board: Board,
     frame: pd.DataFrame,
     *,
-    budgets: Sequence[Budget] = (),
     resamples: int = 2000,
 ) -> Board:
     """The board with intervals, tiers and areas, its rows in the order of certainty.
 
-    ``budgets``: where standings are wanted; else those of the suite, else five on a log scale.
     Without a store, or without values in it, the board has standings by value and keeps its order.
     """
     if not board.rows:
         return board
-    costs = cost_range(board)
-    board = replace(board, costs=costs)
-    budgets = budgets or _budgets(info, board)
+    board, budgets = replace(board, costs=cost_range(board)), board.budgets
     frame = frame[frame["dataset"] == board.dataset]
     metric = primary_metric(info, board.dataset)
     values = Values.of(store, info.run, board.dataset, frame, metric)
@@ -96,13 +92,6 @@ def cost_range(board: Board) -> tuple[float, float] | None:
 
 def _means(budgets: Sequence[Budget]) -> list[Budget]:
     return [budget for budget in budgets if budget.kind == "mean"]
-
-
-def _budgets(info: RunInfo, board: Board) -> tuple[Budget, ...]:
-    named = [text for use in uses_of(info, board.dataset)[:1] for text in use.get("budgets", ())]
-    if named or board.costs is None:
-        return as_budgets(named)
-    return default_budgets(*board.costs)
 
 
 def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
@@ -152,10 +141,9 @@ class Drawn:
     def levels(self, budgets: Sequence[Budget]) -> dict[Budget | None, Named | None]:
         """The levels of quality at the best point (None) and within the mean budgets."""
         means = _means(budgets)
-        place = {
-            None: 0,
-            **{b: len(self.values[0][0]) - len(means) + k for k, b in enumerate(means)},
-        }
+        place: dict[Budget | None, int] = {None: 0}
+        for k, budget in enumerate(reversed(means)):
+            place[budget] = -1 - k
         return {
             b: (self.names, self.joined([q[k] for q, _ in self.values])) for b, k in place.items()
         }

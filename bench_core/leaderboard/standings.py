@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store, TrialValues
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
-COLUMNS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
-"""What a budget of each kind bounds on validation."""
 
 
 def standings(
@@ -74,129 +72,79 @@ Named = tuple[tuple[str, ...], Level]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """The stored values of the trials that take part in a data set's ranking, by split, and their
-    operating points."""
+    """The stored values of the trials that take part in a data set's ranking."""
 
-    valid: Sequence[TrialValues]
-    test: Sequence[TrialValues]
-    frame: pd.DataFrame
+    store: Store | None
+    run: str
+    dataset: str
     metric: Criterion
+    trials: frozenset[tuple[str, int, int, str]]
 
     @classmethod
     def of(
         cls, store: Store | None, run: str, dataset: str, frame: pd.DataFrame, metric: Criterion
     ) -> Values:
-        """Read from the store; none without one."""
-        if store is None:
-            return cls((), (), frame, metric)
+        """Of the data set's rows in ``frame``."""
         points = selection.operating_points(frame, metric.name)
-        usable = {_trial(row) for _, row in points[list(_TRIAL)].drop_duplicates().iterrows()}
-        valid, test = (
-            [
-                condensed(one)
-                for learner in points["learner"].unique()  # at a time: values are large
-                for one in store.values(run, split=split, dataset=dataset, learner=learner)
-                if _key(one) in usable
-            ]
-            for split in ("valid", "test")
+        named = points[["learner", "fold", "seed", "params"]].drop_duplicates()
+        trials = (
+            (str(learner), int(fold), int(seed), canonical(json.loads(params or "{}")))
+            for learner, fold, seed, params in named.itertuples(index=False)
         )
-        return cls(valid, test, frame, metric)
+        return cls(store, run, dataset, metric, frozenset(trials))
 
-    def repeats(self, affordable: Budget | None = None) -> list[Repeat]:
-        """The learners that have finished in every repeat, on their units; with a budget, only
-        their points that it affords on validation."""
-        valid, test = self.valid, self.test
-        if affordable is not None:
-            allowed = self._affordable(affordable)
-            valid, test = (
-                [_only(one, allowed[_key(one)]) for one in part if _key(one) in allowed]
-                for part in (valid, test)
-            )
+    def repeats(self, within: Budget | None = None) -> list[Repeat]:
+        """The learners that have finished in every repeat, on their units; of a cap what was
+        measured under it, of a cost for 95% of rows the points that keep to it."""
+        valid, test = (self._read(split, within) for split in ("valid", "test"))
         return repeats(valid, test, names) if (names := complete(valid)) else []
 
     def levels(self, budgets: Sequence[Budget | None], resamples: int) -> list[Named | None]:
         """The level of quality at each budget, None without values."""
-        if not self.valid:
-            return [None] * len(budgets)
         higher = self.metric.higher_is_better
         means = [b for b in budgets if b is None or b.kind == "mean"]
         known: dict[Budget | None, Named | None] = {}
-        every = self.repeats()
+        every = self.repeats() if means else []
         amounts = [math.inf if b is None else b.amount for b in means]
         choices = [partial(at_budget, amount, higher) for amount in amounts]
         found = levels(every, choices, higher, resamples) if every else []
         for budget, (level, _) in zip(means, found, strict=bool(every)):
             known[budget] = tuple(every[0].candidates), level
         for budget in budgets:
-            if budget not in known:
-                known[budget] = None
-                if some := self.repeats(budget):
-                    ((level, _),) = levels(some, [partial(best, higher)], higher, resamples)
-                    known[budget] = tuple(some[0].candidates), level
-        return [known[budget] for budget in budgets]
+            if budget is not None and budget.kind != "mean" and (some := self.repeats(budget)):
+                ((level, _),) = levels(some, [partial(best, higher)], higher, resamples)
+                known[budget] = tuple(some[0].candidates), level
+        return [known.get(budget) for budget in budgets]
 
-    def _affordable(self, budget: Budget) -> dict[tuple[Any, ...], list[int]]:
-        """Of each trial the points within the budget on validation."""
-        points = _points(self.frame, self.metric, budget)
-        inside = points[points["valid_cost"] <= budget.amount]
-        names = {(*_trial(row), _same(row["point"])) for _, row in inside.iterrows()}
-        return {
-            _key(one): kept
-            for one in self.valid
-            if (
-                kept := [
-                    k for k, s in enumerate(one.settings) if (*_key(one), canonical(s)) in names
-                ]
+    def _read(self, split: str, within: Budget | None) -> list[TrialValues]:
+        if self.store is None:
+            return []
+        return [
+            condensed(one)
+            for learner in dict.fromkeys(name for name, *_ in sorted(self.trials))
+            for one in self.store.values(  # of a learner at a time: values are large
+                self.run, split=split, dataset=self.dataset, learner=learner, within=within
             )
-        }
-
-
-_TRIAL = ("learner", "fold", "seed", "params")
-
-
-def _trial(row: pd.Series[Any]) -> tuple[str, int, int, str]:
-    return str(row["learner"]), int(row["fold"]), int(row["seed"]), _same(row["params"])
-
-
-def _key(one: TrialValues) -> tuple[str, int, int, str]:
-    return one.learner, one.fold, one.seed, canonical(one.params)
-
-
-def _same(text: Any) -> str:
-    """JSON in its one spelling."""
-    return canonical(json.loads(text or "{}"))
-
-
-def _only(one: TrialValues, points: list[int]) -> TrialValues:
-    return replace(
-        one,
-        metric=one.metric[points],
-        cost=one.cost[points],
-        points=tuple(one.points[p] for p in points),
-        settings=tuple(one.settings[p] for p in points),
-        bought=one.bought[points],
-    )
-
-
-def _points(frame: pd.DataFrame, metric: Criterion, budget: Budget | None) -> pd.DataFrame:
-    """Operating points, ``valid_cost`` being what the budget bounds."""
-    column = COLUMNS["mean" if budget is None else budget.kind]
-    return selection.operating_points(frame, metric.name, column)
+            if (one.learner, one.fold, one.seed, canonical(one.params)) in self.trials
+        ]
 
 
 def _chosen(
     frame: pd.DataFrame, metric: Criterion, budget: Budget | None
 ) -> dict[str, tuple[float, float]]:
     """By learner quality and cost on test, NaN where not every repeat affords something."""
-    points = _points(frame, metric, budget)
-    amount = math.inf if budget is None else budget.amount
-    chosen = selection.under_budget(points, metric.higher_is_better, amount)
+    higher = metric.higher_is_better
+    points = selection.operating_points(frame, metric.name)
+    if budget is None:
+        chosen = selection.best_points(points, higher)
+    else:
+        chosen = selection.points_within(frame, metric.name, higher, budget)
     repeats_of = _repeats(points)
     found = dict.fromkeys(map(str, points["learner"].unique()), (math.nan, math.nan))
     for learner, count in _repeats(chosen).items():
         if count == repeats_of[learner]:
             own = chosen[chosen["learner"] == learner]
-            found[learner] = float(own["test_quality"].mean()), float(own["total_cost"].mean())
+            found[learner] = float(own["test_quality"].mean()), float(own["test_cost"].mean())
     return found
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from bench_core.results.budgets import Budget
 from bench_core.results.records import RunInfo
 from bench_core.results.store import TrialValues
 from helpers import example
@@ -85,9 +86,22 @@ class ValuedRun:
             metrics=("accuracy",),
         )
 
-    def values(self, run: str, *, split: str, dataset: str, learner: str) -> Iterable[TrialValues]:
+    def values(
+        self, run: str, *, split: str, dataset: str, learner: str, within: Budget | None
+    ) -> Iterable[TrialValues]:
+        """As ``Store.values``; of a cost for 95% of rows the points that keep to it."""
         wanted = split, dataset, learner
-        return [one for one in self.kept if (one.split, one.dataset, one.learner) == wanted]
+        found = [one for one in self.kept if (one.split, one.dataset, one.learner) == wanted]
+        if within is None:
+            return found
+        of = {one.trial: one for one in self.kept if one.split == "valid"}
+        tails = {name: np.quantile(one.cost, 0.95, axis=1) for name, one in of.items()}
+        kept = [np.flatnonzero(tails[one.trial] <= within.amount) for one in found]
+        return [
+            replace(one, points=tuple(k), metric=one.metric[k], cost=one.cost[k])
+            for one, k in zip(found, kept, strict=True)
+            if len(k)
+        ]
 
 
 def learner_of(
