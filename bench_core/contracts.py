@@ -102,8 +102,9 @@ def shapes_fault(splits: Any) -> str:
     for name, part in parts.items():
         if not len(part) or part.X.shape[1] != d:
             return f"{name} has {part.X.shape} cells, train {d} features"
-    if not isinstance(splits.prices, SensorPrices):
-        return f"prices are {_kind(splits.prices)}, not SensorPrices; other costs are a cost_model"
+    given: Any = splits.prices
+    if not isinstance(given, SensorPrices):
+        return f"prices are {_kind(given)}, not SensorPrices; other costs are a cost_model"
     if splits.prices.features != d or len(splits.feature_names) not in (0, d):
         named = f", {len(splits.feature_names)} names" if splits.feature_names else ""
         return f"prices or names are not of {d} features ({splits.prices.features} prices{named})"
