@@ -30,7 +30,7 @@ from bench_core.statistics.comparison import (
     tiers,
 )
 from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import Repeat, complete, levels, repeats
+from bench_core.statistics.pools import Repeat, complete, condensed, levels, repeats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,9 +119,10 @@ class Values:
         usable = {_trial(row) for _, row in points[list(_TRIAL)].drop_duplicates().iterrows()}
         valid, test = (
             [
-                one
-                for one in store.values(run, split=split, dataset=dataset)
-                if (one.learner, one.fold, one.seed, canonical(one.params)) in usable
+                condensed(one)
+                for learner in points["learner"].unique()  # at a time: values are large
+                for one in store.values(run, split=split, dataset=dataset, learner=learner)
+                if _key(one) in usable
             ]
             for split in ("valid", "test")
         )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -148,25 +148,32 @@ def chosen_units(one: Candidates, choose: Choose) -> tuple[FloatArray, FloatArra
     return _taken(quality, every), _taken(cost, every)
 
 
+def block_sums(
+    values: FloatArray | Float32Array, weights: FloatArray | Float32Array
+) -> Float32Array:
+    """Weighted sums (p, at most ``BLOCKS``) of values (p, m) over random blocks of units, the same
+    blocks for all values of so many units."""
+    count = len(weights)
+    if count <= BLOCKS:
+        return np.asarray(values * weights, dtype=np.float32)
+    order = np.random.default_rng(count).permutation(count)
+    whole = count - count % BLOCKS
+    product = values[:, order] * weights[order]
+    sums = product[:, :whole].reshape(len(values), -1, BLOCKS).sum(axis=1)
+    sums[:, : count - whole] += product[:, whole:]
+    return np.asarray(sums, dtype=np.float32)
+
+
 class _Split:
     """Sums by block of every learner's points, side by side, and draws of the blocks."""
 
     def __init__(self, units: Sequence[Units], rng: np.random.Generator) -> None:
         self.rng = rng
-        count = len(units[0].weights)
-        blocks = min(count, BLOCKS)
-        block = rng.permutation(np.arange(count) % blocks)
-        order = np.argsort(block, kind="stable")
-        starts = np.searchsorted(block[order], np.arange(blocks))
-
-        def summed(values: FloatArray | Float32Array, weights: FloatArray | Float32Array) -> Any:
-            product = values[..., order] * weights[order]
-            return np.add.reduceat(product, starts, axis=-1, dtype=np.float64).astype(np.float32)
-
         first = units[0]
-        self.weights = summed(np.array([first.weights, first.rows]), np.ones(count))
-        self.quality = [summed(one.quality, first.weights) for one in units]
-        self.cost = [summed(one.cost, first.rows) for one in units]
+        both = np.array([first.weights, first.rows], dtype=np.float32)
+        self.weights = block_sums(both, np.ones(both.shape[1], dtype=np.float32))
+        self.quality = [block_sums(one.quality, first.weights) for one in units]
+        self.cost = [block_sums(one.cost, first.rows) for one in units]
 
     def contenders(self, higher: bool | None) -> list[IntArray]:
         """Of each learner the points that a draw may choose, in the order of their cost, so that of

@@ -6,16 +6,26 @@ A learner's configurations are pooled: their points are the candidates that a dr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core.statistics.bootstrap import BLOCKS, Candidates, Choose, Draws, Units, draw_all
+from bench_core.statistics.bootstrap import (
+    BLOCKS,
+    Candidates,
+    Choose,
+    Draws,
+    Units,
+    block_sums,
+    draw_all,
+)
 from bench_core.statistics.levels import Level, joined, of_units
 
 if TYPE_CHECKING:
     from bench_core.results.store import TrialValues
+
+_LEAST = np.float32(1e-30)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +67,21 @@ def _units(values: Sequence[TrialValues]) -> Units:
     quality = np.concatenate([one.metric for one in values])
     cost = np.concatenate([one.cost for one in values])
     return Units(quality, cost, values[0].weights, values[0].rows)
+
+
+def condensed(one: TrialValues) -> TrialValues:
+    """The values as means over the bootstrap's blocks: what it draws, in a fraction of the room."""
+    if len(one.weights) <= BLOCKS:
+        return one
+    both = np.array([one.weights, one.rows])
+    weights, rows = block_sums(both, np.ones(both.shape[1], dtype=np.float32))
+    return replace(
+        one,
+        metric=block_sums(one.metric, one.weights) / np.maximum(weights, _LEAST),
+        cost=block_sums(one.cost, one.rows) / np.maximum(rows, _LEAST),
+        weights=weights,
+        rows=rows,
+    )
 
 
 def complete(values: Sequence[TrialValues]) -> list[str]:

@@ -85,8 +85,9 @@ class ValuedRun:
             metrics=("accuracy",),
         )
 
-    def values(self, run: str, *, split: str, dataset: str) -> Iterable[TrialValues]:
-        return [one for one in self.kept if (one.split, one.dataset) == (split, dataset)]
+    def values(self, run: str, *, split: str, dataset: str, learner: str) -> Iterable[TrialValues]:
+        wanted = split, dataset, learner
+        return [one for one in self.kept if (one.split, one.dataset, one.learner) == wanted]
 
 
 def learner_of(
