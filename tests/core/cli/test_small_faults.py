@@ -69,3 +69,21 @@ def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(
         assert ended.status == 2
         assert f"{name}: this is written as plain text (.txt)" in ended.err
     assert bench("best", "--budget", "3", "-o", "best.txt").status == 0
+
+
+def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
+    tmp_path: Path,
+    bench: Run,  # noqa: F811
+) -> None:
+    write_csv(tmp_path / "data.csv")
+    done = bench("run", "--data", "data.csv", "-l", "constant", "--executor", "inline", "-q")
+    assert done.status == 0, done.err
+    before = sorted(tmp_path.iterdir())
+    for words in (("-o", "board.docx"), ("--plot", "c.html"), ("-o", "b.md", "--plot", "c.jpg")):
+        ended = bench("report", *words)
+        assert ended.status == 2
+        assert words[-1] in ended.err
+    assert sorted(tmp_path.iterdir()) == before
+    assert "Budget Bench" in bench("report", "--methods").out
+    assert bench("report", "-o", "board.tex", "-q").status == 0
+    assert "\\toprule" in (tmp_path / "board.tex").read_text()
