@@ -14,8 +14,8 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.cli.show import toml_literal
 from bench_core.errors import UsageError, unknown
+from bench_core.planning.request import toml_literal
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
 from bench_core.terminal.wording import cost, notices, quality
 
