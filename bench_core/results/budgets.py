@@ -1,8 +1,18 @@
 """Budgets: what a row may cost, on average, for 95% of rows, or for every row."""
 
+import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+
+from bench_core.errors import UsageError, unknown
+
 KINDS = ("mean", "p95", "cap")
+COUNT = 5
+"""How many budgets are shown where none are named."""
+
+_WORDS = {"mean": "on average", "p95": "for 95% of rows", "cap": "for every row"}
 
 
 class Budget(NamedTuple):
@@ -14,3 +24,68 @@ class Budget(NamedTuple):
 
     amount: float
     kind: str = "mean"
+
+    def __str__(self) -> str:
+        """``10``, ``p95 10`` or ``cap 10``: as ``parse_budgets`` reads it."""
+        return f"{'' if self.kind == 'mean' else f'{self.kind} '}{self.amount:.15g}"
+
+    @property
+    def words(self) -> str:
+        """``10 on average``, ``10 for 95% of rows`` or ``10 for every row``."""
+        return f"{self.amount:.6g} {_WORDS[self.kind]}"
+
+
+def parse_budgets(text: str, kind: str = "mean") -> tuple[Budget, ...]:
+    """The budgets in a text such as ``10,20,40``, each once, in the order given.
+
+    A number stands for a budget of this ``kind`` unless a kind precedes it (``p95 20``). Raises
+    UsageError for what is no finite number >= 0 and for an unknown kind.
+    """
+    return tuple(dict.fromkeys(_parsed(part, kind) for part in text.split(",")))
+
+
+def as_budgets(values: float | str | Budget | Iterable[float | str | Budget]) -> tuple[Budget, ...]:
+    """Budgets from one or several numbers, texts or budgets, as a suite or Python gives them."""
+    if isinstance(values, str | int | float | Budget):
+        values = [values]
+    found = (v if isinstance(v, Budget) else _parsed(str(v), "mean") for v in values)
+    return tuple(dict.fromkeys(found))
+
+
+def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:
+    """Five mean budgets, evenly spaced on a logarithmic scale from the cost of the cheapest useful
+    point to that of the reference's best, rounded up to two digits so that both can be afforded.
+
+    Fewer where rounding makes two equal, only the second where the first is not below it, none
+    where nothing costs anything.
+    """
+    if not 0 < whole < math.inf:
+        return ()
+    if not 0 < cheapest < whole:
+        return (Budget(_rounded_up(whole)),)
+    amounts = np.geomspace(cheapest, whole, COUNT)
+    amounts[[0, -1]] = cheapest, whole  # geomspace may miss its ends by a bit
+    return tuple(dict.fromkeys(Budget(_rounded_up(float(amount))) for amount in amounts))
+
+
+def _parsed(text: str, kind: str) -> Budget:
+    *before, number = text.split() or [""]
+    kind = " ".join(before) or kind
+    if kind not in KINDS:
+        raise UsageError(f"budget {text.strip()!r}: {unknown('kind', kind, KINDS)}")
+    try:
+        amount = float(number)
+    except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
+        raise UsageError(
+            f"budget {text.strip()!r} is not a cost: write numbers >= 0 with commas, as 10,20,40"
+        )
+    return Budget(amount, kind)
+
+
+def _rounded_up(amount: float) -> float:
+    """The next number of two significant digits that is not below ``amount``."""
+    digits = 1 - math.floor(math.log10(amount))
+    rounded = round(amount, digits)
+    return rounded if rounded >= amount else round(amount + 10.0**-digits / 2, digits)

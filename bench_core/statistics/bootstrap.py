@@ -13,16 +13,17 @@ learners takes seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.metrics.frontier import share_of
 
 BLOCKS = 512
+_ROUNDING = 1e-6  # of sums in 32 bits
 _AT_ONCE = 500  # draws: their matrices of points stay in the processor's cache
 
 Draws = FloatArray
@@ -69,27 +70,69 @@ def draw(
 
     NaN where it takes none. The same ``seed`` draws the same units of splits of the same size.
     """
-    rng = np.random.default_rng(seed)
-    splits = []
-    for name in ("valid", "test"):
-        units = [getattr(one, name) for one in learners]
-        block, most = _blocks(len(units[0].weights), rng)
-        splits.append(_Split(units, block, most))
-    # points in the order of their cost, so that of equals the cheaper is chosen
-    points = [np.argsort(cost, kind="stable") for cost in splits[0].costs()]
-    quality = np.empty((len(learners), resamples + 1))
-    cost = np.empty_like(quality)
-    for start in range(0, resamples + 1, _AT_ONCE):
-        stop = min(start + _AT_ONCE, resamples + 1)
-        (vq, vc), (tq, tc) = (split.means(stop - start, start == 0, rng) for split in splits)
-        chosen = choose(
-            [q[:, o] for q, o in zip(vq, points, strict=True)],
-            [c[:, o] for c, o in zip(vc, points, strict=True)],
-        )
-        for k, (choice, order) in enumerate(zip(chosen, points, strict=True)):
-            quality[k, start:stop] = _taken(tq[k][:, order], choice)
-            cost[k, start:stop] = _taken(tc[k][:, order], choice)
-    return quality, cost
+    quality, cost = draw_all(learners, [choose], resamples, seed)
+    return quality[0], cost[0]
+
+
+def draw_all(
+    learners: Sequence[Candidates],
+    chooses: Sequence[Choose],
+    resamples: int,
+    seed: int = 0,
+    *,
+    higher: bool | None = None,
+) -> tuple[Draws, Draws]:
+    """``draw`` for several ways to choose, on the same draws: (chooses, learners, resamples + 1).
+
+    On test only those points are averaged that some draw of validation has chosen. ``higher``, if
+    given, says which quality is better: points that never can be chosen are left out early.
+    """
+    streams = np.random.default_rng(seed).spawn(2)
+    valid, test = (
+        _Split([getattr(one, name) for one in learners], rng)
+        for name, rng in zip(("valid", "test"), streams, strict=True)
+    )
+    kept = valid.contenders(higher)
+    valid.keep(kept)
+    parts: list[list[list[Choice]]] = [[] for _ in chooses]
+    for quality, cost in valid.draws(resamples):
+        for choose, part in zip(chooses, parts, strict=True):
+            part.append(choose(quality, cost))
+    chosen = [[_joined(choices) for choices in zip(*part, strict=True)] for part in parts]
+    used = [_points(own, len(k)) for *own, k in zip(*chosen, kept, strict=True)]
+    test.keep([order[points] for order, points in zip(kept, used, strict=True)])
+    return _read(test, chosen, used, resamples)
+
+
+def _joined(parts: Sequence[Choice]) -> Choice:
+    return Choice(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _points(chosen: Sequence[Choice], points: int) -> IntArray:
+    """Of so many ``points`` those that any of the choices takes."""
+    used = np.zeros(points, dtype=bool)
+    for one in chosen:
+        used[one.point] = used[one.other] = True
+    return np.flatnonzero(used)
+
+
+def _read(
+    test: _Split, chosen: Sequence[Sequence[Choice]], used: Sequence[IntArray], resamples: int
+) -> tuple[Draws, Draws]:
+    """Test quality and cost of the choices, of which ``test`` has the points ``used``."""
+    result = np.empty((2, len(chosen), len(used), resamples + 1))
+    start = 0
+    for means in test.draws(resamples):
+        now = slice(start, start + len(means[0][0]))
+        for which, of_learners in enumerate(chosen):
+            for k, choice in enumerate(of_learners):
+                point, other = (np.searchsorted(used[k], c[now]) for c in choice[:2])
+                none = choice.point[now] < 0
+                here = Choice(np.where(none, -1, point), other, choice.part[now])
+                for into, values in zip(result, means, strict=True):
+                    into[which, k, now] = _taken(values[k], here)
+        start = now.stop
+    return result[0], result[1]
 
 
 def chosen_units(one: Candidates, choose: Choose) -> tuple[FloatArray, FloatArray]:
@@ -105,53 +148,102 @@ def chosen_units(one: Candidates, choose: Choose) -> tuple[FloatArray, FloatArra
     return _taken(quality, every), _taken(cost, every)
 
 
-def _blocks(units: int, rng: np.random.Generator) -> tuple[IntArray, int]:
-    most = min(units, BLOCKS)
-    return rng.permutation(np.arange(units) % most), most
+def block_sums(
+    values: FloatArray | Float32Array, weights: FloatArray | Float32Array
+) -> Float32Array:
+    """Weighted sums (p, at most ``BLOCKS``) of values (p, m) over random blocks of units, the same
+    blocks for all values of so many units."""
+    count = len(weights)
+    if count <= BLOCKS:
+        return np.asarray(values * weights, dtype=np.float32)
+    order = np.random.default_rng(count).permutation(count)
+    whole = count - count % BLOCKS
+    product = values[:, order] * weights[order]
+    sums = product[:, :whole].reshape(len(values), -1, BLOCKS).sum(axis=1)
+    sums[:, : count - whole] += product[:, whole:]
+    return np.asarray(sums, dtype=np.float32)
 
 
 class _Split:
-    """Sums by block of every learner's points, side by side."""
+    """Sums by block of every learner's points, side by side, and draws of the blocks."""
 
-    def __init__(self, units: Sequence[Units], block: IntArray, blocks: int) -> None:
-        self.ends = np.cumsum([len(one.quality) for one in units])[:-1]
-        order = np.argsort(block, kind="stable")
-        starts = np.searchsorted(block[order], np.arange(blocks))
+    def __init__(self, units: Sequence[Units], rng: np.random.Generator) -> None:
+        self.rng = rng
         first = units[0]
+        both = np.array([first.weights, first.rows], dtype=np.float32)
+        self.weights = block_sums(both, np.ones(both.shape[1], dtype=np.float32))
+        self.quality = [block_sums(one.quality, first.weights) for one in units]
+        self.cost = [block_sums(one.cost, first.rows) for one in units]
 
-        def summed(values: FloatArray, axis: int = -1) -> Float32Array:
-            return np.add.reduceat(values[..., order], starts, axis=axis).astype(np.float32)
+    def contenders(self, higher: bool | None) -> list[IntArray]:
+        """Of each learner the points that a draw may choose, in the order of their cost, so that of
+        equals the cheaper is chosen."""
+        pairs = zip(self.quality, self.cost, strict=True)
+        return [_contenders(q, c, self.weights, higher) for q, c in pairs]
 
-        self.weights = summed(np.stack([first.weights, first.rows]).astype(np.float64))
-        quality = [summed(one.quality.astype(np.float64) * first.weights) for one in units]
-        cost = [summed(one.cost.astype(np.float64) * first.rows) for one in units]
-        self.sums = np.concatenate([*quality, *cost])  # (points of all, twice; blocks)
+    def keep(self, points: Sequence[IntArray]) -> None:
+        """Forget all but these points of each learner."""
+        self.quality = [q[keep] for q, keep in zip(self.quality, points, strict=True)]
+        self.cost = [c[keep] for c, keep in zip(self.cost, points, strict=True)]
 
-    def costs(self) -> list[FloatArray]:
-        total = self.sums[len(self.sums) // 2 :].sum(axis=1, dtype=np.float64)
-        return np.split(total, self.ends)
+    def draws(self, resamples: int) -> Iterator[tuple[list[FloatArray], list[FloatArray]]]:
+        """Some draws at a time, by learner their quality and cost (draws, p); the first draw is the
+        data as they are."""
+        ends = np.cumsum([len(q) for q in self.quality])
+        sums = np.concatenate([*self.quality, *self.cost])
+        blocks = sums.shape[1]
+        for start in range(0, resamples + 1, _AT_ONCE):
+            draws = min(_AT_ONCE, resamples + 1 - start)
+            picked = self.rng.integers(0, blocks, (draws, blocks))
+            picked += blocks * np.arange(draws)[:, None]
+            counts = np.bincount(picked.ravel(), minlength=draws * blocks).reshape(draws, blocks)
+            if start == 0:
+                counts[0] = 1
+            drawn = counts.astype(np.float32)
+            total = np.maximum(drawn @ self.weights.T, 1e-30)
+            means = drawn @ sums.T
+            quality, cost = means[:, : ends[-1]], means[:, ends[-1] :]
+            quality /= total[:, :1]
+            cost /= total[:, 1:]
+            yield np.split(quality, ends[:-1], axis=1), np.split(cost, ends[:-1], axis=1)
 
-    def means(
-        self, draws: int, observed: bool, rng: np.random.Generator
-    ) -> tuple[list[FloatArray], list[FloatArray]]:
-        """By learner quality and cost (draws, p); the first draw is the data if ``observed``."""
-        blocks = self.sums.shape[1]
-        picked = rng.integers(0, blocks, (draws, blocks)) + blocks * np.arange(draws)[:, None]
-        counts = np.bincount(picked.ravel(), minlength=draws * blocks).reshape(draws, blocks)
-        if observed:
-            counts[0] = 1
-        drawn = counts.astype(np.float32)
-        sums, total = drawn @ self.sums.T, drawn @ self.weights.T
-        half = sums.shape[1] // 2
-        quality = sums[:, :half] / np.maximum(total[:, :1], 1e-30)
-        cost = sums[:, half:] / np.maximum(total[:, 1:], 1e-30)
-        return np.split(quality, self.ends, axis=1), np.split(cost, self.ends, axis=1)
+
+_CERTAIN = 6  # standard errors
+
+
+def _contenders(
+    quality: Float32Array, cost: Float32Array, weights: Float32Array, higher: bool | None
+) -> IntArray:
+    """The points by ascending cost, without those that another one beats in quality and in cost by
+    so many standard errors that no draw chooses them.
+
+    ``quality``, ``cost`` (p, blocks) and ``weights`` (2, blocks) are sums by block.
+    """
+    order = np.argsort(cost.sum(axis=1, dtype=np.float64), kind="stable")
+    if higher is None:
+        return order
+    gain = _certainly_more(quality[order] if higher else -quality[order], weights[0])
+    return order[~(gain & _certainly_more(-cost[order], weights[1])).any(axis=0)]
+
+
+def _certainly_more(sums: Float32Array, weights: Float32Array) -> BoolArray:
+    """Which point's mean (row) is above which (column), by the standard error of the difference."""
+    total = weights.sum(dtype=np.float64)
+    mean = sums.sum(axis=1, dtype=np.float64) / total
+    noise = (sums - mean[:, None].astype(np.float32) * weights) / np.float32(total)
+    product = noise @ noise.T
+    own = np.diag(product)
+    error = np.sqrt(np.maximum(own[:, None] + own - 2 * product, 0))
+    more: BoolArray = np.subtract.outer(mean, mean) > _CERTAIN * error + 1e-6 * np.abs(mean)
+    return more
 
 
 def _taken(values: FloatArray, choice: Choice) -> FloatArray:
     draws = np.arange(len(values))
-    first, second = values[draws, choice.point], values[draws, choice.other]
-    taken: FloatArray = np.where(choice.point < 0, np.nan, first + choice.part * (second - first))
+    taken: FloatArray = values[draws, choice.point].astype(np.float64)
+    if choice.part.any():
+        taken += choice.part * (values[draws, choice.other] - taken)
+    taken[choice.point < 0] = np.nan
     return taken
 
 
@@ -171,13 +263,14 @@ def at_budget(budget: float, higher: bool) -> Choose:
     points are above, it takes the cheapest.
     """
     affords: list[bool] = []
+    limit = budget * (1 + _ROUNDING)  # a budget may be what a point costs
 
     def choose(quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
         if not affords:
-            affords.extend(bool((c[0] <= budget).any()) for c in cost)
+            affords.extend(bool((c[0] <= limit).any()) for c in cost)
         found = []
         for q, c, has in zip(quality, cost, affords, strict=True):
-            good = np.where(c <= budget, q if higher else -q, -np.inf)
+            good = np.where(c <= limit, q if higher else -q, -np.inf)
             none = np.isneginf(good.max(axis=1))
             index = np.where(none, c.argmin(axis=1), good.argmax(axis=1))
             found.append(_single(index if has else np.full(len(q), -1)))

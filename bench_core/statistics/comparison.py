@@ -114,23 +114,20 @@ def better_than(level: Level, higher: bool, share: float = LEVEL) -> BoolArray:
     return (found | found.T) & (value > 0)
 
 
-def rank_intervals(better: BoolArray) -> list[tuple[int, int]]:
-    """By learner the best and the worst rank that ``better_than`` leaves it."""
-    n = len(better)
+def rank_intervals(better: BoolArray, learners: int = 0) -> list[tuple[int, int]]:
+    """By learner the best and the worst rank that ``better_than`` leaves it, among so many
+    ``learners`` if some are not compared."""
+    n = learners or len(better)
     above, below = better.sum(axis=0), better.sum(axis=1)
     return [(int(a) + 1, n - int(b)) for a, b in zip(above, below, strict=True)]
 
 
-def tiers(values: FloatArray, better: BoolArray, higher: bool) -> IntArray:
-    """The tie tier of each learner, from 1: a tier ends before the first learner, in the order of
-    the values, that the tier's best is certainly better than."""
-    order = np.argsort(-values if higher else values, kind="stable")
-    tier = np.zeros(len(values), dtype=np.int64)
-    first, current = order[0], 1
-    for learner in order:
-        if better[first, learner]:
-            first, current = learner, current + 1
-        tier[learner] = current
+def tiers(better: BoolArray) -> IntArray:
+    """The tie tier of each learner: none is certainly better than one of tier 1, none but those of
+    tier 1 than one of tier 2, and so on."""
+    tier = np.zeros(len(better), dtype=np.int64)
+    while (left := tier == 0).any():
+        tier[left & ~better[left].any(axis=0)] = tier.max() + 1
     return tier
 
 

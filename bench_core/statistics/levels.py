@@ -44,6 +44,12 @@ class Level:
         """Each learner's value on the data as they are."""
         return self.draws[:, 0]
 
+    def only(self, learners: Sequence[int]) -> Level:
+        """The same of these learners."""
+        square = np.ix_(list(learners), list(learners))
+        within, between = self.within[square], self.between[square]
+        return Level(self.draws[list(learners)], within, between, self.units, self.groups)
+
 
 def of_units(draws: FloatArray, units: int) -> Level:
     """The level of one repeat, from ``bootstrap.draw``."""

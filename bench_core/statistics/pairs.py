@@ -35,7 +35,6 @@ def compare(
     found: Sequence[Repeat],
     budget: float,
     higher: bool,
-    same_rows: bool,
     *,
     interest: float,
     resamples: int = 10_000,
@@ -46,12 +45,14 @@ def compare(
     """
     names = [*found[0].candidates]
     pairs = list(combinations(range(len(names)), 2))
-    level, _ = levels(found, partial(at_matched_cost, budget, higher), same_rows, resamples)
+    choices = [partial(equalling, a, budget, higher) for a in range(len(names) - 1)]
+    matched = partial(at_matched_cost, budget, higher)
+    (level, _), *equal = levels(found, [matched, *choices], higher, resamples)
     width = interest * float(np.nanmax(np.abs(level.observed)))
     result = []
     for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):
-        _, cost = levels(found, partial(equalling, a, budget, higher), same_rows, resamples)
-        ratio = _ratio(cost.draws[b], cost.draws[a])
+        cost = equal[a][1].draws
+        ratio = _ratio(cost[b], cost[a])
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         quality = float(level.observed[a]), float(level.observed[b])
         parts = dict(_parts(found, names[a], names[b], budget, higher))

@@ -6,16 +6,26 @@ A learner's configurations are pooled: their points are the candidates that a dr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core.statistics.bootstrap import BLOCKS, Candidates, Choose, Units, draw
+from bench_core.statistics.bootstrap import (
+    BLOCKS,
+    Candidates,
+    Choose,
+    Draws,
+    Units,
+    block_sums,
+    draw_all,
+)
 from bench_core.statistics.levels import Level, joined, of_units
 
 if TYPE_CHECKING:
     from bench_core.results.store import TrialValues
+
+_LEAST = np.float32(1e-30)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,22 +69,80 @@ def _units(values: Sequence[TrialValues]) -> Units:
     return Units(quality, cost, values[0].weights, values[0].rows)
 
 
+def condensed(one: TrialValues) -> TrialValues:
+    """The values as means over the bootstrap's blocks: what it draws, in a fraction of the room."""
+    if len(one.weights) <= BLOCKS:
+        return one
+    both = np.array([one.weights, one.rows])
+    weights, rows = block_sums(both, np.ones(both.shape[1], dtype=np.float32))
+    return replace(
+        one,
+        metric=block_sums(one.metric, one.weights) / np.maximum(weights, _LEAST),
+        cost=block_sums(one.cost, one.rows) / np.maximum(rows, _LEAST),
+        weights=weights,
+        rows=rows,
+    )
+
+
+def complete(values: Sequence[TrialValues]) -> list[str]:
+    """The learners that have values in every repeat, in the order of the values."""
+    there: dict[str, set[tuple[int, int]]] = {}
+    for one in values:
+        if len(one.points):
+            there.setdefault(one.learner, set()).add((one.fold, one.seed))
+    every = set().union(*there.values())
+    return [name for name, repeats in there.items() if repeats == every]
+
+
 def levels(
     found: Sequence[Repeat],
-    choice: Callable[[], Choose],
-    same_rows: bool,
+    choices: Sequence[Callable[[], Choose]],
+    higher: bool,
     resamples: int,
-    seed: int = 0,
-) -> tuple[Level, Level]:
-    """The levels of quality and cost over all repeats, learners in the order of the repeats'.
+) -> list[tuple[Level, Level]]:
+    """For each way to choose, the levels of quality and cost over all repeats, learners in the
+    order of the repeats'. All share their draws, as do repeats on the same rows (seeds on one
+    split), which are joined before the others."""
+    drawn = draws(found, choices, higher, resamples)
+    return [
+        (
+            over_repeats(found, [q[k] for q, _ in drawn]),
+            over_repeats(found, [c[k] for _, c in drawn]),
+        )
+        for k in range(len(choices))
+    ]
 
-    ``same_rows``: all repeats have the same rows, so draws of units are shared.
-    """
-    quality, cost = [], []
-    for k, repeat in enumerate(found):
-        learners = [*repeat.candidates.values()]
-        drawn = draw(learners, choice(), resamples, seed if same_rows else seed + k)
-        units = min(len(learners[0].test.weights), BLOCKS)
-        quality.append(of_units(drawn[0], units))
-        cost.append(of_units(drawn[1], units))
-    return joined(quality, same_rows, seed), joined(cost, same_rows, seed)
+
+def draws(
+    found: Sequence[Repeat],
+    choices: Sequence[Callable[[], Choose]],
+    higher: bool,
+    resamples: int,
+) -> list[tuple[Draws, Draws]]:
+    """By repeat the draws of quality and cost (choices, learners, resamples + 1); repeats on the
+    same rows draw the same units."""
+    seeds = {rows: k for k, rows in enumerate(dict.fromkeys(_rows(repeat) for repeat in found))}
+    return [
+        draw_all(
+            [*repeat.candidates.values()],
+            [choice() for choice in choices],
+            resamples,
+            seeds[_rows(repeat)],
+            higher=higher,
+        )
+        for repeat in found
+    ]
+
+
+def over_repeats(found: Sequence[Repeat], drawn: Sequence[Draws]) -> Level:
+    """The level of the mean over repeats, from the draws (learners, 1 + resamples) of each."""
+    groups: dict[tuple[int, str], list[Level]] = {}
+    for repeat, values in zip(found, drawn, strict=True):
+        units = min(len(next(iter(repeat.candidates.values())).test.weights), BLOCKS)
+        groups.setdefault(_rows(repeat), []).append(of_units(values, units))
+    return joined([joined(group, same_units=True) for group in groups.values()], same_units=False)
+
+
+def _rows(repeat: Repeat) -> tuple[int, str]:
+    """What the rows of a repeat are told by."""
+    return repeat.fold, repeat.fingerprint

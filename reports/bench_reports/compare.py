@@ -114,7 +114,7 @@ def _answer(
         least = ", ".join(f"{name} from {cost(cheapest[name])}" for name in none)
         yield f"{dataset}: not all can be had at {cost(limit)}: {least}"
         return
-    pairs = compare(found, limit, judge.higher_is_better, same_rows(found), interest=interest)
+    pairs = compare(found, limit, judge.higher_is_better, interest=interest)
     at = "at their best" if budget is None else f"at a mean cost of {cost(budget)}"
     queries, counted = use["queries"]["test"], use["rows"]["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
@@ -124,11 +124,6 @@ def _answer(
     for pair in pairs:
         yield from _sentences(pair, judge.higher_is_better)
     yield ""
-
-
-def same_rows(found: Sequence[Repeat]) -> bool:
-    """Whether all repeats are scored on the same rows."""
-    return len({repeat.fingerprint for repeat in found}) == 1 < len(found)
 
 
 def _least_cost(found: Sequence[Repeat], name: str) -> float:

@@ -68,10 +68,10 @@ def test_tiers_and_ranks_of_two_clear_groups() -> None:
     values = shared + rng.normal(0, 0.1, (4, 300)) + np.array([[0.0], [0.5], [0.0], [0.5]])
     found = level(values)
     better = better_than(found, higher=True)
-    assert tiers(found.observed, better, higher=True).tolist() == [2, 1, 2, 1]
+    assert tiers(better).tolist() == [2, 1, 2, 1]
     assert rank_intervals(better) == [(3, 4), (1, 2), (3, 4), (1, 2)]
     lower = better_than(found, higher=False)
-    assert tiers(found.observed, lower, higher=False).tolist() == [1, 2, 1, 2]
+    assert tiers(lower).tolist() == [1, 2, 1, 2]
 
 
 def test_seeds_on_one_test_split_widen_by_their_own_spread() -> None:

@@ -1,0 +1,140 @@
+"""Standings at budgets: against a bootstrap by loops, on boards of equals and of others."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.valued_run import ValuedRun, learner_of
+
+from bench_core.leaderboard.standings import NO_VALUES, Standing, Standings, standings
+from bench_core.results.budgets import Budget
+
+
+def made(run: ValuedRun, *budgets: Budget | None, store: bool = True) -> list[Standings]:
+    held: Any = run if store else None
+    return list(standings(run.info, held, "d", run.frame, budgets or (None,)))
+
+
+def row(found: Standings, learner: str) -> Standing:
+    (one,) = [r for r in found.rows if r.learner == learner]
+    return one
+
+
+def clear(rng: np.random.Generator, units: int = 400) -> ValuedRun:
+    """Two good learners, one bad, and a dear one."""
+    run = ValuedRun()
+    run.add("good", *learner_of(rng, [0.7, 0.9], [1, 4], units))
+    run.add("alike", *learner_of(rng, [0.7, 0.9], [1, 4], units))
+    run.add("bad", *learner_of(rng, [0.4, 0.5], [1, 4], units))
+    run.add("gbrt", *learner_of(rng, [0.9], [9], units))
+    return run
+
+
+def test_learners_that_differ_clearly_are_in_tiers_and_those_that_do_not_share_one() -> None:
+    whole, within = made(clear(np.random.default_rng(0)), None, Budget(5.0))
+    assert whole.budget is None
+    assert {r.learner: r.tier for r in whole.rows} == {"good": 1, "alike": 1, "gbrt": 1, "bad": 2}
+    assert {r.learner: r.ranks for r in whole.rows} == {
+        "good": (1, 3),
+        "alike": (1, 3),
+        "gbrt": (1, 3),
+        "bad": (4, 4),
+    }
+    assert [(r.learner, r.tier) for r in within.rows[2:]] == [("bad", 2), ("gbrt", 0)]
+    assert within.rows[-1].ranks == (4, 4)
+    assert math.isnan(within.rows[-1].quality)
+
+
+def test_the_best_tier_comes_first_then_the_better_quality() -> None:
+    (found,) = made(clear(np.random.default_rng(1)))
+    key = [(r.tier, -r.quality) for r in found.rows]
+    assert key == sorted(key)
+
+
+def naive(run: ValuedRun, learner: str, budget: float, resamples: int) -> tuple[float, float]:
+    """The interval of a learner by loops: draw, choose, read."""
+    rng = np.random.default_rng(99)
+    valid, test = (next(v for v in run.kept if (v.learner, v.split) == (learner, s)) for s in
+                   ("valid", "test"))  # fmt: skip
+    drawn = []
+    for _ in range(resamples):
+        a = rng.integers(0, valid.metric.shape[1], valid.metric.shape[1])
+        b = rng.integers(0, test.metric.shape[1], test.metric.shape[1])
+        quality, cost = valid.metric[:, a].mean(axis=1), valid.cost[:, a].mean(axis=1)
+        inside = np.flatnonzero(cost <= budget)
+        chosen = inside[quality[inside].argmax()] if len(inside) else cost.argmin()
+        drawn.append(test.metric[chosen, b].mean())
+    low, high = np.quantile(drawn, [0.025, 0.975]) - np.mean(drawn)
+    return float(low), float(high)
+
+
+def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew() -> None:
+    rng = np.random.default_rng(2)
+    run = ValuedRun()
+    # at 3.0 the second point is affordable in about half the draws, which widens the interval
+    run.add("gbrt", *learner_of(rng, [0.7, 0.8, 0.9], [1, 3, 9], 200))
+    (found,) = made(run, Budget(3.0))
+    one = found.rows[0]
+    low, high = naive(run, "gbrt", 3.0, 4000)
+    assert (one.interval.low - one.quality, one.interval.high - one.quality) == pytest.approx(
+        (low, high), rel=0.12
+    )
+    assert one.interval.high - one.interval.low > 3.92 * 0.2 / 200**0.5
+
+
+def test_equal_learners_all_lead() -> None:
+    rng = np.random.default_rng(3)
+    run = ValuedRun()
+    for k in range(10):
+        run.add(f"l{k}", *learner_of(rng, [0.6, 0.8], [1, 4], 300))
+    for found in made(run, None, Budget(2.0)):
+        assert {r.tier for r in found.rows} == {1}
+        assert {r.ranks for r in found.rows} == {(1, 10)}
+
+
+def test_a_store_without_values_gives_tiers_by_quality_and_says_so() -> None:
+    run = clear(np.random.default_rng(4))
+    for found in (*made(run, store=False), *made(ValuedRun(rows=run.rows))):
+        assert found.note == NO_VALUES
+        assert [r.tier for r in found.rows] == [1, 2, 3, 4]
+        assert all(math.isnan(r.interval.low) and r.ranks == (1, 4) for r in found.rows)
+
+
+def test_what_failed_its_audit_takes_no_part() -> None:
+    rng = np.random.default_rng(5)
+    run = clear(rng)
+    run.add("good", *learner_of(rng, [9.0], [1], 400), params={"peek": 1}, audit="failed")
+    run.add("peek", *learner_of(rng, [9.0], [1], 400), audit="failed")
+    (found,) = made(run)
+    assert "peek" not in [r.learner for r in found.rows]
+    assert row(found, "good").interval.high < 1
+
+
+def test_a_learner_that_lacks_a_repeat_is_ranked_but_not_compared() -> None:
+    rng = np.random.default_rng(6)
+    run = ValuedRun()
+    for seed in (0, 1, 2):
+        run.add("gbrt", *learner_of(rng, [0.8], [9], 200), seed=seed)
+        run.add("best", *learner_of(rng, [0.9], [9], 200), seed=seed)
+        if seed:
+            run.add("late", *learner_of(rng, [0.7], [9], 200), seed=seed)
+    (found,) = made(run)
+    assert [(r.learner, r.tier) for r in found.rows] == [("best", 1), ("gbrt", 2), ("late", 2)]
+    assert row(found, "late").ranks == (1, 3)
+    assert math.isnan(row(found, "late").interval.low)
+    assert not math.isnan(row(found, "best").interval.low)
+
+
+def test_a_budget_for_95_of_100_rows_takes_points_whose_cost_tail_is_within_it() -> None:
+    rng = np.random.default_rng(7)
+    run = ValuedRun()
+    quality, cost = learner_of(rng, [0.7, 0.9], [1, 4], 300)
+    for part in cost:
+        part[1, :30] = 40.0  # a tenth of the rows
+    run.add("gbrt", quality, cost)
+    mean, tail = made(run, Budget(9.0), Budget(9.0, "p95"))
+    assert (mean.rows[0].quality, tail.rows[0].quality) == pytest.approx((0.9, 0.7), abs=0.05)
+    assert tail.rows[0].interval.low < tail.rows[0].quality < tail.rows[0].interval.high

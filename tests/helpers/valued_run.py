@@ -1,0 +1,100 @@
+"""A run made of arrays: its export rows and the values per unit that a store would hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench_core.results.records import RunInfo
+from bench_core.results.store import TrialValues
+from helpers import example
+
+
+@dataclass
+class ValuedRun:
+    """Stands for a store: ``add`` trials, then take ``info``, ``frame`` and ``values``."""
+
+    reference: str = "gbrt"
+    baselines: tuple[str, ...] = ()
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    kept: list[TrialValues] = field(default_factory=list)
+
+    def add(
+        self,
+        learner: str,
+        quality: Sequence[np.ndarray],
+        cost: Sequence[np.ndarray],
+        *,
+        seed: int = 0,
+        fingerprint: str = "f" * 64,
+        params: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        """One trial: ``quality`` and ``cost`` (p, m) on validation and on test."""
+        params = params or {}
+        dataset = more.pop("dataset", "d")
+        points = [{"trees": k + 1} for k in range(len(quality[0]))]
+        for split, good, paid in zip(("valid", "test"), quality, cost, strict=True):
+            for point, q, c in zip(points, good, paid, strict=True):
+                trial = example.trial(dataset, learner, params, seed=seed, audit="sampled")
+                self.rows.append(
+                    trial
+                    | {"point": json.dumps(point), "split": split, "accuracy": float(q.mean())}
+                    | {"total_cost": float(c.mean()), "cost_p95": float(np.quantile(c, 0.95))}
+                    | {"cost_max": float(c.max()), "fingerprint": fingerprint}
+                    | more
+                )
+            ones = np.ones(good.shape[1], dtype=np.float32)
+            self.kept.append(
+                TrialValues(
+                    split=split,
+                    points=tuple(range(len(points))),
+                    metric=good.astype(np.float32),
+                    cost=paid.astype(np.float32),
+                    weights=ones,
+                    rows=ones,
+                    bought=np.zeros((len(points), 1), dtype=np.float32),
+                    trial=f"{dataset} {learner} {seed} {json.dumps(params)}",
+                    learner=learner,
+                    params=params,
+                    dataset=dataset,
+                    fold=0,
+                    seed=seed,
+                    fingerprint=fingerprint,
+                    settings=tuple(points),
+                )
+            )
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        return pd.DataFrame(self.rows)
+
+    @property
+    def info(self) -> RunInfo:
+        names = dict.fromkeys(str(row["dataset"]) for row in self.rows)
+        uses = tuple(example.use(name, metrics=("accuracy",)) for name in names)
+        return example.info(
+            datasets=uses,
+            reference=self.reference,
+            baselines=self.baselines,
+            metrics=("accuracy",),
+        )
+
+    def values(self, run: str, *, split: str, dataset: str, learner: str) -> Iterable[TrialValues]:
+        wanted = split, dataset, learner
+        return [one for one in self.kept if (one.split, one.dataset, one.learner) == wanted]
+
+
+def learner_of(
+    rng: np.random.Generator, skill: Sequence[float], cost: Sequence[float], units: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Quality and cost (p, units) on two splits, of points with these means."""
+    shape = len(skill), units
+    quality = [np.array(skill)[:, None] + rng.normal(0, 0.2, shape) for _ in range(2)]
+    paid = [np.array(cost)[:, None] * rng.uniform(0.8, 1.2, shape) for _ in range(2)]
+    return quality, paid
