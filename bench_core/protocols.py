@@ -138,10 +138,12 @@ class Report(Protocol):
         *,
         sections: Sequence[Section],
         verbose: bool,
+        store: Any = None,
     ) -> None:
         """Write ``frame`` (one row per trial, split and operating point, as ``bench export``
         writes it) of a run (``RunInfo``) to a file, or to the terminal where there is none.
-        ``sections`` of plugins stand below the boards."""
+        ``sections`` of plugins stand below the boards. ``store`` (``Store``) has the values per
+        query or row. A report may leave out keyword arguments that it does not need."""
 
 
 @dataclass(frozen=True, slots=True)

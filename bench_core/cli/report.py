@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,15 +20,20 @@ if TYPE_CHECKING:
     from bench_core.protocols import Report, Section
     from bench_core.results.records import RunInfo
 
+CURVES = "curves"
+"""The report that ``--plot`` writes."""
+
 
 @click.command(
     "report",
-    short_help="Show a run's leaderboard, or write it as an HTML page.",
+    short_help="Show a run's leaderboard, or write it as a page, tables for papers, or a figure.",
     epilog="""\b
 Examples:
   bench report                      the last run, on the terminal
   bench report -o board.html        one self-contained page with the cost-quality curves
-  bench report 3 -o board.txt
+  bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
+  bench report --plot curve.pdf     or .svg, .png: the curves as a figure
+  bench report --methods            a paragraph on how the run was carried out
   bench report | grep miser         without a terminal: one row a line, never cut
 
 \b
@@ -36,15 +42,38 @@ the data set's prices. The suffix of FILE chooses the format; plugins may add fo
 )
 @options.run_argument
 @options.output_option
+@click.option(
+    "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
+)
+@click.option("--methods", is_flag=True, help="Show a paragraph on how the run was carried out.")
 @options.store_option
 @options.common_options
 def command(
-    run: str, output: Path | None, store: Path, plugins: Sequence[str], quiet: bool, verbose: bool
+    run: str,
+    output: Path | None,
+    plot: Path | None,
+    methods: bool,
+    store: Path,
+    plugins: Sequence[str],
+    quiet: bool,
+    verbose: bool,
 ) -> int:
     """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
-    write_report(options.registry(plugins), store, run, output, verbose=verbose)
-    if output is not None and str(output) != "-":
-        options.note(f"wrote {output}", quiet)
+    registry = options.registry(plugins)
+    figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
+    if plot is not None and plot.suffix.lower() not in figures:
+        raise UsageError(f"--plot {plot}: a figure's name ends in {', '.join(figures)}")
+    files: list[Path | None] = [one for one in (output, plot) if one is not None]
+    for file in files:  # all are refused before one is written
+        report_for(registry, file)
+    if methods:
+        from bench_core.leaderboard.methods import paragraph
+
+        click.echo(paragraph(*finished(store, run)))
+    for file in files or ([] if methods else [None]):
+        write_report(registry, store, run, file, verbose=verbose)
+        if file is not None and str(file) != "-":
+            options.note(f"wrote {file}", quiet)
     return 0
 
 
@@ -82,11 +111,21 @@ def write_report(
     registry: Registry, store: str | Path, run: str, output: Path | None, *, verbose: bool
 ) -> RunInfo:
     """Write the report of a run to a file, or show it on the terminal."""
+    from bench_core.results.store import Store
+
     report = report_for(registry, output)
     info, frame = finished(store, run)
     sections = list(_sections(registry, info, frame))
-    report.write(info, frame, output, sections=sections, verbose=verbose)
+    given = {"sections": sections, "verbose": verbose, "store": Store(store)}
+    report.write(info, frame, output, **_accepted(report.write, given))
     return info
+
+
+def _accepted(write: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments that a report takes; one may leave out what it does not need."""
+    takes = signature(write).parameters
+    every = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
+    return {name: value for name, value in given.items() if every or name in takes}
 
 
 def _sections(registry: Registry, info: RunInfo, frame: pd.DataFrame) -> Iterator[Section]:

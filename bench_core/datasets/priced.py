@@ -8,9 +8,9 @@ import numpy as np
 
 from bench_core.class_names import find_class, remember_class
 from bench_core.costs.cost_file import CostFile, cost_model, cost_text
-from bench_core.costs.model import CostModel, needs_of
+from bench_core.costs.model import CostModel, SensorPrices, needs_of
 from bench_core.costs.shipped import MODELS
-from bench_core.errors import InputError
+from bench_core.errors import InputError, charging
 from bench_core.splits import Splits
 
 Models = Mapping[str, type[CostModel]]
@@ -32,10 +32,23 @@ def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
     """
     if isinstance(given, str) and given in models and not Path(given).exists():
         given = CostFile(Path(given), "", {"model": given})
+<<<<<<< HEAD
     costs, place = _costs(splits, given, models)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
     prices = costs.surrogate(splits.train)
+=======
+    file = given if isinstance(given, CostFile) else cost_text(given)
+    own = splits.prices if splits.cost_model is None else None
+    costs = cost_model(file, splits.names, own, models)
+    with charging(f"{file.path}: the surrogate of cost model {costs.name!r}"):
+        prices = costs.surrogate(splits.train)
+    if not isinstance(prices, SensorPrices):
+        raise InputError(
+            f"{file.path}: the surrogate of cost model {costs.name!r} is {prices!r:.40}, not "
+            "SensorPrices; correct it"
+        )
+>>>>>>> w-paper
     if not (costs.everything or prices.split or prices.tree):
         raise InputError(f"{place}: every cost is 0; give at least one feature a cost above 0")
     if not same_sensors(costs, prices):

@@ -38,7 +38,6 @@ NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "
 class InMemory:
     """Splits as a data set: prepared data keep them under a digest of all that they hold."""
 
-    in_memory = True
     folds = 1
     files = ()
     depends_on = ()

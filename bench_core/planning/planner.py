@@ -273,5 +273,4 @@ def _use(
         metrics=metrics,
         notes=splits.all_notes,
         ends={x.name: search_ends(x.instances, x.drawn) for x in learners},
-        in_memory=getattr(chosen.dataset, "in_memory", False),
     )

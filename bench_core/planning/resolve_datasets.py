@@ -122,6 +122,8 @@ def _own_data(
         _refuse_file_options(request, "with a registered data set")
     for name in files:
         if not Path(name).exists():
+            if Path(name).suffix or len(Path(name).parts) > 1:
+                raise UsageError(f"--data {name}: no such file in {Path.cwd()}; check the name")
             what = registry.unknown("data set or file", name, registry.datasets)
             raise UsageError(f"--data: {what}")
     if len(files) > 1 or (files and chosen):

@@ -140,9 +140,12 @@ def instances_of(
         where = " ".join(f"--set {setting.text}" for setting in own)
     if configs:
         return configurations(cls, table, fixed, configs, registry, where)
-    if "tradeoff" not in table and _has_tradeoff(cls, swept=False):
-        table["tradeoff"] = list(TRADEOFFS)
-    return expand(cls, table, registry, where)
+    return expand(cls, {**default_grid(cls), **table}, registry, where)
+
+
+def default_grid(cls: type[Any]) -> dict[str, Any]:
+    """The grid that is tried of a learner where nobody sets those parameters."""
+    return {"tradeoff": list(TRADEOFFS)} if _has_tradeoff(cls, swept=False) else {}
 
 
 def _instances(
