@@ -32,23 +32,16 @@ def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
     """
     if isinstance(given, str) and given in models and not Path(given).exists():
         given = CostFile(Path(given), "", {"model": given})
-<<<<<<< HEAD
     costs, place = _costs(splits, given, models)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
-    prices = costs.surrogate(splits.train)
-=======
-    file = given if isinstance(given, CostFile) else cost_text(given)
-    own = splits.prices if splits.cost_model is None else None
-    costs = cost_model(file, splits.names, own, models)
-    with charging(f"{file.path}: the surrogate of cost model {costs.name!r}"):
+    with charging(f"{place}: the surrogate of cost model {costs.name!r}"):
         prices = costs.surrogate(splits.train)
     if not isinstance(prices, SensorPrices):
         raise InputError(
-            f"{file.path}: the surrogate of cost model {costs.name!r} is {prices!r:.40}, not "
+            f"{place}: the surrogate of cost model {costs.name!r} is {prices!r:.40}, not "
             "SensorPrices; correct it"
         )
->>>>>>> w-paper
     if not (costs.everything or prices.split or prices.tree):
         raise InputError(f"{place}: every cost is 0; give at least one feature a cost above 0")
     if not same_sensors(costs, prices):
