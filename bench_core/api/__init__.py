@@ -26,6 +26,7 @@ from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest, check_request
 from bench_core.plugins import Registry, load_registry
+from bench_core.results.budgets import as_caps
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import check_writable, open_writer
@@ -72,6 +73,7 @@ def run(
     learners: Learner | Sequence[Learner] | Mapping[str, Mapping[str, Any]] = (),
     settings: str | Sequence[str] | Mapping[str, Any] = (),
     configs: int = 0,
+    caps: float | Sequence[float] = (),
     metrics: str | Sequence[str] = (),
     suite: str = "",
     data: File | Dataset | Sequence[File | Dataset] = (),
@@ -118,6 +120,7 @@ def run(
     learners            names, instances, ``"all"``, or names with parameters (lists are grids)
     settings            ``"miser.trees=300"``, or ``{"miser.trees": 300}``
     configs             settings tried of each learner from its declared ranges; 0: grids
+    caps                costs that no row may exceed, each enforced at prediction and measured
     metrics             names, the primary one first; else the task's
     suite               a suite's name, in place of X
     data                registered data sets, instances, or a file; of a suite those to use
@@ -205,6 +208,7 @@ def reprice(
     *,
     costs: str,
     data: Sequence[str] = (),
+    caps: Sequence[float] = (),
     store: str = "",
     workers: int = 0,
     executor: str = "local",
@@ -214,13 +218,16 @@ def reprice(
     """Bill a run anew under the costs of a file, from its stored models: nothing is trained.
 
     A new run of the store has the same metrics and the new costs; ``data`` restricts it to some of
-    the run's data sets.
+    the run's data sets, ``caps`` are measured under the new costs.
     """
     notify = on_event or silent
     kept = Store(store_path(store))
     named = kept.info(run).request.get("plugins", ())
     modules = tuple(dict.fromkeys([*named, *plugins]))
-    asked = RunRequest(workers=workers, executor=executor, plugins=modules, costs=costs)
+    limits = as_caps(caps)
+    asked = RunRequest(
+        workers=workers, executor=executor, plugins=modules, costs=costs, caps=limits
+    )
     check_request(asked)
     made, request = plan_reprice(kept, run, tuple(data), asked, _registry(asked, notify))
     for line in made.notes:

@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 
 from bench_core.api.words import in_python
-from bench_core.conformance import ConformanceError
-from bench_core.conformance.plugin_checks import check_labels, check_splits
+from bench_core.contracts import labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
-from bench_core.datasets.search import DataFolder
 from bench_core.datasets.user_arrays import InMemory, array_splits
-from bench_core.errors import InputError, UsageError, one_line
+from bench_core.errors import InputError, UsageError, blaming, one_line
 from bench_core.parameters import is_learner
 from bench_core.planning.request import RunRequest, toml_literal
+from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
 
-_LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins")
+_LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins", "caps")
 _ROWS = ("y", "queries", "valid", "test", "split")
 _FILES = ("data", "suite", "label", "query")
 
@@ -46,6 +45,8 @@ def request_of(
             given[field] = tuple(map(_plain, _listed(value)))
         elif isinstance(value, Path):
             given[field] = str(value)
+    with blaming("caps"):
+        given["caps"] = as_caps(given["caps"])
     changed = {f.name: given[f.name] for f in fields(RunRequest) if given[f.name] != f.default}
     return replace(request or RunRequest(), **changed)
 
@@ -74,13 +75,9 @@ def _dataset(X: Any, y: Any, queries: Any, name: str, given: Mapping[str, Any]) 
     for field in (*_ROWS, "task"):
         if _is_given(rows.get(field, given.get(field))):
             raise UsageError(f"{field} means nothing beside Splits, which hold it")
-    dataset = InMemory(name, X)
-    try:
-        for check in (check_splits, check_labels):
-            check(dataset, DataFolder())
-    except ConformanceError as error:
-        raise InputError(f"X: {error}; correct the Splits") from None
-    return dataset
+    if fault := shapes_fault(X) or labels_fault(X.task, X):
+        raise InputError(f"X: {fault}; correct the Splits")
+    return InMemory(name, X)
 
 
 def _is_given(value: Any) -> bool:
@@ -89,7 +86,11 @@ def _is_given(value: Any) -> bool:
 
 def _listed(value: Any) -> Iterable[Any]:
     """A value that may stand for a list of one."""
-    return (value,) if isinstance(value, str | int) or not isinstance(value, Iterable) else value
+    return (
+        (value,)
+        if isinstance(value, str | int | float) or not isinstance(value, Iterable)
+        else value
+    )
 
 
 def _plain(value: Any) -> Any:

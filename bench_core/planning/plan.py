@@ -37,6 +37,8 @@ class DatasetUse:
     metrics: tuple[str, ...]  # those of the run that suit the task, the primary one first
     notes: tuple[str, ...] = ()
     ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
+    caps: tuple[float, ...] = ()  # what no row may cost, measured besides the points of the paths
+    budgets: tuple[str, ...] = ()  # to be shown (results/budgets.py), in the prices' unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

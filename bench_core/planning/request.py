@@ -12,8 +12,9 @@ from bench_core.contracts import name_of
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
 from bench_core.data import Task
-from bench_core.errors import UsageError, one_line, unknown
+from bench_core.errors import UsageError, blaming, one_line, unknown
 from bench_core.plugins import Registry
+from bench_core.results.budgets import as_caps
 
 PROFILES = ("quick", "standard", "paper")
 MOST_SEED = 2**32 - 1
@@ -30,9 +31,10 @@ class RunRequest:
     restricts it). ``costs`` is a file, the name of a cost model, or its content or instance.
     ``learners`` holds registered names, ``"all"`` or learner instances, ``settings`` texts as
     ``"miser.trees=300"``, ``plugins`` modules. So many ``configs`` are tried of each learner; 0:
-    the suite's grids. ``seeds`` and ``folds`` None: as the suite's profile says. ``test`` to
-    ``task`` and ``index_base`` belong to a file in ``data``. ``workers`` and ``threads`` 0: chosen
-    from the cores at hand. ``executor`` is ``"local"`` (processes that can be killed) or
+    the suite's grids. ``caps`` are costs that no row may exceed: each is enforced at prediction and
+    measured besides the rest. ``seeds`` and ``folds`` None: as the suite's profile says. ``test``
+    to ``task`` and ``index_base`` belong to a file in ``data``. ``workers`` and ``threads`` 0:
+    chosen from the cores at hand. ``executor`` is ``"local"`` (processes that can be killed) or
     ``"inline"``. ``timeout`` in seconds and ``memory`` in bytes hold for each job, 0 is no limit.
     ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything anew,
     ``strict_data`` refuses stand-ins. What is "" is as the command's default.
@@ -47,6 +49,7 @@ class RunRequest:
     split: str = ""
     task: str = ""
     metrics: tuple[str, ...] = ()
+    caps: tuple[float, ...] = ()
     index_base: int = 1
     costs: str | CostFile | CostModel = ""
     learners: tuple[Any, ...] = ()
@@ -112,6 +115,8 @@ def check_request(request: RunRequest) -> None:
         for number in getattr(request, name) or ():
             if not isinstance(number, int) or not 0 <= number <= MOST_SEED:
                 raise UsageError(f"--{name}: {number} is not a whole number from 0 to {MOST_SEED}")
+    with blaming("--caps"):
+        as_caps(request.caps)
     if request.index_base not in (0, 1):
         raise UsageError("--index-base is 0 or 1")
 
