@@ -222,6 +222,15 @@ class Concurrent(Protocol):
     concurrent: bool
 
 
+@runtime_checkable
+class Independent(Protocol):
+    """A model that may say that the rows of a query do not influence each other: scores and
+    purchases of a row are the same whatever the others are. Under a cap they then stop one by one,
+    elsewhere a query stops as a whole."""
+
+    independent_rows: bool
+
+
 DIVERGED = "diverged"
 """The mark of a model whose training broke down: no savings are measured against it."""
 

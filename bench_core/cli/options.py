@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sys
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bench_core.errors import one_line
+from bench_core.errors import blaming, one_line
+from bench_core.results.budgets import KINDS, Budget, as_caps, parse_budgets
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -82,17 +82,39 @@ class File(click.Path):
 FILE = File()
 
 
-class Budget(click.FloatRange):
-    """A number >= 0; nan is none."""
+def budget_options(required: bool = False) -> Callable[[Command], Command]:
+    """``--budget 10,20,40`` and ``--budget-kind``."""
+    return together(
+        click.option(
+            *("-b", "--budget"),
+            required=required,
+            metavar="COST,...",
+            help="Costs per row; 'p95 20' or 'cap 20' is of that kind.",
+        ),
+        click.option(
+            "--budget-kind",
+            type=click.Choice(KINDS),
+            default=KINDS[0],
+            show_default=True,
+            help="What a budget bounds: the mean cost, that of 95% of rows, or of every row.",
+        ),
+    )
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """As click's, which lets nan pass."""
-        number: float = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value!r} is no cost: write a number, for example 60", param, ctx)
-        return number
+
+def budgets(text: str, kind: str) -> tuple[Budget, ...]:
+    """What these options say."""
+    with blaming("--budget"):
+        return parse_budgets(text, kind)
+
+
+def caps_option(help: str) -> Callable[[Command], Command]:
+    """``--caps 5,10,20``: what no row may cost."""
+    return click.option("--caps", metavar="COST,...", callback=_caps, help=help)
+
+
+def _caps(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...]:
+    with blaming("--caps"):
+        return () if value is None else as_caps(value)
 
 
 def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from bench_core.plugins import Registry
     from bench_core.protocols import Report, Section
+    from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
 
 CURVES = "curves"
@@ -32,6 +34,7 @@ Examples:
   bench report                      the last run, on the terminal
   bench report -o board.html        one self-contained page with the cost-quality curves
   bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
+  bench report --budget 10,20,40    what learners reach at these costs
   bench report --plot curve.pdf     or .svg, .png: the curves as a figure
   bench report --methods            a paragraph on how the run was carried out
   bench report | grep miser         without a terminal: one row a line, never cut
@@ -41,6 +44,7 @@ Points are selected on validation, figures are from test. Costs are means per ro
 the data set's prices. The suffix of FILE chooses the format; plugins may add formats.""",
 )
 @options.run_argument
+@options.budget_options()
 @options.output_option
 @click.option(
     "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
@@ -50,6 +54,8 @@ the data set's prices. The suffix of FILE chooses the format; plugins may add fo
 @options.common_options
 def command(
     run: str,
+    budget: str | None,
+    budget_kind: str,
     output: Path | None,
     plot: Path | None,
     methods: bool,
@@ -59,6 +65,7 @@ def command(
     verbose: bool,
 ) -> int:
     """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
+    budgets = () if budget is None else options.budgets(budget, budget_kind)
     registry = options.registry(plugins)
     figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
     if plot is not None and plot.suffix.lower() not in figures:
@@ -71,7 +78,7 @@ def command(
 
         click.echo(paragraph(*finished(store, run)))
     for file in files or ([] if methods else [None]):
-        write_report(registry, store, run, file, verbose=verbose)
+        write_report(registry, store, run, file, verbose=verbose, budgets=budgets)
         if file is not None and str(file) != "-":
             options.note(f"wrote {file}", quiet)
     return 0
@@ -108,13 +115,23 @@ def report_for(registry: Registry, output: Path | None) -> Report:
 
 
 def write_report(
-    registry: Registry, store: str | Path, run: str, output: Path | None, *, verbose: bool
+    registry: Registry,
+    store: str | Path,
+    run: str,
+    output: Path | None,
+    *,
+    verbose: bool,
+    budgets: Sequence[Budget] = (),
 ) -> RunInfo:
-    """Write the report of a run to a file, or show it on the terminal."""
+    """Write the report of a run to a file, or show it on the terminal; ``budgets`` take the place
+    of those of its suite."""
     from bench_core.results.store import Store
 
     report = report_for(registry, output)
     info, frame = finished(store, run)
+    if budgets:
+        named = {"budgets": tuple(map(str, budgets))}
+        info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
     sections = list(_sections(registry, info, frame))
     given = {"sections": sections, "verbose": verbose, "store": Store(store)}
     report.write(info, frame, output, **_accepted(report.write, given))

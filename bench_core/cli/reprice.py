@@ -28,6 +28,7 @@ trained on the old costs: run anew with --costs to see what they make of the new
     "--costs", required=True, metavar="FILE", help="A cost file, or the name of a cost model."
 )
 @options.names_option("-d", "--data", help="The run's data sets to bill; default: all of them.")
+@options.caps_option("Costs that no row may exceed, in the unit of the new costs.")
 @options.workers_option
 @options.executor_option
 @options.no_progress_option

@@ -50,6 +50,9 @@ request_options = options.together(
         help="Feature costs as CSV, JSON, TOML, 'name:cost' lines or one value a line; default: "
         "the data set's own, for files 1 each.",
     ),
+    options.caps_option(
+        "Costs that no row may exceed, enforced row by row: learners are also measured under each."
+    ),
     click.option(
         "--index-base",
         type=click.IntRange(0, 1),

@@ -6,7 +6,9 @@ replaced, once by NaN and once by other rows' values, and the same block is pred
 acquired sensors, splits and trees of those rows at that point must be bitwise equal. Before that,
 the OTHER queries of the block are replaced; scores must then agree to 1e-9 (a matrix product may
 round otherwise) and bills exactly. The sample is gathered from the whole split in random order, so
-it must also agree with what the same queries scored and cost in the trial's own blocks.
+it must also agree with what the same queries scored and cost in the trial's own blocks. Under each
+cap (``caps.py``) all cells are replaced that a row had not bought when it was stopped: the point
+that answers, its score and its purchases must stay.
 
 Only the audited rows and points are judged: what another point, which pays for a cell that is NaN
 now, makes of it is nobody's fault. Every call gets its own copy of the block, so that nothing can
@@ -17,7 +19,7 @@ in queries that are not drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,7 @@ from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Features, Queries
+from bench_core.execution.caps import Answers, Caps, Ground
 from bench_core.execution.predict import Block, ContractError, Path, blocks, predictions, units
 from bench_core.execution.score import readable
 from bench_core.results.records import Verdict
@@ -54,19 +57,22 @@ def replay(
     path: Path | None = None,
     accounting: str = "path",
     blind: Any = None,
+    caps: Caps | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
 
     ``path`` is what the trial's own prediction of this split gave, its costs by ``accounting``, to
     compare with. ``blind`` is the same model loaded anew, to be shown replaced cells only; without
-    it a model could remember what it saw.
+    it a model could remember what it saw. ``caps`` are audited on the bill ``path`` alone.
     """
     if mode == "off":
         return Verdict("declared")
     rng = np.random.default_rng(list(seed.encode()))
     blind = model if blind is None else blind
-    judge = _Judge(model, blind, costs, classes, rng, path, accounting == "path", examples.weights)
+    priced = accounting == "path"
+    caps = caps if priced else None
+    judge = _Judge(model, blind, costs, classes, rng, path, priced, examples.weights, caps)
     try:
         if mode == "full":
             for block in blocks(examples.features):
@@ -80,9 +86,10 @@ def replay(
 
 @dataclass(slots=True, eq=False)
 class _Answer:
-    """What the audit compares, at one point of one block, one entry per row."""
+    """What the audit compares, at one point of one block, one entry per row; ``bill`` as given."""
 
     point: Mapping[str, int | float]
+    bill: Bill
     scores: FloatArray
     acquired: NDArray[np.uint64]
     splits: FloatArray
@@ -90,20 +97,21 @@ class _Answer:
 
     @classmethod
     def of(cls, prediction: Prediction, n: int) -> _Answer:
-        bill = prediction.bills["path"]
-        bits = bill.acquired.bits
+        given = prediction.bills["path"]
+        bought = Acquired(np.array(given.acquired.bits), given.acquired.sensors)
+        bill = Bill(bought, np.array(given.splits, float), np.array(given.trees, float))
         return cls(
             prediction.point,
+            bill,
             np.array(prediction.scores, dtype=np.float64),
-            np.array(np.broadcast_to(bits, (n, bits.shape[1]))),
-            np.array(np.broadcast_to(np.asarray(bill.splits, float), (n,))),
-            np.array(np.broadcast_to(np.asarray(bill.trees, float), (n,))),
+            bought.rows(n).bits,
+            np.broadcast_to(bill.splits, (n,)),
+            np.broadcast_to(bill.trees, (n,)),
         )
 
     def cost(self, costs: CostModel, queries: Queries | None, copies: FloatArray) -> FloatArray:
         """What the cost model charges each row, (n,)."""
-        bill = Bill(Acquired(self.acquired, costs.sensors), self.splits, self.trees)
-        n = len(self.scores)
+        n, bill = len(self.scores), self.bill
         return bill.feature_cost(costs, n, queries, copies) + bill.evaluation_cost(costs, n)
 
     def differs(self, other: _Answer, rows: NDArray[Any], tolerance: float = 0.0) -> str:
@@ -125,7 +133,7 @@ class _Answer:
 @dataclass(slots=True, eq=False)
 class _Judge:
     """``path`` is the trial's own prediction, ``priced`` whether its costs are those of the audited
-    bill, and ``copies`` (n,) how many each row stands for."""
+    bill, ``copies`` (n,) how many each row stands for, and ``caps`` those to be audited."""
 
     model: Any
     blind: Any
@@ -135,6 +143,7 @@ class _Judge:
     path: Path | None
     priced: bool
     copies: FloatArray
+    caps: Caps | None
 
     def answers(
         self, model: Any, features: Features, doing: str, before: Sequence[_Answer] = ()
@@ -169,6 +178,7 @@ class _Judge:
         drawn[audited] = np.resize(self.rng.permutation(len(before)), int(audited.sum()))
         self._strangers(features, before, audited[own])
         self._unpaid(features, before, drawn[own], own, chosen)
+        self._capped(features, before, audited[own], self.copies[rows], own, chosen)
 
     def all_points(self, block: Block, progress: Callable[[int, int], None], total: int) -> None:
         """Every query of a block at every point."""
@@ -184,6 +194,8 @@ class _Judge:
         for p in range(len(before)):
             self._unpaid(features, before, np.full(len(features), p), own, numbers)
             progress(block.rows.start + (p + 1) * len(features) // len(before), total)
+        every = np.ones(len(features), dtype=bool)
+        self._capped(features, before, every, self.copies[here], own, numbers)
 
     def _same_as_in_trial(
         self, here: list[_Answer], queries: Queries | None, rows: IntArray
@@ -218,12 +230,7 @@ class _Judge:
             rows = np.flatnonzero(drawn == p)
             bought = Acquired(before[p].acquired[rows], self.costs.sensors).unpack()
             hidden[rows] = ~readable(bought, self.costs)
-        donors = features.X[self.rng.permutation(len(features))]
-        nan = np.full((), np.nan, dtype=np.float32)
-        for by, values in (("NaN", nan), ("other rows' values", donors)):
-            X = np.where(hidden, values, features.X).astype(np.float32, copy=False)
-            doing = f"where cells it did not pay for are replaced by {by}"
-            after = self.answers(self.blind, Features(X, features.queries), doing, before)
+        for doing, after in self._replaced(features, before, hidden):
             for p in np.unique(drawn[drawn >= 0]):
                 if not before[p].differs(after[p], np.flatnonzero(drawn == p)):
                     continue
@@ -231,6 +238,47 @@ class _Judge:
                     if what := before[p].differs(after[p], np.flatnonzero(own == unit)):
                         at = f"query {numbers[unit]} at {dict(before[p].point)}"
                         raise _PeekError(f"{at}: {doing}, {what} change")
+
+    def _capped(
+        self,
+        features: Features,
+        before: list[_Answer],
+        kept: Mask,
+        copies: FloatArray,
+        own: IntArray,
+        numbers: NDArray[Any],
+    ) -> None:
+        """Under each cap replace what the rows that are ``kept`` had not bought when stopped."""
+        ground = Ground.of(self.model, self.costs, features.queries, copies)
+        for k, limit in enumerate(self.caps.limits if self.caps else ()):
+            answers = self._under(k, before, ground)
+            seen = Acquired(answers.seen, self.costs.sensors).unpack()
+            hidden = ~readable(seen, self.costs) & kept[:, None]
+            for doing, after in self._replaced(features, before, hidden):
+                again = self._under(k, after, ground)
+                for unit in np.unique(own[kept]):
+                    if what := answers.differs(again, np.flatnonzero(own == unit)):
+                        at = f"query {numbers[unit]} under the cap {limit:g}"
+                        raise _PeekError(f"{at}: {doing}, {what} change")
+
+    def _under(self, k: int, path: list[_Answer], ground: Ground) -> Answers:
+        """The answers under the ``k``-th cap."""
+        assert self.caps is not None
+        answers = self.caps.start(ground)[k]
+        for at in path:
+            answers.take(at.scores, at.bill, *ground.price(at.bill))
+        return answers
+
+    def _replaced(
+        self, features: Features, before: list[_Answer], hidden: Mask
+    ) -> Iterator[tuple[str, list[_Answer]]]:
+        """The answers where the ``hidden`` cells are replaced, and in words by what."""
+        donors = features.X[self.rng.permutation(len(features))]
+        nan = np.full((), np.nan, dtype=np.float32)
+        for by, values in (("NaN", nan), ("other rows' values", donors)):
+            X = np.where(hidden, values, features.X).astype(np.float32, copy=False)
+            doing = f"where cells it did not pay for are replaced by {by}"
+            yield doing, self.answers(self.blind, Features(X, features.queries), doing, before)
 
     def _strangers(self, features: Features, before: list[_Answer], kept: Mask) -> None:
         """Replace all cells of the rows that are not ``kept``."""

@@ -16,7 +16,9 @@ from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.bill import Acquired, Bill, Prediction, words
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features
+from bench_core.execution.caps import Answers, Caps, Ground
 from bench_core.protocols import Concurrent
+from bench_core.results.budgets import CAP
 
 if TYPE_CHECKING:
     from bench_core.costs.meter import Meter
@@ -70,7 +72,8 @@ def units(features: Features) -> IntArray:
 class Path:
     """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
     per row, the ``scale`` (p, 2) of both (their largest size), mean feature and evaluation costs
-    (p,), the share of rows that bought each sensor (p, s). While it is being filled p is 100."""
+    (p,), the share of rows that bought each sensor (p, s). While it is being filled p is 100.
+    ``capped`` is the same with a point for each cap, where there are any."""
 
     points: Points
     scores: FloatArray
@@ -80,9 +83,39 @@ class Path:
     evaluation_cost: FloatArray
     bought: FloatArray
     seconds: float
+    capped: Path | None = None
 
-    def cut_to_points(self) -> Path:
-        """The same, its arrays cut to the points found."""
+    def at(self, point: int) -> tuple[Path, int]:
+        """Where the arrays of a point are, those of caps standing behind the others."""
+        p = len(self.points)
+        if point < p or self.capped is None:
+            return self, point
+        return self.capped, point - p
+
+    @property
+    def all_points(self) -> Points:
+        """Its own points, and then one for each cap."""
+        return self.points + (() if self.capped is None else self.capped.points)
+
+    def add(self, block: Path) -> None:
+        """Count in what was summed over a block, whose rows are written already."""
+        here = slice(len(block.points))
+        self.scale[here] = np.maximum(self.scale[here], block.scale)
+        self.feature_cost[here] += block.feature_cost
+        self.evaluation_cost[here] += block.evaluation_cost
+        self.bought[here] += block.bought
+        self.seconds += block.seconds
+        if self.capped is not None and block.capped is not None:
+            self.capped.add(block.capped)
+
+    def averaged(self, copies: float) -> Path:
+        """The same with sums over so many rows as means, its arrays cut to the points found."""
+        for sums in (self.feature_cost, self.evaluation_cost, self.bought):
+            sums /= copies
+        capped = None if self.capped is None else self.capped.averaged(copies)
+        return replace(self._cut_to_points(), capped=capped)
+
+    def _cut_to_points(self) -> Path:
         p = len(self.points)
         numbers = ("scores", "cost", "scale", "feature_cost", "evaluation_cost", "bought")
         return replace(self, **{name: getattr(self, name)[:p] for name in numbers})
@@ -91,6 +124,8 @@ class Path:
         """Large paths lie in files: keep no page of them in memory."""
         forget(self.scores)
         forget(self.cost)
+        if self.capped is not None:
+            self.capped.forget()
 
 
 def predict_split(
@@ -101,17 +136,22 @@ def predict_split(
     accounting: str = "path",
     progress: Callable[[int], None] = lambda rows: None,
     threads: int = 1,
+    caps: Caps | None = None,
 ) -> Path:
-    """Every operating point on a whole split. ``classes`` > 2 asks for scores (n, K).
+    """Every operating point on a whole split, and what each of the ``caps`` leaves of them.
+    ``classes`` > 2 asks for scores (n, K).
 
     A model with ``concurrent = True`` may be asked about several blocks at the same time.
     Raises ContractError where the model breaks its contract.
     """
     copies = examples.weights
-    path = _empty(len(examples), classes, costs.sensors)
+    path = _empty(len(examples), classes, costs.sensors, MAX_POINTS)
+    if caps is not None and caps.limits:
+        path.capped = _empty(len(examples), classes, costs.sensors, len(caps.limits))
+        path.capped.points = caps.points
 
     def followed(block: Block) -> tuple[Block, Path]:
-        return block, _follow(model, block, costs, classes, accounting, copies, path)
+        return block, _follow(model, block, costs, classes, accounting, copies, path, caps)
 
     crew = threads if isinstance(model, Concurrent) and model.concurrent else 1
     for block, seen in in_order(followed, blocks(examples.features), crew):
@@ -122,21 +162,13 @@ def predict_split(
             path.points = points
         elif seen.points != path.points:
             raise ContractError(_other_points(path.points, seen.points))
-        here = slice(len(path.points))
-        path.scale[here] = np.maximum(path.scale[here], seen.scale)
-        path.feature_cost[here] += seen.feature_cost
-        path.evaluation_cost[here] += seen.evaluation_cost
-        path.bought[here] += seen.bought
-        path.seconds += seen.seconds
+        path.add(seen)
         if block.rows.stop // FORGET_ROWS > block.rows.start // FORGET_ROWS:
             path.forget()
         progress(block.rows.stop)
     if not path.points:
         raise ContractError("there are no rows to predict")
-    path.feature_cost /= copies.sum()
-    path.evaluation_cost /= copies.sum()
-    path.bought /= copies.sum()
-    return path.cut_to_points()
+    return path.averaged(float(copies.sum()))
 
 
 def in_order(
@@ -156,8 +188,8 @@ def in_order(
             yield waiting.popleft().result()
 
 
-def _empty(n: int, classes: int, sensors: int) -> Path:
-    p = MAX_POINTS  # how many there are is known after the first block; pages unused cost nothing
+def _empty(n: int, classes: int, sensors: int, p: int) -> Path:
+    """How many points there are is known after the first block; pages unused cost nothing."""
     scores = zeros((p, n, classes) if classes > 2 else (p, n))
     cost, scale = zeros((p, n)), np.zeros((p, 2))
     return Path((), scores, cost, scale, np.zeros(p), np.zeros(p), zeros((p, sensors)), 0.0)
@@ -171,6 +203,7 @@ def _follow(
     accounting: str,
     copies: FloatArray,
     path: Path,
+    caps: Caps | None,
 ) -> Path:
     """The path of a block: scores and costs are written into the whole ``path``, costs are summed.
 
@@ -181,6 +214,7 @@ def _follow(
     numbers, sensors = [], []
     queries, copies = block.features.queries, copies[rows]
     meter = _meter(costs, copies)
+    capped = caps.start(Ground.of(model, costs, queries, copies)) if caps is not None else []
     started = time.perf_counter()
     for prediction in predictions(model, block.features, costs, classes):
         seconds += time.perf_counter() - started
@@ -194,18 +228,62 @@ def _follow(
             feature = bill.feature_cost(costs, n, queries, copies)
             bought = _buyers(bill.acquired, copies)
         evaluation = bill.evaluation_cost(costs, n)
-        scores, cost = path.scores[len(points), rows], path.cost[len(points), rows]
-        scores[:] = prediction.scores
-        np.add(feature, evaluation, out=cost)
-        scale = max(scores.max(initial=0.0), -scores.min(initial=0.0)), cost.max(initial=0.0)
-        numbers.append((*scale, (feature * copies).sum(), (evaluation * copies).sum()))
+        numbers.append(
+            _written(path, len(points), rows, prediction.scores, feature, evaluation, copies)
+        )
         points.append(dict(prediction.point))
         sensors.append(bought)
+        for answers in capped:
+            answers.take(prediction.scores, bill, feature, evaluation)
         started = time.perf_counter()
-    found = np.array(numbers, dtype=np.float64)
-    parts = path.scores[: len(points), rows], path.cost[: len(points), rows]
-    sums = found[:, 2], found[:, 3]
-    return Path(tuple(points), *parts, found[:, :2], *sums, np.array(sensors), seconds)
+    seen = _block(path, tuple(points), rows, numbers, sensors, seconds)
+    if path.capped is not None:
+        seen.capped = _capped(path.capped, capped, rows, costs, copies)
+    return seen
+
+
+def _capped(
+    path: Path, capped: Sequence[Answers], rows: slice, costs: CostModel, copies: FloatArray
+) -> Path:
+    """A block under each cap, written into the whole ``path``."""
+    numbers, sensors = [], []
+    for k, answers in enumerate(capped):
+        bill = (answers.feature, answers.evaluation, copies)
+        numbers.append(_written(path, k, rows, answers.scores, *bill))
+        path.cost[k, rows] = answers.cost
+        sensors.append(_buyers(Acquired(answers.bits, costs.sensors), copies))
+    return _block(path, path.points, rows, numbers, sensors, 0.0)
+
+
+def _written(
+    path: Path,
+    point: int,
+    rows: slice,
+    scores: FloatArray,
+    feature: FloatArray,
+    evaluation: FloatArray,
+    copies: FloatArray,
+) -> tuple[float, float, float, float]:
+    """Write a block's scores and costs at a point; how large they are, and both costs' sums."""
+    into, cost = path.scores[point, rows], path.cost[point, rows]
+    into[:] = scores
+    np.add(feature, evaluation, out=cost)
+    scale = max(into.max(initial=0.0), -into.min(initial=0.0)), cost.max(initial=0.0)
+    return (*scale, (feature * copies).sum(), (evaluation * copies).sum())
+
+
+def _block(
+    path: Path,
+    points: Points,
+    rows: slice,
+    numbers: Sequence[tuple[float, float, float, float]],
+    sensors: Sequence[FloatArray],
+    seconds: float,
+) -> Path:
+    """The rows of a block as a path, with the sums over them (``_written``, ``_buyers``)."""
+    found, p = np.array(numbers, dtype=np.float64), len(points)
+    parts = path.scores[:p, rows], path.cost[:p, rows]
+    return Path(points, *parts, found[:, :2], found[:, 2], found[:, 3], np.array(sensors), seconds)
 
 
 def _meter(costs: CostModel, copies: FloatArray) -> Meter | None:
@@ -250,6 +328,8 @@ def _check(prediction: Prediction, n: int, costs: CostModel, classes: int, finit
     at = f"at {dict(prediction.point)}"
     if not all(isinstance(v, int | float) for v in prediction.point.values()):
         raise ContractError(f"{at}: a point holds plain numbers by name")
+    if CAP in prediction.point:
+        raise ContractError(f"{at}: the name {CAP!r} is the benchmark's own; take another")
     wanted = (n, classes) if classes > 2 else (n,)
     scores = np.asarray(prediction.scores)
     if scores.shape != wanted:

@@ -38,18 +38,19 @@ def score_split(
     split: str,
     threads: int = 1,
 ) -> SplitScore:
-    """Metrics and costs of every point of a path."""
+    """Metrics and costs of every point of a path, and under every cap."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
-    usable = readable(path.bought > 0, costs)
     rows, primary = [], []
     weights, units = np.zeros(0), 0
 
     def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
-        values = evaluate(metrics, path.scores[p], labels)
-        return values, summarise_cost(path.cost[p], examples.multiplicity)
+        of, k = path.at(p)
+        values = evaluate(metrics, of.scores[k], labels)
+        return values, summarise_cost(of.cost[k], examples.multiplicity)
 
-    found = in_order(judged, range(len(path.points)), threads)
-    for (p, point), (values, cost) in zip(enumerate(path.points), found, strict=True):
+    found = in_order(judged, range(len(path.all_points)), threads)
+    for (p, point), (values, cost) in zip(enumerate(path.all_points), found, strict=True):
+        of, k = path.at(p)
         first = values[metrics[0].name]
         path.forget()
         units = len(first.values)
@@ -61,12 +62,12 @@ def score_split(
                 point=point,
                 split=split,
                 metrics={name: v.mean for name, v in values.items()},
-                feature_cost=float(path.feature_cost[p]),
-                evaluation_cost=float(path.evaluation_cost[p]),
+                feature_cost=float(of.feature_cost[k]),
+                evaluation_cost=float(of.evaluation_cost[k]),
                 total_cost=cost.average,
                 cost_p95=cost.p95,
                 cost_max=cost.maximum,
-                features_used=int(usable[p].sum()),
+                features_used=int(readable(of.bought[k : k + 1] > 0, costs).sum()),
             )
         )
     return SplitScore(tuple(rows), units, tuple(primary), weights)

@@ -24,10 +24,12 @@ from bench_core.datasets.cache import open_prepared
 from bench_core.errors import UsageError
 from bench_core.execution import predict
 from bench_core.execution.audit import replay
+from bench_core.execution.caps import Caps
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import frontier
 from bench_core.protocols import Marked, Metric
+from bench_core.results.budgets import CAP
 from bench_core.results.records import (
     FitResult,
     FitSpec,
@@ -107,6 +109,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
     parts = {name: getattr(splits, name) for name in spec.splits}
     total, done = sum(len(part) for part in parts.values()), 0
+    caps = _caps(spec, splits)
     paths: dict[str, predict.Path] = {}
     scores: dict[str, SplitScore] = {}
     for name, part in parts.items():
@@ -118,6 +121,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
             spec.accounting,
             lambda rows, before=done: progress(before + rows, total),  # type: ignore[misc]
             spec.threads,
+            caps,
         )
         done += len(part)
         scores[name] = score_split(paths[name], part, splits.costs, metrics, name, spec.threads)
@@ -142,9 +146,15 @@ def run_audit(spec: TrialSpec, progress: Progress) -> Verdict:
 
 
 def _audited(spec: TrialSpec, splits: Splits, model: Any, mode: str, **more: Any) -> Verdict:
-    how = {"seed": spec.key, "accounting": spec.accounting, **more}
+    how = {"seed": spec.key, "accounting": spec.accounting, "caps": _caps(spec, splits), **more}
     blind = load_model(state_path(spec.states, spec.fit))
     return replay(model, splits.test, splits.costs, splits.classes, mode, blind=blind, **how)
+
+
+def _caps(spec: TrialSpec, splits: Splits) -> Caps | None:
+    if not spec.caps:
+        return None
+    return Caps.over(spec.caps, splits.train, splits.task, splits.classes)
 
 
 def same_points(paths: Mapping[str, predict.Path]) -> None:
@@ -159,27 +169,35 @@ def _values(
     scores: Mapping[str, SplitScore],
     primary: Metric,
 ) -> tuple[StoredValues, ...]:
-    valid = scores["valid"].rows
+    valid = [row for row in scores["valid"].rows if CAP not in row.point]
     quality = np.array([row.metrics[primary.name] for row in valid])
     cost = np.array([row.total_cost for row in valid])
     points = frontier(cost, quality, primary.higher_is_better)
     if len(points) == 0:
         return ()
-    stored = []
-    for name in ("valid", "test"):
-        part, path, score = parts[name], paths[name], scores[name]
-        costs, rows = [], np.zeros(0)
-        for p in points:
-            means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
-            means, rows = condense(means, rows)
-            costs.append(means.astype(np.float32))
-            path.forget()
-        metric = np.stack([score.primary[p] for p in points]).astype(np.float32)
-        weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
-        kept = tuple(int(p) for p in points)
-        bought = path.bought[points].astype(np.float32)
-        stored.append(StoredValues(name, kept, metric, np.stack(costs), weights, counts, bought))
-    return tuple(stored)
+    caps = (row.index for row in scores["valid"].rows[len(valid) :])
+    kept = (*map(int, points), *caps)
+    return tuple(
+        _stored(name, parts[name], paths[name], scores[name], kept) for name in ("valid", "test")
+    )
+
+
+def _stored(
+    split: str, part: Examples, path: predict.Path, score: SplitScore, kept: tuple[int, ...]
+) -> StoredValues:
+    """The values of a split at the points ``kept``; those of caps follow those of the path."""
+    costs, bought, rows = [], [], np.zeros(0)
+    for p in kept:
+        of, k = path.at(p)
+        means, rows = unit_costs(of.cost[k], part.groups, part.weights, score.units)
+        means, rows = condense(means, rows)
+        costs.append(means.astype(np.float32))
+        bought.append(of.bought[k].astype(np.float32))
+        path.forget()
+    metric = np.stack([score.primary[p] for p in kept]).astype(np.float32)
+    weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
+    arrays = metric, np.stack(costs), weights, counts, np.stack(bought)
+    return StoredValues(split, kept, *arrays)
 
 
 def _sensors(splits: Splits) -> Sensors:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
 from bench_core.results import operating_points as selection
+from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
 from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.splits import SPLITS
@@ -56,6 +57,8 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
     given = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
     notes = (*given, *_one_split_for_all(uses))
     rows = _rows(frame, metric, info.reference, info.baselines, use.get("ends") or {})
+    budgets = budgets_of(use, rows)
+    rows = within_each(frame, metric, rows, budgets)
     stand_in = _any(frame, "stand_in")
     marks = {
         "stand-in": stand_in,
@@ -77,7 +80,37 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
         failures=_failures(frame),
         facts=_facts(use),
         notes=notes,
+        budgets=budgets,
     )
+
+
+def budgets_of(use: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Budget, ...]:
+    """The budgets that the suite names for a data set, else five on a logarithmic scale from the
+    cheapest point of a method's curve that costs anything to the reference's best (without one,
+    the costliest best)."""
+    if named := use.get("budgets"):
+        return as_budgets(named)
+    methods = [row for row in rows if row.curve and not row.baseline]
+    costs = [point.budget for row in methods for point in row.curve if point.budget > 0]
+    reference = [row for row in methods if row.reference]
+    whole = max((row.curve[-1].budget for row in reference or methods), default=0.0)
+    return default_budgets(min(costs, default=0.0), whole)
+
+
+def within_each(
+    frame: pd.DataFrame, metric: Criterion, rows: Sequence[Row], budgets: Sequence[Budget]
+) -> tuple[Row, ...]:
+    """The rows with what each reaches at these budgets."""
+    other = {b: {o.learner: o for o in offers(frame, metric, b)} for b in budgets if b[1] != "mean"}
+
+    def pick_of(row: Row, budget: Budget) -> Pick | None:
+        if budget in other:
+            offer = other[budget].get(row.learner)
+            return offer.pick if offer and offer.repeats == row.repeats else None
+        affordable = [point.pick for point in row.curve if point.budget <= budget.amount]
+        return affordable[-1] if affordable else None
+
+    return tuple(replace(row, within=tuple(pick_of(row, b) for b in budgets)) for row in rows)
 
 
 def _any(frame: pd.DataFrame, flag: str) -> bool:
@@ -274,13 +307,13 @@ class Offer:
     of: int
 
 
-def offers(frame: pd.DataFrame, metric: Criterion, budget: float) -> list[Offer]:
+def offers(frame: pd.DataFrame, metric: Criterion, budget: Budget | float) -> list[Offer]:
     """All learners that can be afforded on one data set, the best on validation first.
 
     Those that only some repeats can afford come last.
     """
-    points = selection.operating_points(frame, metric.name)
-    chosen = selection.under_budget(points, metric.higher_is_better, budget)
+    within = budget_of(budget)
+    chosen = selection.points_within(frame, metric.name, metric.higher_is_better, within)
     if chosen.empty:
         return []
     found = []
@@ -303,7 +336,9 @@ def offers(frame: pd.DataFrame, metric: Criterion, budget: float) -> list[Offer]
     )
 
 
-def least_cost(frame: pd.DataFrame, metric: Criterion) -> float:
-    """The validation cost of the cheapest point of any learner; NaN without any."""
+def least_cost(frame: pd.DataFrame, metric: Criterion, kind: str = "mean") -> float:
+    """The validation cost of the cheapest point of any learner, on average or for 95% of rows;
+    NaN without any."""
     points = selection.operating_points(frame, metric.name)
-    return float(points["valid_cost"].min()) if len(points) else math.nan
+    cost = points["valid_p95" if kind == "p95" else "valid_cost"]
+    return float(cost.min()) if len(points) else math.nan

@@ -7,6 +7,7 @@ test as the mean over repeats; see ``bench_core.results.operating_points``.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bench_core.results.budgets import Budget
 from bench_core.terminal.wording import settings, stand_in_notice
 
 SHARE = 0.99
@@ -68,8 +69,9 @@ class Row:
     quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
     reference costs over what ``cheap`` costs. ``curve`` is the frontier, cheapest first. ``fits``
     settings were tried in ``seconds`` of training, ``alike`` of which gave the path of another one,
-    means over repeats; ``marks`` are those of the
-    models at ``best`` and ``cheap``, and of the search.
+    means over repeats; ``marks`` are those of the models at ``best`` and ``cheap``, and of the
+    search. ``within`` is what it reaches at each of the board's budgets, None unless all repeats
+    can afford something.
     """
 
     learner: str
@@ -86,6 +88,7 @@ class Row:
     alike: int = 0
     seconds: float = 0.0
     marks: tuple[str, ...] = ()
+    within: tuple[Pick | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Board:
     """The leaderboard of one data set: rows sorted, failures apart. ``marks`` stand beside every
-    number; ``repeats`` is what a learner without failures has."""
+    number; ``repeats`` is what a learner without failures has; ``budgets`` are those that learners
+    are compared at."""
 
     dataset: str
     metric: str
@@ -118,6 +122,7 @@ class Board:
     failures: tuple[Failure, ...]
     facts: tuple[str, ...]
     notes: tuple[str, ...]
+    budgets: tuple[Budget, ...] = ()
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """The board's marks and those of the row."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE
+from bench_core.planning.plan import FROM_PYTHON
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count
 
@@ -97,7 +98,10 @@ _USUAL = {"index_base": 1, "audit": "sample"}
 
 
 def command(request: Mapping[str, Any]) -> str:
-    """The command that makes the run again: what decides its results, not how it is carried out."""
+    """The command that makes the run again: what decides its results, not how it is carried out;
+    the call of Python where data or costs came from there."""
+    if given_from_python(request):
+        return python_call(request, request.get("learners") or ())
     words = ["bench", "run"]
     for name, value in request.items():
         if name in _LEFT_OUT or not value or value == _USUAL.get(name):
@@ -111,3 +115,28 @@ def command(request: Mapping[str, Any]) -> str:
         else:
             words += [flag, ",".join(map(str, value)) if several else str(value)]
     return one_line(shlex.join(words))
+
+
+_VARIABLES = {"data": "X, y", "costs": "costs=costs"}
+
+
+def given_from_python(request: Mapping[str, Any]) -> bool:
+    """Whether data or costs of a run were objects, which no command can name."""
+    given = [*request.get("data", ()), request.get("costs") or ""]
+    return any(str(value).endswith(FROM_PYTHON) for value in given)
+
+
+def python_call(request: Mapping[str, Any], learners: Any) -> str:
+    """The call that makes the run again with these learners; ``X``, ``y`` and ``costs`` stand for
+    what it was given."""
+    words = []
+    for name, value in {**request, "learners": learners}.items():
+        if name in _LEFT_OUT or not value or value == _USUAL.get(name):
+            continue
+        several = value if isinstance(value, list | tuple) else [value]
+        if str(several[0]).endswith(FROM_PYTHON):
+            words.append(_VARIABLES[name])
+        elif name != "settings" or not isinstance(learners, Mapping):
+            words.append(f"{name}={value!r}")
+    words.sort(key=lambda word: word != _VARIABLES["data"])
+    return one_line(f"bench_core.run({', '.join(words)})")

@@ -2,10 +2,10 @@
 
 FitKey = learner (name, version, the source it runs), parameters, the fits it needs, training data
 (fingerprint, task, fold, names of features), prices to train on, primary metric (a learner may stop
-early by it), seed. ScoreKey = FitKey + metrics, cost model, accounting, audit, whether training
-rows are scored, and the name that the data set goes by in results. Of metrics and cost models that
-plugins bring the source enters too. Threads, workers and machine do not enter: they must not change
-a result.
+early by it), seed. ScoreKey = FitKey + metrics, cost model, accounting, audit, caps, whether
+training rows are scored, and the name that the data set goes by in results. Of metrics and cost
+models that plugins bring the source enters too. Threads, workers and machine do not enter: they
+must not change a result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,8 @@ def score_key(spec: TrialSpec, costs: str, registered: Mapping[str, Metric]) -> 
     """The ScoreKey: how a fitted model is judged. The data set enters by its name in results (equal
     rows may go by two names), the cost model by its ``costs_key``."""
     metrics = [metric_key(name, registered) for name in spec.metrics]
-    how = [metrics, spec.accounting, spec.audit, spec.splits]
+    how: list[Any] = [metrics, spec.accounting, spec.audit, spec.splits]
+    how += [["caps", *spec.caps]] if spec.caps else []
     return digest(["score", SCORING, spec.fit, spec.dataset, costs, *how])
 
 
@@ -138,6 +139,7 @@ class Specifications:
             splits=splits,
             costs=on.costs,
             plugins=request.plugins,
+            caps=use.caps,
         )
         key = score_key(spec, costs_key(on.splits.costs), self.registry.metrics)
         self.trials.setdefault(key, replace(spec, key=key))

@@ -30,6 +30,7 @@ from bench_core.planning.search_space import search_ends
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
+from bench_core.results.budgets import as_caps
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, state_path, states_folder, store_path
 from bench_core.splits import SPLITS, Splits
@@ -169,6 +170,12 @@ class _Planner:
             self.note(f"{label}: {line}")
         names = tuple(metric.name for metric in self.metrics(splits, label))
         use = _use(chosen, splits, fold, seed, size, names, learners)
+        suite, name = self.suite, chosen.replaces or chosen.dataset.name
+        use = replace(
+            use,
+            caps=as_caps(self.request.caps or suite.caps_on(name)),
+            budgets=tuple(map(str, suite.budgets_on(name))),
+        )
         self.uses.append(use)
         first = self.uses[0]
         same = (fold, seed) == (first.fold, first.seed)

@@ -15,6 +15,7 @@ from bench_core.planning.keys import score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.plugins import Registry
+from bench_core.results.budgets import as_caps
 from bench_core.results.records import RunInfo, RunRecord, TrialSpec, with_tuples
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
@@ -31,11 +32,11 @@ def plan_reprice(
     or models are gone, and where the costs need other sensors than those that the models bill.
     """
     info = store.info(run)
-    costs = request.costs
+    costs = str(request.costs)
     chosen = _chosen(data, info)
     request = _request_of(info.request, request, store)
     states = str(states_folder(store.path).absolute())  # the store may have been moved
-    billed = _Billed(costs, registry, states)
+    billed = _Billed(costs, registry, states, as_caps(request.caps))
     note = f"billed anew from run {info.number} under {costs}: learners trained on that run's costs"
     trials = [
         billed.anew(TrialSpec(**with_tuples(spec)))
@@ -84,8 +85,10 @@ def _name(run: str, costs: str, trials: Sequence[TrialSpec]) -> str:
 class _Billed:
     """Trials under new costs; each data set is opened and priced once."""
 
-    def __init__(self, costs: str, registry: Registry, states: str) -> None:
-        self.costs, self.registry, self.states = costs, registry, states
+    def __init__(
+        self, costs: str, registry: Registry, states: str, caps: tuple[float, ...]
+    ) -> None:
+        self.costs, self.registry, self.states, self.caps = costs, registry, states, caps
         self.models: dict[str, CostModel] = {}
         self._open = cache(self._opened)
         self._by_use: dict[tuple[str, int, int], Splits] = {}
@@ -98,15 +101,16 @@ class _Billed:
         self._by_use[spec.dataset, spec.fold, spec.seed] = splits
         key = costs_key(splits.costs)
         self.models[key] = splits.costs
-        return replace(
+        new = replace(
             spec,
-            key=score_key(spec, key, self.registry.metrics),
             costs=key,
             cost_model=splits.costs.name,
             surrogate=trained != key,
             unit=splits.costs.unit,
             states=self.states,
+            caps=self.caps,
         )
+        return replace(new, key=score_key(new, key, self.registry.metrics))
 
     def _opened(self, data: str, costs_before: str) -> tuple[Splits, str]:
         """The data under the new costs, and the key of the prices that learners trained on."""
@@ -131,12 +135,14 @@ class _Billed:
             price_of_everything=splits.prices.everything,
             unit=splits.costs.unit,
             notes=(note, *splits.all_notes),
+            caps=self.caps,
+            budgets=(),  # of the suite, in the old unit
         )
 
 
 def _request_of(kept: Any, given: RunRequest, store: Store) -> RunRequest:
     """The request of the run, carried out as the user asks for now."""
     known = {f.name for f in fields(RunRequest)}
-    now = {k: getattr(given, k) for k in ("costs", "plugins", "workers", "executor")}
+    now = {k: getattr(given, k) for k in ("costs", "caps", "plugins", "workers", "executor")}
     asked = with_tuples({k: v for k, v in kept.items() if k in known})
     return RunRequest(**asked | now | {"store": str(store.path)})

@@ -69,7 +69,7 @@ def choose_learners(
         if name not in named and (lack := _no_default(cls, table, registry)):
             notify(f"left out: {lack}", False)
             continue
-        instances = _instances_of(cls, table, settings, configs, registry, where)
+        instances = instances_of(cls, table, settings, configs, registry, where)
         if name not in named and (lack := _lack(instances)):
             notify(f"left out: {lack}", False)
             continue
@@ -120,7 +120,7 @@ def _origin(name: str, suite: Suite, named: set[str]) -> str:
     return f"{suite.place}, {key}"
 
 
-def _instances_of(
+def instances_of(
     cls: Any,
     table: Mapping[str, Any],
     settings: Sequence[Setting],

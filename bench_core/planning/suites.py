@@ -6,6 +6,8 @@ costs       a cost file beside the suite, or a table as in one: {model = "per-qu
 metrics     the first that suits a data set's task is primary
 accounting  "path" unless a paper counts otherwise
 seeds       whole numbers;   folds  whole numbers, default: the first
+budgets     costs to compare learners at: [10, 20, "p95 40"], or by data set {letters = [10, 20]}
+caps        what no row may cost, enforced at prediction and measured: written likewise
 configs     how many settings of each learner are tried, instead of the grids of its table
 reference   the learner everything is compared with, always on the board
 baselines   trivial learners for comparison, always on the board, below the others
@@ -31,6 +33,7 @@ from bench_core.errors import InputError, UsageError, unknown
 from bench_core.planning.request import MOST_CONFIGS, MOST_SEED, PROFILES
 from bench_core.plugins import Registry
 from bench_core.protocols import SuiteKey
+from bench_core.results.budgets import Budget, as_budgets, as_caps
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,17 @@ class Suite:
     stand_ins: bool = True
     costs: Path | CostFile | None = None
     place: str = ""  # the file, for messages
+    budgets: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)  # by data set, "" all
+    caps: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)  # likewise
+
+    def budgets_on(self, dataset: str) -> tuple[Budget, ...]:
+        """The budgets named for a data set."""
+        return self.budgets.get(dataset, self.budgets.get("", ()))
+
+    def caps_on(self, dataset: str) -> tuple[Budget, ...]:
+        """The caps to be measured on a data set, those among its budgets included."""
+        named = (budget for budget in self.budgets_on(dataset) if budget.kind == "cap")
+        return (*self.caps.get(dataset, self.caps.get("", ())), *named)
 
     def profile(self, name: str) -> Profile:
         """The profile of that name (default quick), or UsageError."""
@@ -112,7 +126,8 @@ def _foreign(key: str, value: Any, known: set[str]) -> bool:
 
 _TEXT = {"title", "paper", "description", "accounting", "reference"}
 _LISTS = {"datasets", "metrics", "seeds", "folds", "baselines"}
-_SUITE = _TEXT | _LISTS | {"profiles", "learners", "on", "stand_ins", "costs", "configs"}
+_COSTS = {"costs", "budgets", "caps"}
+_SUITE = _TEXT | _LISTS | _COSTS | {"profiles", "learners", "on", "stand_ins", "configs"}
 _PROFILE = {"size", "seeds", "folds", "learners", "configs"}
 
 
@@ -158,7 +173,26 @@ class _Reader:
             stand_ins=stand_ins,
             costs=self.costs(table.get("costs")),
             place=str(self.path),
+            budgets=self.budgets(table, "budgets", names, "mean"),
+            caps=self.budgets(table, "caps", names, "cap"),
         )
+
+    def budgets(
+        self, table: Mapping[str, Any], key: str, datasets: set[str], kind: str
+    ) -> dict[str, tuple[Budget, ...]]:
+        given = table.get(key, {})
+        given = given if isinstance(given, Mapping) else {"": given}
+        self.keys(given, {*datasets, ""}, key)
+        made = {}
+        for name, value in given.items():
+            at = f"{key}.{name}" if name else key
+            self.check(isinstance(value, list) and bool(value), at, "a list of costs is wanted")
+            try:
+                made[name] = as_budgets(value, kind)
+                as_caps(made[name]) if kind == "cap" else None
+            except UsageError as error:
+                self.check(False, at, str(error))
+        return made
 
     def costs(self, value: Any) -> Path | CostFile | None:
         if isinstance(value, str) and value:

@@ -4,11 +4,12 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from bench_core.errors import UsageError, unknown
 
 KINDS = ("mean", "p95", "cap")
+CAP = "cap"
+"""The one name in the ``point`` of what was measured under a cap; no model's point may have it."""
+
 COUNT = 5
 """How many budgets are shown where none are named."""
 
@@ -35,6 +36,11 @@ class Budget(NamedTuple):
         return f"{self.amount:.6g} {_WORDS[self.kind]}"
 
 
+def budget_of(value: float | Budget) -> Budget:
+    """A number as a budget of mean cost; infinity is no limit."""
+    return value if isinstance(value, Budget) else Budget(float(value))
+
+
 def parse_budgets(text: str, kind: str = "mean") -> tuple[Budget, ...]:
     """The budgets in a text such as ``10,20,40``, each once, in the order given.
 
@@ -44,12 +50,27 @@ def parse_budgets(text: str, kind: str = "mean") -> tuple[Budget, ...]:
     return tuple(dict.fromkeys(_parsed(part, kind) for part in text.split(",")))
 
 
-def as_budgets(values: float | str | Budget | Iterable[float | str | Budget]) -> tuple[Budget, ...]:
-    """Budgets from one or several numbers, texts or budgets, as a suite or Python gives them."""
-    if isinstance(values, str | int | float | Budget):
+def as_budgets(
+    values: float | str | Budget | Iterable[float | str | Budget], kind: str = "mean"
+) -> tuple[Budget, ...]:
+    """Budgets from one or several numbers, texts or budgets, as a suite or Python gives them; what
+    names no kind is of this ``kind``."""
+    if isinstance(values, Budget) or not isinstance(values, Iterable):
         values = [values]
-    found = (v if isinstance(v, Budget) else _parsed(str(v), "mean") for v in values)
+    if isinstance(values, str):
+        return parse_budgets(values, kind)
+    found = (v if isinstance(v, Budget) else _parsed(str(v), kind) for v in values)
     return tuple(dict.fromkeys(found))
+
+
+def as_caps(values: float | str | Iterable[float | str | Budget]) -> tuple[float, ...]:
+    """What no row may cost, from one or several numbers or texts, rising. Raises UsageError."""
+    found = as_budgets(values, "cap")
+    for budget in found:
+        if budget.kind != "cap" or not budget.amount > 0:
+            given = f"{budget.amount:.15g}" if budget.kind == "cap" else str(budget)
+            raise UsageError(f"{given!r} is no cap: write numbers > 0 with commas, as 5,10,20")
+    return tuple(sorted(budget.amount for budget in found))
 
 
 def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:
@@ -63,9 +84,9 @@ def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:
         return ()
     if not 0 < cheapest < whole:
         return (Budget(_rounded_up(whole)),)
-    amounts = np.geomspace(cheapest, whole, COUNT)
-    amounts[[0, -1]] = cheapest, whole  # geomspace may miss its ends by a bit
-    return tuple(dict.fromkeys(Budget(_rounded_up(float(amount))) for amount in amounts))
+    between = (cheapest * (whole / cheapest) ** (k / (COUNT - 1)) for k in range(1, COUNT - 1))
+    amounts = (cheapest, *between, whole)
+    return tuple(dict.fromkeys(Budget(_rounded_up(amount)) for amount in amounts))
 
 
 def _parsed(text: str, kind: str) -> Budget:

@@ -3,7 +3,8 @@
 ``operating_points`` turns the export frame (one row per trial x point x split) into one row per
 point; all other functions choose among these rows. A *repeat* is one seed on one fold; each repeat
 chooses by its own validation rows, and ``over_repeats`` then gives mean and standard deviation of
-the test values. Rows of different suites, profiles, data sets or accountings are never mixed.
+the test values. What was measured under caps takes part only where a cap is asked for. Rows of
+different suites, profiles, data sets or accountings are never mixed.
 Trials that are not ``ok`` or failed the replay audit take no part. ``higher`` says whether more of
 the quality is better.
 """
@@ -21,6 +22,7 @@ from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import best_under, cheapest_reaching, frontier, share_of
 from bench_core.protocols import DIVERGED
+from bench_core.results.budgets import CAP, Budget, budget_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +35,7 @@ BOARD = ("suite", "profile", "dataset", "accounting")
 REPEAT = ("fold", "seed")
 _POINT = (*BOARD, "learner", *REPEAT, "params", "point")
 _WITHOUT_POINT = (*BOARD, "learner", *REPEAT, "unit", "audit", "stand_in")
-_QUALITIES = ("test_quality", "test_cost", "valid_quality", "valid_cost")
+_QUALITIES = ("test_quality", "test_cost", "valid_quality", "valid_cost", "valid_p95")
 _COSTS = ("feature_cost", "evaluation_cost", "cost_p95", "cost_max", "features_used")
 _AVERAGED = (*_QUALITIES, *_COSTS)
 
@@ -50,11 +52,15 @@ def criterion(info: RunInfo, name: str) -> Criterion:
     return Criterion(name, bool(info.higher_is_better.get(name, True)))
 
 
-def operating_points(frame: pd.DataFrame, metric: str, cost: str = "total_cost") -> pd.DataFrame:
+def operating_points(
+    frame: pd.DataFrame, metric: str, cost: str = "total_cost", *, cap: float | None = None
+) -> pd.DataFrame:
     """One row per operating point: its test row, with ``valid_quality``, ``valid_cost``,
-    ``test_quality`` and ``test_cost`` added, of the columns ``metric`` and ``cost``.
+    ``test_quality`` and ``test_cost`` added, of the columns ``metric`` and ``cost``, and
+    ``valid_p95``, what 95% of rows cost at most on validation.
 
-    Raises UsageError if the frame has no such column.
+    With a ``cap`` they are what was measured under it, one for each trial; otherwise the points of
+    the paths. Raises UsageError if the frame has no such column.
     """
     for column in (metric, cost):
         if column not in frame.columns:
@@ -62,9 +68,15 @@ def operating_points(frame: pd.DataFrame, metric: str, cost: str = "total_cost")
     usable = frame[frame["status"] == "ok"]
     if "audit" in frame.columns:
         usable = usable[usable["audit"] != "failed"]
+    if CAP in frame.columns:
+        usable = usable[usable[CAP].isna() if cap is None else usable[CAP] == cap]
+    elif cap is not None:
+        usable = usable[:0]
     keys = [key for key in _POINT if key in frame.columns]
-    valid = usable.loc[usable["split"] == "valid", [*keys, metric, cost]]
-    valid = valid.rename(columns={metric: "valid_quality", cost: "valid_cost"})
+    valid = usable[usable["split"] == "valid"]
+    p95 = valid["cost_p95"] if "cost_p95" in frame.columns else np.nan
+    valid = valid.assign(valid_quality=valid[metric], valid_cost=valid[cost], valid_p95=p95)
+    valid = valid[[*keys, "valid_quality", "valid_cost", "valid_p95"]]
     test = usable[usable["split"] == "test"]
     test = test.assign(test_quality=test[metric], test_cost=test[cost])
     return test.merge(valid, on=keys, how="inner", validate="one_to_one").reset_index(drop=True)
@@ -76,10 +88,30 @@ def best_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
     return under_budget(points, higher, np.inf)
 
 
-def under_budget(points: pd.DataFrame, higher: bool, budget: float) -> pd.DataFrame:
-    """For each learner and repeat the best point whose validation cost is at most ``budget``;
-    learners and repeats without one are left out."""
-    return _pick(points, lambda cost, quality: _one(best_under(cost, quality, budget, higher)))
+def caps_of(frame: pd.DataFrame) -> list[float]:
+    """The caps that were measured, rising."""
+    found = frame[CAP].dropna().unique() if CAP in frame.columns else ()
+    return sorted(float(cap) for cap in found)
+
+
+def points_within(frame: pd.DataFrame, metric: str, higher: bool, budget: Budget) -> pd.DataFrame:
+    """For each learner and repeat the best point within a budget, from the export frame."""
+    cap = budget.amount if budget.kind == "cap" else None
+    return under_budget(operating_points(frame, metric, cap=cap), higher, budget)
+
+
+def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> pd.DataFrame:
+    """For each learner and repeat the best point that keeps to ``budget`` on validation: by its
+    mean cost (also where the budget is a number) or by that of 95% of its rows; learners and
+    repeats without one are left out.
+
+    A cap is no matter of choice: of points that were measured under it any is within it.
+    """
+    of = budget_of(budget)
+    if of.kind == "p95":
+        points = points[points["valid_p95"] <= of.amount]
+    limit = of.amount if of.kind == "mean" else np.inf
+    return _pick(points, lambda cost, quality: _one(best_under(cost, quality, limit, higher)))
 
 
 def curve(points: pd.DataFrame, higher: bool, learner: str) -> pd.DataFrame:

@@ -73,7 +73,8 @@ class FitSpec:
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices than those.
+    ``costs`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices than those;
+    ``caps``: what no row may cost, each a further point of the results.
     """
 
     key: str
@@ -100,6 +101,7 @@ class TrialSpec:
     threads: int = 1
     costs: str = ""
     plugins: tuple[str, ...] = ()
+    caps: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

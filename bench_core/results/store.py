@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.errors import InputError, UsageError
+from bench_core.results.budgets import CAP, Budget
 from bench_core.results.records import VALUE_ARRAYS, RunInfo, Sensors, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
 from bench_core.splits import SPLITS
@@ -183,7 +184,8 @@ class Store:
     def frame(self, run: str = "last") -> pd.DataFrame:
         """One row per trial, point and split, with the export columns in order.
 
-        A trial that is not ``ok`` is one row whose point and split are empty. Where the replay
+        ``cap`` is what no row may cost where that was enforced, NaN at a path's own points. A trial
+        that is not ``ok`` is one row whose point and split are empty. Where the replay
         audit refused a trial, ``error`` says why.
         """
         import pandas as pd
@@ -194,6 +196,7 @@ class Store:
         before = (*_RUN, *_DATA, *_LEARNER, "point", "split", "status", "error", *info.metrics)
         after = (
             *_COSTS,
+            CAP,
             "features_used",
             *_BILLING,
             "audit",
@@ -203,14 +206,24 @@ class Store:
             "created_at",
         )
         frame = pd.DataFrame(rows, columns=[*before, *after])
-        numbers = dict.fromkeys((*info.metrics, *_COSTS, *_MEASURED), "float64")
+        numbers = dict.fromkeys((*info.metrics, *_COSTS, CAP, *_MEASURED), "float64")
         others = {"fold": "int64", "seed": "int64", "stand_in": "bool", "surrogate": "bool"}
         return frame.astype({**numbers, **others, "features_used": "Int64"})
 
     def values(
-        self, run: str = "last", *, split: str = "test", dataset: str = "", learner: str = ""
+        self,
+        run: str = "last",
+        *,
+        split: str = "test",
+        dataset: str = "",
+        learner: str = "",
+        within: Budget | None = None,
     ) -> list[TrialValues]:
-        """Stored values per query or row, by trial in order."""
+        """Stored values per query or row, by trial in order, without those under caps.
+
+        ``within`` a cap there are only those under it; within a cost for 95% of rows only the
+        points whose rows keep to it on validation. Trials without such points are left out.
+        """
         run = self.resolve(run)
         found: list[TrialValues] = []
         with self._read() as db:
@@ -218,7 +231,7 @@ class Store:
                 spec = json.loads(trial["spec"])
                 if dataset not in ("", spec["dataset"]) or learner not in ("", spec["learner"]):
                     continue
-                found.extend(_values(db, trial["key"], spec, split))
+                found.extend(_values(db, trial["key"], spec, split, within))
         return found
 
     def sensors(self, run: str = "last") -> dict[str, Sensors]:
@@ -313,7 +326,8 @@ def _exported(
     points = db.execute("SELECT * FROM point WHERE trial = ? ORDER BY position", [trial["key"]])
     for point in sorted(points, key=lambda row: SPLITS.index(row["split"])):
         kept = {k: point[k] for k in ("point", "split", *_COSTS, "features_used")}
-        yield {**same, **json.loads(point["metrics"]), **kept}
+        cap = json.loads(point["point"]).get(CAP)
+        yield {**same, **json.loads(point["metrics"]), **kept, CAP: cap}
 
 
 def _sensors(db: sqlite3.Connection, key: str) -> Sensors:
@@ -323,11 +337,17 @@ def _sensors(db: sqlite3.Connection, key: str) -> Sensors:
 
 
 def _values(
-    db: sqlite3.Connection, trial: str, spec: Mapping[str, Any], split: str
+    db: sqlite3.Connection,
+    trial: str,
+    spec: Mapping[str, Any],
+    split: str,
+    within: Budget | None,
 ) -> Iterator[TrialValues]:
     units = f"SELECT points, {', '.join(VALUE_ARRAYS)} FROM unit WHERE trial = ? AND split = ?"
-    points = "SELECT position, point FROM point WHERE trial = ? AND split = ?"
-    settings = {r["position"]: json.loads(r["point"]) for r in db.execute(points, [trial, split])}
+    points = "SELECT position, point, cost_p95 FROM point WHERE trial = ? AND split = 'valid'"
+    rows = db.execute(points, [trial]).fetchall()
+    settings = {r["position"]: json.loads(r["point"]) for r in rows}
+    wanted = {r["position"] for r in rows if _is_within(r, settings[r["position"]], within)}
     for row in db.execute(units, [trial, split]):
         kept = tuple(json.loads(row["points"]))
         arrays: dict[str, Any] = {
@@ -335,7 +355,10 @@ def _values(
             for name in VALUE_ARRAYS
         }
         for name in ("metric", "cost", "bought"):
-            arrays[name] = arrays[name].reshape(len(kept), -1)
+            arrays[name] = arrays[name].reshape(len(kept), -1)[[p in wanted for p in kept]]
+        kept = tuple(p for p in kept if p in wanted)
+        if not kept:
+            continue
         yield TrialValues(
             split=split,
             points=kept,
@@ -344,3 +367,12 @@ def _values(
             **arrays,
             **{name: spec[name] for name in _NAMES},
         )
+
+
+def _is_within(row: sqlite3.Row, point: Mapping[str, float], budget: Budget | None) -> bool:
+    """Whether a validation row takes part under a budget; the mean is not looked at."""
+    kind = "mean" if budget is None else budget.kind
+    if budget is not None and kind == "cap":
+        return point.get(CAP) == budget.amount
+    fits = budget is None or kind == "mean" or row["cost_p95"] <= budget.amount
+    return CAP not in point and fits

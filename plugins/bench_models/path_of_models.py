@@ -44,6 +44,11 @@ class PathOfModels:
             yield from model.predict_path(features)
 
     @property
+    def independent_rows(self) -> bool:
+        """Whether the rows of a query are independent in all models."""
+        return all(model.independent_rows for model in self.models)
+
+    @property
     def marks(self) -> tuple[str, ...]:
         """Those of any of the models."""
         return tuple(sorted({mark for model in self.models for mark in model.marks}))

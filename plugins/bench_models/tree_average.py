@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class TreeAverage(Stored):
     what is averaged over and what points count. A row pays for its paths through all trees so far.
     ``counts`` (nodes, K): training rows of each class in every node, where a learner keeps them.
     """
+
+    independent_rows: ClassVar[bool] = True
 
     numbers: StagedModel
     vectors: FloatArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -14,8 +14,9 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.cli.show import toml_literal
 from bench_core.errors import UsageError, unknown
+from bench_core.leaderboard.methods import given_from_python, python_call
+from bench_core.planning.request import toml_literal
 from bench_core.terminal.tables import Table, check_text, console, plain_lines, show, write_text
 from bench_core.terminal.wording import cost, notices, quality
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from bench_core.leaderboard.assembly import Offer
     from bench_core.plugins import Registry
+    from bench_core.results.budgets import Budget
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
 
@@ -37,18 +39,20 @@ COMMANDS_SHOWN = 3
     epilog="""\b
 Examples:
   bench best --budget 60
+  bench best --budget 10,20,40               the best at each
+  bench best --budget 60 --budget-kind p95   95% of rows cost at most 60
+  bench best --budget 60 --budget-kind cap   no row costs more: bench run --caps 60
   bench best --budget 1.5 --data thyroid --metric balanced_accuracy
   bench best 3 --budget 60 -o best.txt
 
 \b
-The budget is a mean cost per row in the unit of the data set's prices. What is affordable and what
-is best is decided on validation; the test columns say what to expect. Exit status 1 if nothing is
+The budget is a cost per row in the unit of the data set's prices. What is affordable and what is
+best is decided on validation; the test columns say what to expect. A cap holds for every row: it
+was enforced at prediction, and is there if the run measured it. Exit status 1 if nothing is
 affordable on any data set.""",
 )
 @options.run_argument
-@click.option(
-    "-b", "--budget", type=options.Budget(0), required=True, metavar="COST", help="Cost per row."
-)
+@options.budget_options(required=True)
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @click.option("-m", "--metric", metavar="NAME", help="Judge by this metric of the run.")
 @options.output_option
@@ -57,7 +61,8 @@ affordable on any data set.""",
 @options.debug_option
 def command(
     run: str,
-    budget: float,
+    budget: str,
+    budget_kind: str,
     datasets: tuple[str, ...],
     metric: str | None,
     output: Path | None,
@@ -66,11 +71,15 @@ def command(
 ) -> int:
     """Show which learner and setting of RUN is best within a budget, and how to train it."""
     check_text(output)
+    budgets = options.budgets(budget, budget_kind)
     info, frame = finished(store, run)
-    answers = [
-        answer(info, frame[frame["dataset"] == name], name, metric, budget, plugins, store)
-        for name in _datasets(frame, datasets)
-    ]
+    answers = []
+    for name in _datasets(frame, datasets):
+        own = frame[frame["dataset"] == name]
+        if len(budgets) == 1:
+            answers.append(answer(info, own, name, metric, budgets[0], plugins, store))
+        else:
+            answers.append(answer_each(info, own, name, metric, budgets, store))
     if output is not None:
         parts = [[*(plain_lines(table) if table else ()), *advice] for table, advice in answers]
         write_text(output, "\n".join(chain.from_iterable(parts)) + "\n")
@@ -88,12 +97,12 @@ def answer(
     frame: pd.DataFrame,
     name: str,
     metric: str | None,
-    budget: float,
+    budget: Budget,
     plugins: Sequence[str],
     store: Path,
 ) -> tuple[Table | None, list[str]]:
     """For one data set: who can be afforded, and the winner with the command that trains it."""
-    from bench_core.leaderboard.assembly import least_cost, offers, primary_metric, uses_of
+    from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.results.store import Store
     from bench_reports.features import chosen_within, purchases, sentences
 
@@ -101,25 +110,78 @@ def answer(
     found = offers(frame, judge, budget)
     after = notices(replace(info, datasets=tuple(uses_of(info, name))))
     if not found:
-        least = least_cost(frame, judge)
-        why = f"nothing is affordable at {cost(budget)}; the cheapest point costs {cost(least)}"
-        if math.isnan(least):
-            why = "no learner has a result; 'bench log --failed' shows why"
-        return None, [*after, f"{name}: {why}", ""]
+        return None, [*after, f"{name}: {unaffordable(info, frame, budget, store)}", ""]
     top = found[0]
     after += [f"{top.learner}: best at {setting.short}" for setting in top.pick.settings]
     chosen = chosen_within(info, frame, name, top.learner, budget, judge)
-    after += sentences(purchases(Store(store), info.run, chosen))
+    after += sentences(purchases(Store(store), info.run, chosen, budget))
     registry = options.registry([*info.request.get("plugins", ()), *plugins])
+    cap = budget.amount if budget.kind == "cap" else 0.0
     commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first
-        run_command(info.request, name, top.learner, setting.params, registry, store)
+        run_command(info.request, name, top.learner, setting.params, registry, store, cap)
         for setting in top.pick.settings
     )
     after += ["train it with:", *islice(commands, COMMANDS_SHOWN)]
     return ranking(found, name, judge, budget), [*after, ""]
 
 
-def ranking(found: Sequence[Offer], name: str, metric: Criterion, budget: float) -> Table:
+def answer_each(
+    info: RunInfo,
+    frame: pd.DataFrame,
+    name: str,
+    metric: str | None,
+    budgets: Sequence[Budget],
+    store: Path,
+) -> tuple[Table | None, list[str]]:
+    """For one data set the winner at each budget, and how to see more of it."""
+    from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
+
+    judge = primary_metric(info, name, metric or "")
+    rows, after = [], notices(replace(info, datasets=tuple(uses_of(info, name))))
+    for budget in budgets:
+        found = offers(frame, judge, budget)
+        if found:
+            top = found[0]
+            numbers = quality(top.pick.quality), quality(top.pick.spread), cost(top.pick.cost)
+            rows.append([str(budget), top.learner, *numbers, top.pick.settings[0].short])
+        else:
+            after.append(f"{name}: {unaffordable(info, frame, budget, store)}")
+    if not rows:
+        return None, [*after, ""]
+    titles = ("budget", "learner", judge.name, "±", "cost", "at")
+    title = f"{name}: best {judge.name} at each budget"
+    table = Table(titles, rows, "learner", titles[2:5], ("at",), title=title)
+    after.append(
+        f"with the other learners, and how to train it: bench best --budget {rows[0][0]!r}"
+    )
+    return table, [*after, ""]
+
+
+def unaffordable(info: RunInfo, frame: pd.DataFrame, budget: Budget, store: Path) -> str:
+    """Why no learner on one data set has a point within a budget, and what to do."""
+    from bench_core.leaderboard.assembly import least_cost, primary_metric
+    from bench_core.results.operating_points import caps_of
+
+    if budget.kind == "cap":
+        caps = caps_of(frame)
+        there = f"measured are {', '.join(map('{:.15g}'.format, caps))}" if caps else "none was"
+        command = measuring(info.request, {*caps, budget.amount}, store)
+        return f"no cap of {budget.amount:.15g} was measured ({there}); without training: {command}"
+    least = least_cost(frame, primary_metric(info, str(frame["dataset"].iloc[0])), budget.kind)
+    if math.isnan(least):
+        return "no learner has a result; 'bench log --failed' shows why"
+    return f"nothing is affordable at {budget.words}; the cheapest point costs {cost(least)}"
+
+
+def one_budget(text: str, kind: str) -> Budget:
+    """The budget of these options, where several make no sense."""
+    found = options.budgets(text, kind)
+    if len(found) > 1:
+        raise UsageError(f"--budget {text}: write one budget here, as {found[0]}")
+    return found[0]
+
+
+def ranking(found: Sequence[Offer], name: str, metric: Criterion, budget: Budget) -> Table:
     """The affordable learners, the best on validation first."""
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
     rows = [
@@ -135,7 +197,7 @@ def ranking(found: Sequence[Offer], name: str, metric: Criterion, budget: float)
         ]
         for offer in found
     ]
-    title = f"{name}: best {metric.name} within {cost(budget)} per row"
+    title = f"{name}: best {metric.name} within {budget.words}"
     styles = ["bold green", *[""] * (len(rows) - 1)]
     titles = ("learner", *numbers, "audit", "repeats")
     return Table(titles, rows, "learner", numbers, title=title, row_styles=styles)
@@ -163,8 +225,44 @@ def run_command(
     params: Mapping[str, Any],
     registry: Registry,
     store: Path,
+    cap: float = 0.0,
 ) -> str:
-    """The command that trains one learner at one setting on one data set of an earlier run."""
+    """The command that trains one learner at one setting on one data set of an earlier run, and
+    measures it under a ``cap`` if there is one; the call of Python where data or costs came from
+    there."""
+    if given_from_python(request):
+        return python_call(request, {learner: params})
+    words = _asked(request, dataset)
+    words += ["--learners", learner]
+    words += ["--caps", f"{cap:.15g}"] if cap else []
+    for setting in request.get("settings", ()):
+        if setting.partition(".")[0].strip() in registry.datasets:
+            words += ["--set", setting]
+    given, defaults = _given(request, learner, registry), _defaults(learner, registry)
+    swept = _swept(learner, registry)  # left out, they would be a grid
+    for name, value in params.items():
+        if name in {*given, *swept} or name not in defaults or defaults[name] != value:
+            words += ["--set", f"{learner}.{name}={toml_literal(value)}"]
+    words += ["--store", str(store)] if store != options.STORE else []
+    return shlex.join(words)
+
+
+def measuring(request: Mapping[str, Any], caps: Iterable[float], store: Path) -> str:
+    """The command that repeats a run and measures under these caps too."""
+    if given_from_python(request):
+        return python_call({**request, "caps": sorted(caps)}, request.get("learners") or ())
+    words = _asked(request, "")
+    for field in ("learners", "configs"):
+        if value := request.get(field):
+            words += [f"--{field}", ",".join(value) if isinstance(value, list) else str(value)]
+    for setting in request.get("settings", ()):
+        words += ["--set", setting]
+    words += ["--caps", ",".join(f"{cap:.15g}" for cap in sorted(caps))]
+    return shlex.join(words + (["--store", str(store)] if store != options.STORE else []))
+
+
+def _asked(request: Mapping[str, Any], dataset: str) -> list[str]:
+    """The words of ``bench run`` that say on what a run was, or on which of its data sets."""
     words = ["bench", "run"]
     base = str(request.get("index_base", 1))
     asked = {**request, "index_base": "" if base == "1" else base}
@@ -174,17 +272,7 @@ def run_command(
         if value := asked.get(field):
             text = value if isinstance(value, str) else ",".join(map(str, value))
             words += [f"--{_FLAGS.get(field, field).replace('_', '-')}", text]
-    words += ["--learners", learner]
-    for setting in asked.get("settings", ()):
-        if setting.partition(".")[0].strip() in registry.datasets:
-            words += ["--set", setting]
-    given, defaults = _given(asked, learner, registry), _defaults(learner, registry)
-    swept = _swept(learner, registry)  # left out, they would be a grid
-    for name, value in params.items():
-        if name in {*given, *swept} or name not in defaults or defaults[name] != value:
-            words += ["--set", f"{learner}.{name}={toml_literal(value)}"]
-    words += ["--store", str(store)] if store != options.STORE else []
-    return shlex.join(words)
+    return words
 
 
 def _given(request: Mapping[str, Any], learner: str, registry: Registry) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, notices, quality
 
 if TYPE_CHECKING:
+    from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
     from bench_core.statistics.comparison import Interval
@@ -32,6 +34,7 @@ TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
 Examples:
   bench compare miser cegb                   at their best
   bench compare miser cegb --budget 60       at the same mean cost
+  bench compare miser cegb --budget 20,40 --budget-kind cap
   bench compare miser cegb cronus --run 3 --data letters
 
 \b
@@ -42,7 +45,7 @@ Holm's over all pairs; 'alike' is the probability that the two differ by less th
 )
 @click.argument("learners", nargs=-1, required=True, metavar="LEARNER LEARNER...")
 @click.option("--run", default="last", metavar="RUN", help="The run.  [default: last]")
-@click.option("-b", "--budget", type=options.Budget(0), metavar="COST", help="Mean cost per row.")
+@options.budget_options()
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @click.option(
     "--interest",
@@ -56,13 +59,17 @@ Holm's over all pairs; 'alike' is the probability that the two differ by less th
 def command(
     learners: tuple[str, ...],
     run: str,
-    budget: float | None,
+    budget: str | None,
+    budget_kind: str,
     datasets: tuple[str, ...],
     interest: float,
     store: Path,
 ) -> int:
     """Compare LEARNERs of a run pair by pair."""
+    from bench_core.results.budgets import Budget
+    from bench_core.results.operating_points import caps_of
     from bench_core.results.store import Store
+    from bench_reports.best import unaffordable
 
     names = list(dict.fromkeys(learners))
     if len(names) < 2:
@@ -76,11 +83,16 @@ def command(
     for name in datasets:
         if name not in there:
             raise UsageError(unknown("data set of this run", name, there))
-    screen = console()
+    screen, no_limit = console(), (Budget(math.inf),)
+    budgets = no_limit if budget is None else options.budgets(budget, budget_kind)
     for line in notices(info):
         screen.out(line, highlight=False)
-    for name in datasets or there:
-        for part in _answer(info, Store(store), name, names, budget, interest):
+    for name, within in product(datasets or there, budgets):
+        if within.kind == "cap" and within.amount not in caps_of(frame[frame["dataset"] == name]):
+            own = frame[frame["dataset"] == name]
+            screen.out(f"{name}: {unaffordable(info, own, within, store)}", highlight=False)
+            continue
+        for part in _answer(info, Store(store), name, names, within, interest):
             if isinstance(part, Table):
                 show(part, screen)
             else:
@@ -93,7 +105,7 @@ def _answer(
     store: Store,
     dataset: str,
     names: Sequence[str],
-    budget: float | None,
+    budget: Budget,
     interest: float,
 ) -> Iterator[Table | str]:
     from bench_core.leaderboard.assembly import uses_of
@@ -103,19 +115,25 @@ def _answer(
 
     use = uses_of(info, dataset)[0]
     judge = criterion(info, use["metrics"][0])
-    valid, test = (store.values(info.run, split=s, dataset=dataset) for s in ("valid", "test"))
+    valid, test = (
+        store.values(info.run, split=s, dataset=dataset, within=budget) for s in ("valid", "test")
+    )
     found = repeats(valid, test, names)
+    if none := [name for name in names if name not in {one.learner for one in valid}]:
+        yield f"{dataset}: not all can be had at {budget.words}: {', '.join(none)} cannot"
+        return
     if not found:
         yield f"{dataset}: no fold and seed at which all of {', '.join(names)} have finished"
         return
-    limit = math.inf if budget is None else budget
+    # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
+    limit = budget.amount if budget.kind == "mean" else math.inf
     cheapest = {name: _least_cost(found, name) for name in names}
     if none := [name for name, least in cheapest.items() if least > limit]:
         least = ", ".join(f"{name} from {cost(cheapest[name])}" for name in none)
-        yield f"{dataset}: not all can be had at {cost(limit)}: {least}"
+        yield f"{dataset}: not all can be had at {budget.words}: {least}"
         return
     pairs = compare(found, limit, judge.higher_is_better, interest=interest)
-    at = "at their best" if budget is None else f"at a mean cost of {cost(budget)}"
+    at = "at their best" if math.isinf(budget.amount) else f"at {budget.words}"
     queries, counted = use["queries"]["test"], use["rows"]["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
     rows = [_row(pair) for pair in pairs]

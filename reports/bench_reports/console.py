@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 PERCENT = f"{SHARE:.0%}"
-BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.5)
-"""Budgets below a board, as parts of what the reference's best point costs."""
 
 
 def write(
@@ -147,31 +145,21 @@ def _numbers(row: Row) -> list[str]:
 
 
 def budget_tables(board: Board, *, named: bool = False) -> Iterator[Table]:
-    """What each learner reaches within small parts of the reference's cost, if there is one: where
-    learners differ most, and their best points say nothing."""
-    whole = sum(row.best.cost for row in board.rows if row.reference)
-    if not (board.reference and whole > 0):
+    """What each learner reaches within the board's budgets, if there are any: where learners differ
+    most, and their best points say nothing."""
+    if not board.budgets:
         return
-    limits = [part * whole for part in BUDGETS]
-    numbers = [f"<= {cost(limit)}" for limit in limits]
+    numbers = [f"<= {budget}" if budget.kind == "mean" else str(budget) for budget in board.budgets]
     rows = [
-        [one_line(row.learner), *(_within(row, limit) for limit in limits)] for row in board.rows
+        [one_line(row.learner), *(quality(pick.quality) if pick else "-" for pick in row.within)]
+        for row in board.rows
     ]
     titles = ["learner", *numbers]
     if named:
         titles, rows = ["data set", *titles], [[board.dataset, *row] for row in rows]
-    parts = ", ".join(f"{part:.0%}" for part in BUDGETS)
-    about = (
-        f"{board.metric} within {parts} of the cost of {one_line(board.reference)}'s best point:"
-    )
+    about = f"{board.metric} within a cost per row of:"
     styles = ["dim" if row.baseline else "" for row in board.rows]
     yield Table(titles, rows, "learner", numbers, title=about, row_styles=styles)
-
-
-def _within(row: Row, limit: float) -> str:
-    """The quality of the best point that validation finds within a mean cost."""
-    affordable = [point.pick.quality for point in row.curve if point.budget <= limit]
-    return quality(affordable[-1]) if affordable else "-"
 
 
 def search_lines(board: Board) -> list[str]:

@@ -19,6 +19,7 @@ from bench_core.terminal.wording import cost, count
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.results.budgets import Budget
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
@@ -49,7 +50,7 @@ The point is chosen on validation, shares are of test rows, averaged over repeat
 that add up; under another cost model a bill can be below their sum.""",
 )
 @options.run_argument
-@click.option("-b", "--budget", type=options.Budget(0), metavar="COST", help="Mean cost per row.")
+@options.budget_options()
 @click.option("--learner", metavar="NAME", help="A learner of the run.  [default: the best]")
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @options.output_option
@@ -57,14 +58,17 @@ that add up; under another cost model a bill can be below their sum.""",
 @options.debug_option
 def command(
     run: str,
-    budget: float | None,
+    budget: str | None,
+    budget_kind: str,
     learner: str | None,
     datasets: tuple[str, ...],
     output: Path | None,
     store: Path,
 ) -> int:
     """Show which features a learner of RUN buys within a budget."""
+    from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
+    from bench_reports.best import one_budget, unaffordable
 
     check_output(output)
     info, frame = finished(store, run)
@@ -72,16 +76,18 @@ def command(
     for name in datasets:
         if name not in there:
             raise UsageError(unknown("data set of this run", name, there))
-    limit, kept, rows = math.inf if budget is None else budget, Store(store), []
+    within = Budget(math.inf) if budget is None else one_budget(budget, budget_kind)
+    kept, rows = Store(store), []
     for name in datasets or there:
-        chosen = chosen_within(info, frame[frame["dataset"] == name], name, learner, limit)
+        own = frame[frame["dataset"] == name]
+        chosen = chosen_within(info, own, name, learner, within)
         if chosen.empty:
-            console(stderr=True).out(f"{name}: nothing is affordable at {cost(limit)}")
+            console(stderr=True).out(f"{name}: {unaffordable(info, own, within, store)}")
             continue
-        bought = purchases(kept, info.run, chosen)
+        bought = purchases(kept, info.run, chosen, within)
         rows += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
-            _show(name, str(chosen["learner"].iloc[0]), limit, bought)
+            _show(name, str(chosen["learner"].iloc[0]), within, bought)
     if output is not None:
         deliver(Table(("data set", *Purchase._fields), rows), output)
     return 0 if rows else 1
@@ -92,12 +98,13 @@ def chosen_within(
     frame: pd.DataFrame,
     name: str,
     learner: str | None,
-    budget: float,
+    budget: Budget | float,
     metric: Criterion | None = None,
 ) -> pd.DataFrame:
     """The points, one for each repeat, that one learner (None: the best) has within the budget."""
     from bench_core.leaderboard.assembly import offers, primary_metric
     from bench_core.results import operating_points as selection
+    from bench_core.results.budgets import budget_of
 
     metric = metric or primary_metric(info, name)
     known = list(dict.fromkeys(map(str, frame["learner"])))
@@ -105,24 +112,28 @@ def chosen_within(
         raise UsageError(unknown("learner of this run", learner, known))
     found = offers(frame, metric, budget) if learner is None else []
     best = learner or (found[0].learner if found else "")
-    points = selection.operating_points(frame[frame["learner"] == best], metric.name)
-    return selection.under_budget(points, metric.higher_is_better, budget)
+    own, within = frame[frame["learner"] == best], budget_of(budget)
+    return selection.points_within(own, metric.name, metric.higher_is_better, within)
 
 
-def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
+def purchases(
+    store: Store, run: str, chosen: pd.DataFrame, within: Budget | None = None
+) -> list[Purchase]:
     """What the chosen points buy, a mean over them, the sensors that cost most per row first.
 
     Empty where a point is not kept: it is none of the frontier in the primary metric.
     """
     first = chosen.iloc[0]
-    names = {"dataset": str(first["dataset"]), "learner": str(first["learner"])}
-    values, sensors = store.values(run, **names), store.sensors(run)
+    of, learner = str(first["dataset"]), str(first["learner"])
+    values = store.values(run, dataset=of, learner=learner, within=within)
+    sensors = store.sensors(run)
     total: dict[tuple[str, float], float] = {}
     for _, row in chosen.iterrows():
         params, point = (json.loads(str(row[key])) for key in ("params", "point"))
-        of = {"params": params, "fold": row["fold"], "seed": row["seed"]}
-        one = next(v for v in values if all(getattr(v, key) == of[key] for key in of))
-        if point not in one.settings:
+        trial = {"params": params, "fold": row["fold"], "seed": row["seed"]}
+        same = (v for v in values if all(getattr(v, key) == trial[key] for key in trial))
+        one = next(same, None)
+        if one is None or point not in one.settings:
             return []
         what = zip(*sensors[one.trial], one.bought[one.settings.index(point)], strict=True)
         for name, price, share in what:
@@ -148,8 +159,8 @@ def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
             yield f"bought {when}: {count(len(some), 'sensor')} ({money})"
 
 
-def _show(name: str, learner: str, budget: float, bought: Sequence[Purchase]) -> None:
-    within = "at its best" if math.isinf(budget) else f"within {cost(budget)} per row"
+def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase]) -> None:
+    within = "at its best" if math.isinf(budget.amount) else f"within {budget.words}"
     rows = [
         [one.features, cost(one.price), f"{one.share:.1%}", cost(one.price * one.share)]
         for one in bought

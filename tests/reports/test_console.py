@@ -47,23 +47,22 @@ def test_the_notice_of_a_stand_in_stands_above_its_rows() -> None:
     assert at < first
 
 
-def test_below_the_rows_stands_what_each_learner_reaches_within_parts_of_the_reference() -> None:
+def test_below_the_rows_stands_what_each_learner_reaches_within_the_boards_budgets() -> None:
     lines = text()
-    at = lines.index("ndcg@5 within 2%, 5%, 10%, 20%, 50% of the cost of gbrt's best point:")
+    at = lines.index("ndcg@5 within a cost per row of:")
+    # cegb begins at 500, gbrt's best is at 9000: 500 18^(k/4), rounded up
     assert [" ".join(line.split()) for line in lines[at + 1 : at + 5]] == [
-        "data set learner <= 180 <= 450 <= 900 <= 1800 <= 4500",
-        "yahoo-sim miser - - - 0.7500 0.7950",
-        "yahoo-sim gbrt - - - - 0.7000",
-        "yahoo-sim cegb - - 0.7800 0.7800 0.7800",
+        "data set learner <= 500 <= 1100 <= 2200 <= 4400 <= 9000",
+        "yahoo-sim miser - 0.7500 0.7500 0.7950 0.7990",
+        "yahoo-sim gbrt - - 0.7000 0.7000 0.8000",
+        "yahoo-sim cegb 0.7800 0.7800 0.7800 0.7800 0.7800",
     ]
 
 
-def test_without_a_reference_that_costs_something_there_are_no_budgets() -> None:
+def test_a_board_without_budgets_has_no_table_of_them() -> None:
     board = boards(example.info(), example.frame())[0]
-    free = tuple(replace(r, best=replace(r.best, cost=0.0)) for r in board.rows)
     assert len(list(budget_tables(board))) == 1
-    assert list(budget_tables(replace(board, reference=""))) == []
-    assert list(budget_tables(replace(board, rows=free))) == []
+    assert list(budget_tables(replace(board, budgets=()))) == []
 
 
 def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_terminal() -> None:

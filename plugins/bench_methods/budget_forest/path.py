@@ -34,6 +34,7 @@ class PrunedPath(Stored):
     """
 
     concurrent: ClassVar[bool] = True
+    independent_rows: ClassVar[bool] = True
 
     whole: TreeAverage
     rank: Int32Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from bench_models.states import Stored
@@ -24,6 +24,8 @@ class PrunedTree(Stored):
     (nodes,) on; ``leaves`` (p,) counts the leaves at each point.
     ``classes`` is 0 for numbers. A row pays for its own path.
     """
+
+    independent_rows: ClassVar[bool] = True
 
     feature: IntArray
     threshold: Float32Array

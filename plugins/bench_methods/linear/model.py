@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.states import Stored
@@ -89,6 +89,8 @@ class LinearPath(ScaledModel):
     Columns are added one after the other in float64, so that a row's scores have the same bits in
     any block. ``facts`` are JSON values that the learner wants kept.
     """
+
+    independent_rows: ClassVar[bool] = True
 
     weights: FloatArray
     bias: FloatArray

@@ -58,10 +58,16 @@ class StagedModel:
         return len(self.stages[0].bias)
 
     @property
+    def independent_rows(self) -> bool:
+        """Whether all rows go the same way: gates by rank, and the scores of rows that left, depend
+        on the other rows of the query."""
+        return all(stage.gate.kind == "always" for stage in self.stages)
+
+    @property
     def adds_up(self) -> bool:
         """Whether every row scores the base plus all trees, each once and as it is."""
         trees, later = self.ensemble, self.stages[1:]
-        if trees is None or not self._alike or not all(stage.carry for stage in later):
+        if trees is None or not self.independent_rows or not all(stage.carry for stage in later):
             return False
         return (
             np.array_equal(np.concatenate([s.entries for s in self.stages]), np.arange(trees.trees))
@@ -166,11 +172,6 @@ class StagedModel:
     def _segments(self) -> list[Segment]:
         return segments(self.stages, self._uses, self._costs, self._dictionary, self.prices)
 
-    @cached_property
-    def _alike(self) -> bool:
-        """Whether every row goes the same way."""
-        return all(stage.gate.kind == "always" for stage in self.stages)
-
     def _checked(self, features: Features) -> Float32Array:
         X = features.X
         if X.ndim != 2 or X.shape[1] != self.prices.features:
@@ -178,7 +179,7 @@ class StagedModel:
         return X
 
     def _charge(self, stage: int, rows: RowState) -> dict[str, Bill]:
-        if not self._alike:
+        if not self.independent_rows:
             return self.bills(rows.last, rows.bits, rows.splits)
         costs, sensors = self._costs, self.prices.sensors
         trees, splits = float(costs.trees[stage]), float(costs.splits[stage])

@@ -105,7 +105,7 @@ def test_best_names_the_winner_within_the_budget_and_how_to_train_it(
 ) -> None:
     ended = bench("best", "--budget", "10")
     assert ended.status == 0
-    assert "data.csv: best accuracy within 10.00 per row" in ended.out
+    assert "data.csv: best accuracy within 10 on average" in ended.out
     assert "toy: best at columns=1" in ended.out  # two columns cost 15
     (command,) = [line for line in ended.out.splitlines() if line.startswith("bench run ")]
     assert command == (
@@ -129,7 +129,9 @@ def test_a_budget_that_buys_nothing_says_what_the_cheapest_costs(
     assert bench("run", *QUICK, "--learners", "gbrt", *one_tree).status == 0
     nothing = bench("best", "--budget", "0")
     assert nothing.status == 1
-    assert re.search(r"nothing is affordable at 0\.00; the cheapest point costs \d", nothing.out)
+    assert re.search(
+        r"nothing is affordable at 0 on average; the cheapest point costs \d", nothing.out
+    )
 
 
 def test_where_everything_failed_no_budget_helps(bench: Run, material: Path) -> None:

@@ -41,6 +41,7 @@ COLUMNS = [
     "total_cost",
     "cost_p95",
     "cost_max",
+    "cap",
     "features_used",
     "accounting",
     "unit",

@@ -1,0 +1,187 @@
+"""Caps: what no row may cost, enforced row by row while the points of a path pass by.
+
+A row goes on along the path for as long as all that was bought and evaluated for it on the way,
+together, costs at most the cap. Its answer is that of the last such point; before the first one,
+the best constant's. Nothing is taken back, and nothing is chosen by what was not paid for:
+
+- Where a point does not need all that the points before it bought, the union is billed; where it
+  buys other sensors or evaluates less than they did, its evaluations are added to theirs.
+- What the next point would buy is often known only while buying it. A row that is stopped is
+  billed, up to the cap, for every sensor of that point which still fits by itself, and for its
+  evaluations: no order of purchase can have spent more before the first sensor that did not fit.
+  Under a cost model that does not add up its sensors, that is the whole cap. Where all rows buy the
+  same, the next bill is known beforehand and the stopped row pays nothing for it.
+- The rows of a query stop together, at the first that would exceed the cap, unless the model has
+  ``independent_rows`` and the cost model bills each row by itself: elsewhere what a row buys and
+  scores would depend on rows that did not get so far.
+
+The audit replays this rule with all cells replaced that a row has not paid for (``Answers.seen``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.costs.bill import Acquired, Bill
+from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.shipped import ParallelPrices
+from bench_core.data import Examples, Queries, Task
+from bench_core.protocols import Independent
+from bench_core.results.budgets import CAP
+
+ROUNDING = 1e-9
+"""A sum of prices may exceed the cap by this share of it: 0.1 + 0.2 is within 0.3."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caps:
+    """The caps of a trial, and the ``constant`` () or (K,) that a row without a point scores."""
+
+    limits: tuple[float, ...]
+    constant: FloatArray
+
+    @classmethod
+    def over(cls, limits: tuple[float, ...], train: Examples, task: Task, classes: int) -> Caps:
+        """The best constant is the mean target or grade, the log-odds, or the logarithms of the
+        classes' shares."""
+        y, copies = train.y, train.weights
+        if task in (Task.REGRESSION, Task.RANKING):
+            return cls(limits, np.asarray(np.average(y, weights=copies)))
+        shares = np.bincount(y.astype(np.int64), copies, minlength=max(classes, 2)) / copies.sum()
+        logs = np.log(np.maximum(shares, 0.5 / copies.sum()))  # a class may have no training row
+        return cls(limits, logs if classes > 2 else np.asarray(logs[1] - logs[0]))
+
+    @property
+    def points(self) -> tuple[dict[str, int | float], ...]:
+        """What names the answers under each cap in results."""
+        return tuple({CAP: limit} for limit in self.limits)
+
+    def start(self, ground: Ground) -> list[Answers]:
+        """The answers under each cap, before the first point."""
+        return [Answers(limit, self.constant, ground) for limit in self.limits]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """A block of ``rows`` rows, and how its purchases are billed; ``together``: the rows of a query
+    stop at the same point."""
+
+    rows: int
+    costs: CostModel
+    queries: Queries | None
+    copies: FloatArray
+    together: bool
+
+    @classmethod
+    def of(
+        cls, model: Any, costs: CostModel, queries: Queries | None, copies: FloatArray
+    ) -> Ground:
+        """``copies`` (n,) is how many each row stands for."""
+        alone = isinstance(model, Independent) and model.independent_rows
+        each = isinstance(costs, SensorPrices | ParallelPrices)
+        return cls(
+            len(copies), costs, queries, copies, queries is not None and not (alone and each)
+        )
+
+    def price(self, bill: Bill) -> tuple[FloatArray, FloatArray]:
+        """Feature and evaluation costs (n,)."""
+        feature = bill.feature_cost(self.costs, self.rows, self.queries, self.copies)
+        return feature, bill.evaluation_cost(self.costs, self.rows)
+
+
+class Answers:
+    """The answers of a block's rows under one cap.
+
+    After all points have passed: ``scores`` (n,) or (n, K); ``feature``, ``evaluation`` and
+    ``cost`` (n,), what the row is billed; ``place`` (n,), the point that answers, -1 for the
+    constant; ``bits`` (n, w), the sensors that it bought up to there, ``seen`` (n, w) with those
+    that it may have bought before it was stopped.
+    """
+
+    def __init__(self, limit: float, constant: FloatArray, ground: Ground) -> None:
+        n = ground.rows
+        self.limit, self.ground, self._point = limit, ground, -1
+        self.scores = np.array(np.broadcast_to(constant, (n, *constant.shape)), dtype=np.float64)
+        self.bits = np.array(Acquired.nothing(ground.costs.sensors).rows(n).bits)
+        self.seen = self.bits.copy()
+        self.place = np.full(n, -1)
+        self.feature, self.evaluation = np.zeros(n), np.zeros(n)
+        self._splits, self._trees, self._going = np.zeros(n), np.zeros(n), np.ones(n, dtype=bool)
+
+    @property
+    def cost(self) -> FloatArray:
+        """Both together; a sum that is within the cap by rounding is the cap."""
+        return np.minimum(self.feature + self.evaluation, self.limit)
+
+    def take(
+        self, scores: FloatArray, bill: Bill, feature: FloatArray, evaluation: FloatArray
+    ) -> None:
+        """Go on to the next point, where it can be afforded; the last two are its own costs (n,).
+
+        Raises nothing: what the bill holds has been checked.
+        """
+        self._point += 1
+        if not self._going.any():
+            return
+        n = self.ground.rows
+        bits = np.broadcast_to(bill.acquired.bits, self.bits.shape)
+        splits, trees = (np.broadcast_to(c, (n,)) for c in (bill.splits, bill.trees))
+        union = self.bits | bits
+        apart = (union != bits).any(axis=1) | (splits < self._splits) | (trees < self._trees)
+        splits = np.where(apart, splits + self._splits, splits)
+        trees = np.where(apart, trees + self._trees, trees)
+        if (apart & self._going).any():
+            both = Bill(Acquired(union, bill.acquired.sensors), splits, trees)
+            feature, evaluation = self.ground.price(both)
+        over = self._going & (feature + evaluation > self.limit * (1 + ROUNDING))
+        if self.ground.together and self.ground.queries is not None and over.any():
+            starts, sizes = self.ground.queries.boundaries[:-1], self.ground.queries.sizes
+            over = self._going & np.repeat(np.logical_or.reduceat(over, starts), sizes)
+        if over.any() and not _alike(bill, n):
+            self._stop(np.flatnonzero(over), union, evaluation)
+        self._going &= ~over
+        go = self._going
+        self.scores[go], self.place[go] = scores[go], self._point
+        self.feature[go], self.evaluation[go] = feature[go], evaluation[go]
+        self._splits[go], self._trees[go] = splits[go], trees[go]
+        self.bits[go] = self.seen[go] = union[go]
+
+    def differs(self, other: Answers, rows: IntArray) -> str:
+        """The first thing that is not equal on these rows, or nothing."""
+        for name, what in (
+            ("place", "its answers"),
+            ("bits", "what it buys"),
+            ("scores", "its scores"),
+        ):
+            if getattr(self, name)[rows].tobytes() != getattr(other, name)[rows].tobytes():
+                return what
+        return ""
+
+    def _stop(self, rows: IntArray, union: NDArray[np.uint64], evaluation: FloatArray) -> None:
+        """Bill what these rows may have spent before the first sensor that did not fit."""
+        room = np.maximum(self.limit - self.feature[rows] - self.evaluation[rows], 0.0)
+        costs = self.ground.costs
+        if type(costs) is SensorPrices:
+            sensors = costs.sensors
+            new: BoolArray = Acquired(union[rows] & ~self.bits[rows], sensors).unpack()
+            slack = ROUNDING * self.limit
+            fits = new & (costs.sensor <= room[:, None] + slack)
+            self.seen[rows] |= Acquired.pack(fits).bits
+            buys = fits @ costs.sensor
+        else:
+            self.seen[rows] = union[rows]
+            buys = room
+        more = np.minimum(room, np.maximum(evaluation[rows] - self.evaluation[rows], 0.0))
+        self.evaluation[rows] += more
+        self.feature[rows] += np.minimum(room - more, buys)
+
+
+def _alike(bill: Bill, n: int) -> bool:
+    """Whether all rows buy and evaluate the same, so that the bill is known before it is paid."""
+    same = len(bill.acquired.bits) == 1 and np.ndim(bill.splits) == np.ndim(bill.trees) == 0
+    return same and n > 1  # a single row's own purchases look like that too

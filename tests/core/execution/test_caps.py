@@ -1,0 +1,302 @@
+"""Caps against a plain rule that follows one row at a time, and their audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import models
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, Queries, Task
+from bench_core.costs.shipped import PerQueryPrices
+from bench_core.execution.audit import replay
+from bench_core.execution.caps import Caps
+from bench_core.execution.predict import ContractError, predict_split
+
+SENSORS, CONSTANT = 4, -1.0
+PRICE = [1.0, 2.0, 4.0, 8.0]
+SPLIT, TREE = 0.25, 0.5
+
+
+@dataclass
+class Drawn:
+    """Answers at point p as ``points[p]`` says: bits (n, s) or (1, s), splits and trees."""
+
+    points: list[tuple[Any, Any, Any]]
+    independent_rows: bool = True
+
+    def predict_path(self, features: Features) -> Any:
+        row = features.X[:, 0].astype(int)
+        for p, (mask, splits, trees) in enumerate(self.points):
+            own = mask if len(mask) == 1 else mask[row]
+            counts = (c if np.ndim(c) == 0 else c[row] for c in (splits, trees))
+            bill = Bill(Acquired.pack(own), *counts)
+            yield Prediction({"step": p}, 10.0 * p + row, {"path": bill})
+
+
+@st.composite
+def drawn(draw: st.DrawFn) -> tuple[Drawn, Examples, list[float]]:
+    n, points = draw(st.integers(2, 9)), draw(st.integers(1, 6))
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    nested, found = draw(st.booleans()), []
+    mask, splits = np.zeros((n, SENSORS), dtype=bool), np.zeros(n)
+    for _ in range(points):
+        new = rng.random((n, SENSORS)) < 0.3
+        mask = mask | new if nested else new
+        splits = splits + rng.integers(0, 3, n) if nested else rng.integers(0, 4, n)
+        if rng.random() < 0.3:
+            found.append((mask[:1], float(splits[0]), 1.0))
+        else:
+            found.append((mask.copy(), splits.astype(float), float(rng.integers(0, 3))))
+    sizes = np.array([1, n - 1]) if draw(st.booleans()) else None
+    queries = None if sizes is None else Queries.from_sizes(sizes)
+    X = np.tile(np.arange(n, dtype=np.float32)[:, None], (1, SENSORS))
+    copies = rng.integers(1, 4, n) if draw(st.booleans()) else None
+    caps = draw(st.lists(st.sampled_from([0.25, 1, 3, 5.5, 8, 11, 40]), min_size=1, unique=True))
+    alone = draw(st.booleans())
+    return Drawn(found, alone), Examples(X, np.zeros(n), queries, copies), sorted(caps)
+
+
+def spent(sensors: set[int], splits: float, trees: float) -> float:
+    return sum(PRICE[s] for s in sensors) + SPLIT * splits + TREE * trees
+
+
+@dataclass
+class Row:
+    """What one row has bought, and whether it goes on."""
+
+    sensors: frozenset[int] = frozenset()
+    splits: float = 0.0
+    trees: float = 0.0
+    place: int = -1
+    going: bool = True
+    cost: float = 0.0
+
+    def then(self, sensors: set[int], splits: float, trees: float, p: int) -> Row:
+        contained = self.sensors <= sensors and splits >= self.splits and trees >= self.trees
+        if not contained:
+            splits, trees = splits + self.splits, trees + self.trees
+        union = frozenset(self.sensors | sensors)
+        return Row(union, splits, trees, p, True, spent(set(union), splits, trees))
+
+
+def followed(model: Drawn, examples: Examples, cap: float) -> list[Row]:
+    """Row by row, in plain words."""
+    n = len(examples)
+    rows = [Row() for _ in range(n)]
+    bounds = np.arange(n + 1) if examples.queries is None else examples.queries.boundaries
+    if model.independent_rows:
+        bounds = np.arange(n + 1)
+    for p, (mask, splits, trees) in enumerate(model.points):
+        alike = len(mask) == 1
+        for start, stop in pairwise(bounds):
+            after = {}
+            for i in (i for i in range(start, stop) if rows[i].going):
+                own = {s for s in range(SENSORS) if mask[0 if alike else i][s]}
+                now = splits if np.ndim(splits) == 0 else splits[i]
+                after[i] = rows[i].then(own, float(now), float(trees), p)
+            if all(row.cost <= cap for row in after.values()):
+                for i, row in after.items():
+                    rows[i] = row
+                continue
+            for i, row in after.items():
+                had, room = rows[i], cap - rows[i].cost
+                new = {s for s in row.sensors - had.sensors if PRICE[s] <= room}
+                ran = SPLIT * (row.splits - had.splits) + TREE * (row.trees - had.trees)
+                more = 0.0 if alike else min(room, sum(PRICE[s] for s in new) + ran)
+                rows[i] = replace(had, going=False, cost=had.cost + more)
+    return rows
+
+
+@given(drawn())
+@settings(max_examples=300, deadline=None)
+def test_caps_are_as_followed_row_by_row(case: tuple[Drawn, Examples, list[float]]) -> None:
+    model, examples, limits = case
+    costs = Prices.additive(np.array(PRICE), split=SPLIT, tree=TREE)
+    caps = Caps(tuple(limits), np.asarray(CONSTANT))
+    capped = predict_split(model, examples, costs, 0, caps=caps).capped
+    assert capped is not None
+    for k, limit in enumerate(limits):
+        rows = followed(model, examples, limit)
+        scores = [CONSTANT if r.place < 0 else 10.0 * r.place + i for i, r in enumerate(rows)]
+        assert capped.scores[k].tolist() == scores
+        assert capped.cost[k] == pytest.approx([r.cost for r in rows], abs=1e-12)
+        assert (capped.cost[k] <= limit).all()
+        bought = [[s in r.sensors for s in range(SENSORS)] for r in rows]
+        share = np.average(bought, axis=0, weights=examples.weights)
+        assert capped.bought[k] == pytest.approx(share)
+        both = capped.feature_cost[k] + capped.evaluation_cost[k]
+        assert both == pytest.approx(np.average(capped.cost[k], weights=examples.weights))
+
+
+def test_the_path_itself_is_the_same_with_and_without_caps() -> None:
+    examples, costs = _examples(), _prices()
+    model = models.Scripted(models.honest)
+    plain = predict_split(model, examples, costs, 0)
+    capped = predict_split(model, examples, costs, 0, caps=Caps((5.0,), np.asarray(0.0)))
+    assert plain.capped is None
+    assert plain.points == capped.points
+    for name in ("scores", "cost", "bought", "feature_cost"):
+        assert np.array_equal(getattr(plain, name), getattr(capped, name))
+
+
+def test_a_sum_that_is_within_a_cap_but_for_rounding_is_within_it() -> None:
+    mask = np.array([[True, True], [True, True]])
+    examples = Examples(np.zeros((2, 2), np.float32), np.zeros(2))
+    model, costs = Drawn([(mask, 0.0, 0.0)]), Prices.additive(np.array([0.1, 0.2]))
+    caps = Caps((0.3,), np.asarray(CONSTANT))
+    found = predict_split(model, examples, costs, 0, caps=caps).capped
+    assert found is not None
+    assert found.cost[0].tolist() == [0.3, 0.3]
+    assert found.scores[0].tolist() == [0.0, 0.0]
+
+
+def test_no_row_of_a_query_that_shares_its_sensors_exceeds_the_cap() -> None:
+    """One row buys what all pay for: if it went on alone, the others would pay too much."""
+    costs = PerQueryPrices(Prices.additive(np.array(PRICE)), np.array([False, False, True, True]))
+    rng = np.random.default_rng(0)
+    n, masks = 300, []
+    for chance in (0.1, 0.3, 0.6, 1.0):
+        masks.append((rng.random((n, SENSORS)) < chance) | (masks[-1] if masks else False))
+    X = np.tile(np.arange(n, dtype=np.float32)[:, None], (1, SENSORS))
+    examples = Examples(X, np.zeros(n), Queries.from_sizes(np.full(n // 3, 3)))
+    model = Drawn([(mask, 0.0, 0.0) for mask in masks])
+    limits = (1.0, 2.0, 4.0, 6.0)
+    found = predict_split(model, examples, costs, 0, caps=Caps(limits, np.asarray(-1.0)))
+    assert found.capped is not None
+    for k, limit in enumerate(limits):
+        assert found.capped.cost[k].max() <= limit
+        scores = found.capped.scores[k]
+        place = np.where(scores < 0, -1, (scores - np.arange(n)) / 10).reshape(-1, 3)
+        assert (place == place[:, :1]).all()  # of a query all stop at the same point
+    assert (found.cost.max(axis=1) > limits[-1]).any()
+
+
+@pytest.mark.parametrize(
+    ("task", "classes", "constant"),
+    [
+        (Task.REGRESSION, 0, 1.25),
+        (Task.RANKING, 0, 1.25),
+        (Task.BINARY, 2, np.log(0.5 / 0.5)),
+        (Task.MULTICLASS, 4, np.log([0.25, 0.5, 0.5 / 4, 0.25])),
+    ],
+)
+def test_before_the_first_point_the_best_constant_answers(
+    task: Task, classes: int, constant: Any
+) -> None:
+    labels = [0.0, 1.0, 0.0, 1.0] if task == Task.BINARY else [0.0, 1.0, 1.0, 3.0]
+    train = Examples(np.zeros((4, 1), np.float32), np.array(labels))
+    assert Caps.over((1.0,), train, task, classes).constant == pytest.approx(constant)
+
+
+def test_copies_count_in_the_constant() -> None:
+    train = Examples(np.zeros((2, 1), np.float32), np.array([0.0, 1.0]), None, np.array([1, 3]))
+    assert Caps.over((1.0,), train, Task.REGRESSION, 0).constant == 0.75
+    assert Caps.over((1.0,), train, Task.BINARY, 2).constant == pytest.approx(np.log(3))
+
+
+def test_a_models_point_may_not_be_named_as_caps_are() -> None:
+    class Named:
+        def predict_path(self, features: Features) -> Any:
+            bill = Bill(Acquired.nothing(models.D))
+            yield Prediction({"cap": 1}, np.zeros(len(features)), {"path": bill})
+
+    with pytest.raises(ContractError, match="benchmark's own; take another"):
+        predict_split(Named(), _examples(), _prices(), 0)
+
+
+# the audit
+
+CAPS = Caps((1.0, 3.0, 4.5, 9.0, 30.0), np.asarray(0.0))
+
+
+def _prices() -> Prices:
+    return Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
+
+
+def _examples(n: int = 600, ranked: bool = False) -> Examples:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, models.D)).astype(np.float32)
+    return Examples(X, np.zeros(n), Queries(np.arange(0, n + 1, 5)) if ranked else None)
+
+
+@dataclass
+class Alone(models.Scripted):
+    """Says that the rows of a query do not influence each other."""
+
+    independent_rows: bool = True
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+@pytest.mark.parametrize("mode", ["sample", "full"])
+@pytest.mark.parametrize("model", [models.Scripted(models.honest), Alone(models.honest)])
+def test_the_capped_answers_of_an_honest_model_pass(model: Any, mode: str, ranked: bool) -> None:
+    found = replay(model, _examples(ranked=ranked), _prices(), 0, mode, seed="s", caps=CAPS)
+    assert found.word == {"sample": "sampled", "full": "verified"}[mode], found.reason
+
+
+def peeks_past_the_cap(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+    """The first two points are honest. The third buys column 5 first and reads column 4 unpaid, but
+    only where that makes it leave column 5, by which a cap is kept that would not be."""
+    if point < 3:
+        return np.nan_to_num(X[:, 0]), models.bought(len(X), 0)
+    mask = models.bought(len(X), 0, 5)
+    mask[np.nan_to_num(X[:, 4], nan=-1.0) > 0, 5] = False
+    return np.nan_to_num(X[:, 0]) + 1.0, mask
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_model_whose_capped_answer_peeks_is_caught_by_the_cap(mode: str) -> None:
+    """It is caught at its point as well; here that part of the audit is left out."""
+    from bench_core.execution import audit
+
+    model, examples = Alone(peeks_past_the_cap), _examples()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(audit._Judge, "_unpaid", lambda *given: None)
+        assert replay(model, examples, _prices(), 0, mode, seed="s").word != "failed"
+        found = replay(model, examples, _prices(), 0, mode, seed="s", caps=CAPS)
+    assert found.word == "failed"
+    assert "under the cap 3" in found.reason
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_rows_that_compete_must_not_be_said_to_be_independent(mode: str) -> None:
+    """The second step's score is relative to what others of the query bought, who may have been
+    stopped before: honest as a whole query, peeking row by row."""
+
+    def relative(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+        mask, scores = models.bought(len(X), 0), np.nan_to_num(X[:, 0])
+        if point > 1:
+            rich = np.nan_to_num(X[:, 0]) > 0.5
+            mask[:, 1] = True
+            mask[rich, 4] = True
+            value = np.nan_to_num(X[:, 1]) + np.where(rich, np.nan_to_num(X[:, 4]), 0.0)
+            bounds = (features.queries or Queries(np.arange(len(X) + 1))).boundaries
+            for start, stop in pairwise(bounds):
+                scores[start:stop] = value[start:stop] - value[start:stop].max()
+        return scores, mask
+
+    examples = _examples(ranked=True)
+    given = (examples, _prices(), 0, mode)
+    caps = Caps((5.0,), np.asarray(0.0))
+    assert replay(models.Scripted(relative), *given, seed="s", caps=caps).word != "failed"
+    found = replay(Alone(relative), *given, seed="s", caps=caps)
+    assert found.word == "failed"
+    assert "under the cap 5" in found.reason
+
+
+def test_caps_are_not_audited_where_another_bill_is_summed() -> None:
+    class Both(models.Scripted):
+        def predict_path(self, features: Features) -> Any:
+            for one in super().predict_path(features):
+                yield replace(one, bills={**one.bills, "model": one.bills["path"]})
+
+    found = replay(
+        Both(models.honest), _examples(), _prices(), 0, seed="s", caps=CAPS, accounting="model"
+    )
+    assert found.word == "sampled"
