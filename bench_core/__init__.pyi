@@ -1,6 +1,13 @@
 """The names of ``bench_core`` and where they live; loaded on first use."""
 
+from .api import Interrupted as Interrupted
+from .api import audit as audit
+from .api import plan as plan
+from .api import reprice as reprice
 from .api import run as run
+from .api.estimators import BudgetedClassifier as BudgetedClassifier
+from .api.estimators import BudgetedRanker as BudgetedRanker
+from .api.estimators import BudgetedRegressor as BudgetedRegressor
 from .class_names import find_class as find_class
 from .class_names import remember_class as remember_class
 from .costs.bill import Acquired as Acquired

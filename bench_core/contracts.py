@@ -3,14 +3,18 @@
 Defaults are applied here and nowhere else: all other code reads plain attributes.
 """
 
+from dataclasses import is_dataclass
 from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from bench_core import protocols
-from bench_core.costs.model import CostModel
-from bench_core.data import Task
+from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.data import Examples, Task
 from bench_core.protocols import CompleteDataset, CompleteLearner, Metric, Report
+from bench_core.splits import SPLITS, Splits
 
 CONTRACTS: dict[str, tuple[str, type]] = {
     "bench_learners": ("learner", CompleteLearner),
@@ -74,10 +78,62 @@ def check(value: Any, contract: type, where: str) -> None:
             raise TypeError(f"{where}, whose {name} is {given!r}, not {kind.__name__}")
     if not value.name:
         raise TypeError(f"{where}, whose name is empty")
+    if contract is CompleteLearner and is_dataclass(cls) and not _frozen(cls):
+        raise TypeError(f"{where}, a dataclass that is not frozen: write @dataclass(frozen=True)")
     if contract is CompleteDataset:
         signature(value).bind()  # TypeError where its constructor needs arguments
     elif hasattr(value, "tasks"):
         frozenset(map(Task, value.tasks))  # ValueError where one is no task
+
+
+def _frozen(cls: Any) -> bool:
+    return bool(cls.__dataclass_params__.frozen)
+
+
+def shapes_fault(splits: Any) -> str:
+    """Why what a data set prepared does not fit together, or nothing."""
+    if not isinstance(splits, Splits):
+        return f"prepare gives {_kind(splits)}, not Splits"
+    parts = {name: getattr(splits, name) for name in SPLITS}
+    for name, part in parts.items():
+        if not isinstance(part, Examples):
+            return f"{name} is {_kind(part)}, not Examples"
+    d = splits.train.X.shape[1]
+    for name, part in parts.items():
+        if not len(part) or part.X.shape[1] != d:
+            return f"{name} has {part.X.shape} cells, train {d} features"
+    given: Any = splits.prices
+    if not isinstance(given, SensorPrices):
+        return f"prices are {_kind(given)}, not SensorPrices; other costs are a cost_model"
+    if splits.prices.features != d or len(splits.feature_names) not in (0, d):
+        named = f", {len(splits.feature_names)} names" if splits.feature_names else ""
+        return f"prices or names are not of {d} features ({splits.prices.features} prices{named})"
+    return ""
+
+
+def labels_fault(task: Task, splits: Splits) -> str:
+    """Why labels do not fit a data set's task, or nothing; of splits whose shapes fit."""
+    if splits.task != task:
+        return f"its task is {task}, that of its splits {splits.task}"
+    parts, classes = [getattr(splits, name) for name in SPLITS], splits.classes
+    if (splits.task in (Task.BINARY, Task.MULTICLASS)) != (classes >= 2):
+        return f"{splits.task} with {classes} classes"
+    y = np.concatenate([part.y for part in parts])
+    if y.dtype.kind not in "biuf":
+        return f"labels y are {y.dtype}, not numbers"
+    if not np.isfinite(y).all() or (classes and not np.isin(y, np.arange(classes)).all()):
+        return f"labels {np.unique(y)[:5].tolist()} do not fit {splits.task}{_classes(classes)}"
+    if splits.task == Task.RANKING and (y.min() < 0 or any(p.queries is None for p in parts)):
+        return "ranking needs queries, and grades of at least 0"
+    return ""
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _classes(number: int) -> str:
+    return f": {number} classes are numbered from 0" if number else ""
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb
 
 
 class BenchError(Exception):
@@ -23,6 +25,25 @@ def blaming(place: str) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from error
+
+
+@contextmanager
+def charging(culprit: str) -> Iterator[None]:
+    """Turn what a plugin's code raises, unless it is meant for users already, into one line that
+    names the plugin's thing and the place of the fault."""
+    try:
+        yield
+    except (BenchError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(f"{culprit} fails ({fault(error)}); --debug shows more") from error
+
+
+def fault(error: BaseException) -> str:
+    """``ZeroDivisionError: division by zero, mine.py:51``."""
+    at = extract_tb(error.__traceback__)
+    place = f", {Path(at[-1].filename).name}:{at[-1].lineno}" if at else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def one_line(text: str, most: int = 0) -> str:

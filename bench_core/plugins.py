@@ -165,10 +165,11 @@ def _load_module(module: str, to: Registry) -> None:
     try:
         plugin = import_module(module)
     except (Exception, SystemExit) as error:  # a script that ends itself
-        raise UsageError(
-            f"-p {module}: cannot import it ({one_line(error)}); "
-            "give a dotted module name importable from the current folder"
-        ) from error
+        remedy = "give a dotted module name importable from the current folder"
+        lacking = error.name if isinstance(error, ImportError) else None
+        if lacking and not f"{module}.".startswith(f"{lacking}."):
+            remedy = f"install {lacking}, or correct the module"
+        raise UsageError(f"-p {module}: cannot import it ({one_line(error)}); {remedy}") from error
     if any(p.module == module and not p.error for p in to.plugins):
         return
     try:
@@ -189,11 +190,33 @@ def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
 
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
+    _check_marks(plugin, manager)
     manager.register(plugin, name=info.name)
-    manager.check_pending()  # a misspelt hook is an error, not silence
     to.add(info, list(_given(manager.hook)))
     if manager.hook.bench_warm_up.get_hookimpls():
         to.warm_ups[info] = manager.hook.bench_warm_up
+
+
+def _check_marks(plugin: ModuleType, manager: pluggy.PluginManager) -> None:
+    """Refuse a hook that is misspelt, or that has the name of one and no mark: not silence."""
+    hooks = [name for name in vars(manager.hook) if not name.startswith("_")]
+    for name, value in vars(plugin).items():
+        marked = manager.parse_hookimpl_opts(plugin, name) is not None
+        if marked and name not in hooks:
+            raise TypeError(unknown("hook", name, hooks))
+        if not marked and name in hooks and callable(value):
+            raise TypeError(f"{name} is not marked: write @hookimpl above it")
+
+
+def _answers(hook: pluggy.HookCaller) -> Iterator[Any]:
+    """What a plugin's function for a hook gives, a list or the like; pluggy drops a None."""
+    found = hook()
+    if len(found) < len(hook.get_hookimpls()):
+        raise TypeError(f"{hook.name} gives nothing: return a list")
+    for answer in found:
+        if isinstance(answer, str | type) or not isinstance(answer, Iterable):
+            raise TypeError(f"{hook.name} gives {answer!r}, which is no list")
+        yield answer
 
 
 def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
@@ -201,18 +224,18 @@ def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
     from bench_core.contracts import CONTRACTS, check
 
     for hook, (kind, contract) in CONTRACTS.items():
-        for answer in getattr(hooks, hook)():
+        for answer in _answers(getattr(hooks, hook)):
             for value in answer:
                 check(value, contract, f"{hook} gives {value!r}")
                 yield kind, value.name, value
-    for folders in hooks.bench_suites():
+    for folders in _answers(hooks.bench_suites):
         for folder in map(Path, folders):
             if not folder.is_dir():
                 raise TypeError(f"bench_suites gives {folder}, which is no folder")
             yield from (("suite", p.stem, p) for p in sorted(folder.glob("*.toml")))
     for kind, answers in (
-        ("suite key", hooks.bench_suite_keys()),
-        ("report section", hooks.bench_report_sections()),
+        ("suite key", _answers(hooks.bench_suite_keys)),
+        ("report section", _answers(hooks.bench_report_sections)),
     ):
         for answer in answers:
             for name, function in answer.items():

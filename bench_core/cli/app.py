@@ -29,7 +29,9 @@ ALL_WELL, UNUSABLE_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 13
 
 SECTIONS = {
     "Measure": ("run", "plan", "audit", "reprice"),
-    "Read the results": ("report", "best", "compare", "features", "export", "log", "claims"),
+    "Read the results": (
+        *("report", "best", "compare", "features", "export", "log", "claims", "publish"),
+    ),
     "Look up": ("list", "show"),
     "Get data and costs": ("data", "cost"),
 }

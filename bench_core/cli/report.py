@@ -22,16 +22,21 @@ if TYPE_CHECKING:
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
 
+CURVES = "curves"
+"""The report that ``--plot`` writes."""
+
 
 @click.command(
     "report",
-    short_help="Show a run's leaderboard, or write it as an HTML page.",
+    short_help="Show a run's leaderboard, or write it as a page, tables for papers, or a figure.",
     epilog="""\b
 Examples:
   bench report                      the last run, on the terminal
   bench report -o board.html        one self-contained page with the cost-quality curves
-  bench report 3 -o board.txt
+  bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
   bench report --budget 10,20,40    what learners reach at these costs
+  bench report --plot curve.pdf     or .svg, .png: the curves as a figure
+  bench report --methods            a paragraph on how the run was carried out
   bench report | grep miser         without a terminal: one row a line, never cut
 
 \b
@@ -41,6 +46,10 @@ the data set's prices. The suffix of FILE chooses the format; plugins may add fo
 @options.run_argument
 @options.budget_options()
 @options.output_option
+@click.option(
+    "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
+)
+@click.option("--methods", is_flag=True, help="Show a paragraph on how the run was carried out.")
 @options.store_option
 @options.common_options
 def command(
@@ -48,6 +57,8 @@ def command(
     budget: str | None,
     budget_kind: str,
     output: Path | None,
+    plot: Path | None,
+    methods: bool,
     store: Path,
     plugins: Sequence[str],
     quiet: bool,
@@ -56,9 +67,20 @@ def command(
     """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
     budgets = () if budget is None else options.budgets(budget, budget_kind)
     registry = options.registry(plugins)
-    write_report(registry, store, run, output, verbose=verbose, budgets=budgets)
-    if output is not None and str(output) != "-":
-        options.note(f"wrote {output}", quiet)
+    figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
+    if plot is not None and plot.suffix.lower() not in figures:
+        raise UsageError(f"--plot {plot}: a figure's name ends in {', '.join(figures)}")
+    files: list[Path | None] = [one for one in (output, plot) if one is not None]
+    for file in files:  # all are refused before one is written
+        report_for(registry, file)
+    if methods:
+        from bench_core.leaderboard.methods import paragraph
+
+        click.echo(paragraph(*finished(store, run)))
+    for file in files or ([] if methods else [None]):
+        write_report(registry, store, run, file, verbose=verbose, budgets=budgets)
+        if file is not None and str(file) != "-":
+            options.note(f"wrote {file}", quiet)
     return 0
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -108,25 +108,9 @@ def _default(p: Parameter) -> str:
 
     if p.holds_learner and p.default is not None:
         return name_of(p.default) or str(p.default)
+    from bench_core.planning.request import toml_literal
+
     return toml_literal(p.default)
-
-
-def toml_literal(value: Any) -> str:
-    """A parameter's value as ``--set`` and suites spell it; no value is the word none."""
-    import json
-
-    if value is None:
-        return '"none"'
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{key} = {toml_literal(v)}" for key, v in value.items())
-        return f"{{{inner}}}"
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(map(toml_literal, value))}]"
-    return str(value)
 
 
 def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
@@ -194,7 +178,7 @@ def cost_model_text(registry: Registry, name: str) -> str:
     model = registry.cost_models[name]
     lines = [f"{name}: cost model, {_from(registry, 'cost model', name)}", *_doc(model)]
     more = _doc(model.from_options) if model.options else []
-    lines += ["", f"In a cost file: model = {toml_literal(name)}", *more[1:]]
+    lines += ["", f'In a cost file: model = "{name}"', *more[1:]]
     return "\n".join(lines)
 
 

@@ -13,14 +13,14 @@ import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
 from bench_core.conformance.tasks import CLASSES, ConformanceError, drawn_queries, with_copies
-from bench_core.contracts import check, dataset_of
+from bench_core.contracts import check, dataset_of, labels_fault, shapes_fault
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.cache import fingerprint, prepare
 from bench_core.datasets.priced import from_json, same_sensors, to_json
 from bench_core.protocols import CompleteDataset, Metric, MetricValues, Source
-from bench_core.splits import SPLITS, Splits
+from bench_core.splits import Splits
 
 ROWS, ROUNDING = 60, 1e-9
 
@@ -37,30 +37,14 @@ def _members(contract: type) -> Callable[..., None]:
 
 def check_splits(dataset: Any, source: Source) -> None:
     """Train, valid and test have rows of the same features, which have names or not, and prices."""
-    splits = _splits(dataset, source)
-    d = splits.train.X.shape[1]
-    for name, part in zip(SPLITS, _parts(splits), strict=True):
-        if not len(part) or part.X.shape[1] != d:
-            raise ConformanceError(f"{name} has {part.X.shape} cells, train {d} features")
-    if splits.prices.features != d or len(splits.feature_names) not in (0, d):
-        raise ConformanceError(f"prices or names are not of {d} features")
+    if fault := shapes_fault(_splits(dataset, source)):
+        raise ConformanceError(fault)
 
 
 def check_labels(dataset: Any, source: Source) -> None:
     """Labels are finite and fit the task: classes from 0, grades of queries at least 0."""
-    splits = _splits(dataset, source)
-    if splits.task != dataset.task:
-        raise ConformanceError(f"its task is {dataset.task}, that of its splits {splits.task}")
-    classes = splits.classes
-    if (splits.task in (Task.BINARY, Task.MULTICLASS)) != (classes >= 2):
-        raise ConformanceError(f"{splits.task} with {classes} classes")
-    y = np.concatenate([part.y for part in _parts(splits)])
-    if not np.isfinite(y).all() or (classes and not np.isin(y, np.arange(classes)).all()):
-        raise ConformanceError(f"labels {np.unique(y)[:5].tolist()} do not fit {splits.task}")
-    if splits.task == Task.RANKING and (
-        y.min() < 0 or any(part.queries is None for part in _parts(splits))
-    ):
-        raise ConformanceError("ranking needs queries, and grades of at least 0")
+    if fault := labels_fault(dataset.task, _splits(dataset, source)):
+        raise ConformanceError(fault)
 
 
 def check_repeatable(dataset: Any, source: Source) -> None:

@@ -5,7 +5,7 @@ discounted group and a derived feature, and charges splits and trees. Arrays are
 the harness hands them out.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +14,10 @@ import numpy as np
 from bench_core.arrays import Array, FloatArray
 from bench_core.costs.model import DiscountGroup, Prices, price_list
 from bench_core.data import Examples, Queries, Task
-from bench_core.execution.trial import Context
+from bench_core.execution.in_process import fit_in_process
 from bench_core.metrics import default_metric
 from bench_core.parameters import resolved
 from bench_core.plugins import load_registry
-from bench_core.results.records import FitSpec
 from bench_core.splits import Splits
 
 FEATURES = 10
@@ -110,24 +109,10 @@ def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
     return weighted, physical
 
 
-class InMemory(Context):
-    """The harness's context with nothing on disk: what is needed is fitted on the spot."""
-
-    def fitted(self, learner: Any) -> Any:
-        """Fit a learner that another stands on."""
-        return fit(learner, self.splits, self.seed, self.threads)
-
-    def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-        """Build, and seal as the harness's memory maps are."""
-        return {key: _sealed(np.array(array)) for key, array in build().items()}
-
-
 def fit(learner: Any, splits: Splits, seed: int = 0, threads: int = 1) -> Any:
     """Fit a learner on a task."""
-    learner, metric = with_learners(learner), default_metric(splits.task)
-    spec = FitSpec("", "", {}, learner.name, "", "", metric.name, seed, "", threads)
-    context = InMemory(spec, splits, metric, lambda done, total: None)
-    return learner.fit(splits.train, splits.valid, splits.prices, context)
+    metric = default_metric(splits.task)
+    return fit_in_process(with_learners(learner), splits, metric, seed, threads)
 
 
 def with_learners(learner: Any) -> Any:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -29,12 +29,12 @@ from bench_core._io.digests import code_key, digest, module_digest
 from bench_core._io.files import atomic_file, atomic_folder, locked
 from bench_core._io.large_arrays import shared_arrays
 from bench_core.arrays import Array
-from bench_core.contracts import dataset_of
+from bench_core.contracts import dataset_of, labels_fault, shapes_fault
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.priced import from_json, to_json
 from bench_core.datasets.search import DataFolder
-from bench_core.errors import InputError
+from bench_core.errors import InputError, charging
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Splits
 
@@ -90,11 +90,20 @@ def prepare(
         if (splits := _whole(path)) is not None:  # another process made it meanwhile
             return Prepared(path, splits)
         say(f"preparing {dataset.name}")
-        made = dataset.prepare(source, size, fold, seed)
+        made = _made(dataset, source, size, fold, seed)
         # preparing may have fetched a file, which changes the entry's name
         path = home / entry_name(dataset, size, fold, seed, source)
         _write(path, made)
     return Prepared(path, open_prepared(path))
+
+
+def _made(dataset: Any, source: Source, size: str, fold: int, seed: int) -> Splits:
+    """What a data set prepares, checked. Raises InputError naming the data set."""
+    with charging(f"data set {dataset.name}: its prepare"):
+        made = dataset.prepare(source, size, fold, seed)
+    if wrong := shapes_fault(made) or labels_fault(dataset.task or made.task, made):
+        raise InputError(f"data set {dataset.name}: {wrong}; correct what its class prepares")
+    return cast(Splits, made)
 
 
 @contextmanager

@@ -75,6 +75,7 @@ def read_part(path: Path, columns: Mapping[str, str], index_base: int, format: s
     ``columns`` are the names of label, query and split, "" where none is given, by the option that
     gives them. Raises InputError for content that cannot be used, and for names that are not there.
     """
+    _refuse_other_formats(path)
     if format in ("csv", "parquet") or (not format and _is_table(path)):
         return _table_part(path, columns, format)
     for option, column in columns.items():
@@ -87,6 +88,26 @@ def read_part(path: Path, columns: Mapping[str, str], index_base: int, format: s
     ids = np.arange(count) if rows.qids is None else rows.qids
     names = tuple(str(j + index_base) for j in range(rows.X.shape[1]))
     return Part(path, rows.X, rows.y, rows.queries, hashed(ids), names, None, rows.place, True)
+
+
+_OTHER_FORMATS = {
+    b"ARROW1": "an Arrow or Feather file",
+    b"PK\x03\x04": "a zip archive, as .xlsx and .npz files are",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x89HDF": "an HDF5 file",
+    b"\x80": "a pickle, which could run any code",
+    b"{": "JSON",
+    b"[": "JSON",
+    b"@": "an ARFF file",
+}
+
+
+def _refuse_other_formats(path: Path) -> None:
+    """Name the format of a file that is read as none of ours, by how it begins."""
+    beginning = read_beginning(path, 64).removeprefix(b"\xef\xbb\xbf").lstrip()
+    for start, what in _OTHER_FORMATS.items():
+        if beginning.startswith(start):
+            raise InputError(f"{path}: {what}; save the rows as CSV, Parquet or SVMlight")
 
 
 def _is_table(path: Path) -> bool:

@@ -8,40 +8,57 @@ import numpy as np
 
 from bench_core.class_names import find_class, remember_class
 from bench_core.costs.cost_file import CostFile, cost_model, cost_text
-from bench_core.costs.model import CostModel, needs_of
+from bench_core.costs.model import CostModel, SensorPrices, needs_of
 from bench_core.costs.shipped import MODELS
-from bench_core.errors import InputError
+from bench_core.errors import InputError, charging
 from bench_core.splits import Splits
 
 Models = Mapping[str, type[CostModel]]
 
 
-def with_costs(
-    splits: Splits, given: str | Path | CostFile, models: Models | None = None
-) -> Splits:
+Given = str | Path | CostFile | CostModel
+"""A cost file, the name of a cost model, what a file holds, or the cost model itself."""
+
+
+def with_costs(splits: Splits, given: Given, models: Models | None = None) -> Splits:
     """The same data under the costs of a file (or of a cost model named in its place)."""
     return splits.under(costs_for(splits, given, MODELS if models is None else models))
 
 
-def costs_for(splits: Splits, given: str | Path | CostFile, models: Models) -> CostModel:
+def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
     """The cost model that a file, or the name of a model, means for a data set.
 
     Raises InputError in one line with the place and the remedy.
     """
     if isinstance(given, str) and given in models and not Path(given).exists():
         given = CostFile(Path(given), "", {"model": given})
-    file = given if isinstance(given, CostFile) else cost_text(given)
-    own = splits.prices if splits.cost_model is None else None
-    costs = cost_model(file, splits.names, own, models)
-    prices = costs.surrogate(splits.train)
+    costs, place = _costs(splits, given, models)
+    if costs.features != len(splits.names):
+        raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
+    with charging(f"{place}: the surrogate of cost model {costs.name!r}"):
+        prices = costs.surrogate(splits.train)
+    if not isinstance(prices, SensorPrices):
+        raise InputError(
+            f"{place}: the surrogate of cost model {costs.name!r} is {prices!r:.40}, not "
+            "SensorPrices; correct it"
+        )
     if not (costs.everything or prices.split or prices.tree):
-        raise InputError(f"{file.path}: every cost is 0; give at least one feature a cost above 0")
+        raise InputError(f"{place}: every cost is 0; give at least one feature a cost above 0")
     if not same_sensors(costs, prices):
         raise InputError(
-            f"{file.path}: cost model {costs.name!r} lets learners train on other sensors than it "
+            f"{place}: cost model {costs.name!r} lets learners train on other sensors than it "
             "bills; correct its surrogate"
         )
     return costs
+
+
+def _costs(splits: Splits, given: Given, models: Models) -> tuple[CostModel, str]:
+    """A cost model, and what messages call the place that it comes from."""
+    if isinstance(given, CostModel):
+        return given, "costs"
+    file = given if isinstance(given, CostFile) else cost_text(given)
+    own = splits.prices if splits.cost_model is None else None
+    return cost_model(file, splits.names, own, models), str(file.path)
 
 
 def same_sensors(one: CostModel, two: CostModel) -> bool:

@@ -91,26 +91,39 @@ class FileData:
             for name in SPLITS
             if (path := getattr(self, name))
         }
-        first = parts["train"]
-        notes = list(first.notes)
-        parts = _same_columns(parts)
-        if first.split is not None and not self.shares:
-            parts = _by_column(parts, self.split or "split")
-        else:
-            parts = _by_hash(parts, notes, self.shares, fold / self.folds)
-        _refuse_constant(parts["train"])
-        task = _task(self.task, parts, notes)
-        y, classes = _numbered(task, parts, notes)
-        train, valid, test = (
-            Examples(parts[n].X, y[n], parts[n].queries if task is Task.RANKING else None)
-            for n in SPLITS
-        )
-        names, told = parts["train"].names, tuple(notes)
-        prices = SensorPrices.additive(np.ones(len(names)))
-        splits = Splits(
-            train, valid, test, prices, task, classes, names, notes=told, costs_assumed=True
-        )
+        splits = splits_of(parts, self.task, self.split, self.shares, fold / self.folds)
         return with_costs(splits, self.costs) if self.costs else splits
+
+
+def splits_of(
+    parts: dict[str, Part],
+    task: str,
+    split: str = "",
+    shares: tuple[float, ...] = (),
+    turn: float = 0.0,
+) -> Splits:
+    """The splits of a user's data, at least a part ``train``, where every feature costs 1.
+
+    ``split`` names the column that divides it, else the hash of ``_by_hash`` cuts off what is not
+    there. Raises InputError for parts that cannot be used.
+    """
+    first = parts["train"]
+    notes = list(first.notes)
+    parts = _same_columns(parts)
+    if first.split is not None and not shares:
+        parts = _by_column(parts, split or "split")
+    else:
+        parts = _by_hash(parts, notes, shares, turn)
+    _refuse_constant(parts["train"])
+    kind = _task(task, parts, notes)
+    y, classes = _numbered(kind, parts, notes)
+    train, valid, test = (
+        Examples(parts[n].X, y[n], parts[n].queries if kind is Task.RANKING else None)
+        for n in SPLITS
+    )
+    names, told = parts["train"].names, tuple(notes)
+    prices = SensorPrices.additive(np.ones(len(names)))
+    return Splits(train, valid, test, prices, kind, classes, names, notes=told, costs_assumed=True)
 
 
 def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
@@ -206,7 +219,7 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
             known = ", ".join(t.value for t in Task)
             raise InputError(f"--task {asked}: no such task; known: {known}") from None
     else:
-        task, reason = Task.RANKING, "the file has queries"
+        task, reason = Task.RANKING, "there are queries"
         if len(without) == len(parts):
             task, reason = _task_of_labels(parts["train"].labels)
         notes.append(f"task: {task}, because {reason}; --task changes it")

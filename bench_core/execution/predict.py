@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -311,7 +311,10 @@ def predictions(
     """The predictions of one block as they come, checked: at most 100 points, shapes, bills, and
     with ``finite`` that scores are finite."""
     found = 0
-    for prediction in model.predict_path(features):
+    path = model.predict_path(features)
+    if not isinstance(path, Iterable):
+        raise ContractError(f"predict_path gives {path!r:.40}: yield predictions")
+    for prediction in path:
         if found == MAX_POINTS:
             raise ContractError(f"its path has more than {MAX_POINTS} points")
         _check(prediction, len(features), costs, classes, finite)

@@ -7,6 +7,7 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.costs.acquired import Acquired
 from bench_core.data import Queries
+from bench_core.errors import UsageError, charging
 from bench_core.metrics.built_in import BuiltIn, Labels, Ranked, checked_scores
 from bench_core.metrics.ranking import RankingMetric, rank
 from bench_core.protocols import Metric, MetricValues
@@ -36,7 +37,11 @@ def _judge(
         return metric.judge(scores, labels, ranked)
     if isinstance(metric, BuiltIn) and type(metric).values is BuiltIn.values:
         return metric.judge(scores, labels)
-    return metric.values(scores, labels.y, labels.queries, labels.multiplicity)
+    with charging(f"metric {metric.name}"):
+        found = metric.values(scores, labels.y, labels.queries, labels.multiplicity)
+    if not isinstance(found, MetricValues):
+        raise UsageError(f"metric {metric.name}: values gives {found!r:.40}, not MetricValues")
+    return found
 
 
 def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:

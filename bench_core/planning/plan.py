@@ -8,6 +8,9 @@ from bench_core.costs.model import CostModel
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
 
+FROM_PYTHON = "(from Python)"
+"""Follows the name of data that were given as objects, and stands for such costs."""
+
 Notify = Callable[[str, bool], None]
 """Takes one line for the user, and whether it is a warning."""
 
@@ -64,8 +67,10 @@ class Plan(RunRecord):
 
 def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
     """What the store keeps about a run, as JSON values."""
-    asked = asdict(replace(request, learners=()))
+    asked = asdict(replace(request, learners=(), data=(), costs=""))
     asked["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
+    asked["data"] = [x if isinstance(x, str) else f"{x.name} {FROM_PYTHON}" for x in request.data]
+    asked["costs"] = request.costs if isinstance(request.costs, str) else FROM_PYTHON
     kept = {f.name: getattr(plan, f.name) for f in fields(RunRecord)}
     return {**kept, "datasets": [asdict(use) for use in plan.datasets], "request": asked}
 

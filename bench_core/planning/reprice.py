@@ -32,7 +32,7 @@ def plan_reprice(
     or models are gone, and where the costs need other sensors than those that the models bill.
     """
     info = store.info(run)
-    costs = request.costs
+    costs = str(request.costs)
     chosen = _chosen(data, info)
     request = _request_of(info.request, request, store)
     states = str(states_folder(store.path).absolute())  # the store may have been moved

@@ -1,5 +1,6 @@
 """The options of a run, checked before any data is read, and those of its learners (``--set``)."""
 
+import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +9,10 @@ from typing import Any
 
 from bench_core._io.text import toml_fault
 from bench_core.contracts import name_of
+from bench_core.costs.cost_file import CostFile
+from bench_core.costs.model import CostModel
 from bench_core.data import Task
-from bench_core.errors import UsageError, blaming, unknown
+from bench_core.errors import UsageError, blaming, one_line, unknown
 from bench_core.plugins import Registry
 from bench_core.results.budgets import as_caps
 
@@ -24,7 +27,8 @@ MOST_CONFIGS = 1000
 class RunRequest:
     """The options of ``bench run``, all optional.
 
-    Give ``suite`` or ``data`` (registered names or files; with a suite it restricts it).
+    Give ``suite`` or ``data`` (registered names, files or data-set instances; with a suite it
+    restricts it). ``costs`` is a file, the name of a cost model, or its content or instance.
     ``learners`` holds registered names, ``"all"`` or learner instances, ``settings`` texts as
     ``"miser.trees=300"``, ``plugins`` modules. So many ``configs`` are tried of each learner; 0:
     the suite's grids. ``caps`` are costs that no row may exceed: each is enforced at prediction and
@@ -37,7 +41,7 @@ class RunRequest:
     """
 
     suite: str = ""
-    data: tuple[str, ...] = ()
+    data: tuple[Any, ...] = ()
     test: str = ""
     valid: str = ""
     label: str = ""
@@ -47,7 +51,7 @@ class RunRequest:
     metrics: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()
     index_base: int = 1
-    costs: str = ""
+    costs: str | CostFile | CostModel = ""
     learners: tuple[Any, ...] = ()
     profile: str = ""
     settings: tuple[str, ...] = ()
@@ -77,17 +81,21 @@ def without_repeats(request: RunRequest) -> RunRequest:
     return replace(request, **distinct)
 
 
-_TEXTS = ("data", "metrics", "settings", "plugins")
+_TEXTS = ("metrics", "settings", "plugins")
 
 
 def check_request(request: RunRequest) -> None:
     """Refuse values that no data is needed to refuse."""
     for f in fields(request):
         value = getattr(request, f.name)
-        if isinstance(f.default, str) and not isinstance(value, str):
-            raise UsageError(f"{f.name} must be text, not {value!r}")
+        kinds = (str, CostFile, CostModel) if f.name == "costs" else (str,)
+        if isinstance(f.default, str) and not isinstance(value, kinds):
+            raise UsageError(f"{f.name} must be text, not {_short(value)}")
         if f.name in _TEXTS and not all(isinstance(text, str) and text for text in value):
-            raise UsageError(f"{f.name} must be names or texts, not {list(value)}")
+            raise UsageError(f"{f.name} must be names or texts, not {_short([*value])}")
+    for value in request.data:
+        if not (isinstance(value, str) and value) and not is_dataset(value):
+            raise UsageError(f"--data: {_short(value)} is no name, file or instance of a data set")
     for name, value, known in (
         ("--audit", request.audit, ("off", "sample", "full")),
         ("--executor", request.executor, ("local", "inline")),
@@ -111,6 +119,15 @@ def check_request(request: RunRequest) -> None:
         as_caps(request.caps)
     if request.index_base not in (0, 1):
         raise UsageError("--index-base is 0 or 1")
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether a value, which is no text, can be used as a data set."""
+    return hasattr(value, "prepare") and not isinstance(value, type) and bool(name_of(value))
+
+
+def _short(value: Any) -> str:
+    return one_line(repr(value), 80)
 
 
 def cores_for(request: RunRequest, jobs: int) -> tuple[int, int]:
@@ -150,6 +167,22 @@ def _literal(text: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--set {text[:20]}...: {toml_fault(error)}; correct it") from error
     return read["value"] if set(read) == {"value"} else text
+
+
+def toml_literal(value: Any) -> str:
+    """A parameter's value as ``--set`` and suites spell it; no value is the word none."""
+    if value is None:
+        return '"none"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key} = {toml_literal(v)}" for key, v in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(toml_literal, value))}]"
+    return str(value)
 
 
 def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_core.contracts import dataset_of
 from bench_core.errors import InputError, UsageError, blaming, unknown
-from bench_core.parameters import expand, parameters
+from bench_core.parameters import as_json, expand, parameters
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import RunRequest, Setting, with_setting
 from bench_core.planning.suites import Suite
@@ -110,19 +111,24 @@ def _replacements(name: str, registry: Registry) -> list[str]:
 def _own_data(
     request: RunRequest, registry: Registry, settings: Sequence[Setting]
 ) -> list[ChosenDataset]:
-    known = {name: registry.datasets[name] for name in request.data if name in registry.datasets}
-    files = [name for name in request.data if name not in known]
+    given = [x for x in request.data if not isinstance(x, str)]
+    names = [x for x in request.data if isinstance(x, str)]
+    known = {name: registry.datasets[name] for name in names if name in registry.datasets}
+    files = [name for name in names if name not in known]
     made = (_instance(cls, {}, settings, registry, name) for name, cls in known.items())
     chosen = [ChosenDataset(*labelled) for labelled in made]
+    chosen += [ChosenDataset(_label(x, registry), dataset_of(x)) for x in given]
     if not files:
         _refuse_file_options(request, "with a registered data set")
     for name in files:
         if not Path(name).exists():
+            if Path(name).suffix or len(Path(name).parts) > 1:
+                raise UsageError(f"--data {name}: no such file in {Path.cwd()}; check the name")
             what = registry.unknown("data set or file", name, registry.datasets)
             raise UsageError(f"--data: {what}")
     if len(files) > 1 or (files and chosen):
         raise UsageError(
-            f"--data: {', '.join(request.data)}: give one file (with --valid and --test), "
+            f"--data: {', '.join(names)}: give one file (with --valid and --test), "
             "or registered data sets"
         )
     if files:
@@ -134,6 +140,16 @@ def _own_data(
     if not chosen:
         raise UsageError("nothing to run: give --suite NAME or --data NAME_OR_FILE")
     return chosen
+
+
+def _label(dataset: Any, registry: Registry) -> str:
+    """The name in results of a data set given as an instance."""
+    if registry.datasets.get(dataset.name, type(dataset)) is not type(dataset):
+        raise UsageError(f"{dataset.name!r} is the name of a registered data set: take another")
+    values, known = as_json(dataset), parameters(type(dataset))
+    varied = sorted(p.name for p in known if getattr(dataset, p.name) != p.default)
+    inside = ",".join(f"{n}={values[n]}" for n in varied if n not in dataset_of(dataset).places)
+    return f"{dataset.name}({inside})" if inside else str(dataset.name)
 
 
 _FILE_OPTIONS = ("test", "valid", "label", "query", "split", "task")

@@ -69,7 +69,7 @@ def choose_learners(
         if name not in named and (lack := _no_default(cls, table, registry)):
             notify(f"left out: {lack}", False)
             continue
-        instances = _instances_of(cls, table, settings, configs, registry, where)
+        instances = instances_of(cls, table, settings, configs, registry, where)
         if name not in named and (lack := _lack(instances)):
             notify(f"left out: {lack}", False)
             continue
@@ -120,7 +120,7 @@ def _origin(name: str, suite: Suite, named: set[str]) -> str:
     return f"{suite.place}, {key}"
 
 
-def _instances_of(
+def instances_of(
     cls: Any,
     table: Mapping[str, Any],
     settings: Sequence[Setting],
@@ -140,9 +140,12 @@ def _instances_of(
         where = " ".join(f"--set {setting.text}" for setting in own)
     if configs:
         return configurations(cls, table, fixed, configs, registry, where)
-    if "tradeoff" not in table and _has_tradeoff(cls, swept=False):
-        table["tradeoff"] = list(TRADEOFFS)
-    return expand(cls, table, registry, where)
+    return expand(cls, {**default_grid(cls), **table}, registry, where)
+
+
+def default_grid(cls: type[Any]) -> dict[str, Any]:
+    """The grid that is tried of a learner where nobody sets those parameters."""
+    return {"tradeoff": list(TRADEOFFS)} if _has_tradeoff(cls, swept=False) else {}
 
 
 def _instances(

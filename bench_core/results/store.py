@@ -150,7 +150,7 @@ class Store:
             return str(begun[0])
         if begun:
             raise UsageError(f"run {run!r} may be {' or '.join(begun[:3])}: write more of it")
-        near = get_close_matches(run, [name for name, _ in known])
+        near = get_close_matches(run, ["last", *(name for name, _ in known)])
         hint = f"did you mean {' or '.join(near)}?" if near else "'bench list runs' shows all"
         raise UsageError(f"unknown run {run!r} in {self.path}: {hint}")
 

@@ -159,15 +159,19 @@ def _show_records(table: Table, to: Console) -> None:
                     to.print(Text(" " * GAP) + part)
 
 
-NO_TABLES = (".html", ".htm", ".json", ".parquet", ".tsv", ".xlsx")
+def check_text(output: Path | None, csv: bool = False) -> None:
+    """Refuse a file whose name promises anything but plain text, or CSV if that is written."""
+    known = ("", ".txt", ".log", ".csv" if csv else "")
+    if output is not None and output.suffix.lower() not in known and str(output) != "-":
+        shown = "CSV (.csv) or plain text (.txt)" if csv else "plain text (.txt)"
+        raise UsageError(f"{output}: this is written as {shown}; end the name so")
 
 
 def deliver(table: Table, output: Path | None) -> None:
     """To the file if one is named (``.csv``: headings and rows as CSV), else to stdout."""
+    check_text(output, csv=True)
     if output is None:
         show(table, console())
-    elif output.suffix.lower() in NO_TABLES:
-        raise UsageError(f"{output}: this table is written as CSV (.csv) or plain text (.txt)")
     elif output.suffix.lower() == ".csv":
         lines = StringIO()
         rows = ([one_line(cell) for cell in row] for row in table.rows)

@@ -14,9 +14,10 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.cli.show import toml_literal
 from bench_core.errors import UsageError, unknown
-from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
+from bench_core.leaderboard.methods import given_from_python, python_call
+from bench_core.planning.request import toml_literal
+from bench_core.terminal.tables import Table, check_text, console, plain_lines, show, write_text
 from bench_core.terminal.wording import cost, notices, quality
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def command(
     plugins: Sequence[str],
 ) -> int:
     """Show which learner and setting of RUN is best within a budget, and how to train it."""
+    check_text(output)
     budgets = options.budgets(budget, budget_kind)
     info, frame = finished(store, run)
     answers = []
@@ -226,7 +228,10 @@ def run_command(
     cap: float = 0.0,
 ) -> str:
     """The command that trains one learner at one setting on one data set of an earlier run, and
-    measures it under a ``cap`` if there is one."""
+    measures it under a ``cap`` if there is one; the call of Python where data or costs came from
+    there."""
+    if given_from_python(request):
+        return python_call(request, {learner: params})
     words = _asked(request, dataset)
     words += ["--learners", learner]
     words += ["--caps", f"{cap:.15g}"] if cap else []
@@ -234,8 +239,9 @@ def run_command(
         if setting.partition(".")[0].strip() in registry.datasets:
             words += ["--set", setting]
     given, defaults = _given(request, learner, registry), _defaults(learner, registry)
+    swept = _swept(learner, registry)  # left out, they would be a grid
     for name, value in params.items():
-        if name in given or name not in defaults or defaults[name] != value:
+        if name in {*given, *swept} or name not in defaults or defaults[name] != value:
             words += ["--set", f"{learner}.{name}={toml_literal(value)}"]
     words += ["--store", str(store)] if store != options.STORE else []
     return shlex.join(words)
@@ -243,6 +249,8 @@ def run_command(
 
 def measuring(request: Mapping[str, Any], caps: Iterable[float], store: Path) -> str:
     """The command that repeats a run and measures under these caps too."""
+    if given_from_python(request):
+        return python_call({**request, "caps": sorted(caps)}, request.get("learners") or ())
     words = _asked(request, "")
     for field in ("learners", "configs"):
         if value := request.get(field):
@@ -276,6 +284,14 @@ def _given(request: Mapping[str, Any], learner: str, registry: Registry) -> set[
     suite = find_suite(request["suite"], registry)
     tables = [suite.learners, *(profile.learners for profile in suite.profiles.values())]
     return {name for table in tables for name in table.get(learner, {})}
+
+
+def _swept(learner: str, registry: Registry) -> set[str]:
+    """The parameters that have a grid where nobody sets them."""
+    from bench_core.planning.resolve_learners import default_grid
+
+    known = registry.learners.get(learner)
+    return set(default_grid(known)) if known else set()
 
 
 def _defaults(learner: str, registry: Registry) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The reports that come with the benchmark: the terminal with plain text, and an HTML page."""
+"""The reports that come with the benchmark: terminal and text, a page, papers, tables, figures."""
 
 from __future__ import annotations
 
@@ -23,8 +23,15 @@ class Format:
 
 @hookimpl
 def bench_reports() -> Sequence[Report]:
-    """Text and HTML."""
-    from bench_reports import console, html
+    """One for each format."""
+    from bench_reports import console, html, papers, plot, tables
 
-    text = Format("text", ("", ".txt"), console.write)
-    return [text, Format("html", (".html", ".htm"), html.write)]
+    return [
+        Format("text", ("", ".txt"), console.write),
+        Format("html", (".html", ".htm"), html.write),
+        Format("markdown", (".md",), papers.markdown),
+        Format("latex", (".tex",), papers.latex),
+        Format("csv", (".csv",), tables.write_csv),
+        Format("json", (".json",), tables.write_json),
+        Format("curves", plot.SUFFIXES, plot.write),
+    ]

@@ -47,7 +47,10 @@ INVALID = {
     "argument": ("@hookimpl\ndef bench_learners(cat): ...", "PluginValidationError"),
     "raises": ("@hookimpl\ndef bench_metrics(): raise KeyError('x')", "KeyError: 'x'"),
     "exits": ("@hookimpl\ndef bench_suites(): raise SystemExit", "SystemExit"),
-    "not-a-list": ("@hookimpl\ndef bench_learners(): return Learner", "TypeError: 'type' object"),
+    "not-a-list": (
+        "@hookimpl\ndef bench_learners(): return Learner",
+        "which is no list",
+    ),
     "no-fit": ("del Learner.fit; gives('bench_learners', Learner)", "which has no fit"),
     "no-name": ("Learner.name = ''; gives('bench_learners', Learner)", "whose name is empty"),
     "instance": ("gives('bench_learners', Learner())", "where a class is wanted"),

@@ -437,7 +437,7 @@ FILES = [
     ),
     spoilt(
         "a plugin whose hook gives no list", "plugin", {"fine.py": hook("return 5")},
-        "-p fine", "not iterable", "correct", "fine.py",
+        "-p fine", "no list", "correct", "fine.py",
     ),
     spoilt(
         "a plugin with a learner that is none", "plugin", {"fine.py": hook("return [int]")},

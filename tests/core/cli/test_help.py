@@ -48,6 +48,7 @@ def test_the_verbs_of_data_teach_by_examples_and_a_line_each(bench: Run) -> None
 COMMON = ("-p, --plugin", "-q, --quiet", "-v, --verbose", "--debug", "-o, --output")
 IGNORED = {
     "best": ("-q", "-v"),
+    "publish": ("-o", "-v"),
     "compare": ("-p", "-o", "-q", "-v"),
     "export": ("-p", "-v"),
     "features": ("-p", "-q", "-v"),

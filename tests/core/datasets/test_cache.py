@@ -60,7 +60,7 @@ class Toy:
     log: str = ""
     wait: float = 0.0
 
-    name = "toy"
+    name, task = "toy", Task.RANKING
     files = ("toy.data",)
     version = 1
 
@@ -124,6 +124,8 @@ def test_arrays_are_read_only_memory_maps(folder: Path) -> None:
 
 def test_optional_parts_may_be_absent(folder: Path) -> None:
     class Plain(Toy):
+        task = Task.BINARY
+
         def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
             part = Examples(np.ones((2, 1), dtype=np.float32), np.zeros(2))
             return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
@@ -139,6 +141,8 @@ def test_frames_come_back_as_they_were(folder: Path, widths: list[int] | None) -
     frames = Frames(np.array([0, 4, 6]), None if widths is None else np.array(widths))
 
     class Pixels(Toy):
+        task = Task.BINARY
+
         def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
             part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), frames=frames)
             return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)

@@ -1,0 +1,181 @@
+"""The arguments of ``bench_core.run`` as a run request: data, costs, learners and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.api.words import in_python
+from bench_core.contracts import labels_fault, shapes_fault
+from bench_core.costs.cost_file import CostFile
+from bench_core.costs.model import CostModel
+from bench_core.datasets.user_arrays import InMemory, array_splits
+from bench_core.errors import InputError, UsageError, blaming, one_line
+from bench_core.parameters import is_learner
+from bench_core.planning.request import RunRequest, toml_literal
+from bench_core.results.budgets import as_caps
+from bench_core.splits import Splits
+
+_LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins", "caps")
+_ROWS = ("y", "queries", "valid", "test", "split")
+_FILES = ("data", "suite", "label", "query")
+
+
+def request_of(
+    request: RunRequest | None, X: Any, y: Any, queries: Any, name: str, options: Mapping[str, Any]
+) -> RunRequest:
+    """The request, changed by the options that are not at their defaults."""
+    given = dict(options)
+    names: tuple[str, ...] = ()
+    if X is None:
+        _refuse_without_data(y, queries, given)
+    else:
+        dataset = _dataset(X, y, queries, name, given)
+        names = dataset.splits.names
+        given |= {"data": (dataset,), "valid": "", "test": "", "split": "", "task": ""}
+    given["learners"], chosen = _learners(given["learners"])
+    given["settings"] = (*chosen, *_settings(given["settings"]))
+    given["costs"] = costs_of(given["costs"], names)
+    for field, value in given.items():
+        if field in _LISTS and value is not None:
+            given[field] = tuple(map(_plain, _listed(value)))
+        elif isinstance(value, Path):
+            given[field] = str(value)
+    with blaming("caps"):
+        given["caps"] = as_caps(given["caps"])
+    changed = {f.name: given[f.name] for f in fields(RunRequest) if given[f.name] != f.default}
+    return replace(request or RunRequest(), **changed)
+
+
+def _refuse_without_data(y: Any, queries: Any, given: Mapping[str, Any]) -> None:
+    for name, value in (("y", y), ("queries", queries)):
+        if value is not None:
+            raise UsageError(f"{name} is given without X: {name} belongs to data in memory")
+    for name in ("valid", "test", "split"):
+        if not isinstance(given[name], str | Path):
+            raise UsageError(f"{name} is a {type(given[name]).__name__} without X: give X and y")
+
+
+def _dataset(X: Any, y: Any, queries: Any, name: str, given: Mapping[str, Any]) -> InMemory:
+    """The data in memory as a data set."""
+    for field in _FILES:
+        if _is_given(given[field]):
+            raise UsageError(f"{field} means nothing beside X: leave one of the two out")
+    if not isinstance(name, str) or not name.isprintable() or not name.strip():
+        raise UsageError(f"name must be a word for the data in results, not {name!r}")
+    rows = {"y": y, "queries": queries, **{k: given[k] for k in ("valid", "test", "split")}}
+    if not isinstance(X, Splits):
+        parts = {k: v if _is_given(v) else None for k, v in rows.items()}
+        splits = array_splits(X, **parts, task=given["task"])
+        return InMemory(name, replace(splits, notes=tuple(map(in_python, splits.notes))))
+    for field in (*_ROWS, "task"):
+        if _is_given(rows.get(field, given.get(field))):
+            raise UsageError(f"{field} means nothing beside Splits, which hold it")
+    if fault := shapes_fault(X) or labels_fault(X.task, X):
+        raise InputError(f"X: {fault}; correct the Splits")
+    return InMemory(name, X)
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and not (isinstance(value, str | tuple) and not value)
+
+
+def _listed(value: Any) -> Iterable[Any]:
+    """A value that may stand for a list of one."""
+    return (
+        (value,)
+        if isinstance(value, str | int | float) or not isinstance(value, Iterable)
+        else value
+    )
+
+
+def _plain(value: Any) -> Any:
+    """numpy's whole numbers as Python's, paths as text, everything else as it is."""
+    if isinstance(value, Path):
+        return str(value)
+    return value.__index__() if hasattr(value, "__index__") else value
+
+
+def _learners(given: Any) -> tuple[tuple[Any, ...], list[str]]:
+    """Learners, and settings from a mapping of their names to parameters."""
+    if not isinstance(given, Mapping):
+        listed = (given,) if is_learner(given) else tuple(_listed(given))
+        for one in listed:
+            if isinstance(one, type):
+                raise UsageError(f"learners: {one.__name__} is a class; give {one.__name__}()")
+        return listed, []
+    settings = []
+    for name, table in given.items():
+        if not isinstance(name, str) or not isinstance(table, Mapping):
+            raise UsageError(
+                f"learners: {name!r} is given {one_line(repr(table), 60)}; a mapping holds names "
+                "and their parameters, as {'miser': {'trees': 300}}; instances go into a list"
+            )
+        settings += [f"{name}.{key}={_literal(value, key)}" for key, value in table.items()]
+    return tuple(given), settings
+
+
+def _settings(given: Any) -> Iterable[Any]:
+    """Settings as texts; a mapping of ``miser.trees`` to values is accepted."""
+    if isinstance(given, Mapping):
+        return [f"{key}={_literal(value, str(key))}" for key, value in given.items()]
+    return _listed(given)
+
+
+def _literal(value: Any, key: str) -> str:
+    """A Python value as a setting spells it."""
+    if is_learner(value):
+        raise UsageError(
+            f"{key} is given an instance; give a name or a table, as {{'learner': 'gbrt'}}"
+        )
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, range | set):
+        value = sorted(value)
+    return toml_literal(value)
+
+
+def costs_of(given: Any, names: tuple[str, ...]) -> str | CostFile | CostModel:
+    """Costs as a file's name, a cost model, or what a file would hold; ``names`` are the features',
+    () where they are not known yet. UsageError for what can be no costs."""
+    if given is None:
+        return ""
+    if isinstance(given, str | CostFile | CostModel):
+        return given
+    if isinstance(given, Path):
+        return str(given)
+    table: Any = given
+    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:  # a series
+        table = given.tolist() if given.index.equals(_positions(given)) else given.to_dict()
+    if isinstance(table, Mapping):
+        table = {_feature(key, names): _number(value) for key, value in table.items()}
+        whole = isinstance(table.get("costs"), Mapping | list) or isinstance(
+            table.get("model"), str
+        )
+        return CostFile(Path("costs"), "", table if whole else {"costs": table})
+    if isinstance(given, int | float) or np.ndim(table) != 1:
+        raise UsageError(
+            f"costs is a {type(given).__name__}; give a mapping of features to costs, one cost for "
+            "each feature in order, a cost model or a file"
+        )
+    return CostFile(Path("costs"), "", {"costs": [_number(value) for value in table]})
+
+
+def _positions(series: Any) -> Any:
+    import pandas as pd
+
+    return pd.RangeIndex(len(series))
+
+
+def _feature(key: Any, names: tuple[str, ...]) -> str:
+    """A feature's name; a whole number counts the columns of an array from 0."""
+    by_number = isinstance(key, int | np.integer) and str(key) not in names
+    return f"x{key}" if by_number and f"x{key}" in names else str(key)
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,371 @@
+"""scikit-learn estimators: a learner at the operating point that is best within a budget.
+
+``fit`` trains the learner at each of its settings on one part of the rows; on the other part, the
+validation part, it chooses the setting and the operating point with the best quality among those
+that the budget allows. ``predict`` uses that point, and ``row_costs`` says what each row pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bench_core.api.arguments import costs_of
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.contracts import learner_of
+from bench_core.costs.model import SensorPrices
+from bench_core.data import Examples, Features, Queries, Task
+from bench_core.datasets.priced import with_costs
+from bench_core.datasets.splitting import cut, cut_by_class
+from bench_core.datasets.user_arrays import grouped_rows
+from bench_core.datasets.user_files import LARGEST_GRADE
+from bench_core.errors import BenchError
+from bench_core.execution.in_process import fit_in_process
+from bench_core.execution.predict import blocks, predict_split, predictions
+from bench_core.execution.score import score_split
+from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
+from bench_core.metrics.frontier import best_under
+from bench_core.parameters import is_learner, resolved
+from bench_core.planning.resolve_learners import instances_of
+from bench_core.plugins import Registry, load_registry
+from bench_core.protocols import Metric
+from bench_core.results.records import PointRow
+from bench_core.splits import Splits
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+COSTS = {"mean": "total_cost", "p95": "cost_p95"}
+"""By kind of budget, the column of a point that it limits."""
+
+
+class _Budgeted(BaseEstimator):
+    """What the three estimators share; its parameters are those of ``BudgetedClassifier``."""
+
+    def __init__(
+        self,
+        learner: Any = "cegb",
+        *,
+        budget: float | None = None,
+        budget_kind: str = "mean",
+        costs: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        metric: str | None = None,
+        validation_fraction: float = 0.2,
+        random_state: Any = 0,
+        threads: int = 1,
+    ) -> None:
+        self.learner = learner
+        self.budget = budget
+        self.budget_kind = budget_kind
+        self.costs = costs
+        self.parameters = parameters
+        self.metric = metric
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.threads = threads
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
+
+    def _fit(self, train: Examples, valid: Examples, task: Task, classes: int) -> Self:
+        """Train, and choose the operating point."""
+        if self.budget_kind not in COSTS:
+            raise ValueError(f"budget_kind must be mean or p95, not {self.budget_kind!r}")
+        if self.budget is not None and not float(self.budget) >= 0:
+            raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
+        names = self._names(train.X.shape[1])
+        prices = SensorPrices.additive(np.ones(len(names)))
+        splits = Splits(train, valid, valid, prices, task, classes, names)
+        metric = default_metric(task)
+        try:
+            registry = load_registry()
+            if self.costs is not None:
+                splits = with_costs(splits, costs_of(self.costs, names), registry.cost_models)
+            metric = parse_metric(self.metric, registry.metrics) if self.metric else metric
+            learners = self._learners(registry, task)
+        except BenchError as error:
+            raise ValueError(str(error)) from error
+        self.cost_model_, self.task_ = splits.costs, task
+        self._choose(learners, splits, metric)
+        return self
+
+    def _names(self, features: int) -> tuple[str, ...]:
+        seen = getattr(self, "feature_names_in_", None)
+        return tuple(f"x{j}" for j in range(features)) if seen is None else tuple(map(str, seen))
+
+    def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
+        """The learner at each of its settings."""
+        if is_learner(self.learner) and not isinstance(self.learner, type):
+            if self.parameters:
+                raise ValueError("parameters are those of a learner given by name")
+            found: Sequence[Any] = [resolved(learner_of(self.learner), registry.learner)]
+        elif isinstance(self.learner, str):
+            cls = registry.learner(self.learner)
+            where = f"learner {self.learner}"
+            found = instances_of(cls, self.parameters or {}, (), 0, registry, where)
+        else:
+            raise ValueError(f"learner must be a name or an instance, not {self.learner!r}")
+        if task not in found[0].tasks:
+            able = ", ".join(sorted(found[0].tasks))
+            raise ValueError(f"learner {found[0].name} does {able}, not {task}")
+        return found
+
+    def _choose(self, learners: Sequence[Any], splits: Splits, metric: Metric) -> None:
+        """Keep the model and point that are best within the budget on the validation part."""
+        limit = np.inf if self.budget is None else float(self.budget)
+        kept: dict[str, Any] = {}
+        best: tuple[float, float] | None = None
+        cheapest = np.inf
+        for learner in learners:
+            model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
+            rows = _points(model, splits, metric)
+            cost = np.array([getattr(row, COSTS[self.budget_kind]) for row in rows])
+            quality = np.array([row.metrics[metric.name] for row in rows])
+            cheapest = min(cheapest, float(cost.min()))
+            chosen = best_under(cost, quality, limit, metric.higher_is_better)
+            if chosen is None:
+                continue
+            rank = (quality[chosen] * (1 if metric.higher_is_better else -1), -cost[chosen])
+            if best is None or rank > best:
+                best = rank
+                self.model_, self.learner_, self.metric_ = model, learner, metric
+                self.position_, self.point_ = chosen, dict(rows[chosen].point)
+                self.cost_, self.quality_ = float(cost[chosen]), float(quality[chosen])
+        if best is None:
+            raise ValueError(
+                f"nothing is affordable at budget={limit:g}: the cheapest operating point costs "
+                f"{cheapest:g}"
+            )
+
+    def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
+        """Scores (n,) or (n, K) at the chosen point, and what each row pays (n,)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float32, ensure_all_finite="allow-nan")
+        order, groups = np.arange(len(X)), None
+        if self.task_ == Task.RANKING:
+            order, groups = _order(queries, len(X))
+        parts = [self._point(block.features) for block in blocks(Features(X[order], groups))]
+        scores, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
+        back = np.argsort(order)
+        return scores[back], costs[back]
+
+    def _point(self, features: Features) -> tuple[FloatArray, FloatArray]:
+        """Scores and costs of a block at the chosen point; what lies behind it is not computed."""
+        n, costs = len(features), self.cost_model_
+        path = predictions(self.model_, features, costs, self._classes)
+        prediction = next(islice(path, self.position_, None))
+        bill = prediction.bills["path"]
+        paid = bill.feature_cost(costs, n, features.queries, np.ones(n))
+        paid = np.broadcast_to(paid + bill.evaluation_cost(costs, n), (n,))
+        return np.array(prediction.scores, dtype=np.float64), paid
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    @property
+    def _classes(self) -> int:
+        return len(self.classes_) if hasattr(self, "classes_") else 0
+
+    def row_costs(self, X: ArrayLike, queries: Any = None) -> FloatArray:
+        """What each row (n,) pays for its prediction, in the unit of the costs."""
+        return self._predicted(X, queries)[1]
+
+    def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
+        """X as float32 (n, d) and y (n,), or ValueError."""
+        how = {"dtype": np.float32, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
+        checked: tuple[Any, Any] = validate_data(self, X, y, **how, **more)
+        return checked
+
+    def _parts(self, rows: int, y: FloatArray | None) -> tuple[IntArray, IntArray]:
+        """Row numbers of the training and the validation part, classes in proportion."""
+        share = self.validation_fraction
+        if not isinstance(share, int | float) or not 0 < share < 1:
+            raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
+        seed, shares = self._seed(), (1 - share, share)
+        parts = cut(rows, shares, seed) if y is None else cut_by_class(y, shares, seed)
+        if not len(parts[0]) or not len(parts[1]):
+            parts = cut(rows, (0.5, 0.5), seed)
+        return parts[0], parts[1]
+
+
+def _points(model: Any, splits: Splits, metric: Metric) -> Sequence[PointRow]:
+    """Quality and costs of each operating point on the validation part."""
+    path = predict_split(model, splits.valid, splits.costs, splits.classes)
+    return score_split(path, splits.valid, splits.costs, [metric], "valid").rows
+
+
+class BudgetedClassifier(ClassifierMixin, _Budgeted):
+    """A classifier whose predictions cost at most ``budget`` per row.
+
+    ==================  ==========================================================================
+    parameter           meaning
+    ==================  ==========================================================================
+    learner             a registered name, or an instance
+    budget              most that a row may cost, on the validation part; None: no limit
+    budget_kind         ``"mean"`` limits the mean cost, ``"p95"`` that of 95% of rows
+    costs               by feature (mapping, series), one for each in order, a cost model or file;
+                        None: every feature costs 1
+    parameters          the learner's parameters by name; lists are grids. A learner with a
+                        ``tradeoff`` is trained at seven of them unless one is given
+    metric              what the point is chosen by; None: accuracy (mse, ndcg@5)
+    validation_fraction share of the rows that the point is chosen on, unless ``fit`` is given some
+    random_state        seed of that division and of the learner
+    threads             threads while training
+    ==================  ==========================================================================
+
+    After ``fit``: ``model_``, ``learner_`` (with the chosen setting), ``point_`` and its
+    ``position_`` on the path, ``cost_`` (of the kind of the budget) and ``quality_`` on the
+    validation part, ``classes_``.
+    """
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: Any = None
+    ) -> Self:
+        """Train on X (n, d), NaN = missing, and labels y (n,)."""
+        rows, given = self._checked(X, y)
+        check_classification_targets(given)
+        self.classes_, numbers = np.unique(given, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError("y holds one class; a classifier needs at least two")
+        labels = numbers.astype(np.float64)
+        task = Task.BINARY if len(self.classes_) == 2 else Task.MULTICLASS
+        if X_val is None:
+            parts = self._parts(len(rows), labels)
+            train, valid = (Examples(rows[k], labels[k]) for k in parts)
+        else:
+            train, valid = Examples(rows, labels), self._given(X_val, y_val)
+        return self._fit(train, valid, task, len(self.classes_))
+
+    def _given(self, X: Any, y: Any) -> Examples:
+        X, y = self._checked(X, y, reset=False)
+        if unknown := set(np.unique(y)) - set(self.classes_):
+            raise ValueError(f"y_val holds {sorted(unknown)[0]!r}, which no row of y has")
+        return Examples(X, np.searchsorted(self.classes_, y).astype(np.float64))
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Log-odds of the second class (n,), or logits of all (n, K)."""
+        return self._predicted(X)[0]
+
+    def predict(self, X: ArrayLike) -> Any:
+        """The class of each row (n,)."""
+        scores = self.decision_function(X)
+        number = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[number]
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """The probability of each class (n, K)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.stack([np.zeros(len(scores)), scores], axis=1)
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares: FloatArray = odds / odds.sum(axis=1, keepdims=True)
+        return shares
+
+
+class BudgetedRegressor(RegressorMixin, _Budgeted):
+    """A regressor whose predictions cost at most ``budget`` per row.
+
+    Parameters and attributes are those of ``BudgetedClassifier``.
+    """
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: Any = None
+    ) -> Self:
+        """Train on X (n, d), NaN = missing, and targets y (n,)."""
+        rows, targets = self._checked(X, y, y_numeric=True)
+        targets = targets.astype(np.float64)
+        if X_val is None:
+            parts = self._parts(len(rows), None)
+            train, valid = (Examples(rows[k], targets[k]) for k in parts)
+        else:
+            more, others = self._checked(X_val, y_val, y_numeric=True, reset=False)
+            train, valid = Examples(rows, targets), Examples(more, others.astype(np.float64))
+        return self._fit(train, valid, Task.REGRESSION, 0)
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """The target of each row (n,)."""
+        return self._predicted(X)[0]
+
+
+class BudgetedRanker(_Budgeted):
+    """A ranker whose scores cost at most ``budget`` per row.
+
+    Parameters and attributes are those of ``BudgetedClassifier``. ``queries`` are ids, one for each
+    row (n,); whole queries are held out. Without them all rows are one ranking, whose rows are
+    divided.
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        queries: Any = None,
+        X_val: ArrayLike | None = None,
+        y_val: Any = None,
+        queries_val: Any = None,
+    ) -> Self:
+        """Train on X (n, d), NaN = missing, and grades y (n,) of at least 0."""
+        rows, grades = self._checked(X, y, y_numeric=True)
+        if X_val is None:
+            train, valid = (_ranking(*part) for part in self._divided(rows, grades, queries))
+        else:
+            more, others = self._checked(X_val, y_val, y_numeric=True, reset=False)
+            train, valid = _ranking(rows, grades, queries), _ranking(more, others, queries_val)
+        return self._fit(train, valid, Task.RANKING, 0)
+
+    def _divided(self, X: Any, y: Any, queries: Any) -> Iterator[tuple[Any, Any, Any]]:
+        """X, y and queries of the training and of the validation part."""
+        if queries is None:
+            yield from ((X[rows], y[rows], None) for rows in self._parts(len(X), None))
+            return
+        order, groups = _order(queries, len(X))
+        ids = np.asarray(queries)
+        for part in self._parts(len(groups), None):
+            rows = order[np.isin(groups.index(), part)]
+            yield X[rows], y[rows], ids[rows]
+
+    def predict(self, X: ArrayLike, queries: Any = None) -> FloatArray:
+        """The score of each row (n,): within a query, more is better."""
+        return self._predicted(X, queries)[0]
+
+    def score(self, X: ArrayLike, y: ArrayLike, queries: Any = None) -> float:
+        """The metric that the point was chosen by, the mean over queries."""
+        scores, (order, groups) = self.predict(X, queries), _order(queries, len(np.asarray(y)))
+        labels = Labels(np.asarray(y, dtype=np.float64)[order], groups)
+        return evaluate([self.metric_], scores[order], labels)[self.metric_.name].mean
+
+
+def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
+    """An order of the rows in which queries are whole, and the queries; ValueError as usual here.
+
+    Without ids all rows are one query.
+    """
+    try:
+        order, groups, _ = grouped_rows(queries, n)
+    except BenchError as error:
+        raise ValueError(str(error)) from None
+    return order, groups or Queries(np.array([0, n]))
+
+
+def _ranking(X: Any, y: Any, queries: Any) -> Examples:
+    """Rows with their queries put together."""
+    if not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
+        raise ValueError(f"y holds grades, which are from 0 to {LARGEST_GRADE:g}")
+    order, groups = _order(queries, len(X))
+    return Examples(X[order], y[order].astype(np.float64), groups)

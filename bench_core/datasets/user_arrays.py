@@ -1,0 +1,291 @@
+"""A user's own data in memory: arrays, data frames, series and mappings of columns.
+
+They become the same parts as files, so splits, tasks, classes and refusals are those of
+``user_files``. Columns without names are ``x0``, ``x1``, ... Rows of a query are put together,
+queries in the order in which they first come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core._io.digests import digest
+from bench_core.arrays import Float32Array, IntArray
+from bench_core.data import Queries
+from bench_core.datasets.cache import fingerprint
+from bench_core.datasets.file_parts import Part
+from bench_core.datasets.priced import to_json
+from bench_core.datasets.splitting import hashed
+from bench_core.datasets.user_files import splits_of
+from bench_core.errors import InputError, unknown
+from bench_core.protocols import Source
+from bench_core.splits import Splits
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEW = 6
+"""So many columns are named in an error."""
+NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
+
+
+class InMemory:
+    """Splits as a data set: prepared data keep them under a digest of all that they hold."""
+
+    folds = 1
+    files = ()
+    depends_on = ()
+
+    def __init__(self, name: str, splits: Splits) -> None:
+        self.name, self.title, self.task, self.splits = (
+            name,
+            f"{name} (in memory)",
+            splits.task,
+            splits,
+        )
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """The splits that it was made of."""
+        return self.splits
+
+    def stamp(self, source: Source) -> str:
+        """A digest of arrays, names, prices, task and notes."""
+        own = self.splits
+        costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
+        about = [own.feature_names, own.task, own.classes, own.stand_in, own.notes]
+        return digest([fingerprint(own), costs, about])
+
+
+def array_splits(
+    X: Any,
+    y: Any,
+    queries: Any = None,
+    split: Any = None,
+    valid: Any = None,
+    test: Any = None,
+    task: str = "",
+) -> Splits:
+    """The splits of data in memory, where every feature costs 1.
+
+    ``X`` (n, d) numbers, NaN = missing; ``y`` (n,) numbers or text; ``queries`` (n,) ids; ``split``
+    (n,) of the words train, valid and test. Of a frame or a mapping of columns the three may be
+    names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y, queries), or, where
+    ``y`` is a column's name, frames like ``X``. Raises InputError, in one line, for what cannot be
+    used.
+    """
+    given = {"train": _part("X", "y", X, y, queries, split)}
+    for name, more in (("valid", valid), ("test", test)):
+        if more is not None:
+            given[name] = _part(name, f"{name}'s y", *_taken_apart(name, more, y, queries), None)
+    for name, part in given.items():
+        _refuse_other_columns(name, given["train"].names, part.names)
+    column = split if isinstance(split, str) else "split"
+    return splits_of(given, str(task), column)
+
+
+def _refuse_other_columns(name: str, wanted: tuple[str, ...], names: tuple[str, ...]) -> None:
+    if len(names) != len(wanted):
+        raise InputError(f"{name} has {len(names)} features where X has {len(wanted)}")
+    if missing := [column for column in wanted if column not in names]:
+        raise InputError(f"{name} has no column {missing[0]!r}, which X has; give it the same ones")
+
+
+def _taken_apart(name: str, more: Any, y: Any, queries: Any) -> tuple[Any, Any, Any]:
+    """X, y and queries of a validation or test part."""
+    if isinstance(y, str) and not isinstance(more, tuple):
+        return more, y, queries if isinstance(queries, str) else None
+    if not isinstance(more, tuple | list) or len(more) not in (2, 3):
+        raise InputError(f"{name} is {_kind(more)}; give a pair (X, y), or (X, y, queries)")
+    X, labels, *ids = more
+    return X, labels, ids[0] if ids else None
+
+
+def _part(name: str, label: str, X: Any, y: Any, queries: Any, split: Any) -> Part:
+    """One part; ``name`` and ``label`` are what messages call X and y."""
+    X = _table(X, name)
+    X, (y, queries, split) = _columns_taken(X, name, {"y": y, "queries": queries, "split": split})
+    names, matrix = _matrix(X, name)
+    n = len(matrix)
+    labels = _labels(y, label, n)
+    words = None if split is None else _words(split, "split", n)
+    order, groups, unit = grouped_rows(queries, n)
+    return Part(
+        Path(name),
+        matrix[order],
+        labels[order],
+        groups,
+        unit,
+        names,
+        None if words is None else words[order],
+        lambda row: f"{name}, row {int(order[row])}",
+    )
+
+
+def _kind(value: Any) -> str:
+    return f"a {type(value).__name__}" if value is not None else "None"
+
+
+def _table(X: Any, name: str) -> Any:
+    """X as a data frame, where its columns have names or types of their own, else as an array."""
+    import pandas as pd
+
+    if isinstance(X, Mapping) and hasattr(X, "target"):
+        raise InputError(f"{name} is a whole data set; give X.data and X.target as X and y")
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    if isinstance(X, Mapping):
+        try:
+            return pd.DataFrame({str(key): value for key, value in X.items()})
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{name}: its columns make no table ({error})") from error
+    if isinstance(X, pd.Series):
+        raise InputError(f"{name} is one column; give a table: {name}.to_frame()")
+    if isinstance(X, pd.DataFrame):
+        return X
+    try:
+        X = np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"{name}: its rows have different lengths; give a table (n, d)") from error
+    if X.dtype.names:
+        return pd.DataFrame(X)
+    if X.ndim != 2:
+        raise InputError(f"{name} has shape {X.shape}; give a table (n, d)")
+    return X if X.dtype.kind in "biuf" else pd.DataFrame(X, columns=_numbered(X.shape[1]))
+
+
+def _numbered(columns: int) -> list[str]:
+    return [f"x{j}" for j in range(columns)]
+
+
+def _columns_taken(X: Any, name: str, given: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    """X without the columns that ``given`` names, and these columns in their place."""
+    wanted = [v for v in given.values() if isinstance(v, str)]
+    found = []
+    for what, value in given.items():
+        if isinstance(value, str):
+            if isinstance(X, np.ndarray):
+                raise InputError(f"{what}={value!r} names a column, and {name} has no names")
+            if value not in X.columns:
+                raise InputError(
+                    f"{name}: {what}: {unknown('column', value, [*map(str, X.columns)])}"
+                )
+            value = X[value]
+        found.append(value)
+    return (X.drop(columns=wanted) if wanted else X), found
+
+
+def _matrix(X: Any, name: str) -> tuple[tuple[str, ...], Float32Array]:
+    """The features' names, and their values float32 (n, d)."""
+    if min(X.shape) == 0:
+        raise InputError(f"{name} has shape {X.shape}; give at least one row and one feature")
+    if isinstance(X, np.ndarray):
+        names, values = _numbered(X.shape[1]), X.astype(np.float64)
+    else:
+        names, values = [str(column) for column in X.columns], _numbers(X, name)
+    for position, column in enumerate(names):
+        if column in names[:position]:
+            raise InputError(f"{name}: two columns are called {column!r}; rename one")
+    with np.errstate(over="ignore"):
+        matrix = values.astype(np.float32)
+    for row, j in np.argwhere(np.isinf(matrix))[:1]:
+        raise InputError(
+            f"{name}, row {row}, column {names[j]!r}: the value is infinite, or too large for "
+            "float32; correct it"
+        )
+    return tuple(names), matrix
+
+
+def _numbers(X: pd.DataFrame, name: str) -> NDArray[np.float64]:
+    """A frame's values (n, d); InputError names all columns that hold no numbers."""
+    wrong = [str(X.columns[j]) for j in range(X.shape[1]) if not _is_numeric(X.iloc[:, j])]
+    if wrong:
+        more = f" and {len(wrong) - FEW} more" if len(wrong) > FEW else ""
+        listed = ", ".join(map(repr, wrong[:FEW])) + more
+        raise InputError(
+            f"{name}: no numbers in {listed}; encode them as numbers, as pandas.get_dummies does "
+            "(its columns may share a cost: key 'shared'), or drop them"
+        )
+    columns = [X.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan) for j in range(X.shape[1])]
+    return np.stack(columns, axis=1)
+
+
+def _is_numeric(column: pd.Series[Any]) -> bool:
+    import pandas as pd
+
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return True
+    return pd.api.types.infer_dtype(column, skipna=True) in NUMBERS and not isinstance(
+        column.dtype, pd.CategoricalDtype
+    )
+
+
+def _labels(y: Any, name: str, n: int) -> NDArray[Any]:
+    """Labels (n,): float64, or text."""
+    if y is None:
+        raise InputError(f"{name} is missing: give the label of each row")
+    column = _column(y, name, n)
+    if _is_numeric(column):
+        labels = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if not np.isfinite(labels).all():
+            row = int(np.argmin(np.isfinite(labels)))
+            what = "missing" if np.isnan(labels[row]) else "infinite"
+            raise InputError(f"{name}, row {row}: the label is {what}; correct it or drop the row")
+        return np.asarray(labels)
+    if column.dtype.kind in "mMc":
+        raise InputError(f"{name} holds {column.dtype}; give numbers, or classes as text")
+    return _words(column, name, n)
+
+
+def _words(values: Any, name: str, n: int) -> NDArray[Any]:
+    """A column (n,) as text; InputError where a cell is missing."""
+    column = _column(values, name, n)
+    missing = column.isna().to_numpy(dtype=bool)
+    if missing.any():
+        raise InputError(f"{name}, row {int(np.argmax(missing))}: the value is missing; fill it in")
+    return np.asarray(column.astype(str).to_numpy(dtype=object).astype(np.str_))
+
+
+def _column(values: Any, name: str, n: int) -> pd.Series[Any]:
+    """One value for each of ``n`` rows."""
+    import pandas as pd
+
+    if hasattr(values, "to_pandas"):
+        values = values.to_pandas()
+    if isinstance(values, Mapping | str | set | pd.DataFrame) or not hasattr(values, "__iter__"):
+        raise InputError(f"{name} is {_kind(values)}; give one value for each of the {n} rows")
+    if not isinstance(values, pd.Series):
+        values = np.asarray(values if hasattr(values, "dtype") else list(values))
+        if values.ndim != 1:
+            raise InputError(
+                f"{name} has shape {values.shape}; give one value for each row: ({n},)"
+            )
+    if len(values) != n:
+        hint = ""
+        if name == "queries" and np.issubdtype(np.asarray(values).dtype, np.integer):
+            hint = ": numpy.repeat turns sizes of queries into ids" if sum(values) == n else ""
+        raise InputError(f"{name} has {len(values)} values for {n} rows{hint}")
+    return pd.Series(values).reset_index(drop=True)
+
+
+def grouped_rows(queries: Any, n: int) -> tuple[IntArray, Queries | None, NDArray[np.uint64]]:
+    """An order of ``n`` rows in which queries are whole, the queries, and a hash (uint64) of each,
+    of each row where there are no queries. InputError for ids that are not one for each row."""
+    if queries is None:
+        return np.arange(n), None, hashed(np.arange(n))
+    if isinstance(queries, Queries):
+        queries = queries.index()
+    ids = _words(queries, "queries", n)
+    _, first, number = np.unique(ids, return_index=True, return_inverse=True)
+    order = np.argsort(first[number], kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(first[number][order]) != 0))
+    digests = (blake2b(str(ids[order[k]]).encode(), digest_size=8).digest() for k in starts)
+    unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+    return order, Queries(np.append(starts, n).astype(np.int64)), unit

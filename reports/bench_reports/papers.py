@@ -1,0 +1,190 @@
+"""A run for papers: Markdown, and LaTeX tables that need ``booktabs`` alone.
+
+Both hold a table for each data set and a paragraph on methods. The same run gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_core.errors import one_line
+from bench_core.leaderboard.at_budgets import Summary, summaries
+from bench_core.leaderboard.methods import paragraph
+from bench_core.terminal.tables import write_text
+from bench_core.terminal.wording import cost, quality
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.leaderboard.standings import Standing
+    from bench_core.protocols import Section
+    from bench_core.results.records import RunInfo
+
+CHOSEN = "Points are chosen on validation, figures are from test."
+
+
+def markdown(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section] = (),
+    verbose: bool = False,
+    store: Any = None,
+) -> None:
+    """Write Markdown with tables."""
+    lines = [f"# {md(run.title or run.run)}", ""]
+    for summary in summaries(run, frame, store):
+        lines += [*_markdown_table(summary), ""]
+    for section in sections:
+        lines += [md(f"{section.name}: {section.summary}"), ""]
+    lines += ["## Methods", "", md(paragraph(run, frame)), ""]
+    write_text(output or Path("-"), "\n".join(lines))
+
+
+def _markdown_table(summary: Summary) -> Iterator[str]:
+    board = summary.board
+    yield f"## {md(title(summary))}"
+    yield ""
+    rows = list(summary.lines())
+    if rows:
+        yield _md_row(["learner", *columns(summary), "cost"])
+        yield _md_row(["---", *("---:" for _ in summary.standings), "---:"])
+    best = summary.best()
+    for row, found in rows:
+        cells = [_md_cell(one, top) for one, top in zip(found, best, strict=True)]
+        name = f"{md(row.learner)} (baseline)" if row.baseline else md(row.learner)
+        yield _md_row([name, *cells, cost(found[-1].cost)])
+    yield ""
+    about = f"{board.metric} on test within budgets: costs per row{_in_unit(board.unit)}. "
+    how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
+    yield md(about + how + CHOSEN)
+    for remark in summary.remarks():
+        yield f"- {md(remark)}"
+
+
+def _md_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _md_cell(one: Standing, best: float) -> str:
+    text = quality(one.quality)
+    if one.tier == 1:
+        text = f"**{text}**" if one.quality == best else f"~ {text}"
+    low, high = one.interval
+    return text if math.isnan(low) else f"{text} [{quality(low)}, {quality(high)}]"
+
+
+def md(text: str) -> str:
+    """Text with what Markdown would read in it escaped, in one line."""
+    return re.sub(r"([\\`*_\[\]|<>#~])", r"\\\1", one_line(text))
+
+
+def latex(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section] = (),
+    verbose: bool = False,
+    store: Any = None,
+) -> None:
+    """Write LaTeX: a table for each data set, then a paragraph on methods."""
+    lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
+    for summary in summaries(run, frame, store):
+        lines += [*_latex_table(summary), ""]
+    lines += ["\\paragraph{Methods.}", tex(paragraph(run, frame)), ""]
+    write_text(output or Path("-"), "\n".join(lines))
+
+
+def _latex_table(summary: Summary) -> Iterator[str]:
+    board, lines, numbers = summary.board, list(summary.lines()), len(summary.standings)
+    yield "\\begin{table}"
+    yield "  \\centering\\small\\setlength{\\tabcolsep}{4pt}"
+    yield f"  \\caption{{{tex(caption(summary))}}}"
+    yield f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', board.dataset).strip('-')}}}"
+    yield f"  \\begin{{tabular}}{{l*{{{numbers + 1}}}{{r}}}}"
+    yield "    \\toprule"
+    if numbers > 1:
+        over = tex(f"{board.metric} within a cost per row of")
+        yield f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}} & & \\\\"
+        yield f"    \\cmidrule(lr){{2-{numbers}}}"
+    yield _tex_row(["learner", *map(tex, columns(summary)), "cost"])
+    yield "    \\midrule"
+    best = summary.best()
+    for k, (row, found) in enumerate(lines):
+        if row.baseline and k and not lines[k - 1][0].baseline:
+            yield "    \\midrule"
+        cells = [_tex_cell(one, top) for one, top in zip(found, best, strict=True)]
+        yield _tex_row([tex(row.learner), *cells, cost(found[-1].cost)])
+    yield "    \\bottomrule"
+    yield "  \\end{tabular}"
+    yield "\\end{table}"
+
+
+def _tex_row(cells: Sequence[str]) -> str:
+    return f"    {' & '.join(cells)} \\\\"
+
+
+def _tex_cell(one: Standing, best: float) -> str:
+    text = quality(one.quality)
+    if one.tier == 1:
+        text = f"\\{'textbf' if one.quality == best else 'underline'}{{{text}}}"
+    low, high = one.interval
+    if math.isnan(low):
+        return text
+    return f"{text}$^{{+{quality(high - one.quality)}}}_{{-{quality(one.quality - low)}}}$"
+
+
+def caption(summary: Summary) -> str:
+    """The data set, metric and budgets in words, and what qualifies the figures."""
+    board = summary.board
+    better = "higher" if board.higher_is_better else "lower"
+    budgets = [at.budget for at in summary.standings if at.budget is not None]
+    means = all(budget.kind == "mean" for budget in budgets)
+    known = [str(budget) if means else budget.words for budget in budgets]
+    a = "a mean cost" if means else "a cost"
+    within = f" within {a} per row of {', '.join(known)}{_in_unit(board.unit)}" if known else ""
+    parts = [f"{title(summary)}: {board.metric} on test ({better} is better){within}."]
+    parts += ["Bold: the best; underlined: not told apart from it; small: to the ends of the 95%"]
+    parts += [f"interval; -: not affordable. {CHOSEN}"]
+    baselines = any(row.baseline for row in board.rows)
+    parts += ["Below the rule: trivial baselines."] if baselines else []
+    return " ".join([*parts, *(f"{remark}." for remark in summary.remarks())])
+
+
+def title(summary: Summary) -> str:
+    """The data set, its marks and its facts."""
+    board = summary.board
+    marks = "".join(f" [{mark}]" for mark in board.marks)
+    return one_line(f"{board.dataset}{marks} ({', '.join(board.facts)})")
+
+
+def columns(summary: Summary) -> list[str]:
+    """The budgets as headings."""
+    return [str(at.budget) if at.budget is not None else "any" for at in summary.standings]
+
+
+def _in_unit(unit: str) -> str:
+    return "" if unit in ("", "cost", "cost units") else f" ({unit})"
+
+
+_TEX = {c: f"\\{c}" for c in "{}$&#_%"} | {
+    "\\": "\\textbackslash{}",
+    "^": "\\textasciicircum{}",
+    "~": "\\textasciitilde{}",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+    "|": "\\textbar{}",
+    "±": "$\\pm$",
+    "…": "\\dots{}",
+}
+
+
+def tex(text: str) -> str:
+    """Text with LaTeX's special characters escaped, in one line."""
+    return "".join(_TEX.get(c, c) for c in one_line(text))

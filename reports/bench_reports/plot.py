@@ -1,0 +1,207 @@
+"""The curves of a run as a figure file (SVG, PDF, PNG), drawn by matplotlib.
+
+A curve is a step function: the test quality of the point that a learner takes within a budget,
+which is a mean cost per row on validation. The same run gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench_core.arrays import FloatArray
+from bench_core.errors import UsageError, one_line
+from bench_core.leaderboard.board import Board, Row
+from bench_core.results.budgets import Budget
+from bench_core.terminal.tables import write_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes  # not installed everywhere
+
+    from bench_core.protocols import Section
+    from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
+
+SUFFIXES = (".svg", ".pdf", ".png")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's palette, told apart by colour-blind readers too, without its yellow."""
+
+DASHES = ("-", "--", "-.", ":")
+GREY = "#8a8a8a"
+BAND_PLACES = 30
+"""Most budgets at which a band's edges are computed."""
+
+WIDE = 10.0
+"""From this ratio of costs on the axis is logarithmic."""
+
+STYLE: Any = {
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
+
+
+def write(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section] = (),
+    verbose: bool = False,
+    store: Any = None,
+) -> None:
+    """Draw a panel for each data set that has curves. Raises UsageError without matplotlib."""
+    from bench_core.leaderboard.assembly import boards
+
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError(
+            f"{output}: drawing curves needs matplotlib; pip install 'budget-bench[plot]'"
+        ) from error
+    made = [board for board in boards(run, frame) if any(row.curve for row in board.rows)]
+    if not made:
+        raise UsageError(f"run {run.run} has no curves to draw")
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": run.run}):
+        figure = Figure(figsize=(6.6, 3.6 * len(made)), layout="constrained")
+        learners = [row.learner for board in made for row in board.rows if not row.baseline]
+        looks = {name: k for k, name in enumerate(dict.fromkeys(learners))}
+        panels = figure.subplots(len(made), squeeze=False)[:, 0]
+        for axes, board in zip(panels, made, strict=True):
+            _panel(axes, board, looks, _bands(run, store, board, frame))
+        figure.suptitle(one_line(run.title or run.run), fontsize=9)
+        suffix = (output or Path("-.svg")).suffix.lower().removeprefix(".")
+        content = BytesIO()
+        figure.savefig(content, format=suffix, metadata=_NO_DATES[suffix])
+    write_bytes(output or Path("-"), content.getvalue())
+
+
+_NO_DATES: dict[str, dict[str, str | None]] = {
+    "svg": {"Date": None, "Creator": "Budget Bench"},
+    "pdf": {"CreationDate": None, "Creator": "Budget Bench", "Producer": None},
+    "png": {"Software": None},
+}
+
+Bands = dict[str, tuple[FloatArray, FloatArray]]
+"""By learner the low and the high edge at each of the budgets, NaN where there is no interval."""
+
+
+def _bands(
+    run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame
+) -> tuple[FloatArray, Bands]:
+    """Evenly spaced budgets, and the intervals of the learners that are no baselines there."""
+    from bench_core.leaderboard.standings import standings
+
+    places = _places(board)
+    if store is None or not len(places):
+        return places, {}
+    budgets = [Budget(float(place)) for place in places]
+    found = standings(run, store, board.dataset, frame, budgets, resamples=1000)
+    by_place = [{one.learner: one.interval for one in at.rows} for at in found]
+    edges = {
+        row.learner: np.array([at[row.learner] for at in by_place], dtype=float)
+        for row in board.rows
+        if not row.baseline
+    }
+    return places, {
+        name: (values[:, 0], values[:, 1])
+        for name, values in edges.items()
+        if np.isfinite(values).any()
+    }
+
+
+def _places(board: Board) -> FloatArray:
+    """Budgets at which some curve steps, evenly thinned out; the first and the last are kept."""
+    paid = {point.budget for row in board.rows for point in row.curve if point.budget > 0}
+    every = np.array(sorted(paid))
+    kept = np.linspace(0, max(len(every) - 1, 0), min(len(every), BAND_PLACES))
+    return np.asarray(every[kept.round().astype(int)])
+
+
+def _panel(
+    axes: Axes, board: Board, looks: dict[str, int], bands: tuple[FloatArray, Bands]
+) -> None:
+    places, edges = bands
+    end = float(places[-1]) if len(places) else 1.0
+    if len(places) and end > WIDE * places[0]:
+        axes.set_xscale("log")
+    axes.margins(x=0)
+    labels = []
+    for row in board.rows:
+        if row.curve:
+            colour, dash = _look(row, looks)
+            name = _safe(one_line(row.learner))
+            if row.learner in edges:
+                low, high = edges[row.learner]
+                axes.fill_between(places, low, high, step="post", color=colour, alpha=0.13, lw=0)
+            x, y = _steps(row, end)
+            shown = "_" if row.baseline else name  # one entry of the legend for all baselines
+            axes.plot(x, y, dash, drawstyle="steps-post", color=colour, label=shown, lw=1.2)
+            labels.append((float(y[-1]), name, colour))
+    better = "higher" if board.higher_is_better else "lower"
+    unit = "" if board.unit in ("", "cost", "cost units") else f" in {one_line(board.unit)}"
+    axes.set_xlabel(_safe(f"budget: mean cost per row{unit}"))
+    axes.set_ylabel(_safe(f"{board.metric} on test ({better} is better)"))
+    marks = "".join(f" [{mark}]" for mark in board.marks)
+    axes.set_title(_safe(one_line(f"{board.dataset}{marks}")), loc="left", fontsize=9)
+    if edges:
+        axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label="95% interval")
+    if any(row.baseline for row in board.rows):
+        axes.plot([], [], ":", color=GREY, label="baselines")
+    below: Any = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": 6}
+    axes.legend(fontsize=6.5, frameon=False, **below)
+    _label_ends(axes, labels)
+
+
+def _look(row: Row, looks: dict[str, int]) -> tuple[str, str]:
+    """Colour and dash of a learner, the same on every panel; baselines are grey."""
+    if row.baseline:
+        return GREY, ":"
+    place = looks[row.learner]
+    return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
+
+
+def _steps(row: Row, end: float) -> tuple[FloatArray, FloatArray]:
+    """Budgets and quality of the steps, the last one drawn to the end of the axis."""
+    x = [point.budget for point in row.curve]
+    y = [point.pick.quality for point in row.curve]
+    return np.array([*x, max(end, x[-1])]), np.array([*y, y[-1]])
+
+
+def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
+    """Names at the right ends of the lines, moved apart where they would overlap."""
+    low, high = axes.get_ylim()
+    gap = (high - low) / 24
+    labels = sorted(labels)
+    at = np.array([y for y, _, _ in labels])
+    for k in range(1, len(at)):
+        at[k] = max(at[k], at[k - 1] + gap)
+    for k in reversed(range(len(at))):  # none above the axis
+        at[k] = min(at[k], high - gap * (len(at) - 1 - k))
+    for place, (y, name, colour) in zip(at, labels, strict=True):
+        axes.annotate(
+            name,
+            xy=(1.0, y),
+            xycoords=("axes fraction", "data"),
+            xytext=(1.03, place),
+            textcoords=("axes fraction", "data"),
+            color=colour,
+            fontsize=7,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4},
+            annotation_clip=False,
+        )
+
+
+def _safe(text: str) -> str:
+    """Text in which matplotlib reads no formulas, and which a legend does not leave out."""
+    return text.replace("$", r"\$").lstrip("_") or "-"

@@ -1,0 +1,181 @@
+"""``bench publish site/``: runs as a static site, with what changed since the last time."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench_core.cli import options
+from bench_core.cli.report import finished, write_report
+from bench_core.errors import InputError, UsageError, one_line
+from bench_core.terminal.tables import write_text
+from bench_core.terminal.wording import cost, count, counted, quality
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.results.records import RunInfo
+
+TEMPLATES = Path(__file__).parent / "templates"
+STATE = "published.json"
+FILES = {"page": "index.html", "CSV": "board.csv", "JSON": "board.json"}
+
+Figures = dict[str, list[float]]
+"""By ``DATA SET / LEARNER`` the quality and the cost of a learner's best point."""
+
+
+@click.command(
+    "publish",
+    short_help="Write a static site of several runs, with what changed since the last time.",
+    epilog="""\b
+Examples:
+  bench publish site/               all finished runs of the store
+  bench publish site/ 3 7 letters   these
+
+\b
+The site is plain files and needs no server: an index, and for each run its page and its boards as
+CSV and JSON. Runs of the site that are not named are taken off it.""",
+)
+@click.argument(
+    "folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", required=True
+)
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@options.store_option
+@options.few_options
+def command(
+    folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[str], quiet: bool
+) -> int:
+    """Write a static site of RUNs (default: all that have results) to the folder DIR."""
+    registry = options.registry(plugins)
+    before = read_state(folder)
+    found = list(_chosen(store, runs))
+    state: dict[str, Figures] = {}
+    for info, frame in found:
+        for name in FILES.values():
+            write_report(registry, store, info.run, folder / place(info) / name, verbose=False)
+        state[info.run] = figures(info, frame)
+    changed = ["first publication"] if before is None else list(changes(before, state))
+    write_text(folder / "index.html", index([info for info, _ in found], state, changed))
+    write_text(folder / STATE, json.dumps(state, indent=1, sort_keys=True) + "\n")
+    for gone in sorted(set(before or {}) - set(state)):
+        _take_off(folder, gone)
+    options.note(f"published {count(len(found), 'run')} in {folder}", quiet)
+    for line in changed:
+        options.note(line, quiet)
+    return 0
+
+
+def _chosen(store: Path, runs: Sequence[str]) -> Iterator[tuple[RunInfo, pd.DataFrame]]:
+    from bench_core.results.store import Store
+
+    kept = Store(store)
+    names = [kept.resolve(run) for run in runs]
+    known = [info.run for info in kept.runs() if not runs and info.counts.get("ok")]
+    if not names and not known:
+        raise UsageError(f"{store}: no run has results yet; `bench run` makes them")
+    for name in dict.fromkeys([*names, *known]):
+        yield finished(store, name)
+
+
+def place(info: RunInfo) -> str:
+    """The folder of a run in the site."""
+    return f"runs/{_slug(info.run)}"
+
+
+def _slug(run: str) -> str:
+    return re.sub(r"[^\w.+-]", "_", run)
+
+
+def read_state(folder: Path) -> dict[str, Figures] | None:
+    """What the last publication showed; None for the first one.
+
+    Raises InputError for a folder that holds something else, so that nothing of it is lost.
+    """
+    path = folder / STATE
+    if not path.is_file():
+        if folder.is_dir() and any(folder.iterdir()):
+            raise InputError(f"{folder}: not empty, and no site of `bench publish`; name another")
+        return None
+    try:
+        state: dict[str, Figures] = json.loads(path.read_text(encoding="utf-8"))
+        return {run: {**found} for run, found in state.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: damaged ({error}); remove it to publish anew") from error
+
+
+def figures(info: RunInfo, frame: pd.DataFrame) -> Figures:
+    """What is compared with the next publication."""
+    from bench_core.leaderboard.assembly import boards
+
+    return {
+        f"{board.dataset} / {row.learner}": [float(quality(best)), float(cost(row.best.cost))]
+        for board in boards(info, frame)
+        for row in board.rows
+        if math.isfinite(best := row.best.quality)
+    }
+
+
+def changes(before: Mapping[str, Figures], now: Mapping[str, Figures]) -> Iterator[str]:
+    """A line for each run, learner and figure that was not as it is now."""
+    for run in sorted({*before, *now}):
+        if run not in before or run not in now:
+            yield f"{run}: {'new' if run in now else 'taken off'}"
+            continue
+        old, new = before[run], now[run]
+        for key in sorted({*old, *new}):
+            if key not in old or key not in new:
+                yield f"{run}: {key}: {'new' if key in new else 'no longer there'}"
+            elif list(old[key]) != list(new[key]):
+                (q0, c0), (q1, c1) = old[key], new[key]
+                yield f"{run}: {key}: {q0:g} at cost {c0:g}, now {q1:g} at {c1:g}"
+
+
+def index(
+    runs: Sequence[RunInfo],
+    state: Mapping[str, Figures],
+    changed: Sequence[str],
+) -> str:
+    """The first page of the site: one line for each run, and what changed."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("publish.html").render(
+        runs=[_line(info, state[info.run]) for info in runs], changed=list(map(one_line, changed))
+    )
+
+
+def _line(info: RunInfo, found: Figures) -> dict[str, Any]:
+    """What the index says of a run."""
+    learners = dict.fromkeys(key.partition(" / ")[2] for key in found)
+    datasets = dict.fromkeys(str(use["name"]) for use in info.datasets)
+    return {
+        "name": one_line(info.title or info.run),
+        "run": one_line(info.run),
+        "begun": info.created_at[:10],
+        "datasets": one_line(", ".join(datasets)),
+        "learners": one_line(", ".join(learners)),
+        "state": f"{info.state}, {counted(info.counts) or 'nothing'}",
+        "stand_in": info.stand_in,
+        "files": {word: f"{place(info)}/{file}" for word, file in FILES.items()},
+    }
+
+
+def _take_off(folder: Path, run: str) -> None:
+    """Remove the files of a run, and its folder if nothing else is in it."""
+    own = folder / "runs" / _slug(run)
+    for name in FILES.values():
+        (own / name).unlink(missing_ok=True)
+    if own.is_dir() and not any(own.iterdir()):
+        own.rmdir()

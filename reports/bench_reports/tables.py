@@ -1,0 +1,149 @@
+"""Boards as tables for other programs: CSV with a row for each learner and budget, and JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_core.errors import one_line
+from bench_core.leaderboard.at_budgets import Summary, summaries
+from bench_core.leaderboard.methods import command, paragraph
+from bench_core.terminal.tables import write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.leaderboard.board import Pick
+    from bench_core.leaderboard.standings import Standing
+    from bench_core.protocols import Section
+    from bench_core.results.budgets import Budget
+    from bench_core.results.records import RunInfo
+
+TITLES = (
+    *("dataset", "metric", "unit", "learner", "role", "kind", "budget"),
+    *("quality", "low", "high", "cost", "tier", "best_rank", "worst_rank", "marks"),
+)
+
+
+def write_csv(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section] = (),
+    verbose: bool = False,
+    store: Any = None,
+) -> None:
+    """Write one row for each data set, learner and budget; no limit is an empty budget."""
+    text = StringIO()
+    made = csv.writer(text, lineterminator="\n")
+    made.writerow(TITLES)
+    for summary in summaries(run, frame, store):
+        made.writerows(_rows(summary))
+    write_text(output or Path("-"), text.getvalue())
+
+
+def _rows(summary: Summary) -> Iterator[list[str]]:
+    board = summary.board
+    for row, found in summary.lines():
+        role = "reference" if row.reference else "baseline" if row.baseline else ""
+        for at, one in zip(summary.standings, found, strict=True):
+            kind, budget = _budget(at.budget)
+            numbers = one.quality, *one.interval, one.cost
+            texts = board.dataset, board.metric, board.unit, row.learner, role, kind
+            yield [
+                *map(one_line, texts),
+                _number(budget),
+                *map(_number, numbers),
+                *map(str, (one.tier, *one.ranks)),
+                one_line(", ".join(board.marks_of(row))),
+            ]
+
+
+def _budget(budget: Budget | None) -> tuple[str, float]:
+    return ("", math.nan) if budget is None else (budget.kind, budget.amount)
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.10g}"
+
+
+def write_json(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section] = (),
+    verbose: bool = False,
+    store: Any = None,
+) -> None:
+    """Write boards with curves, standings and failures as one JSON document."""
+    document = {
+        "run": run.run,
+        "title": run.title,
+        "state": run.state,
+        "command": command(run.request),
+        "methods": paragraph(run, frame),
+        "datasets": [_board(summary) for summary in summaries(run, frame, store)],
+        "sections": [{"name": s.name, "summary": s.summary} for s in sections],
+    }
+    text = json.dumps(_plain(document), indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(output or Path("-"), f"{text}\n")
+
+
+def _board(summary: Summary) -> dict[str, Any]:
+    board = summary.board
+    same = ("dataset", "metric", "higher_is_better", "unit", "accounting", "reference", "stand_in")
+    return {
+        **{name: getattr(board, name) for name in same},
+        "facts": board.facts,
+        "remarks": [*summary.remarks()],
+        "budgets": [at.budget for at in summary.standings],
+        "learners": [
+            {
+                "learner": row.learner,
+                "baseline": row.baseline,
+                "marks": board.marks_of(row),
+                "audit": row.audit,
+                "saving": row.saving,
+                "settings": [setting.full for setting in row.best.settings],
+                "standings": [_standing(one) for one in found],
+                "curve": [{"budget": p.budget, **_pick(p.pick)} for p in row.curve],
+            }
+            for row, found in summary.lines()
+        ],
+        "failures": [asdict(lost) for lost in board.failures],
+    }
+
+
+def _standing(one: Standing) -> dict[str, Any]:
+    return {
+        "quality": one.quality,
+        "interval": one.interval,
+        "cost": one.cost,
+        "tier": one.tier,
+        "ranks": one.ranks,
+    }
+
+
+def _pick(pick: Pick) -> dict[str, float]:
+    return {"quality": pick.quality, "spread": pick.spread, "cost": pick.cost}
+
+
+def _plain(value: Any) -> Any:
+    """JSON values: budgets by their fields, null for what is not finite."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return float(f"{value:.10g}") if math.isfinite(value) else None
+    return value

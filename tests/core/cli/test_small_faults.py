@@ -1,0 +1,89 @@
+"""Small faults that users met: each is answered in one line that says what to do."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from bench_reports.best import run_command
+from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
+from helpers.commands import Run, write_csv
+
+from bench_core.plugins import load_registry
+
+
+def test_the_command_that_trains_a_setting_again_names_what_is_swept_by_default() -> None:
+    request = {"data": ["breast-cancer"]}
+    params = {"tradeoff": 0.3, "trees": 300}
+    registry = load_registry()
+    assert registry.learners["cegb"]().tradeoff == 0.3  # so that it need not differ
+    command = run_command(request, "breast-cancer", "cegb", params, registry, Path("x.db"))
+    assert "cegb.tradeoff=0.3" in shlex.split(command)
+    assert "cegb.trees=300" not in shlex.split(command)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("x.pkl", b"\x80\x05\x95abc", "a pickle"),
+        ("x.feather", b"ARROW1\0\0abc", "an Arrow or Feather file"),
+        ("x.xlsx", b"PK\x03\x04abc", "a zip archive"),
+        ("x.npy", b"\x93NUMPY\x01\0", "a NumPy array"),
+        ("x.h5", b"\x89HDF\r\n", "an HDF5 file"),
+        ("x.jsonl", b'{"a": 1}\n', "JSON"),
+        ("x.arff", b"@relation x\n", "an ARFF file"),
+    ],
+)
+def test_another_format_is_named(
+    name: str,
+    content: bytes,
+    says: str,
+    tmp_path: Path,
+    bench: Run,  # noqa: F811
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    ended = bench("run", "--data", name)
+    assert ended.status == 2
+    assert f"{name}: {says}" in ended.err
+    assert "save the rows as CSV, Parquet or SVMlight" in ended.err
+
+
+def test_a_file_that_is_not_there_is_no_unknown_data_set(bench: Run) -> None:  # noqa: F811
+    ended = bench("run", "--data", "visits.csv")
+    assert ended.status == 2
+    assert "--data visits.csv: no such file" in ended.err
+    assert "breast-cancer" not in ended.err
+
+
+def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(
+    tmp_path: Path,
+    bench: Run,  # noqa: F811
+) -> None:
+    write_csv(tmp_path / "data.csv")
+    done = bench("run", "--data", "data.csv", "-l", "constant", "--executor", "inline", "-q")
+    assert done.status == 0, done.err
+    assert "did you mean last?" in bench("report", "lst").err
+    for name in ("best.json", "best.html", "best.tex"):
+        ended = bench("best", "--budget", "3", "-o", name)
+        assert ended.status == 2
+        assert f"{name}: this is written as plain text (.txt)" in ended.err
+    assert bench("best", "--budget", "3", "-o", "best.txt").status == 0
+
+
+def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
+    tmp_path: Path,
+    bench: Run,  # noqa: F811
+) -> None:
+    write_csv(tmp_path / "data.csv")
+    done = bench("run", "--data", "data.csv", "-l", "constant", "--executor", "inline", "-q")
+    assert done.status == 0, done.err
+    before = sorted(tmp_path.iterdir())
+    for words in (("-o", "board.docx"), ("--plot", "c.html"), ("-o", "b.md", "--plot", "c.jpg")):
+        ended = bench("report", *words)
+        assert ended.status == 2
+        assert words[-1] in ended.err
+    assert sorted(tmp_path.iterdir()) == before
+    assert "Budget Bench" in bench("report", "--methods").out
+    assert bench("report", "-o", "board.tex", "-q").status == 0
+    assert "\\toprule" in (tmp_path / "board.tex").read_text()

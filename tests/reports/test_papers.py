@@ -1,0 +1,190 @@
+"""Boards for papers, by a run of known values and one with hostile names."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_reports import papers, plot, tables
+from helpers import example
+from helpers.valued_run import ValuedRun, learner_of
+
+from bench_core.errors import UsageError
+from bench_core.leaderboard.at_budgets import summaries
+from bench_core.leaderboard.methods import command, paragraph
+
+
+@pytest.fixture(scope="module")
+def valued() -> ValuedRun:
+    """Two good learners, a bad one, a costly one and a baseline."""
+    rng, run = np.random.default_rng(0), ValuedRun(baselines=("constant",))
+    run.add("good", *learner_of(rng, [0.7, 0.9], [1, 4], 300))
+    run.add("alike", *learner_of(rng, [0.7, 0.9], [1, 4], 300))
+    run.add("bad", *learner_of(rng, [0.4, 0.5], [1, 4], 300))
+    run.add("gbrt", *learner_of(rng, [0.9], [9], 300))
+    run.add("constant", *learner_of(rng, [0.2], [0], 300))
+    return run
+
+
+Write = Callable[..., None]
+
+
+def written(write: Write, run: Any, path: Path) -> str:
+    write(run.info, run.frame, path, store=run)
+    return path.read_text()
+
+
+class Hostile:
+    info, frame = example.info(), example.frame()
+
+    def values(self, run: str, **which: Any) -> list[Any]:
+        return []
+
+
+def cells(line: str, separator: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("| \\").split(separator)]
+
+
+def test_the_best_is_bold_and_what_ties_with_it_is_marked(
+    valued: ValuedRun, tmp_path: Path
+) -> None:
+    (summary,) = summaries(valued.info, valued.frame, valued)  # type: ignore[arg-type]
+    last = {one.learner: one for one in summary.standings[-1].rows}
+    assert {name for name, one in last.items() if one.tier == 1} == {"good", "alike", "gbrt"}
+    best = max(("good", "alike", "gbrt"), key=lambda name: last[name].quality)
+    lines = written(papers.latex, valued, tmp_path / "b.tex").splitlines()
+    found = {row[0]: row for row in (cells(x, "&") for x in lines if x.count("&") > 3)}
+    for name, one in last.items():
+        cell = found[name][-2]
+        assert cell.startswith("\\textbf{") == (name == best)
+        assert cell.startswith("\\underline{") == (one.tier == 1 and name != best)
+        assert f"{one.quality:.4f}" in cell
+    up, down = re.findall(r"[+-](0\.\d+)\}", found["good"][-2])
+    low, high = last["good"].interval
+    assert float(up) == pytest.approx(high - last["good"].quality, abs=5e-5)
+    assert float(down) == pytest.approx(last["good"].quality - low, abs=5e-5)
+    text = written(papers.markdown, valued, tmp_path / "b.md")
+    (line,) = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
+    assert cells(line, " | ")[-2].startswith(f"**{last[best].quality:.4f}**")
+
+
+def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(
+    valued: ValuedRun, tmp_path: Path
+) -> None:
+    lines = written(papers.latex, valued, tmp_path / "b.tex").splitlines()
+    first = [x.split("&")[0].strip() for x in lines if "&" in x or "rule" in x]
+    assert first.index("constant") == len(first) - 2  # before the last rule
+    assert first[first.index("constant") - 1] == "\\midrule"
+    (caption,) = [x for x in lines if "\\caption" in x]
+    assert "accuracy on test (higher is better) within a mean cost per row of " in caption
+    (heading,) = [x for x in lines if "learner &" in x]
+    (budgets,) = re.findall(r"per row of ([\d., ]+) \(units\)", caption)
+    assert cells(heading, "&")[1:-2] == budgets.split(", ")
+    assert len(budgets.split(", ")) == 5
+
+
+def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path: Path) -> None:
+    latex = written(papers.latex, Hostile(), tmp_path / "b.tex")
+    assert "\\textless{}img src=x onerror=alert(1)\\textgreater{}" in latex
+    for line in latex.splitlines():
+        inner = re.sub(r"\\[\\{}$&#_%]|\\[a-zA-Z]+", "", line)  # commands and escaped characters
+        if "&" not in line:
+            assert not re.search(r"[#_^~]", inner.replace("\\label", "").replace("^{+", "")), line
+        assert inner.count("{") == inner.count("}")
+    assert "a generated stand-in" in latex
+    assert "stand-ins settle nothing" in latex
+    markdown = written(papers.markdown, Hostile(), tmp_path / "b.md")
+    assert "\\<img src=x onerror=alert(1)\\>" in markdown
+    assert "<img" not in markdown.replace("\\<img", "")
+
+
+def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
+    valued: ValuedRun, tmp_path: Path
+) -> None:
+    rows = list(csv.DictReader(StringIO(written(tables.write_csv, valued, tmp_path / "b.csv"))))
+    (summary,) = summaries(valued.info, valued.frame, valued)  # type: ignore[arg-type]
+    assert len(rows) == 5 * len(summary.standings)
+    unlimited = {row["learner"]: row for row in rows if not row["budget"]}
+    assert {name: row["role"] for name, row in unlimited.items() if row["role"]} == {
+        "gbrt": "reference",
+        "constant": "baseline",
+    }
+    own = next(one for one in summary.standings[-1].rows if one.learner == "bad")
+    assert float(unlimited["bad"]["quality"]) == pytest.approx(own.quality)
+    assert (unlimited["bad"]["tier"], unlimited["bad"]["best_rank"]) == ("2", "4")
+    document = json.loads(written(tables.write_json, valued, tmp_path / "b.json"))
+    (board,) = document["datasets"]
+    assert board["budgets"][-1] is None
+    (bad,) = [one for one in board["learners"] if one["learner"] == "bad"]
+    assert bad["standings"][-1]["quality"] == pytest.approx(own.quality)
+    assert math.isclose(bad["curve"][0]["budget"], 1, rel_tol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("write", "suffix"),
+    [
+        (papers.latex, ".tex"),
+        (papers.markdown, ".md"),
+        (tables.write_csv, ".csv"),
+        (tables.write_json, ".json"),
+        *((plot.write, suffix) for suffix in plot.SUFFIXES),
+    ],
+)
+def test_the_same_run_gives_the_same_bytes(
+    write: Write, suffix: str, valued: ValuedRun, tmp_path: Path
+) -> None:
+    if write is plot.write:
+        pytest.importorskip("matplotlib")
+    made = [tmp_path / f"{k}{suffix}" for k in range(2)]
+    for path in made:
+        write(valued.info, valued.frame, path, store=valued)
+    assert made[0].read_bytes() == made[1].read_bytes()
+    assert len(made[0].read_bytes()) > 500
+
+
+def test_a_figure_has_title_axes_and_the_name_of_each_learner(
+    valued: ValuedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")  # letters, not their outlines
+    info = replace(valued.info, title="Ranking for $5")
+    plot.write(info, valued.frame, tmp_path / "c.svg", store=valued)  # type: ignore[arg-type]
+    text = (tmp_path / "c.svg").read_text()
+    for word in ("good", "alike", "bad", "gbrt", "constant", "95% interval", "baselines"):
+        assert f">{word}<" in text, word
+    assert "accuracy on test (higher is better)" in text
+    assert "Ranking for" in text
+
+
+def test_without_matplotlib_a_figure_is_refused_in_one_line(
+    valued: ValuedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match=r"needs matplotlib; pip install 'budget-bench\[plot\]'"):
+        plot.write(valued.info, valued.frame, tmp_path / "c.svg")
+
+
+def test_the_paragraph_on_methods_has_versions_splits_seeds_and_configurations() -> None:
+    text = paragraph(example.info(), example.frame())
+    assert "Budget Bench 0.1.0 (two cores)" in text
+    assert "forest (binary) has 1000/500/500 rows" in text
+    assert "seeds 0, 1, 2 on fold 0, 3 repeats" in text
+    assert "miser (1) 3" in text
+    assert "bench run --suite yahoo --learners miser,cegb." in text
+
+
+def test_the_command_leaves_out_how_a_run_is_carried_out() -> None:
+    request = {"data": ["x.csv"], "workers": 2, "store": "s.db", "settings": ["a.b=1", "a.c=2"]}
+    request |= {"strict_data": True, "seeds": [0, 1], "index_base": 1, "metrics": ["auc"]}
+    words = "bench run --data x.csv --set a.b=1 --set a.c=2 --strict-data --seeds 0,1 --metric auc"
+    assert command(request) == words

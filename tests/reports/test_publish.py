@@ -1,0 +1,77 @@
+"""A site of several runs: what is in it, what changed, and what is not touched."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+from bench_reports.publish import changes
+from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
+from helpers.commands import Run, write_csv
+
+RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q")
+
+
+class Links(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [value or "" for name, value in attrs if name in ("href", "src")]
+
+
+def test_a_site_has_a_line_for_each_run_and_says_what_changed(
+    tmp_path: Path,
+    bench: Run,  # noqa: F811
+) -> None:
+    write_csv(tmp_path / "data.csv")
+    for learners in ("constant", "constant,greedy-order"):
+        assert bench(*RUN, "-l", learners).status == 0
+    ended = bench("publish", "site")
+    assert (ended.status, ended.err.splitlines()[-1]) == (0, "first publication"), ended.err
+    index = (tmp_path / "site/index.html").read_text()
+    links = Links(index).found
+    assert len(links) == 6
+    for link in links:
+        assert (tmp_path / "site" / link).stat().st_size > 100
+    assert index.count("<tr>") == 3
+    whole = {p: p.read_bytes() for p in (tmp_path / "site").rglob("*") if p.is_file()}
+
+    assert bench("publish", "site").status == 0
+    assert "No run and no figure has changed." in (tmp_path / "site/index.html").read_text()
+    runs = {p: b for p, b in whole.items() if p.name not in ("index.html", "published.json")}
+    assert {p: p.read_bytes() for p in runs} == runs
+
+    ended = bench("publish", "site", "1")
+    assert ended.err.splitlines()[-1].endswith(": taken off")
+    assert len([*(tmp_path / "site/runs").iterdir()]) == 1
+    assert len(Links((tmp_path / "site/index.html").read_text()).found) == 3
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, bench: Run) -> None:  # noqa: F811
+    write_csv(tmp_path / "data.csv")
+    assert bench(*RUN, "-l", "constant").status == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/index.html").write_text("mine")
+    ended = bench("publish", "mine")
+    assert ended.status == 2
+    assert "mine: not empty, and no site of `bench publish`; name another" in ended.err
+    assert [p.read_text() for p in (tmp_path / "mine").iterdir()] == ["mine"]
+    (tmp_path / "mine/published.json").write_text("[1]")
+    assert "damaged" in bench("publish", "mine").err
+
+
+def test_changes_name_runs_learners_and_figures() -> None:
+    before = {"a": {"d / x": [0.9, 3.0], "d / y": [0.8, 1.0]}, "b": {}}
+    now = json.loads(json.dumps({"a": {"d / x": [0.91, 3.0], "d / z": [0.8, 1.0]}, "c": {}}))
+    assert list(changes(before, now)) == [
+        "a: d / x: 0.9 at cost 3, now 0.91 at 3",
+        "a: d / y: no longer there",
+        "a: d / z: new",
+        "b: taken off",
+        "c: new",
+    ]
+    assert list(changes(now, now)) == []
