@@ -86,11 +86,8 @@ def _is_given(value: Any) -> bool:
 
 def _listed(value: Any) -> Iterable[Any]:
     """A value that may stand for a list of one."""
-    return (
-        (value,)
-        if isinstance(value, str | int | float) or not isinstance(value, Iterable)
-        else value
-    )
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return value if several else (value,)
 
 
 def _plain(value: Any) -> Any:
