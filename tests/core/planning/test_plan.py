@@ -393,13 +393,32 @@ def test_the_time_is_unknown_before_anything_was_timed(home: Path) -> None:
     assert made(data="toy-rank", learners="toy-prefix").seconds is None
 
 
-def test_without_a_suite_the_one_learner_that_is_blind_to_cost_is_the_reference(
-    home: Path,
-) -> None:
+def test_a_learner_that_is_no_reference_by_its_role_is_one_only_if_it_is_named(home: Path) -> None:
     p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked"])
-    assert p.reference == "toy-stacked"
-    p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked", "toy-broken"])
     assert p.reference == ""
+    p = made(data="toy-rank", learners=["toy-prefix"], reference="toy-stacked")
+    assert p.reference == "toy-stacked"
+    assert next(t.learner for t in p.trials) == "toy-stacked"
+
+
+def test_a_named_reference_takes_the_place_of_the_suites(suite: Path) -> None:
+    p = made(suite="toys", learners="toy-stacked", reference="toy-stacked")
+    assert p.reference == "toy-stacked"
+    assert {t.learner for t in p.trials} == {"toy-stacked"}
+
+
+def test_a_reference_may_be_given_as_an_object(home: Path) -> None:
+    from bench_methods.baselines import GreedyOrder
+
+    p = made(data="toy-rank", learners=[GreedyOrder(trees=3)], reference="greedy-order")
+    assert (p.reference, [t.learner for t in p.trials]) == ("greedy-order", ["greedy-order"])
+
+
+def test_an_unknown_reference_is_blamed_on_its_option(home: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"^--reference: unknown learner 'gbtr': did you mean gbrt"
+    ):
+        made(data="toy-rank", learners="toy-prefix", reference="gbtr")
 
 
 def with_baselines(suite: Path) -> None:
@@ -447,7 +466,8 @@ def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_b
 
     assert reference("miser", "l1", "rbf-svm", "gbrt", "constant") == "gbrt"
     assert reference("miser", "constant", "greedy-order") == ""
-    assert reference("miser", "rbf-svm", "constant") == "rbf-svm"
+    assert reference("miser", "rbf-svm", "constant") == ""
+    assert reference("forward-selection") == reference("random-forest", "cost-tree") == ""
 
 
 def of_several(suite: Path, more: str = "") -> None:
