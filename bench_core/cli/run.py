@@ -57,7 +57,12 @@ request_options = options.together(
         show_default=True,
         help="Number of the first feature in SVMlight files.",
     ),
-    names_option("-l", "--learners", help="Learners by name, or 'all': 'bench list learners'."),
+    names_option(
+        "-l",
+        "--learners",
+        help="Learners by name, or 'all': 'bench list learners'. What a suite leaves out on a "
+        "data set runs there if --data names that too.",
+    ),
     _text(
         "--reference",
         metavar="NAME",

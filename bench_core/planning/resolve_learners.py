@@ -45,8 +45,9 @@ def choose_learners(
 ) -> list[ChosenLearner]:
     """The learners of a request with their grids, the reference first, the suite's baselines last.
 
-    ``dataset``: apply the suite's ``[on.DATASET]`` tables. A learner whose package or file is
-    missing (see ``stamp`` in protocols) raises if the user named it, and is left out otherwise.
+    ``dataset``: apply the suite's ``[on.DATASET]`` tables. What they leave out runs only if the
+    user named both, learner and data set. A learner whose package or file is missing (see ``stamp``
+    in protocols) raises if the user named it, and is left out otherwise.
     """
     asked = list(request.learners or suite.learners or [ALL])
     by_name = [x for x in asked if isinstance(x, str) and x != ALL]
@@ -61,8 +62,13 @@ def choose_learners(
     chosen = []
     for name in dict.fromkeys([*first, *by_name]):
         own = on.get(name, {})  # or False
-        if own is False and name not in named:
-            continue
+        if own is False:
+            line = f"suite {suite.name} leaves {name} out on {dataset}"
+            if name in named and not request.data:
+                notify(f"{line}: name the data set too (--data {dataset}) to run it there", True)
+            if name not in named or not request.data:
+                continue
+            notify(f"{line}; it was asked for there, so it runs", True)
         where = f"{suite.place}, [learners.{name}]" if suite.place else f"learner {name}"
         with blaming(_origin(name, suite, request, named)):
             cls = registry.learner(name)

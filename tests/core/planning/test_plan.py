@@ -544,7 +544,26 @@ def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite: Path) -> Non
     }
     assert {f for f in found if f[0] == "toy-rank"} == {("toy-rank", "toy-prefix", 0.5, None)}
     assert ("toy-binary", "toy-prefix", 1.0, None) in found
-    asked = made(suite="toys", data="toy-rank", learners="toy-stacked").trials
-    assert {t.learner for t in asked} == {"toy-prefix", "toy-stacked"}
     settled = made(suite="toys", data="toy-rank", settings="toy-prefix.tradeoff=0.25").trials
     assert [t.params["tradeoff"] for t in settled] == [0.25]
+
+
+def test_a_learner_that_a_suite_leaves_out_runs_if_it_and_the_data_set_are_named(
+    suite: Path,
+) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
+    suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))
+    whole = made(suite="toys")
+    assert whole.warnings == ()
+    assert ("toy-rank", "toy-stacked") not in {(t.dataset, t.learner) for t in whole.trials}
+    named = made(suite="toys", learners="toy-stacked")
+    assert {t.dataset for t in named.trials if t.learner == "toy-stacked"} == {"toy-binary"}
+    assert named.warnings == (
+        "suite toys leaves toy-stacked out on toy-rank: name the data set too (--data toy-rank) "
+        "to run it there",
+    )
+    both = made(suite="toys", data="toy-rank", learners="toy-stacked")
+    assert {t.learner for t in both.trials} == {"toy-prefix", "toy-stacked"}
+    assert both.warnings == (
+        "suite toys leaves toy-stacked out on toy-rank; it was asked for there, so it runs",
+    )
