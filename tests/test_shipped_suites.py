@@ -48,6 +48,18 @@ def test_every_suite_has_three_profiles_and_says_what_it_is(registry: Registry, 
     assert suite.paper or suite.description
 
 
+def test_kernel_machines_that_log_loss_judges_give_log_odds(registry: Registry) -> None:
+    judged = []
+    for name in registry.suite_files.keys() - set(OF_PAPERS):  # whose claims are about accuracy
+        suite = find_suite(name, registry)
+        request = RunRequest(suite=name)
+        for chosen in choose_learners(request, suite, registry, ()):
+            if "log_loss" in suite.metrics and hasattr(chosen.instances[0], "probability"):
+                judged.append(name)
+                assert {x.probability for x in chosen.instances} == {"platt"}, (name, chosen.name)
+    assert {"letters", "forest", "medical", "thyroid"} <= set(judged)
+
+
 @pytest.mark.parametrize("name", OF_PAPERS)
 def test_every_paper_has_its_claims(registry: Registry, name: str) -> None:
     claims = read_claims(find_suite(name, registry).extra.get("claims", ()))

@@ -60,7 +60,18 @@ request_options = options.together(
         show_default=True,
         help="Number of the first feature in SVMlight files.",
     ),
-    names_option("-l", "--learners", help="Learners by name, or 'all': 'bench list learners'."),
+    names_option(
+        "-l",
+        "--learners",
+        help="Learners by name, or 'all': 'bench list learners'. What a suite leaves out on a "
+        "data set runs there if --data names that too.",
+    ),
+    _text(
+        "--reference",
+        metavar="NAME",
+        help="The learner that savings are measured against, put on every board. Default: the "
+        "suite's; without a suite gbrt, if it takes part, else none.",
+    ),
     _text("--profile", metavar="NAME", help="quick (the default), standard or paper."),
     click.option(
         "--set",

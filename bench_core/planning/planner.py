@@ -88,7 +88,8 @@ class _Planner:
             registry,
             states=str(states_folder(store_path(request.store)).absolute()),
             accounting=self.suite.accounting,
-            reference=self.suite.reference if self.suite.name else default_reference(learners),
+            reference=request.reference
+            or (self.suite.reference if self.suite.name else default_reference(learners)),
         )
         for chosen in datasets:
             name, folds = chosen.replaces or chosen.dataset.name, chosen.dataset.folds

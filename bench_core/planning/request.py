@@ -30,14 +30,16 @@ class RunRequest:
     Give ``suite`` or ``data`` (registered names, files or data-set instances; with a suite it
     restricts it). ``costs`` is a file, the name of a cost model, or its content or instance.
     ``learners`` holds registered names, ``"all"`` or learner instances, ``settings`` texts as
-    ``"miser.trees=300"``, ``plugins`` modules. So many ``configs`` are tried of each learner; 0:
-    the suite's grids. ``caps`` are costs that no row may exceed: each is enforced at prediction and
-    measured besides the rest. ``seeds`` and ``folds`` None: as the suite's profile says. ``test``
-    to ``task`` and ``index_base`` belong to a file in ``data``. ``workers`` and ``threads`` 0:
-    chosen from the cores at hand. ``executor`` is ``"local"`` (processes that can be killed) or
-    ``"inline"``. ``timeout`` in seconds and ``memory`` in bytes hold for each job, 0 is no limit.
-    ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything anew,
-    ``strict_data`` refuses stand-ins. What is "" is as the command's default.
+    ``"miser.trees=300"``, ``plugins`` modules. ``reference`` names the learner that savings are
+    measured against and puts it on the board; "": the suite's, without a suite the one of that
+    role. So many ``configs`` are tried of each learner; 0: the suite's grids. ``caps`` are costs
+    that no row may exceed: each is enforced at prediction and measured besides the rest. ``seeds``
+    and ``folds`` None: as the suite's profile says. ``test`` to ``task`` and ``index_base`` belong
+    to a file in ``data``. ``workers`` and ``threads`` 0: chosen from the cores at hand.
+    ``executor`` is ``"local"`` (processes that can be killed) or ``"inline"``. ``timeout`` in
+    seconds and ``memory`` in bytes hold for each job, 0 is no limit. ``audit`` is ``"off"``,
+    ``"sample"`` or ``"full"``. ``fresh`` does everything anew, ``strict_data`` refuses stand-ins.
+    What is "" is as the command's default.
     """
 
     suite: str = ""
@@ -53,6 +55,7 @@ class RunRequest:
     index_base: int = 1
     costs: str | CostFile | CostModel = ""
     learners: tuple[Any, ...] = ()
+    reference: str = ""
     profile: str = ""
     settings: tuple[str, ...] = ()
     configs: int = 0

@@ -43,37 +43,45 @@ def choose_learners(
     notify: Notify = lambda line, warning: None,
     dataset: str = "",
 ) -> list[ChosenLearner]:
-    """The learners of a request with their grids, the suite's reference first, its baselines last.
+    """The learners of a request with their grids, the reference first, the suite's baselines last.
 
-    ``dataset``: apply the suite's ``[on.DATASET]`` tables. A learner whose package or file is
-    missing (see ``stamp`` in protocols) raises if the user named it, and is left out otherwise.
+    ``dataset``: apply the suite's ``[on.DATASET]`` tables. What they leave out runs only if the
+    user named both, learner and data set. A learner whose package or file is missing (see ``stamp``
+    in protocols) raises if the user named it, and is left out otherwise.
     """
     asked = list(request.learners or suite.learners or [ALL])
     by_name = [x for x in asked if isinstance(x, str) and x != ALL]
-    named = set(by_name) if request.learners else set()
+    named = {*(by_name if request.learners else ()), request.reference}
     if ALL in asked:
         by_name += sorted(registry.learners)
     objects = {name_of(x) for x in asked if not isinstance(x, str)}
     by_name += [n for n in suite.baselines if n not in objects]
+    first = [n for n in (request.reference or suite.reference,) if n and n not in objects]
     on, profile = suite.on.get(dataset, {}), suite.profile(request.profile)
     configs = request.configs or profile.configs
     chosen = []
-    for name in dict.fromkeys([suite.reference, *by_name] if suite.reference else by_name):
+    for name in dict.fromkeys([*first, *by_name]):
         own = on.get(name, {})  # or False
-        if own is False and name not in named:
-            continue
+        if own is False:
+            line = f"suite {suite.name} leaves {name} out on {dataset}"
+            if name in named and not request.data:
+                notify(f"{line}: name the data set too (--data {dataset}) to run it there", True)
+            if name not in named or not request.data:
+                continue
+            notify(f"{line}; it was asked for there, so it runs", True)
         where = f"{suite.place}, [learners.{name}]" if suite.place else f"learner {name}"
-        with blaming(_origin(name, suite, named)):
+        with blaming(_origin(name, suite, request, named)):
             cls = registry.learner(name)
         table = {**suite.learners.get(name, {}), **(own or {}), **profile.learners.get(name, {})}
         if name not in named and (lack := _no_default(cls, table, registry)):
             notify(f"left out: {lack}", False)
             continue
-        instances = instances_of(cls, table, settings, configs, registry, where)
+        drawn = 0 if cls.role == "baseline" else configs  # which has nothing to be searched for
+        instances = instances_of(cls, table, settings, drawn, registry, where)
         if name not in named and (lack := _lack(instances)):
             notify(f"left out: {lack}", False)
             continue
-        chosen.append(ChosenLearner(name, instances, name in named, configs > 0))
+        chosen.append(ChosenLearner(name, instances, name in named, drawn > 0))
     return chosen + _instances(asked, [c.name for c in chosen], settings, registry)
 
 
@@ -97,21 +105,19 @@ def _lack(instances: Sequence[Any]) -> str:
 
 
 def default_reference(learners: Sequence[ChosenLearner]) -> str:
-    """The only learner with role ``reference``, else the only one without ``tradeoff`` and role;
-    "" where there is none or more than one."""
-    meant = [c.name for c in learners if c.cls.role == "reference"]
-    blind = [c.name for c in learners if not c.cls.role and not _has_tradeoff(c.cls)]
-    found = meant or blind
+    """The only learner with role ``reference``; "" where there is none or more than one.
+
+    Not having a ``tradeoff`` does not make one: a saving is measured against a model that minds no
+    cost, which a learner says by its role and a user by ``--reference``.
+    """
+    found = [c.name for c in learners if c.cls.role == "reference"]
     return found[0] if len(found) == 1 else ""
 
 
-def _has_tradeoff(cls: type, *, swept: bool = True) -> bool:
-    """``swept``: also where one fit sweeps them, as a default of none says."""
-    return any(p.name == "tradeoff" and (swept or p.default is not None) for p in parameters(cls))
-
-
-def _origin(name: str, suite: Suite, named: set[str]) -> str:
+def _origin(name: str, suite: Suite, request: RunRequest, named: set[str]) -> str:
     """Where a learner's name was read."""
+    if name == request.reference and name not in request.learners:
+        return "--reference"
     if not suite.place or name in named:
         return "--learners"
     if name == suite.reference:

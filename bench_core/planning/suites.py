@@ -14,7 +14,7 @@ baselines   trivial learners for comparison, always on the board, below the othe
 [profiles.quick]                    size, seeds, folds, configs, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids
 [on.DATASET.NAME]                   the same for one data set; profiles have the last word
-[on.DATASET]    NAME = false        leaves a learner out there
+[on.DATASET]    NAME = false        leaves it out there, unless --learners and --data name both
 stand_ins   false: absent licensed data are skipped, not replaced by a generator
 keys of plugins, such as [[claims]]  checked by the plugin that registered them
 

@@ -31,13 +31,19 @@ Departures
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees, bench_warm_up
+from bench_models.held_out_fits import (
+    Fits,
+    HeldOutFit,
+    Purchases,
+    bought_too,
+    converged,
+    gaining,
+)
 from bench_models.path_of_models import PathOfModels, Subsets, growing, readable, rows_of
 from bench_models.staged import MOST_POINTS, StagedModel
 from bench_models.tradeoff import labels_of
@@ -53,12 +59,10 @@ from bench_core import (
     param,
     provide_learners,
 )
-from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from bench_trees import Ensemble, Loss
-    from bench_trees.losses import Gradients, Labels
-    from bench_trees.threads import Workers
+    from bench_trees import Ensemble
 
 bench_warm_up = hookimpl(bench_warm_up)
 
@@ -76,6 +80,9 @@ HELD_OUT = 1000
 SELECTION_ROWS = 10000
 LEAST_FALL = 1e-3
 """A loss that falls by a smaller share has stopped falling."""
+
+CHUNK = 5
+"""Least boosting iterations between two looks at the validation rows."""
 
 PATIENCE = 2
 
@@ -114,7 +121,10 @@ class ForwardSelection(BoostedTrees):
         models: list[StagedModel] = []
         for k, features in enumerate(subsets):
             context.progress(len(subsets) + k, 2 * len(subsets))
-            ensemble = Fit.begin(whole, valid).converged(features, self.trees).ensemble
+            start = [HeldOutFit.begin(whole, valid)]
+            how: Any = {"chunk": CHUNK, "patience": PATIENCE, "falls": falls}
+            (fit,) = converged(start, features, whole.settings, self.trees, **how)
+            ensemble = whole_ensemble(fit)
             models.append(whole.whole(ensemble, {"features": int(features.sum())}))
         context.progress(1, 1)
         return PathOfModels(models)
@@ -124,7 +134,7 @@ class ForwardSelection(BoostedTrees):
         prices, progress = whole.prices, whole.context.progress
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
         found = [bought]
-        fits = settled([Fit.begin(*part) for part in held_out(whole)], bought)
+        fits = settled([HeldOutFit.begin(*part) for part in held_out(whole)], bought)
         sizes = growing(prices.features, self.steps)
         for k, size in enumerate(sizes):
             progress(k, 2 * len(sizes))
@@ -139,42 +149,20 @@ class ForwardSelection(BoostedTrees):
                 found.append(bought)
         return found
 
-    def _extended(self, fits: Sequence[Fit], bought: BoolArray, goal: int) -> BoolArray:
+    def _extended(self, fits: Fits, bought: BoolArray, goal: int) -> BoolArray:
         """Purchases, the best first, until ``goal`` features can be read."""
-        prices = fits[0].subsets.prices
-        found = purchases(prices, bought)
-        price = np.array([prices.sensor[list(sensors)].sum() for sensors in found])
-        per, brings = price**self.price_power, list(found.values())
-        alone = np.sum([fit.subsets.explained(fit.own) for fit in fits], axis=0)
-        promise = np.array([alone[features].max() for features in brings]) / per
-        order = np.argsort(-promise, kind="stable")
+        prices, found = fits[0].subsets.prices, Purchases.of(fits, bought)
+        per = found.price**self.price_power
+        order = np.argsort(-found.explained / per, kind="stable")
         tried = order[:TRIED]
-        new = [continued(fits, bought_too(prices, bought, brings[k])) for k in tried]
+        new = [continued(fits, bought_too(prices, bought, found.brings[k])) for k in tried]
         gain = (mean_loss(fits) - np.array([mean_loss(one) for one in new])) / per[tried]
-        best = tried[np.argsort(-gain, kind="stable")][: int((gain > 0).sum())]
+        best = gaining(tried, gain)
         for k in (*best, *(k for k in order if k not in best)):
-            bought = bought_too(prices, bought, brings[k])
+            bought = bought_too(prices, bought, found.brings[k])
             if int(bought.sum()) >= goal:
                 break
         return bought
-
-
-def bought_too(prices: Prices, bought: BoolArray, features: list[int]) -> BoolArray:
-    """What can be read (d,) once these features are bought besides."""
-    more = bought.copy()
-    more[features] = True
-    return readable(prices, more)
-
-
-def purchases(prices: Prices, bought: BoolArray) -> dict[tuple[int, ...], list[int]]:
-    """The sets of unpaid sensors that some feature needs, each with the features that need just
-    these."""
-    unpaid = ~prices.bought_for(bought) & (prices.sensor > 0)
-    found: dict[tuple[int, ...], list[int]] = {}
-    for j in np.flatnonzero(~bought).tolist():
-        sensors = prices.sensors_of(j)
-        found.setdefault(tuple(sensors[unpaid[sensors]].tolist()), []).append(j)
-    return found
 
 
 def held_out(whole: Subsets) -> list[tuple[Subsets, Examples]]:
@@ -224,110 +212,39 @@ def _units(train: Examples, row: IntArray, seed: int) -> IntArray:
     return np.unique(copy + number * factor[1], return_inverse=True)[1].reshape(-1)
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """Boosted trees so far, with the scores of the rows they were fitted to, ``own`` (K, n), and of
-    ``other`` rows, ``far`` (K, m)."""
+def whole_ensemble(fit: HeldOutFit) -> Ensemble:
+    """All trees of a fit as one ensemble."""
+    from bench_trees import Ensemble
 
-    subsets: Subsets
-    other: Examples
-    own: FloatArray
-    far: FloatArray
-    parts: tuple[Ensemble, ...] = ()
-
-    @classmethod
-    def begin(cls, subsets: Subsets, other: Examples) -> Self:
-        """The best constant."""
-        base = subsets.loss.base(labels_of(subsets.train))[:, None]
-        own, far = (np.repeat(base, len(rows), axis=1) for rows in (subsets.train, other))
-        return cls(subsets, other, own, far)
-
-    def more(self, features: BoolArray, iterations: int) -> Fit:
-        """Continued by iterations that test these features (d,)."""
-        loss = _From(self.subsets.loss, self.own)
-        part = self.subsets.boost(features, lambda *_: None, loss=loss, trees=iterations)
-        model = self.subsets.whole(part, {})
-        own, far = (
-            old + next(iter(model.predict_path(rows.features))).scores.reshape(len(rows), -1).T
-            for old, rows in ((self.own, self.subsets.train), (self.far, self.other))
-        )
-        return replace(self, own=own, far=far, parts=(*self.parts, part))
-
-    @cached_property
-    def loss(self) -> float:
-        """The mean loss of the other rows, or what stands in for it; lower is better."""
-        from bench_trees.losses import Measured
-
-        loss, metric, rows = self.subsets.loss, self.subsets.context.metric, self.other
-        if isinstance(loss, Measured):
-            return loss.mean(self.far, labels_of(rows))
-        value = metric.values(self.far[0], rows.y, rows.queries, rows.multiplicity).mean
-        return -value if metric.higher_is_better else value
-
-    def converged(self, features: BoolArray, most: int) -> Fit:
-        """Continued until the loss of the other rows stops falling, by at most ``most``."""
-        best = now = self
-        done = waited = 0
-        while done < most and waited < PATIENCE:
-            step = min(max(5, done // 4), most - done)
-            now, done = now.more(features, step), done + step
-            if now.parts[-1].trees == 0:
-                break
-            waited = 0 if falls([now], [best]) else waited + 1
-            best = best if waited else now
-        return best
-
-    @property
-    def ensemble(self) -> Ensemble:
-        """All trees as one ensemble."""
-        from bench_trees import Ensemble
-
-        base = self.subsets.loss.base(labels_of(self.subsets.train))
-        if not self.parts:
-            return Ensemble.of_trees([], [], base, self.subsets.prices.features)
-        return replace(Ensemble.concat(self.parts), base=base)
+    base = fit.subsets.loss.base(labels_of(fit.subsets.train))
+    if not fit.parts:
+        return Ensemble.of_trees([], [], base, fit.subsets.prices.features)
+    return replace(Ensemble.concat(fit.parts), base=base)
 
 
-def mean_loss(fits: Sequence[Fit]) -> float:
+def mean_loss(fits: Fits) -> float:
     """The mean over all parts held out."""
     return float(np.mean([fit.loss for fit in fits]))
 
 
-def falls(new: Sequence[Fit], old: Sequence[Fit]) -> bool:
+def falls(new: Fits, old: Fits) -> bool:
     """Whether the loss is lower by more than a trifle."""
     before = mean_loss(old)
     return mean_loss(new) < before - LEAST_FALL * abs(before)
 
 
-def continued(fits: Sequence[Fit], features: BoolArray) -> list[Fit]:
+def continued(fits: Fits, features: BoolArray) -> list[HeldOutFit]:
     """All fits with the trees of one trial more."""
-    outputs = fits[0].subsets.loss.outputs
-    return [fit.more(features, max(1, TRIAL_TREES // outputs)) for fit in fits]
+    of = fits[0].subsets
+    trial = replace(of.settings, trees=max(1, TRIAL_TREES // of.loss.outputs))
+    return [fit.more(features, trial) for fit in fits]
 
 
-def settled(fits: list[Fit], features: BoolArray) -> list[Fit]:
+def settled(fits: list[HeldOutFit], features: BoolArray) -> list[HeldOutFit]:
     """The fits continued, trial by trial, while their loss falls."""
     while falls(new := continued(fits, features), fits):
         fits = new
     return fits
-
-
-@dataclass(frozen=True, eq=False)
-class _From:
-    """A loss whose scores count from ``start`` (K, n)."""
-
-    loss: Loss
-    start: FloatArray
-
-    @property
-    def outputs(self) -> int:
-        return self.loss.outputs
-
-    def base(self, labels: Labels) -> FloatArray:
-        return np.zeros(self.outputs)
-
-    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
-        return self.loss.gradients(self.start + scores, labels, crew)
 
 
 bench_learners = provide_learners(ForwardSelection)

@@ -117,22 +117,22 @@ class Subsets:
         progress: Callable[[int, int], None],
         *,
         loss: Loss | None = None,
-        trees: int | None = None,
+        settings: Settings | None = None,
     ) -> Ensemble:
         """Boosted trees that test these features (d,) only, numbered as in the data.
 
-        ``loss`` and ``trees`` (iterations) stand in for the learner's own.
+        ``loss`` and ``settings`` stand in for the learner's own.
         """
         from bench_trees import boost
 
         chosen = np.flatnonzero(features)
-        iterations = self.settings.trees if trees is None else trees
+        settings = settings or self.settings
         trained = boost(
             np.ascontiguousarray(self.codes[chosen]),
             restricted(self.bins, chosen),
             self.train.y,
             loss=loss or self.loss,
-            settings=replace(self.settings, trees=iterations if len(chosen) else 0),
+            settings=settings if len(chosen) else replace(settings, trees=0),
             multiplicity=self.train.multiplicity,
             queries=None if self.train.queries is None else self.train.queries.boundaries,
             threads=self.context.threads,

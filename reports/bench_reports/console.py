@@ -224,7 +224,7 @@ def legend(board: Board) -> list[str]:
             f"saving = cost of {best} point / cost of that point."
         )
     else:
-        lines.append("saving: none, as the run has no reference learner here.")
+        lines.append("saving: none, as the run has no reference learner here (--reference NAME).")
     if any(row.reference and DIVERGED in row.marks for row in board.rows):
         lines.append(
             f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "

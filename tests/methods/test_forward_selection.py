@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods import forward_selection
-from bench_methods.forward_selection import Fit, ForwardSelection, held_out, purchases
+from bench_methods.forward_selection import ForwardSelection, held_out
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import BoostedTrees
+from bench_models.held_out_fits import HeldOutFit
 from bench_models.path_of_models import Subsets
+from bench_trees import Settings
 from helpers.boosted_cases import CLASSES, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import thyroid
@@ -79,8 +81,6 @@ def test_a_discount_makes_the_second_of_a_group_the_next() -> None:
 
 def test_a_derived_feature_comes_with_its_parents_and_pays_for_both() -> None:
     at = price_list(np.array([2.0, 2.0, 0.0]), derived={2: [0, 1]})
-    mask = np.zeros(3, dtype=bool)
-    assert purchases(at, mask) == {(0,): [0], (1,): [1], (0, 1): [2]}
     train = columns(0.0, 0.3, 2.0)
     assert bought(QUICK, train, at)[1] == [1, 2]
 
@@ -100,20 +100,6 @@ def test_noise_is_not_fitted_on_however_many_trees_are_allowed() -> None:
     learner = ForwardSelection(min_rows=2)
     model = learner.fit(train, valid, price_list(np.ones(1)), FakeContext(Task.REGRESSION))
     assert 0 < model.models[-1].ensemble.trees < 30
-
-
-@pytest.mark.parametrize("task", Task)
-def test_continued_boosting_is_boosting(task: Task) -> None:
-    train = examples(task)
-    everything = np.ones(4, dtype=bool)
-    start = Fit.begin(whole(train, task, trees=9), train)
-    parts = start.more(everything, 4).more(everything, 5)
-    once = start.subsets.boost(everything, lambda *_: None)
-    assert parts.ensemble.feature.tolist() == once.feature.tolist()
-    assert parts.ensemble.value == pytest.approx(once.value, abs=1e-6)
-    (scores,) = path(start.subsets.whole(once, {}), train)
-    assert np.allclose(parts.far.T, scores.scores.reshape(len(train), -1), atol=1e-6)
-    assert np.array_equal(parts.own, parts.far)
 
 
 def rows(parts: Iterable[tuple[Subsets, Examples]]) -> list[tuple[int, int]]:
@@ -159,15 +145,15 @@ def test_the_path_is_nested_and_its_end_has_learned_the_task(task: Task) -> None
     assert costs[0] == 0
     assert costs == sorted(costs)
     assert [dict(p.point)["features"] for p in found] == [0, 1, 2, 3, 4]
-    start = Fit.begin(whole(train, task), train)
+    start = HeldOutFit.begin(whole(train, task), train)
     labels = replace(start, far=found[-1].scores.reshape(len(train), -1).T)
     assert labels.loss < 0.75 * start.loss
 
 
 def test_lambdarank_is_judged_by_the_metric() -> None:
     train = examples(Task.RANKING)
-    start = Fit.begin(whole(train, Task.RANKING, loss="lambdarank"), train)
-    assert start.more(np.ones(4, dtype=bool), 20).loss < start.loss < 0
+    start = HeldOutFit.begin(whole(train, Task.RANKING, loss="lambdarank"), train)
+    assert start.more(np.ones(4, dtype=bool), Settings(trees=20)).loss < start.loss < 0
     got = bought(replace(QUICK, loss="lambdarank", trees=10), train, prices(), Task.RANKING)
     assert [len(features) for features in got] == [0, 1, 2, 3, 4]
 

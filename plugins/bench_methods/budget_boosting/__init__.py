@@ -41,7 +41,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import BoostedTrees, bench_warm_up, loss_of
+from bench_models.boosting import BoostedTrees, bench_warm_up
+from bench_models.held_out_fits import Fits, HeldOutFit
+from bench_models.path_of_models import Subsets
 from bench_models.tradeoff import labels_of
 
 from bench_core import (
@@ -56,7 +58,15 @@ from bench_core import (
     provide_learners,
 )
 from bench_core.arrays import BoolArray
-from bench_methods.budget_boosting.folds import Binned, Division, Fold, Trees, converged, divisions
+from bench_methods.budget_boosting.folds import (
+    Division,
+    converged,
+    copies_of,
+    divisions,
+    fold,
+    total,
+    units,
+)
 from bench_methods.budget_boosting.model import NestedBoosters, Route
 from bench_methods.budget_boosting.policies import (
     Held,
@@ -114,77 +124,66 @@ class BudgetBoosting(BoostedTrees):
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> NestedBoosters:
         """Select sets of features and boost on each; ``valid`` is not used."""
-        _, loss = loss_of(context.task, self.loss, context.classes)
-        whole = Binned.of(train, self.max_bins, loss, context)
+        # on few rows smaller leaves than min_rows
+        least = max(1, min(self.min_rows, int(train.weights.sum()) // 30))
+        settings = self.settings(context.task, self.leaves or LEAVES[1], min_rows=least)
+        whole = Subsets(self, settings, train, prices, context)
         rng = np.random.default_rng(context.seed)
-        settings = self._settings(whole)
-        sets = nested_sets(self._selection_folds(whole, rng), prices, settings)
-        parts = self._divisions(whole, rng)
-        folds = [Fold.of(whole, part) for part in parts]
+        sets = nested_sets(self._selection_folds(whole, rng), settings)
+        folds = [fold(whole, part) for part in self._divisions(whole, rng)]
         settings = self._with_leaves(settings, folds)
-        boosters, ended, live = [], [folds], [np.zeros(prices.features, dtype=bool)]
+        ended, live = [folds], [np.zeros(prices.features, dtype=bool)]
         for k, features in enumerate(sets):
-            now, trees = converged(folds, features, settings, self.trees, 2)
+            now = converged(folds, features, settings, self.trees, 2)
             context.progress(k + 1, len(sets))
-            if any(trees):
-                boosters.append(trees)
+            if any(booster.parts for booster in now):
                 ended.append(now)
                 live.append(features)
-        model = _assembled(boosters, live, whole, prices, settings)
-        return replace(model, routes=self._routes(model, whole, ended, context))
+        model = _assembled(ended, live, whole, settings)
+        return replace(model, routes=self._routes(model, ended, context))
 
-    def _settings(self, whole: Binned) -> Settings:
-        """The engine's; on few rows smaller leaves than ``min_rows``."""
-        least = max(1, min(self.min_rows, int(whole.rows.weights.sum()) // 30))
-        return self.settings(whole.context.task, self.leaves or LEAVES[1], min_rows=least)
-
-    def _divisions(self, whole: Binned, rng: np.random.Generator) -> list[Division]:
-        n, found = len(whole.rows), divisions(whole, self.folds, rng)
+    def _divisions(self, whole: Subsets, rng: np.random.Generator) -> list[Division]:
+        n, found = len(whole.train), divisions(whole, self.folds, rng)
         if n < FEW_ROWS:
             return found + divisions(whole, self.folds, rng)
         work = n * whole.loss.outputs
         return found[: next((most for limit, most in FOLDS if work <= limit), 1)]
 
-    def _selection_folds(self, whole: Binned, rng: np.random.Generator) -> list[Fold]:
-        n = len(whole.rows)
+    def _selection_folds(self, whole: Subsets, rng: np.random.Generator) -> list[HeldOutFit]:
+        n, count = len(whole.train), units(whole)
         if n > SELECTION_ROWS:
-            some = rng.permutation(whole.units)[: max(2, whole.units * SELECTION_ROWS // n)]
-            whole, _ = whole.take(some)
+            some = rng.permutation(count)[: max(2, count * SELECTION_ROWS // n)]
+            whole = whole.of_rows(copies_of(whole, some))
         folds, held = [], 0
         for division in divisions(whole, self.folds, rng):
-            folds.append(Fold.of(whole, division))
-            held += len(folds[-1].held.rows)
+            folds.append(fold(whole, division))
+            held += len(folds[-1].held)
             if held >= SELECTION_HELD_OUT:
                 break
         return folds
 
-    def _with_leaves(self, settings: Settings, folds: Sequence[Fold]) -> Settings:
+    def _with_leaves(self, settings: Settings, folds: Fits) -> Settings:
         """The number of leaves with which all features predict held-out rows best."""
         if self.leaves is not None:
             return settings
-        everything = np.ones(folds[0].fit.bins.features, dtype=bool)
-        some = folds if len(folds[0].fit.rows) <= 4000 else folds[:1]
+        everything = np.ones(folds[0].subsets.prices.features, dtype=bool)
+        some = folds if len(folds[0].subsets.train) <= 4000 else folds[:1]
         quick = replace(settings, learning_rate=max(0.3, self.learning_rate))
         loss = []
         for leaves in LEAVES:
             tried = replace(quick, max_leaves=leaves)
-            found, _ = converged(some, everything, tried, min(self.trees, 60), 1)
-            loss.append(sum(fold.loss for fold in found))
+            loss.append(total(converged(some, everything, tried, min(self.trees, 60), 1)))
         return replace(settings, max_leaves=LEAVES[int(np.argmin(loss))])
 
     def _routes(
-        self,
-        model: NestedBoosters,
-        whole: Binned,
-        ended: Sequence[Sequence[Fold]],
-        context: FitContext,
+        self, model: NestedBoosters, ended: Sequence[Fits], context: FitContext
     ) -> list[Route]:
         """Every stage by itself, and before them the ways with exits."""
         count = len(model.members)
         alone = [Route([k], {"stage": k}) for k in range(count)]
         if not self.exits or count < 3 or context.task == Task.REGRESSION:
             return alone
-        held = _held(model, whole, ended, context)
+        held = _held(model, ended, context)
         if context.task == Task.RANKING:
             return [*_pairs(held), *alone]
         if held.evaluation.any():
@@ -196,40 +195,35 @@ class BudgetBoosting(BoostedTrees):
 
 
 def _assembled(
-    boosters: Sequence[Trees],
-    sets: Sequence[BoolArray],
-    whole: Binned,
-    prices: Prices,
-    settings: Settings,
+    stages: Sequence[Fits], sets: Sequence[BoolArray], whole: Subsets, settings: Settings
 ) -> NestedBoosters:
     """The boosters of all stages as one ensemble; how many of a stage are averaged."""
     from bench_trees import Ensemble
 
-    base = whole.loss.base(labels_of(whole.rows))
+    prices, base = whole.prices, whole.loss.base(labels_of(whole.train))
     parts = [Ensemble.of_trees([], np.zeros(0, np.int32), base, prices.features)]
     start, members = [0, 0], [1]
     per_tree = prices.tree + prices.split * np.log2(settings.max_leaves or 2)
-    for trees, features in zip(boosters, sets[1:], strict=True):
-        count = sum(part.trees for part in trees[0])
+    for boosters, features in zip(stages[1:], sets[1:], strict=True):
+        count = sum(part.trees for part in boosters[0].parts)
         paid = float(prices.sensor[prices.bought_for(features)].sum())
-        most = EVALUATION_SHARE * paid / (per_tree * count) if per_tree and count else len(trees)
-        members.append(int(np.clip(most, 1, len(trees))))
-        parts += [part for own in trees[: members[-1]] for part in own]
+        share = per_tree * count
+        most = EVALUATION_SHARE * paid / share if share else len(boosters)
+        members.append(int(np.clip(most, 1, len(boosters))))
+        parts += [part for own in boosters[: members[-1]] for part in own.parts]
         start.append(sum(part.trees for part in parts))
     ensemble = Ensemble.concat(parts)
     facts = {"leaves": settings.max_leaves, "sets": [np.flatnonzero(s).tolist() for s in sets]}
     return NestedBoosters(ensemble, np.array(start), np.array(members), prices, (), facts)
 
 
-def _held(
-    model: NestedBoosters, whole: Binned, ended: Sequence[Sequence[Fold]], context: FitContext
-) -> Held:
+def _held(model: NestedBoosters, ended: Sequence[Fits], context: FitContext) -> Held:
     """Held-out rows at every stage, at most ``SETTLED_ROWS``, and their bills."""
-    fold_sizes = np.cumsum([len(fold.numbers) for fold in ended[0]])
+    fold_sizes = np.cumsum([len(fold.held) for fold in ended[0]])
     few = max(1, int(np.searchsorted(fold_sizes, SETTLED_ROWS, side="right")))
     folds = [stage[:few] for stage in ended]
-    rows = _joined([fold.held.rows for fold in folds[0]])
-    scores = np.array([np.concatenate([f.scores[1] for f in stage], axis=1) for stage in folds])
+    rows = _joined([fold.held for fold in folds[0]])
+    scores = np.array([np.concatenate([f.far for f in stage], axis=1) for stage in folds])
     chain, n = model.chain(range(len(model.members))), len(rows)
     features, evaluation = [], []
     for k, (_, bits, splits) in enumerate(chain.stage_by_stage(Features(rows.X))):

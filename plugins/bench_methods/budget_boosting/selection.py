@@ -9,16 +9,15 @@ promise most are tried: by what they alone explain of the residuals, and by that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from bench_models.held_out_fits import Fits, Purchases, bought_too, gaining
 from bench_models.path_of_models import readable
 
-from bench_core import Prices
-from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_methods.budget_boosting.folds import Fold, converged
+from bench_core.arrays import BoolArray, IntArray
+from bench_methods.budget_boosting.folds import converged
 
 if TYPE_CHECKING:
     from bench_trees import Settings
@@ -32,72 +31,42 @@ QUICK_RATE = 0.3
 QUICK_TREES = 60
 GROWTH = 0.25
 """Features bought between two sets, as a share of those bought before."""
-_BINS = 16
 
 
-def nested_sets(folds: Sequence[Fold], prices: Prices, settings: Settings) -> list[BoolArray]:
+def nested_sets(folds: Fits, settings: Settings) -> list[BoolArray]:
     """Masks of features (d,), each a part of the next; the last is all."""
+    prices = folds[0].subsets.prices
     quick = replace(settings, learning_rate=max(QUICK_RATE, settings.learning_rate))
     chosen = readable(prices, np.zeros(prices.features, dtype=bool))
     found = [chosen] if chosen.any() else []
-    now, _ = converged(folds, chosen, quick, QUICK_TREES, 1)
+    now = converged(folds, chosen, quick, QUICK_TREES, 1)
     while not chosen.all():
-        order = promising(now, chosen, prices)
+        left = Purchases.of(now, chosen)
+        order = promising(left)
         tried = order[:TRIED]
-        gain = np.array([_gain(now, chosen, int(j), prices, settings) for j in tried])
-        best = tried[np.argsort(-gain, kind="stable")][: int((gain > 0).sum())]
+        more = [bought_too(prices, chosen, left.brings[k]) for k in tried]
+        gain = np.array([_fall(now, features, settings) for features in more]) / left.price[tried]
+        best = gaining(tried, gain)
         count = max(1, round(GROWTH * int(chosen.sum())))
         if len(best) == 0:  # nothing is seen to help: on in larger steps
             best, count = order, max(2, int(chosen.sum()))
-        chosen = with_features(prices, chosen, best[:count])
+        brought = [j for k in best[:count] for j in left.brings[k]]
+        chosen = bought_too(prices, chosen, brought)
         found.append(chosen)
-        now, _ = converged(now, chosen, quick, QUICK_TREES, 1)
+        now = converged(now, chosen, quick, QUICK_TREES, 1)
     return found
 
 
-def with_features(prices: Prices, chosen: BoolArray, features: IntArray) -> BoolArray:
-    """What can be read (d,) once these features are bought too."""
-    more = chosen.copy()
-    more[features] = True
-    return readable(prices, more)
+def promising(left: Purchases) -> IntArray:
+    """The purchases, the most promising first: in turn the next by what its best feature explains
+    per price, and by what it explains."""
+    keys = (left.explained / left.price, left.explained)
+    orders = np.stack([np.argsort(-key, kind="stable") for key in keys], axis=1)
+    return np.array(list(dict.fromkeys(orders.ravel().tolist())))
 
 
-def promising(folds: Sequence[Fold], chosen: BoolArray, prices: Prices) -> IntArray:
-    """The features not chosen, one for each purchase, the most promising first.
-
-    In turn the next by what it explains per price, and by what it explains.
-    """
-    left = np.flatnonzero(~chosen)
-    price = prices.marginal(prices.bought_for(chosen))[left]  # of what is not chosen above 0
-    alone = sum(explained(fold, left) for fold in folds)
-    orders = [np.argsort(-key, kind="stable") for key in (alone / price, alone)]
-    mixed = left[np.stack(orders, axis=1).ravel()]
-    sets = {prices.bought_for(np.array([j])).tobytes(): int(j) for j in mixed[::-1]}
-    first = dict.fromkeys(int(j) for j in mixed)  # in order, each once
-    kept = set(sets.values())
-    return np.array([j for j in first if j in kept])
-
-
-def explained(fold: Fold, features: IntArray) -> FloatArray:
-    """By how much constants in at most 16 bins of a feature lower the squared residuals, (k,)."""
-    gradient, mass = fold.fit.gradient(fold.scores[0]), fold.fit.rows.weights
-    found = []
-    for j in features:
-        bins = int(fold.fit.bins.counts[j])
-        codes = fold.fit.codes[j].astype(np.int64) * _BINS // max(bins, _BINS)
-        rows = np.bincount(codes, mass)
-        some = rows > 0
-        sums = (np.bincount(codes, own)[some] for own in gradient)
-        found.append(sum(float((own**2 / rows[some]).sum()) for own in sums))
-    return np.array(found)
-
-
-def _gain(
-    folds: Sequence[Fold], chosen: BoolArray, feature: int, prices: Prices, settings: Settings
-) -> float:
-    """The fall of the held-out loss per price if the feature is bought."""
-    more = with_features(prices, chosen, np.array([feature]))
-    trees = min(PROBE_TREES[0], max(2, PROBE_TREES[1] // folds[0].fit.loss.outputs))
+def _fall(folds: Fits, features: BoolArray, settings: Settings) -> float:
+    """By how much a few long steps on these features lower the held-out loss."""
+    trees = min(PROBE_TREES[0], max(2, PROBE_TREES[1] // folds[0].subsets.loss.outputs))
     probe = replace(settings, trees=trees, **PROBE)  # type: ignore[arg-type]
-    fall = sum(fold.loss - fold.grown(more, probe)[0].loss for fold in folds)
-    return fall / float(prices.marginal(prices.bought_for(chosen))[feature])
+    return sum(fold.total - fold.more(features, probe).total for fold in folds)

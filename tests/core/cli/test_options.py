@@ -77,6 +77,7 @@ def test_every_field_of_a_request_has_its_option(monkeypatch: pytest.MonkeyPatch
         "index_base": "--index-base 0",
         "costs": "--costs c.csv",
         "learners": "--learners all",
+        "reference": "--reference gbrt",
         "profile": "--profile paper",
         "settings": "--set a.b=1",
         "configs": "--configs 3",

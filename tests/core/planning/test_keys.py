@@ -24,7 +24,7 @@ def made(**options: Any) -> Any:
 def test_the_reference_is_scored_on_training_rows_up_to_a_number_of_them(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = {"learners": ["toy-stacked", "toy-prefix"]}
+    asked = {"learners": ["toy-stacked", "toy-prefix"], "reference": "toy-stacked"}
     p = made(**asked)
     rows = p.datasets[0].rows["train"]
     assert p.reference == "toy-stacked"

@@ -393,13 +393,32 @@ def test_the_time_is_unknown_before_anything_was_timed(home: Path) -> None:
     assert made(data="toy-rank", learners="toy-prefix").seconds is None
 
 
-def test_without_a_suite_the_one_learner_that_is_blind_to_cost_is_the_reference(
-    home: Path,
-) -> None:
+def test_a_learner_that_is_no_reference_by_its_role_is_one_only_if_it_is_named(home: Path) -> None:
     p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked"])
-    assert p.reference == "toy-stacked"
-    p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked", "toy-broken"])
     assert p.reference == ""
+    p = made(data="toy-rank", learners=["toy-prefix"], reference="toy-stacked")
+    assert p.reference == "toy-stacked"
+    assert next(t.learner for t in p.trials) == "toy-stacked"
+
+
+def test_a_named_reference_takes_the_place_of_the_suites(suite: Path) -> None:
+    p = made(suite="toys", learners="toy-stacked", reference="toy-stacked")
+    assert p.reference == "toy-stacked"
+    assert {t.learner for t in p.trials} == {"toy-stacked"}
+
+
+def test_a_reference_may_be_given_as_an_object(home: Path) -> None:
+    from bench_methods.baselines import GreedyOrder
+
+    p = made(data="toy-rank", learners=[GreedyOrder(trees=3)], reference="greedy-order")
+    assert (p.reference, [t.learner for t in p.trials]) == ("greedy-order", ["greedy-order"])
+
+
+def test_an_unknown_reference_is_blamed_on_its_option(home: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"^--reference: unknown learner 'gbtr': did you mean gbrt"
+    ):
+        made(data="toy-rank", learners="toy-prefix", reference="gbtr")
 
 
 def with_baselines(suite: Path) -> None:
@@ -447,7 +466,8 @@ def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_b
 
     assert reference("miser", "l1", "rbf-svm", "gbrt", "constant") == "gbrt"
     assert reference("miser", "constant", "greedy-order") == ""
-    assert reference("miser", "rbf-svm", "constant") == "rbf-svm"
+    assert reference("miser", "rbf-svm", "constant") == ""
+    assert reference("forward-selection") == reference("random-forest", "cost-tree") == ""
 
 
 def of_several(suite: Path, more: str = "") -> None:
@@ -524,7 +544,26 @@ def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite: Path) -> Non
     }
     assert {f for f in found if f[0] == "toy-rank"} == {("toy-rank", "toy-prefix", 0.5, None)}
     assert ("toy-binary", "toy-prefix", 1.0, None) in found
-    asked = made(suite="toys", data="toy-rank", learners="toy-stacked").trials
-    assert {t.learner for t in asked} == {"toy-prefix", "toy-stacked"}
     settled = made(suite="toys", data="toy-rank", settings="toy-prefix.tradeoff=0.25").trials
     assert [t.params["tradeoff"] for t in settled] == [0.25]
+
+
+def test_a_learner_that_a_suite_leaves_out_runs_if_it_and_the_data_set_are_named(
+    suite: Path,
+) -> None:
+    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
+    suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))
+    whole = made(suite="toys")
+    assert whole.warnings == ()
+    assert ("toy-rank", "toy-stacked") not in {(t.dataset, t.learner) for t in whole.trials}
+    named = made(suite="toys", learners="toy-stacked")
+    assert {t.dataset for t in named.trials if t.learner == "toy-stacked"} == {"toy-binary"}
+    assert named.warnings == (
+        "suite toys leaves toy-stacked out on toy-rank: name the data set too (--data toy-rank) "
+        "to run it there",
+    )
+    both = made(suite="toys", data="toy-rank", learners="toy-stacked")
+    assert {t.learner for t in both.trials} == {"toy-prefix", "toy-stacked"}
+    assert both.warnings == (
+        "suite toys leaves toy-stacked out on toy-rank; it was asked for there, so it runs",
+    )

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_boosting import BudgetBoosting
-from bench_methods.budget_boosting.folds import Binned, divisions
-from bench_trees import Logistic
+from bench_methods.budget_boosting.folds import divisions
+from bench_models.path_of_models import Subsets
+from bench_trees import Settings
 from helpers.fakes import FakeContext
 
 from bench_core import Examples, Prices, Splits, Task, price_list
@@ -85,7 +86,8 @@ def test_every_row_and_class_is_held_out_once() -> None:
     rng = np.random.default_rng(0)
     y = np.repeat([0.0, 1.0], [90, 10])
     rows = Examples(rng.normal(size=(100, 2)).astype(np.float32), y)
-    whole = Binned.of(rows, 255, Logistic(), FakeContext(Task.BINARY, 2))
+    context = FakeContext(Task.BINARY, 2)
+    whole = Subsets(BudgetBoosting(), Settings(), rows, Prices.additive(np.ones(2)), context)
     parts = divisions(whole, 5, rng)
     assert sorted(np.concatenate([held for _, held in parts])) == list(range(100))
     assert [int(y[held].sum()) for _, held in parts] == [2] * 5

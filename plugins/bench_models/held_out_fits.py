@@ -1,0 +1,189 @@
+"""Boosting on growing sets of features, judged on rows held out.
+
+What forward selections by trees share: fits that are continued on one set of features after the
+other, the end of boosting by the held-out loss, and what can be bought next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from bench_core import Examples, Prices
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_models.path_of_models import Subsets, readable
+from bench_models.tradeoff import labels_of
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble, Loss, Settings
+    from bench_trees.losses import Gradients, Labels
+    from bench_trees.threads import Workers
+
+
+@dataclass(frozen=True, eq=False)
+class Continued:
+    """A loss whose scores count from ``start`` (K, n)."""
+
+    loss: Loss
+    start: FloatArray
+
+    @property
+    def outputs(self) -> int:
+        """Number of scores K per row."""
+        return self.loss.outputs
+
+    def base(self, labels: Labels) -> FloatArray:
+        """Nothing on top."""
+        return np.zeros(self.outputs)
+
+    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+        """Those of the loss at start + scores."""
+        return self.loss.gradients(self.start + scores, labels, crew)
+
+
+class MeasuredContinued(Continued):
+    """The same of a loss with a value: boosting ends before it rises above that of the start."""
+
+    def mean(self, scores: FloatArray, labels: Labels) -> float:
+        """The mean loss at start + scores."""
+        return float(self.loss.mean(self.start + scores, labels))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutFit:
+    """Boosted trees so far, in parts, with the scores of the rows they were fitted to, ``own``
+    (K, n), and of those ``held`` out, ``far`` (K, m)."""
+
+    subsets: Subsets
+    held: Examples
+    own: FloatArray
+    far: FloatArray
+    parts: tuple[Ensemble, ...] = ()
+
+    @classmethod
+    def begin(cls, subsets: Subsets, held: Examples, constant: FloatArray | None = None) -> Self:
+        """No tree: at the ``constant`` (K,), by default the best of the rows to fit."""
+        base = subsets.loss.base(labels_of(subsets.train)) if constant is None else constant
+        own, far = (np.repeat(base[:, None], len(rows), axis=1) for rows in (subsets.train, held))
+        return cls(subsets, held, own, far)
+
+    def more(self, features: BoolArray, settings: Settings) -> HeldOutFit:
+        """Continued by trees that test these features (d,) only."""
+        from bench_trees.losses import Measured
+
+        kind = MeasuredContinued if isinstance(self.subsets.loss, Measured) else Continued
+        loss = kind(self.subsets.loss, self.own)
+        part = self.subsets.boost(features, lambda *_: None, loss=loss, settings=settings)
+        part = replace(part, diverged=False)
+        model = self.subsets.whole(part, {})
+        own, far = (
+            old + next(iter(model.predict_path(rows.features))).scores.reshape(len(rows), -1).T
+            for old, rows in ((self.own, self.subsets.train), (self.far, self.held))
+        )
+        return replace(self, own=own, far=far, parts=(*self.parts, part))
+
+    @cached_property
+    def loss(self) -> float:
+        """The mean loss of the held-out rows, or what stands in for it; lower is better."""
+        return self._mean(self.far)
+
+    @property
+    def total(self) -> float:
+        """That loss, summed over the held-out rows."""
+        return self.loss * float(self.held.weights.sum())
+
+    @property
+    def constant_total(self) -> float:
+        """The size of the summed loss of the held-out rows' own best constant."""
+        base = self.subsets.loss.base(labels_of(self.held))[:, None]
+        mean = self._mean(np.repeat(base, len(self.held), axis=1))
+        return abs(mean * float(self.held.weights.sum()))
+
+    def _mean(self, scores: FloatArray) -> float:
+        from bench_trees.losses import Measured
+
+        loss, metric, rows = self.subsets.loss, self.subsets.context.metric, self.held
+        if isinstance(loss, Measured):
+            return loss.mean(scores, labels_of(rows))
+        value = metric.values(scores[0], rows.y, rows.queries, rows.multiplicity).mean
+        return -value if metric.higher_is_better else value
+
+
+Fits = Sequence[HeldOutFit]
+
+
+def converged(
+    fits: Fits,
+    features: BoolArray,
+    settings: Settings,
+    most: int,
+    *,
+    chunk: int,
+    patience: int,
+    falls: Callable[[Fits, Fits], bool],
+) -> list[HeldOutFit]:
+    """The fits continued, in step, while ``falls(new, best)``, by at most ``most`` iterations.
+
+    They are looked at after ``chunk`` iterations, later after a quarter more, and end once
+    ``patience`` looks have brought nothing.
+    """
+    now = best = list(fits)
+    done = waited = 0
+    while done < most and waited < patience:
+        step = min(max(chunk, done // 4), most - done)
+        now, done = [fit.more(features, replace(settings, trees=step)) for fit in now], done + step
+        if not any(fit.parts[-1].trees for fit in now):
+            break
+        waited = 0 if falls(now, best) else waited + 1
+        best = best if waited else now
+    return best
+
+
+@dataclass(frozen=True)
+class Purchases:
+    """What can be bought next: k sets of sensors that some feature still lacks.
+
+    ``brings`` are the features that need just these, ``price`` (k,) what they add, and
+    ``explained`` (k,) what the best of the features alone explains of the residuals.
+    """
+
+    brings: Sequence[Sequence[int]]
+    price: FloatArray
+    explained: FloatArray
+
+    @classmethod
+    def of(cls, fits: Fits, bought: BoolArray) -> Self:
+        """Those that are left once the features ``bought`` (d,) can be read."""
+        prices = fits[0].subsets.prices
+        found = purchases(prices, bought)
+        price = np.array([prices.sensor[list(sensors)].sum() for sensors in found])
+        alone = np.sum([fit.subsets.explained(fit.own) for fit in fits], axis=0)
+        explained = np.array([alone[features].max() for features in found.values()])
+        return cls(list(found.values()), price, explained)
+
+
+def purchases(prices: Prices, bought: BoolArray) -> dict[tuple[int, ...], list[int]]:
+    """The sets of unpaid sensors that some feature needs, each with the features that need just
+    these."""
+    unpaid = ~prices.bought_for(bought) & (prices.sensor > 0)
+    found: dict[tuple[int, ...], list[int]] = {}
+    for j in np.flatnonzero(~bought).tolist():
+        sensors = prices.sensors_of(j)
+        found.setdefault(tuple(sensors[unpaid[sensors]].tolist()), []).append(j)
+    return found
+
+
+def bought_too(prices: Prices, bought: BoolArray, features: Sequence[int]) -> BoolArray:
+    """What can be read (d,) once these features are bought besides."""
+    more = bought.copy()
+    more[list(features)] = True
+    return readable(prices, more)
+
+
+def gaining(tried: IntArray, gain: FloatArray) -> IntArray:
+    """Those of ``tried`` (k,) whose gain (k,) is positive, the highest first."""
+    return np.asarray(tried[np.argsort(-gain, kind="stable")][: int((gain > 0).sum())])

@@ -1,0 +1,97 @@
+"""Boosting on growing sets of features, judged on rows held out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_models.boosting import BoostedTrees
+from bench_models.held_out_fits import (
+    Fits,
+    HeldOutFit,
+    Purchases,
+    bought_too,
+    converged,
+    gaining,
+    purchases,
+)
+from bench_models.path_of_models import Subsets
+from bench_trees import Settings
+from helpers.boosted_cases import CLASSES, examples, path, prices
+from helpers.fakes import FakeContext
+
+from bench_core import Examples, Task, price_list
+
+EVERYTHING = np.ones(4, dtype=bool)
+
+
+def whole(train: Examples, task: Task, at: Any = None, **settings: Any) -> Subsets:
+    learner, context = BoostedTrees(**settings), FakeContext(task, CLASSES[task])
+    return Subsets(learner, learner.settings(task, 8), train, at or prices(), context)
+
+
+@pytest.mark.parametrize("task", Task)
+def test_continued_boosting_is_boosting(task: Task) -> None:
+    train = examples(task)
+    start = HeldOutFit.begin(whole(train, task, trees=9), train)
+    once = start.subsets.boost(EVERYTHING, lambda *_: None)
+    four, five = (replace(start.subsets.settings, trees=trees) for trees in (4, 5))
+    fit = start.more(EVERYTHING, four).more(EVERYTHING, five)
+    values = np.concatenate([part.value for part in fit.parts])
+    assert np.concatenate([part.feature for part in fit.parts]).tolist() == once.feature.tolist()
+    assert values == pytest.approx(once.value, abs=1e-6)
+    (scores,) = path(start.subsets.whole(once, {}), train)
+    assert np.allclose(fit.far.T, scores.scores.reshape(len(train), -1), atol=1e-6)
+    assert np.array_equal(fit.own, fit.far)
+
+
+def test_only_the_features_that_are_given_are_tested() -> None:
+    train = examples(Task.BINARY)
+    start = HeldOutFit.begin(whole(train, Task.BINARY), train)
+    fit = start.more(np.array([False, True, False, True]), Settings(trees=5))
+    assert set(fit.parts[0].feature.tolist()) == {-1, 1, 3}
+    assert fit.loss < start.loss == pytest.approx(start.constant_total / 300)
+
+
+def test_fits_end_after_looks_that_brought_nothing_and_keep_their_best() -> None:
+    train = examples(Task.REGRESSION)
+    start = [HeldOutFit.begin(whole(train, Task.REGRESSION), train)]
+    seen: list[int] = []
+
+    def falls(new: Fits, best: Fits) -> bool:
+        seen.append(sum(part.trees for part in new[0].parts))
+        return seen[-1] <= 10
+
+    how: Any = {"chunk": 5, "patience": 2, "falls": falls}
+    (fit,) = converged(start, EVERYTHING, Settings(), 100, **how)
+    assert seen == [5, 10, 15, 20]
+    assert sum(part.trees for part in fit.parts) == 10
+    assert converged(start, ~EVERYTHING, Settings(), 100, **how)[0].parts == ()
+
+
+def test_a_purchase_is_what_is_not_paid_and_brings_all_that_needs_just_this() -> None:
+    at = price_list(np.array([2.0, 2.0, 0.0, 3.0]), derived={2: [0, 1]})
+    mask = np.zeros(4, dtype=bool)
+    assert purchases(at, mask) == {(0,): [0], (1,): [1], (0, 1): [2], (2,): [3]}
+    both = bought_too(at, mask, [2])
+    assert both.tolist() == [True, True, True, False]
+    assert purchases(at, both) == {(2,): [3]}
+    assert purchases(at, bought_too(at, mask, [0])) == {(1,): [1, 2], (2,): [3]}
+
+
+def test_purchases_have_the_price_of_what_is_missing_and_the_best_feature_to_show() -> None:
+    train = examples(Task.REGRESSION)
+    at = price_list(np.array([1.0, 5.0, 20.0, 20.0]), shared=[[2, 3]])
+    of = whole(train, Task.REGRESSION, at)
+    fits = [HeldOutFit.begin(of, train)] * 2
+    found = Purchases.of(fits, np.zeros(4, dtype=bool))
+    alone = 2 * of.explained(fits[0].own)
+    assert [list(features) for features in found.brings] == [[0], [1], [2, 3]]
+    assert found.price.tolist() == [1.0, 5.0, 20.0]
+    assert found.explained.tolist() == [alone[0], alone[1], max(alone[2:])]
+
+
+def test_what_gains_is_ordered_by_its_gain() -> None:
+    assert gaining(np.array([7, 3, 5, 9]), np.array([0.1, -1.0, 2.0, 0.0])).tolist() == [5, 7]
