@@ -2,11 +2,12 @@
 
     BENCH_TEST_DATA=DATA python tests/budget_cells.py [SET ...] [--set key=value ...]
 
-The configurations of a learner are pooled. Budgets are five, spread evenly by factor from the
-cheapest feature to all of them. At each a learner takes its point of best validation quality whose
-mean validation cost is within the budget (of equals the cheapest), and is judged on test rows. A
-difference is more than noise where 95% of 500 paired resamples of the test rows or queries have its
-sign: ``+``, ``-``, else ``=``. Yardsticks that are not installed are left out.
+A set is NAME or NAME/PROFILE, quick where none is given. The configurations of a learner are
+pooled. Budgets are five, spread evenly by factor from the cheapest feature to all of them. At each
+a learner takes its point of best validation quality whose mean validation cost is within the budget
+(of equals the cheapest), and is judged on test rows. A difference is more than noise where 95% of
+500 paired resamples of the test rows or queries have its sign: ``+``, ``-``, else ``=``. Yardsticks
+that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from bench_core.plugins import load_registry
 
 OURS = "budget-boosting"
 SEEDS = {"hepatitis": 8, "breast-cancer": 2, "ranking": 2}  # sets whose test rows are few
-SETS = (*SEEDS, "thyroid", "digits", "letters", "forest", "letters-26")
+SETS = (*SEEDS, "thyroid", "digits", "letters", "forest/standard", "letters-26")
 BUDGETS = 5
 RESAMPLES = 500
 FEW_ROWS = 2000
@@ -56,9 +57,11 @@ def configurations(name: str, rows: int) -> list[dict[str, Any]]:
 
 
 def splits_of(name: str, seed: int) -> Splits:
-    """The three splits of a data set, or of the ranking sample."""
+    """The three splits of a data set (NAME or NAME/PROFILE), or of the ranking sample."""
     if name != "ranking":
-        return prepare(load_registry().dataset(name)(), "quick", 0, seed, DataFolder(DATA)).splits
+        name, _, profile = name.partition("/")
+        dataset = load_registry().dataset(name)()
+        return prepare(dataset, profile or "quick", 0, seed, DataFolder(DATA)).splits
     known, test, prices = documents()
     assert known.queries is not None
     order = np.random.default_rng(seed).permutation(len(known.queries))
