@@ -151,7 +151,8 @@ def instances_of(
 
 def default_grid(cls: type[Any]) -> dict[str, Any]:
     """The grid that is tried of a learner where nobody sets those parameters."""
-    return {"tradeoff": list(TRADEOFFS)} if _has_tradeoff(cls, swept=False) else {}
+    swept = any(p.name == "tradeoff" and p.default is not None for p in parameters(cls))
+    return {"tradeoff": list(TRADEOFFS)} if swept else {}
 
 
 def _instances(
