@@ -82,6 +82,7 @@ def run(
     costs: ArrayLike | Mapping[Any, Any] | CostModel | File | None = None,
     learners: Learner | Sequence[Learner] | Mapping[str, Mapping[str, Any]] = (),
     settings: str | Sequence[str] | Mapping[str, Any] = (),
+    reference: str = "",
     configs: int = 0,
     caps: float | Sequence[float] = (),
     metrics: str | Sequence[str] = (),
@@ -129,6 +130,7 @@ def run(
                         or the content of one; else every feature costs 1, or the data set's own
     learners            names, instances, ``"all"``, or names with parameters (lists are grids)
     settings            ``"miser.trees=300"``, or ``{"miser.trees": 300}``
+    reference           the learner that savings are measured against; it joins the board
     configs             settings tried of each learner from its declared ranges; 0: grids
     caps                costs that no row may exceed, each enforced at prediction and measured
     metrics             names, the primary one first; else the task's
