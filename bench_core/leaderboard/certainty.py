@@ -188,7 +188,8 @@ def _log_savings(cost: Draws, reference: int) -> FloatArray:
     where it does not, the reference is needed and nothing is saved."""
     paid = np.maximum(cost[1], cost[0, reference] / _FREE)
     saved: FloatArray = np.log(np.maximum(cost[0, reference], 1e-300) / np.maximum(paid, 1e-300))
-    return np.where(np.isnan(cost[1]), 0.0, saved)
+    rounded: FloatArray = np.round(np.where(np.isnan(cost[1]), 0.0, saved), 6)
+    return rounded
 
 
 def _beyond(quality: Draws, reference: int, board: Board) -> FloatArray:

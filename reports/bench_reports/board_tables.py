@@ -163,7 +163,8 @@ def _narrow(board: Board, columns: Sequence[Column], width: int) -> tuple[Table,
     rows = [[short[name], *row] for name, row in zip(names, cells, strict=True)]
     methods = sum(not row.baseline for row in board.rows)
     rule = methods if 0 < methods < len(rows) else None
-    made = Table(titles, rows, "learner", titles[1:], rule=rule)
+    styles = ["dim" if row.baseline else "" for row in board.rows]
+    made = Table(titles, rows, "learner", titles[1:], row_styles=styles, rule=rule)
     return made, {s: name for name, s in short.items() if s != name}
 
 
