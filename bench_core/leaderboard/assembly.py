@@ -124,7 +124,8 @@ def _one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     rows = {(use["fold"], use.get("fingerprint")) for use in uses}
     if len(seeds) < 2 or len(rows) > len(folds):
         return ()
-    return (f"all {len(seeds)} seeds have the same rows: ± is the randomness of learners alone",)
+    words = "they differ by the randomness of learners alone"
+    return (f"all {len(seeds)} seeds have the same rows: {words}",)
 
 
 def _rows(

@@ -98,7 +98,7 @@ def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
     """Those that keep the quality first, by tiers of the saving, in a tier by what they surely
     save; then the others by tiers of their best quality. Baselines come last, alike."""
     if row.cheap and row.saved and not row.saved.lost:
-        sure = -row.saved.interval.low
+        sure = -round(row.saved.interval.low, 1)
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
     tier = row.standing.tier if row.standing else 0
     quality = row.best.quality * (-1 if higher else 1)
@@ -188,7 +188,8 @@ def _log_savings(cost: Draws, reference: int) -> FloatArray:
     where it does not, the reference is needed and nothing is saved."""
     paid = np.maximum(cost[1], cost[0, reference] / _FREE)
     saved: FloatArray = np.log(np.maximum(cost[0, reference], 1e-300) / np.maximum(paid, 1e-300))
-    return np.where(np.isnan(cost[1]), 0.0, saved)
+    rounded: FloatArray = np.where(np.isnan(cost[1]), 0.0, saved).round(6)
+    return rounded
 
 
 def _beyond(quality: Draws, reference: int, board: Board) -> FloatArray:

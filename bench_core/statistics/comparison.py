@@ -10,6 +10,7 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.statistics.levels import Level
 
 LEVEL = 0.95
+_ROUNDING = 1e-6  # of draws, which are sums in 32 bits
 
 
 class Interval(NamedTuple):
@@ -108,6 +109,8 @@ def better_than(level: Level, higher: bool, share: float = LEVEL) -> BoolArray:
     noise = level.draws[:, 1:] - level.draws[:, 1:].mean(axis=1, keepdims=True)
     error = _pair_errors(np.atleast_2d(np.cov(noise)))[pairs]
     size = np.abs(value[pairs]) / _pair_widening(level, share)[pairs]
+    largest = np.abs(level.observed)
+    size[size <= _ROUNDING * np.maximum.outer(largest, largest)[pairs]] = 0
     # two learners that never differ by more or less than now: as in all draws, so for certain
     certain = (error == 0) & (size > 0)
     left = np.flatnonzero(error > 0)

@@ -29,7 +29,8 @@ PROSE = 18
 @dataclass(frozen=True, slots=True)
 class Table:
     """Cells are plain text. ``bold``, ``right`` and ``fold`` (may be broken over lines) are
-    columns by title; a row's style, in rich's words, colours it on a terminal."""
+    columns by title; a row's style, in rich's words, colours it on a terminal. ``rule`` is the row
+    above which a terminal has a line, ``bold_cells`` (row, column) stand out there."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -39,6 +40,8 @@ class Table:
     title: str = ""
     row_styles: Sequence[str] = ()
     footer: Sequence[str] = ()
+    rule: int | None = None
+    bold_cells: frozenset[tuple[int, int]] = frozenset()
 
     def styled_rows(self) -> Iterator[tuple[Sequence[str], str]]:
         """Each row with its style."""
@@ -139,8 +142,14 @@ def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> Non
             overflow="fold",
             width=widths[j] if widths else None,
         )
-    for row, style in table.styled_rows():
-        framed.add_row(*(Text(one_line(cell)) for cell in row), style=style or None)
+    for i, (row, style) in enumerate(table.styled_rows()):
+        if i == table.rule and widths:
+            framed.add_row(*("─" * width for width in widths), style="dim")
+        cells = (
+            Text(one_line(cell), style="bold" if (i, j) in table.bold_cells else "")
+            for j, cell in enumerate(row)
+        )
+        framed.add_row(*cells, style=style or None)
     to.print(framed)
 
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import SHARE, Board, Row, notes_of, notice
+from bench_core.leaderboard.board import LOST, Board, notes_of, notice
+from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
-from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
-from bench_core.terminal.wording import cost, count, duration, quality, times
+from bench_core.terminal.tables import PLAIN_WIDTH, Table, console, plain_lines, show, write_text
+from bench_core.terminal.wording import count, duration
+from bench_reports.board_tables import (
+    PERCENT,
+    budget_table,
+    main_table,
+    name_lines,
+    plain_tables,
+    rank_table,
+)
+from bench_reports.terminal_curve import curve_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +30,7 @@ if TYPE_CHECKING:
 
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
-
-PERCENT = f"{SHARE:.0%}"
+    from bench_core.results.store import Store
 
 
 def write(
@@ -30,11 +40,13 @@ def write(
     *,
     sections: Sequence[Section],
     verbose: bool,
+    store: Store | None = None,
 ) -> None:
     """Write all boards, in a file or without a terminal one row a line."""
     from bench_core.leaderboard.assembly import boards
+    from bench_core.leaderboard.certainty import certified
 
-    made = boards(run, frame)
+    made = [certified(run, store, board, frame) for board in boards(run, frame)]
     if output is None:
         show_boards(run, made, console(), sections=sections, verbose=verbose)
     else:
@@ -56,7 +68,7 @@ def show_boards(
         return
     from rich.text import Text
 
-    for part in _parts(info, boards, sections, verbose, plain=False):
+    for part in _parts(info, boards, sections, verbose, plain=False, width=to.width):
         if isinstance(part, Table):
             show(part, to)
         else:
@@ -82,6 +94,7 @@ def _parts(
     sections: Sequence[Section],
     verbose: bool,
     plain: bool,
+    width: int = PLAIN_WIDTH,
 ) -> Iterator[tuple[str, str] | Table]:
     """Tables, and lines with their styles; ``plain``: each says by itself what it is about."""
     yield from ((line, "bold") for line in heading(info))
@@ -91,8 +104,7 @@ def _parts(
         if board.stand_in:
             yield f"notice: {notice(board)}" if plain else notice(board), "yellow"
         if board.rows:
-            yield table(board, named=plain)
-            yield from budget_tables(board, named=plain)
+            yield from plain_tables(board) if plain else _narrow(board, width)
             yield from ((line, "dim") for line in search_lines(board))
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
@@ -100,7 +112,48 @@ def _parts(
             yield from ((line, "") for line in setting_lines(board))
         yield from ((f"note: {one_line(note)}", "dim") for note in notes_of(board))
         yield from ((line, "dim") for line in _legend_due(boards, index))
+    yield from _over_datasets(boards, width)
     yield from ((line, "") for line in section_lines(sections))
+
+
+def _narrow(board: Board, width: int) -> Iterator[tuple[str, str] | Table]:
+    """A board for a terminal: what does not fit into columns is in lines below."""
+    made, short = main_table(board, width)
+    yield made
+    yield from ((line, "dim") for line in (*name_lines(short), *mark_lines(board)))
+    if (lines := curve_lines(board, width)) and not os.environ.get("BENCH_NO_CURVE"):
+        yield from ((line, "bold" if k == 0 else "") for k, line in enumerate(lines))
+    if budgets := budget_table(board, width):
+        yield budgets
+
+
+def _over_datasets(boards: Sequence[Board], width: int) -> Iterator[tuple[str, str] | Table]:
+    names, ranked = over_datasets(boards)
+    if not ranked:
+        return
+    yield "", ""
+    yield f"ranks on {len(names)} data sets, by area (without a reference by best quality)", "bold"
+    made = rank_table(ranked, names, width)
+    yield made
+    if made.titles[3] != names[0]:
+        yield ", ".join(f"{k + 1}: {name}" for k, name in enumerate(names)), "dim"
+    yield (
+        "mean: over data sets; rank: what Nemenyi's test leaves; *: tier 1, none is certainly "
+        "better. Only learners with a result on every data set.",
+        "dim",
+    )
+
+
+def mark_lines(board: Board) -> list[str]:
+    """What is said of single rows, and audits where they differ."""
+    known = {"reference", "baseline", *board.marks}
+    audits = {row.audit for row in board.rows}
+    lines = []
+    for row in board.rows:
+        own = [mark for mark in board.marks_of(row) if mark not in known]
+        own += [f"audit {row.audit}"] if len(audits) > 1 else []
+        lines += [one_line(f"{row.learner}: {', '.join(own)}")] if own else []
+    return lines
 
 
 def heading(info: RunInfo) -> list[str]:
@@ -119,47 +172,6 @@ def board_title(board: Board) -> str:
     """The data set, what it is, and the marks that go with its numbers."""
     marks = "".join(f" [{mark}]" for mark in board.marks)
     return one_line(f"{board.dataset}{marks}: {', '.join(board.facts)}")
-
-
-def table(board: Board, *, named: bool = False) -> Table:
-    """The rows; ``named`` puts the data set in front of each."""
-    kept = (f"{PERCENT} {board.metric}", f"{PERCENT} cost", "saving")
-    numbers = (board.metric, "±", "cost", *kept)
-    titles = ["learner", *numbers, "audit", "marks"]
-    rows = [
-        [one_line(row.learner), *_numbers(row), row.audit, ", ".join(board.marks_of(row)) or "-"]
-        for row in board.rows
-    ]
-    if named:
-        titles, rows = ["data set", *titles], [[board.dataset, *row] for row in rows]
-    styles = ["dim" if row.baseline else "" for row in board.rows]
-    return Table(titles, rows, "learner", numbers, ("marks",), row_styles=styles)
-
-
-def _numbers(row: Row) -> list[str]:
-    cheap = ["-", "-", "-"]
-    if row.cheap is not None:
-        cheap = [quality(row.cheap.quality), cost(row.cheap.cost), times(row.saving)]
-    best = row.best
-    return [quality(best.quality), quality(best.spread), cost(best.cost), *cheap]
-
-
-def budget_tables(board: Board, *, named: bool = False) -> Iterator[Table]:
-    """What each learner reaches within the board's budgets, if there are any: where learners differ
-    most, and their best points say nothing."""
-    if not board.budgets:
-        return
-    numbers = [f"<= {budget}" if budget.kind == "mean" else str(budget) for budget in board.budgets]
-    rows = [
-        [one_line(row.learner), *(quality(pick.quality) if pick else "-" for pick in row.within)]
-        for row in board.rows
-    ]
-    titles = ["learner", *numbers]
-    if named:
-        titles, rows = ["data set", *titles], [[board.dataset, *row] for row in rows]
-    about = f"{board.metric} within a cost per row of:"
-    styles = ["dim" if row.baseline else "" for row in board.rows]
-    yield Table(titles, rows, "learner", numbers, title=about, row_styles=styles)
 
 
 def search_lines(board: Board) -> list[str]:
@@ -211,28 +223,56 @@ def _legend_due(boards: Sequence[Board], index: int) -> list[str]:
 
 
 def legend(board: Board) -> list[str]:
-    """The columns explained, one line each for selection, savings and baselines."""
-    over = f", mean and ± over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
+    """The columns and the order explained, a line for each subject."""
+    over = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
+    audits = {row.audit for row in board.rows}
+    audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
     lines = [
         f"Points are selected on validation, figures are from test{over}; cost: mean per "
-        f"row{in_unit(board)}, accounting {board.accounting}."
+        f"row{in_unit(board)}, accounting {board.accounting}{audit}.",
+        *_saving_lines(board),
+        *_certainty_lines(board),
     ]
-    if board.reference:
-        best = f"{one_line(board.reference)}'s best"
-        lines.append(
-            f"{PERCENT}: cheapest point with at least {PERCENT} of {best} {board.metric}; "
-            f"saving = cost of {best} point / cost of that point."
-        )
-    else:
-        lines.append("saving: none, as the run has no reference learner here (--reference NAME).")
     if any(row.reference and DIVERGED in row.marks for row in board.rows):
         lines.append(
             f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "
             f"saving is measured against {one_line(board.reference)} where it {DIVERGED}."
         )
     if any(row.baseline for row in board.rows):
-        lines.append("baseline: trivial methods, listed for comparison.")
+        lines.append("baseline: trivial methods, listed last for comparison.")
     return lines
+
+
+def _saving_lines(board: Board) -> list[str]:
+    if not board.reference:
+        return ["saving: none, as the run has no reference learner here (--reference NAME)."]
+    name = one_line(board.reference)
+    lines = [
+        f"{PERCENT}: cheapest point with at least {PERCENT} of {name}'s best {board.metric}; "
+        f"saving = cost of {name}'s best point / cost of that point; kept: its {board.metric} on "
+        f"test as a share of {name}'s."
+    ]
+    if any(row.saved and row.saved.lost for row in board.rows):
+        lines.append(
+            f"!, below {LOST:.0%}: on test that point is certainly below {LOST:.0%} of {name}'s "
+            f"best {board.metric}; validation was lucky, so it leads nothing."
+        )
+    return lines
+
+
+def _certainty_lines(board: Board) -> list[str]:
+    notes = {one.note for one in board.standings if one.note}
+    if notes:
+        return [f"order: by cost where {PERCENT} is kept, then by quality; {notes.pop()}."]
+    if not any(row.standing for row in board.rows):
+        return []
+    first = f"those that keep {PERCENT} by tiers of the saving, in a tier by what they surely save;"
+    return [
+        "±: half the 95% interval; rank: the ranks that the data leave a learner; *: tier 1, none "
+        "is certainly better; 95%: interval of the saving, 1.0 where a draw misses the quality.",
+        f"order: {f'{first} others ' if board.reference else ''}by tiers of {board.metric}: what "
+        "may be chance does not decide.",
+    ]
 
 
 def in_unit(board: Board) -> str:

@@ -1,0 +1,71 @@
+"""Ranks of learners over several data sets, with tie tiers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench_core.leaderboard.board import Board, Row
+from bench_core.statistics.comparison import rank_intervals, tiers
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A learner's ``mean`` rank and its rank on each data set; ``tier`` and ``ranks`` are what
+    Nemenyi's test leaves."""
+
+    learner: str
+    mean: float
+    by_dataset: tuple[float, ...]
+    tier: int
+    ranks: tuple[int, int]
+
+
+def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranked, ...]]:
+    """The data sets, and the learners that are on all of their boards, the best tier first.
+
+    Ranks are by area (by the best quality on a board without areas), ties share the mean rank. Two
+    learners are separated by Nemenyi's test, which takes data sets as they are.
+    Empty for fewer than two boards with rows, and where no two learners are on all.
+    """
+    from scipy.stats import rankdata
+
+    boards = [board for board in boards if board.rows]
+    names = [
+        row.learner
+        for row in (boards[0].rows if boards else ())
+        if all(any(row.learner == other.learner for other in board.rows) for board in boards)
+    ]
+    if len(boards) < 2 or len(names) < 2:
+        return (), ()
+    ranks = np.stack([rankdata([_loss(board, name) for name in names]) for board in boards])
+    better = np.subtract.outer(mean := ranks.mean(axis=0), mean) < -least_difference(*ranks.shape)
+    rows = [
+        Ranked(name, float(mean[k]), tuple(ranks[:, k].tolist()), int(tier), span)
+        for k, (name, tier, span) in enumerate(
+            zip(names, tiers(better), rank_intervals(better), strict=True)
+        )
+    ]
+    rows.sort(key=lambda one: (one.tier, one.mean, one.learner))
+    return tuple(board.dataset for board in boards), tuple(rows)
+
+
+def least_difference(datasets: int, learners: int, share: float = 0.95) -> float:
+    """The difference of mean ranks that separates any two learners (Nemenyi 1963; Demsar 2006)."""
+    from scipy.stats import studentized_range
+
+    q = studentized_range.ppf(share, learners, np.inf) / math.sqrt(2)
+    return float(q * math.sqrt(learners * (learners + 1) / (6 * datasets)))
+
+
+def _loss(board: Board, learner: str) -> float:
+    row = next(row for row in board.rows if row.learner == learner)
+    return -_value(row) if board.higher_is_better else _value(row)
+
+
+def _value(row: Row) -> float:
+    value = row.area.value if row.area else row.best.quality
+    return value if not math.isnan(value) else math.inf

@@ -1,0 +1,205 @@
+"""Certified boards: savings found by luck, the order of rows, areas and regret."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.valued_run import ValuedRun, learner_of
+
+from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.board import Board, Measure, Row
+from bench_core.leaderboard.certainty import CELLS, certified, cost_range, grid_of
+from bench_core.leaderboard.ranks import least_difference, over_datasets
+
+
+def made(run: ValuedRun, store: bool = True) -> Board:
+    (board,) = boards(run.info, run.frame)
+    held: Any = run if store else None
+    return certified(run.info, held, board, run.frame, resamples=400)
+
+
+def row(board: Board, learner: str) -> Row:
+    (found,) = [one for one in board.rows if one.learner == learner]
+    return found
+
+
+def area(one: Row) -> Measure:
+    assert one.area is not None
+    return one.area
+
+
+def regret(one: Row) -> float:
+    assert one.regret is not None
+    return one.regret.value
+
+
+def hits(rate: float, units: int) -> np.ndarray:
+    """Right and wrong answers at exactly this rate, shuffled."""
+    values = np.arange(units) < round(rate * units)
+    return np.random.default_rng(units).permutation(values).astype(float)
+
+
+def lucky() -> ValuedRun:
+    """61 validation rows on which a learner of a 97th of the cost is as good as the reference, and
+    1000 test rows on which it is not; an honest learner saves half."""
+    run = ValuedRun()
+    for learner, on_valid, on_test, price in (
+        ("gbrt", 0.95, 0.95, 97.0),
+        ("honest", 0.95, 0.95, 48.0),
+        ("lucky", 0.95, 0.60, 1.0),
+    ):
+        quality = [hits(on_valid, 61)[None], hits(on_test, 1000)[None]]
+        cost = [np.full((1, 61), price), np.full((1, 1000), price)]
+        run.add(learner, quality, cost)
+    return run
+
+
+def test_a_saving_that_only_luck_on_validation_found_does_not_lead() -> None:
+    run = lucky()
+    before = made(run, store=False)
+    assert [one.learner for one in before.rows] == ["lucky", "honest", "gbrt"]
+    board = made(run)
+    assert [one.learner for one in board.rows] == ["honest", "gbrt", "lucky"]
+    found = row(board, "lucky")
+    assert found.saving == pytest.approx(97)
+    assert found.saved is not None
+    assert (found.saved.lost, found.saved.tier, found.saved.ranks) == (True, 0, (3, 3))
+    assert "below 98%" in board.marks_of(found)
+    honest = row(board, "honest").saved
+    assert honest is not None
+    assert (honest.lost, honest.tier) == (False, 1)
+
+
+def test_a_shortfall_within_what_was_asked_for_twice_is_not_called_luck() -> None:
+    """Whoever takes the cheapest point that reaches 99% on validation is a little short on test."""
+    run = ValuedRun()
+    rng = np.random.default_rng(0)
+    shared = [rng.normal(0, 0.2, 50_000) for _ in range(2)]
+    for learner, mean, price in (("gbrt", 1.0, 10.0), ("near", 0.985, 2.0)):
+        quality = [(shared[0] + 1.0)[None], (shared[1] + mean)[None]]
+        run.add(learner, quality, [np.full((1, 50_000), price)] * 2)
+    found = row(made(run), "near").saved
+    assert found is not None
+    assert not found.lost
+
+
+def test_a_draw_that_misses_the_quality_counts_as_no_saving() -> None:
+    rng = np.random.default_rng(1)
+    run = ValuedRun()
+    run.add("gbrt", *learner_of(rng, [0.9], [10], 300))
+    quality, cost = learner_of(rng, [0.891, 0.91], [1, 9], 300)
+    quality[0][0] += 0.892 - quality[0][0].mean()  # a hair above 99% of the reference on validation
+    run.add("mine", quality, cost)
+    run.kept[0].metric[0] += 0.9 - run.kept[0].metric[0].mean()
+    rows = run.rows[:2]
+    rows[0]["accuracy"] = 0.9
+    found = row(made(run), "mine")
+    assert found.saving == pytest.approx(10, rel=0.1)
+    assert found.saved is not None
+    low, high = found.saved.interval
+    assert low < 1.3  # in many draws only the dear point, or none, reaches the target
+    assert high == pytest.approx(10, rel=0.15)
+    assert found.saved.wide.low <= low
+    assert found.saved.wide.high >= high
+
+
+def test_within_a_tier_those_lead_that_surely_save_more() -> None:
+    board = made(lucky())
+    keeps = [one.saved for one in board.rows if one.saved and not one.saved.lost]
+    key = [(one.tier, -round(one.interval.low, 1)) for one in keeps]
+    assert key == sorted(key)
+
+
+def test_without_values_rows_keep_their_order_and_intervals_are_unknown() -> None:
+    run = lucky()
+    board = made(run, store=False)
+    assert all(one.saved is None for one in board.rows)
+    assert all(one.standing and math.isnan(one.standing.interval.low) for one in board.rows)
+
+
+def test_an_area_is_the_mean_quality_over_the_log_of_cost() -> None:
+    """A step from .5 to .9 in the middle of a range of 100: between them."""
+    run = ValuedRun()
+    ones = [np.ones((1, 50)), np.ones((1, 50))]
+    run.add("gbrt", [0.9 * v for v in ones], [100 * v for v in ones])
+    steps = np.array([[0.5], [0.9]]) * np.ones((2, 50))
+    run.add("mine", [steps, steps], [np.array([[1.0], [10.0]]) * np.ones((2, 50))] * 2)
+    board = made(run)
+    assert cost_range(board) == pytest.approx((1, 100))
+    assert len(grid_of(board)) == CELLS
+    mine, gbrt = row(board, "mine"), row(board, "gbrt")
+    assert area(mine).value == pytest.approx(0.7)
+    assert area(gbrt).value == pytest.approx(0.5)  # affords nothing: as the worst there is
+    assert (regret(mine), regret(gbrt)) == pytest.approx((0, 0.2))
+    assert area(mine).interval == pytest.approx((0.7, 0.7), abs=1e-4)
+
+
+def test_areas_of_an_error_have_a_regret_of_the_same_sign() -> None:
+    run = ValuedRun()
+    ones = [np.ones((1, 50)), np.ones((1, 50))]
+    run.add("gbrt", [0.1 * v for v in ones], [100 * v for v in ones])
+    run.add("mine", [0.3 * v for v in ones], ones)
+    info = replace(run.info, higher_is_better={"accuracy": False})
+    held: Any = run
+    (board,) = boards(info, run.frame)
+    board = certified(info, held, board, run.frame, resamples=400)
+    mine = row(board, "mine")
+    assert area(mine).value == pytest.approx(0.3)
+    assert regret(mine) == pytest.approx(0)  # the reference is not to be had within the range
+
+
+def test_an_areas_interval_is_that_of_the_mean_of_its_units() -> None:
+    rng = np.random.default_rng(3)
+    run = ValuedRun()
+    run.add("gbrt", *learner_of(rng, [0.9], [100], 400))
+    run.add("mine", *learner_of(rng, [0.8], [1], 400))
+    mine = row(made(run), "mine")
+    error = 0.2 / 400**0.5
+    low, high = area(mine).interval
+    assert high - low == pytest.approx(3.92 * error, rel=0.2)
+
+
+def test_a_curve_without_a_reference_has_no_area() -> None:
+    run = lucky()
+    run.reference = "absent"
+    board = made(run)
+    assert board.costs is None
+    assert all(one.area is None and one.saved is None for one in board.rows)
+
+
+def many(datasets: int, gap: float) -> list[Board]:
+    rng = np.random.default_rng(4)
+    found = []
+    for d in range(datasets):
+        run = ValuedRun()
+        for learner, skill in (("gbrt", 0.8), ("good", 0.8 + gap), ("fair", 0.8)):
+            run.add(learner, *learner_of(rng, [skill], [10], 200), dataset=f"d{d}")
+        found += boards(run.info, run.frame)
+    return found
+
+
+def test_ranks_over_data_sets_have_tiers_of_their_spread() -> None:
+    names, ranked = over_datasets(many(12, 0.3))
+    assert names == tuple(f"d{k}" for k in range(12))
+    assert (ranked[0].learner, ranked[0].tier) == ("good", 1)
+    assert ranked[0].mean == 1
+    assert ranked[0].ranks == (1, 1)
+    assert {one.tier for one in ranked[1:]} == {2}
+    assert ranked[1].mean + ranked[2].mean == pytest.approx(5)
+
+
+def test_the_least_difference_of_ranks_is_that_of_published_tables() -> None:
+    """Demsar (2006), Table 5: q of .05 is 2.343 for 3 and 3.164 for 10 classifiers."""
+    for learners, q in ((3, 2.343), (10, 3.164)):
+        expected = q * (learners * (learners + 1) / (6 * 14)) ** 0.5
+        assert least_difference(14, learners) == pytest.approx(expected, rel=1e-3)
+
+
+def test_two_data_sets_separate_nobody_and_one_has_no_ranks() -> None:
+    _, ranked = over_datasets(many(2, 0.01))
+    assert {one.tier for one in ranked} == {1}
+    assert over_datasets(many(1, 0.3)) == ((), ())

@@ -1,0 +1,49 @@
+"""The paired bootstrap of a large board: 10000 resamples of 50 learners, 20 points each, 7000
+queries; the bar is 10 s for 20 such data sets, so half a second each, on one thread.
+
+    OPENBLAS_NUM_THREADS=1 pytest -m speed tests/speed/test_certainty.py -s
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from bench_core.statistics.bootstrap import Candidates, Units, at_budget, best, draw_all
+
+LEARNERS, POINTS, QUERIES, RESAMPLES = 50, 20, 7000, 10_000
+
+
+def board() -> list[Candidates]:
+    """Learners whose quality rises with cost, on queries that are hard for all alike."""
+    rng = np.random.default_rng(0)
+    hard = [rng.normal(0.5, 0.3, QUERIES) for _ in range(2)]
+    ones = np.ones(QUERIES, dtype=np.float32)
+    made = []
+    for _ in range(LEARNERS):
+        cost = np.sort(rng.lognormal(2, 1, (POINTS, 1)), axis=0)
+        skill = 0.05 * np.log(cost) + rng.normal(0, 0.002)
+        splits = []
+        for shared in hard:
+            quality = shared + skill + rng.normal(0, 0.2, (POINTS, QUERIES))
+            paid = cost * rng.lognormal(0, 0.4, (POINTS, QUERIES))
+            splits.append(Units(quality.astype(np.float32), paid.astype(np.float32), ones, ones))
+        made.append(Candidates(*splits))
+    return made
+
+
+@pytest.mark.speed
+def test_ten_thousand_resamples_of_fifty_learners() -> None:
+    made = board()
+    work = {
+        "at their best": [best(higher=True)],
+        "at six budgets": [at_budget(b, higher=True) for b in (2, 4, 8, 16, 32, np.inf)],
+    }
+    print()
+    for name, choices in work.items():
+        start, cpu = time.perf_counter(), time.process_time()
+        draw_all(made, choices, RESAMPLES, higher=True)
+        seconds, busy = time.perf_counter() - start, time.process_time() - cpu
+        print(f"{name}: {seconds:.2f} s, {busy:.2f} s of processor, for 20 sets {20 * busy:.1f} s")
