@@ -94,10 +94,12 @@ def caps_of(frame: pd.DataFrame) -> list[float]:
     return sorted(float(cap) for cap in found)
 
 
-def points_within(frame: pd.DataFrame, metric: str, higher: bool, budget: Budget) -> pd.DataFrame:
+def points_within(
+    frame: pd.DataFrame, metric: str, higher: bool, budget: Budget, cost: str = "total_cost"
+) -> pd.DataFrame:
     """For each learner and repeat the best point within a budget, from the export frame."""
     cap = budget.amount if budget.kind == "cap" else None
-    return under_budget(operating_points(frame, metric, cap=cap), higher, budget)
+    return under_budget(operating_points(frame, metric, cost, cap=cap), higher, budget)
 
 
 def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> pd.DataFrame:
