@@ -74,7 +74,7 @@ def operating_points(
         usable = usable[:0]
     keys = [key for key in _POINT if key in frame.columns]
     valid = usable[usable["split"] == "valid"]
-    p95 = valid["cost_p95"] if "cost_p95" in frame.columns else np.nan
+    p95 = valid["cost_p95"].astype("float64") if "cost_p95" in frame.columns else np.nan
     valid = valid.assign(valid_quality=valid[metric], valid_cost=valid[cost], valid_p95=p95)
     valid = valid[[*keys, "valid_quality", "valid_cost", "valid_p95"]]
     test = usable[usable["split"] == "test"]

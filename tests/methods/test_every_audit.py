@@ -35,7 +35,7 @@ def every_trial(
     no row exceeds: the largest cost of each split is exported."""
     names = sorted(name for name, cls in LEARNERS.items() if task in cls.tasks)
     learners = [quick(name, task, train, home, TREES) for name in names]
-    caps = [part * everything for part in CAPS]
+    caps = [part * (everything or 1.0) for part in CAPS]
     result = bench_core.run(
         caps=caps,
         learners=learners,
