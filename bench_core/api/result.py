@@ -37,8 +37,9 @@ METHODS = "board() at(budgets) best(budget) compare(a, b) curve() features() plo
 class Best:
     """The learner and setting that are best within a budget on validation.
 
-    ``params`` and ``point`` are those most repeats chose, ``at`` says so in words; ``quality`` and ``cost`` are on test, the
-    means over repeats; ``features`` says what is bought, a table as of ``Result.features``.
+    ``params`` and ``point`` are those most repeats chose, ``at`` says so in words; ``quality`` and
+    ``cost`` are on test, the means over repeats; ``features`` says what is bought, a table as of
+    ``Result.features``.
     """
 
     dataset: str
