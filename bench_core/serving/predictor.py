@@ -69,8 +69,9 @@ def load(folder: str | Path) -> Predictor:
 class Predictor:
     """A model at the operating point that it was exported at.
 
-    ``about`` is what the folder says of it: point, figures, provenance. May be used by several
-    threads at once.
+    ``about`` is what the folder says of it: point, figures, provenance. ``cap`` is the budget of
+    every row where the model was exported under one: calls without a cap keep it. May be used by
+    several threads at once.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -78,6 +79,8 @@ class Predictor:
         self.costs: CostModel = folder.costs
         self.names: tuple[str, ...] = folder.names
         self.about: Mapping[str, Any] = folder.about
+        budget = folder.about.get("budget") or {}
+        self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -168,6 +171,7 @@ class Predictor:
         )
 
     def _begin(self, count: int, grouped: bool, cap: float | None) -> tuple[list[Row], Way]:
+        cap = self.cap if cap is None else cap
         rows = [self._tables.row() for _ in range(count)]
         if cap is not None and count > 1 and grouped and not self._by_row:
             raise UsageError(

@@ -146,6 +146,15 @@ def test_a_cap_ends_the_way_at_the_last_stop(
     assert answer.stopped == ("end" if cap == 6.5 else "cap")
 
 
+def test_a_model_exported_under_a_cap_keeps_it() -> None:
+    free = predictor(CASCADE, STUMPS)
+    about = {"task": "binary", "budget": {"amount": 2.0, "kind": "cap"}}
+    model = Predictor(Folder(free.program, free.costs, NAMES, about))
+    assert model.predict(lambda names: [1.0]).spent == 1.75
+    assert model.predict(lambda names: [1.0], cap=6.5).spent == 6.5
+    assert free.predict(lambda names: [1.0]).spent == 6.5
+
+
 def test_without_an_answer_for_nothing_a_cap_may_leave_none() -> None:
     model = predictor(CASCADE, STUMPS, nothing=None)
     assert math.isnan(model.predict(lambda names: [1.0], cap=0.0).score)
