@@ -180,13 +180,17 @@ def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
 def _reference(
     frame: pd.DataFrame, info: RunInfo, metric: Criterion, row: pd.Series[Any]
 ) -> dict[str, Any] | None:
-    """The reference at its best in the same repeat, on test; None without one."""
+    """The reference at its best in the same repeat, on test; in a run without one, of all learners
+    the best on validation."""
     points = selection.operating_points(frame, metric.name)
-    own = points[points["learner"] == info.reference]
-    own = own[(own["fold"] == row["fold"]) & (own["seed"] == row["seed"])]
-    best = selection.best_points(own[~selection.diverged(own)], metric.higher_is_better)
+    own = points[(points["fold"] == row["fold"]) & (points["seed"] == row["seed"])]
+    own = own[~selection.diverged(own)]
+    if (own["learner"] == info.reference).any():
+        own = own[own["learner"] == info.reference]
+    best = selection.best_points(own, metric.higher_is_better)
     if best.empty:
         return None
-    one = best.iloc[0]
+    quality = best["valid_quality"]
+    one = best.loc[quality.idxmax() if metric.higher_is_better else quality.idxmin()]
     figures = {"quality": float(one["test_quality"]), "cost": float(one["test_cost"])}
-    return {"learner": info.reference, **figures}
+    return {"learner": str(one["learner"]), **figures}
