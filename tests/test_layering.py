@@ -49,13 +49,14 @@ ORDER = (
         "datasets",
         "results",
         "statistics",
+        "serving",
     ),
     *("planning", "execution", "conformance", "terminal", "leaderboard", "api", "cli", "__main__"),
 )
 """Parts of bench_core: each may import only what stands before it."""
 PUBLIC = (
     *("bench_core.arrays", "bench_core.datasets.readers", "bench_core.datasets.splitting"),
-    *("bench_core.datasets.cache", "bench_core.datasets.publishers"),
+    *("bench_core.datasets.cache", "bench_core.datasets.publishers", "bench_core.serving"),
 )
 """Modules that plugins may import beside ``bench_core`` itself."""
 HEAVY = {"numba", "scipy", "pandas", "sklearn", "bench_trees"}

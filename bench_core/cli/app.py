@@ -33,12 +33,16 @@ SECTIONS = {
         *("report", "best", "compare", "features", "export", "log", "claims", "publish"),
     ),
     "Look up": ("list", "show"),
+    "Take a model home": ("model",),
     "Get data and costs": ("data", "cost"),
 }
 """The order of the help. Verbs of plugins that are not named here follow; those named here that are
 not installed are left out."""
 
-BUILT_IN = ("run", "plan", "audit", "reprice", "report", "export", "log", "list", "show", "data")
+BUILT_IN = (
+    *("run", "plan", "audit", "reprice", "report", "export", "log", "list", "show", "data"),
+    "model",
+)
 
 _EPILOG = """\b
 Examples:

@@ -7,19 +7,24 @@ from elsewhere cannot name any other function. All the same, do not load states 
 you do not trust.
 """
 
+from __future__ import annotations
+
 import io
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Acquired, Bill, Features, InputError, Prediction, Prices, Task
+from bench_core import Acquired, Bill, Features, InputError, Prediction, Prices, Task, UsageError
 from bench_core.arrays import FloatArray, IntArray
 from bench_models.states import Stored
+
+if TYPE_CHECKING:
+    from bench_core.serving import Program
 
 _LEAST = 1e-12  # probabilities are clipped there
 
@@ -68,6 +73,13 @@ class EstimatorModel(Stored):
         everything = np.ones((1, self.prices.sensors), dtype=bool)
         bill = Bill(Acquired.pack(everything))
         yield Prediction({"model": 1}, self._scores(features.X), {"path": bill, "model": bill})
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """Raises UsageError: of an estimator nothing is known."""
+        raise UsageError(
+            "sklearn: an estimator without trees buys every feature for every row and is kept as a "
+            "pickle; serve it by scikit-learn itself"
+        )
 
     def _scores(self, X: NDArray[Any]) -> FloatArray:
         from threadpoolctl import threadpool_limits

@@ -23,6 +23,8 @@ from bench_models.tradeoff import labels_of
 if TYPE_CHECKING:
     from bench_trees import Bins, Ensemble, Loss, Settings
 
+    from bench_core.serving import Program
+
 COARSE = 16
 """Bins of a feature where its gain is only estimated."""
 
@@ -42,6 +44,11 @@ class PathOfModels:
         """The points of all models in order."""
         for model in self.models:
             yield from model.predict_path(features)
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The model that the point belongs to, for serving."""
+        own = [model for model in self.models if point in [p.values for p in model.points]]
+        return (own or self.models)[0].program(point)
 
     @property
     def independent_rows(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,10 +13,13 @@ from bench_core import Features, Prediction, Prices
 from bench_core.arrays import FloatArray
 from bench_models.boosting import prefixes
 from bench_models.staged import END, Point, Stage, StagedModel
+from bench_models.staged.served import place_of
 from bench_models.states import Stored
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
+
+    from bench_core.serving import Program, Trees
 
 LEAST_SHARE = 1e-6
 """Probabilities are clipped to [1e-6, 1 - 1e-6] before their logarithm is taken."""
@@ -88,6 +92,43 @@ class TreeAverage(Stored):
                 last = np.full(n, t, dtype=np.int64)
                 bills = self.numbers.bills(last, bits.copy(), splits.copy())
                 yield Prediction({"trees": t + 1}, self.scores(total, t + 1), bills)
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The first trees, for serving; every reported number of them is a stop."""
+        from bench_core.serving import compact
+
+        ends = (prefixes(len(self.numbers.stages) // self.per_round) * self.per_round).tolist()
+        ends = ends[: place_of(point, [{"trees": end} for end in ends]) + 1]
+        trees = self.numbers.dictionary
+        return compact(self.served(trees, self.vectors, [0, *ends]))
+
+    def served(self, trees: Ensemble | Trees, vectors: FloatArray, ends: Sequence[int]) -> Program:
+        """Trees whose leaves number rows of ``vectors``, one step for each stretch of ``ends``."""
+        from bench_core.serving import END, VECTOR, Finish, Program, Step, Stop, Trees
+
+        whole = Trees.joined([trees])
+        steps, last = [], len(ends) - 2
+        for k, (first, end) in enumerate(pairwise(ends)):
+            rounds = end // self.per_round if self.average else 1
+            step = Step(
+                trees=np.arange(first, end),
+                weights=np.ones(end - first),
+                fresh=np.ones(end - first, dtype=bool),
+                bias=np.zeros(len(self.base)),
+                carry=k > 0,
+                then=END if k == last else k + 1,
+                finish=Finish(tuple(self.base.tolist()), float(rounds), self.link),
+            )
+            steps.append(step)
+        return Program(
+            outputs=len(self.base),
+            steps=steps,
+            trees=replace(whole, output=np.full_like(whole.output, VECTOR)),
+            multiplier=self.numbers.prices.multiplier,
+            stops=[Stop(k, {"trees": end}) for k, end in enumerate(ends[1:])],
+            vectors=vectors,
+            nothing=None if self.average or self.link != "identity" else self.base,
+        )
 
     def scores(self, total: FloatArray, trees: int) -> FloatArray:
         """Scores (n,) or (n, K) where the ``vectors`` of the first ``trees`` sum up to ``total``

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from bench_models.calibration import Line
@@ -19,6 +19,9 @@ from bench_models.states import nest, unnest
 from bench_core import Acquired, Bill, Features, Prediction, Prices, find_class, remember_class
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray
 from bench_methods.adapt.q_step import last_prediction
+
+if TYPE_CHECKING:
+    from bench_core.serving import Program
 
 RELEASED = "adapt-released"
 
@@ -198,6 +201,24 @@ class AdaptModel:
         released = bill_of(f0, RELEASED).where(sent, cheap)
         bills[RELEASED] = released.bill(self.prices.sensors)
         return Prediction(point, np.where(sent, f0.scores, kept.scores), bills)
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The gate, then the classifier or f0, for serving."""
+        from bench_models.staged.served import place_of
+
+        from bench_methods.adapt.served import calibrated, routed, whole
+
+        gates = [(pair, *gate) for pair in self.pairs for gate in pair.gates]
+        known = [{"features": pair.features, "sent": sent} for pair, _, sent in gates]
+        place = place_of(point, [*known, {"features": 0, "sent": 1.0}])
+        d, f0 = self.prices.features, whole(self.f0, self.prices.features)
+        f0 = f0 if self.calibration is None else calibrated(f0, *self.calibration)
+        if place == len(gates):
+            return f0
+        pair, threshold, _ = gates[place]
+        if pair.gate is None:
+            return f0 if threshold < 0.0 else whole(pair.classifier, d)
+        return routed(whole(pair.gate, d), threshold, whole(pair.classifier, d), f0)
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""

@@ -18,6 +18,8 @@ from bench_core.arrays import FloatArray, IntArray
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
+    from bench_core.serving import Program
+
 
 @dataclass(frozen=True)
 class Route:
@@ -66,6 +68,11 @@ class NestedBoosters:
             for prediction in model.predict_path(features):
                 if prediction.point:
                     yield prediction
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The route of a point at its setting, for serving."""
+        own = [m for m in self._models if point in [*m.points, m.full]]
+        return (own or self._models)[0].program(point)
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""

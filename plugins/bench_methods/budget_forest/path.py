@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from bench_models.staged.served import place_of
 from bench_models.states import Stored
 from bench_models.tree_average import TreeAverage
 
@@ -15,12 +16,18 @@ from bench_core import Acquired, Bill, Features, Prediction
 from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
 from bench_methods.budget_forest.forest import cells_and_shape
 
+if TYPE_CHECKING:
+    from bench_core.serving import Program, Trees
+
 PRUNINGS = 60
 """At most so many points of a path are prunings, the whole trees included."""
 PREFIXES = 40
 """At most so many are first trees of a pruning."""
 JUMP = 0.05
 """A share of the whole cost: where the next pruning costs more than that, first trees are shown."""
+
+STOPS = 20
+"""Of a pruning that is served: after so many equal numbers of trees a cap may end a row's way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +67,52 @@ class PrunedPath(Stored):
                 yield so_far.shown({"tradeoff": tradeoff, "first": last})
             walk.go_on(pruning)
             yield walk.shown({"tradeoff": tradeoff})
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The trees at a pruning, or the first of them, for serving."""
+        from bench_core.serving import compact
+
+        pruning = place_of(
+            {"tradeoff": point.get("tradeoff")}, [{"tradeoff": t} for t in self.tradeoffs.tolist()]
+        )
+        trees, per_round, apart = _split_at(self, pruning), self.whole.per_round, "first" in point
+        split = trees.feature[trees.start[:-1]] >= 0
+        if apart:  # each stretch is summed by itself
+            ends = [0, *self.prefixes[self.prefixes[:, 0] == pruning, 1].tolist()]
+            ends = ends[: place_of(point, [{**point, "first": end} for end in ends]) + 1]
+        else:
+            every = (
+                max(1, len(trees) // per_round // STOPS) * per_round if split.any() else len(trees)
+            )
+            ends = [*range(0, len(trees), every), len(trees)]
+        program = self.whole.served(trees, self.whole.vectors, ends)
+        steps = []
+        for k, step in enumerate(program.steps):
+            if apart:
+                step = replace(step, carry=False, combine="add" if k else "last")
+            if not split[step.trees].any() and (apart or len(program.steps) == 1):
+                roots = self.whole.vectors[trees.start[step.trees]]
+                none = step.trees[:0]
+                step = replace(
+                    step, trees=none, weights=np.zeros(0), fresh=none > 0, bias=roots.sum(axis=0)
+                )
+            steps.append(step)
+        return compact(replace(program, steps=steps))
+
+
+def _split_at(path: PrunedPath, pruning: int) -> Trees:
+    """The trees at a pruning; a leaf numbers itself."""
+    from bench_core.serving import Trees
+
+    trees = path.whole.numbers.dictionary
+    inner = np.asarray(path.rank <= pruning)
+    return replace(
+        Trees.joined([trees]),
+        feature=np.where(inner, trees.feature, -1).astype(np.int32),
+        left=np.where(inner, trees.left, -1).astype(np.int32),
+        right=np.where(inner, trees.right, -1).astype(np.int32),
+        value=np.arange(trees.nodes, dtype=np.float64),
+    )
 
 
 class _Walk:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+from bench_models.staged.served import place_of
 from bench_models.states import Stored
 from bench_models.tree_average import LEAST_SHARE
 
 from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
 from bench_methods.cost_tree.grower import Target, Tree
+
+if TYPE_CHECKING:
+    from bench_core.serving import Program
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,36 @@ class PrunedTree(Stored):
             tree = float(leaves > 1)
             bill = Bill(Acquired(bits.copy(), self.prices.sensors), splits.copy(), tree)
             yield Prediction({"leaves": leaves}, scores, {"path": bill})
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The tree at a pruning, for serving."""
+        from bench_core.serving import VECTOR, Program, Step, Stop, Trees, compact
+
+        place = place_of(point, [{"leaves": leaves} for leaves in self.leaves.tolist()])
+        inner = self._splits(np.arange(len(self.feature)), place)
+        tree = Trees(
+            start=np.array([0, len(self.feature)]),
+            feature=np.where(inner, self.feature, -1),
+            threshold=self.threshold,
+            left=np.where(inner, self.left, -1),
+            right=np.where(inner, self.right, -1),
+            missing_left=self.missing_left,
+            value=np.arange(len(self.feature), dtype=np.float64),
+            output=np.array([VECTOR]),
+        )
+        one = np.zeros(1, dtype=np.int64)
+        step = Step(one, np.ones(1), np.ones(1, dtype=bool), np.zeros(self.score.shape[1]))
+        return compact(
+            Program(
+                outputs=self.score.shape[1],
+                steps=[step],
+                trees=Trees.joined([tree]),
+                multiplier=self.prices.multiplier,
+                stops=[Stop(0, dict(point))],
+                vectors=self.score,
+                nothing=self.score[0],
+            )
+        )
 
     def losses(self, rows: Examples) -> FloatArray:
         """What these rows lose at each node (nodes,) that they pass: in nats, or half the squares

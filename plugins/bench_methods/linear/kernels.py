@@ -8,7 +8,7 @@ from numba import njit
 
 from bench_core.arrays import FloatArray, IntArray
 
-_TILE = 256  # support vectors at a time: their distances stay in the nearest cache
+TILE = 256  # support vectors at a time: their distances stay in the nearest cache
 
 
 def warm_up(say: Callable[[str], None]) -> None:
@@ -78,9 +78,9 @@ def kernel_sums(
     sums have an order of their own, so that they do not depend on the rows around it.
     """
     count = vectors.shape[1]
-    distance, total = np.empty(_TILE), np.empty(_TILE)
-    for first in range(0, count, _TILE):
-        size = min(_TILE, count - first)
+    distance, total = np.empty(TILE), np.empty(TILE)
+    for first in range(0, count, TILE):
+        size = min(TILE, count - first)
         for i in range(len(z)):
             total[:size] = 0.0
             for g in range(len(gamma)):

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from bench_models.staged.served import place_of
 from bench_models.states import Stored
 
 from bench_core import Bill, Examples, Features, Prediction, Prices
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
+
+if TYPE_CHECKING:
+    from bench_core.serving import Program, Step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,14 +51,19 @@ class Scaling(Stored):
                 scale[j] = 0.0
         return cls(mean, scale)
 
+    @property
+    def factor(self) -> FloatArray:
+        """1 / scale (d,), 0 where that is 0."""
+        one: FloatArray = np.ones_like(self.scale)
+        return np.divide(one, self.scale, out=np.zeros_like(one), where=self.scale > 0)
+
     def columns(self, X: Float32Array) -> FloatArray:
         """Rows X (n, d) as z (n, d); a cell depends on nothing but itself."""
-        factor = np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
         z = X.astype(np.float64)
         missing = ~np.isfinite(z)
         z[missing] = 0.0
         z -= self.mean
-        z *= factor
+        z *= self.factor
         z[missing] = 0.0
         return z
 
@@ -79,6 +88,19 @@ class ScaledModel(Stored):
         bill = Bill.for_features(self.prices, read)
         shaped = np.ascontiguousarray(scores[:, 0] if scores.shape[1] == 1 else scores)
         return Prediction(dict(point), shaped, {"path": bill, "model": bill})
+
+    def served(self, step: Step) -> Program:
+        """The one step of a program; a row that buys nothing has its bias for an answer."""
+        from bench_core.serving import Program, Stop, Trees
+
+        return Program(
+            outputs=len(step.bias),
+            steps=[step],
+            trees=Trees.none(),
+            multiplier=self.prices.multiplier,
+            stops=[Stop(0, {})],
+            nothing=step.bias,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,3 +127,22 @@ class LinearPath(ScaledModel):
             for j in np.flatnonzero(read):
                 scores += weights[:, j, None] * z[j]
             yield self.prediction(point, scores.T, read)
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The scores at a point, for serving."""
+        from bench_core.serving import Columns, Step
+
+        place = place_of(point, self.points)
+        weights = self.weights[place]
+        read = np.flatnonzero(weights.any(axis=0))
+        feature = np.repeat(read, len(weights))
+        columns = Columns(
+            feature=feature,
+            output=np.tile(np.arange(len(weights)), len(read)),
+            weight=weights[:, read].T.reshape(-1),
+            scaled=np.ones(len(feature), dtype=bool),
+            mean=self.scaling.mean[feature],
+            factor=self.scaling.factor[feature],
+        )
+        none = np.zeros(0, dtype=np.int64)
+        return self.served(Step(none, np.zeros(0), none > 0, self.bias[place], columns))

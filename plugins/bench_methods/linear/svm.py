@@ -31,9 +31,9 @@ Departures
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.calibration import platt
@@ -53,6 +53,9 @@ from bench_core import (
 )
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.linear.model import ScaledModel, Scaling
+
+if TYPE_CHECKING:
+    from bench_core.serving import Program
 
 HELD_OUT = 5  # one row in so many calibrates the margins
 
@@ -121,6 +124,26 @@ class KernelMachine(ScaledModel):
         read = np.zeros(self.prices.features, dtype=bool)
         read[self.kernels.columns] = len(self.vectors) > 0
         yield self.prediction({"features": int(read.sum())}, scores, read)
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The kernel sums, for serving."""
+        from bench_core.serving import Kernel, Step
+        from bench_methods.linear.kernels import TILE
+
+        kernels, own, kernel = self.kernels, self.kernels.columns, None
+        if len(self.vectors):
+            kernel = Kernel(
+                features=own,
+                mean=self.scaling.mean[own],
+                factor=self.scaling.factor[own],
+                start=kernels.start,
+                gamma=kernels.gamma,
+                vectors=np.ascontiguousarray(self.vectors[:, own].T),
+                coefficients=self.coefficients,
+                tile=TILE,
+            )
+        none = np.zeros(0, dtype=np.int64)
+        return self.served(Step(none, np.zeros(0), none > 0, self.bias, kernel=kernel))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble
     from bench_trees.kernels.records import Layout
 
+    from bench_core.serving import Program
+
 INPUTS = 4
 """Partial score, the same scaled to [0, 1] in the query, rank, size of the query."""
 
@@ -97,6 +99,10 @@ class ExitRule(Stored):
             return ranks(own, rows.on, groups) <= value
         return own >= kth_best(own, rows.on, groups, self.k)[:, groups.of] - value
 
+    def gate(self, setting: int, exit: int) -> dict[str, Any]:
+        """The gate of an exit under one setting, as a step of a program has it."""
+        return {"gate": self.kind, "value": float(self.values[setting, exit]), "k": self.k}
+
     @property
     def trees(self) -> FloatArray:
         """Trees evaluated to decide at the first 0, 1, ... exits: none."""
@@ -132,6 +138,18 @@ class Sentinels:
         stays[setting, row] = probability >= self.least[setting]
         rows.splits[setting, row] += done.splits[-1]
         return stays
+
+    def gate(self, setting: int, exit: int) -> dict[str, Any]:
+        """The gate of an exit under one setting, as a step of a program has it."""
+        from bench_core.serving import Trees
+
+        classifier = self.classifiers[exit]
+        return {
+            "gate": "sentinel",
+            "value": float(self.least[setting]),
+            "sentinel": Trees.joined([classifier]),
+            "sentinel_base": float(classifier.base[0]),
+        }
 
     @cached_property
     def _layouts(self) -> list[Layout]:
@@ -268,6 +286,24 @@ class ExitModel:
         scores = _shown(score.copy(), everywhere, last, None)
         bills = self.chain.bills(everywhere, bits.copy(), splits.copy())
         yield Prediction(dict(self.full), scores, bills)
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The chain under one setting, for serving; every stage is a stop."""
+        from bench_core.serving import REJECT, Stop
+        from bench_models.staged.served import place_of, program_of, steps_of
+
+        chain, trees = self.chain, self.chain.dictionary
+        setting = place_of(point, [*self.points, self.full])
+        steps = steps_of(chain.stages, trees, chain.prices, len(chain.stages) - 1)
+        steps[1:] = [replace(step, combine=self.combine) for step in steps[1:]]
+        if setting < len(self.points):
+            steps[:-1] = [
+                replace(step, otherwise=REJECT, **self.rule.gate(setting, exit))
+                for exit, step in enumerate(steps[:-1])
+            ]
+        stops = [Stop(k, {"stages": k + 1}) for k in range(len(steps))]
+        rejected = "below" if chain.outputs == 1 else "score"
+        return program_of(trees, chain.prices, steps, stops, rejected)
 
     def _bills(self, ended: ExitState, p: int) -> dict[str, Bill]:
         stage = ended.stage[p]

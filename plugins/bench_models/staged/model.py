@@ -19,6 +19,8 @@ from bench_models.states import nest, unnest
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
+    from bench_core.serving import Program
+
 
 @dataclass(frozen=True, eq=False)
 class StagedModel:
@@ -124,6 +126,16 @@ class StagedModel:
             "model": Bill(whole, costs.splits[last], trees),
         }
 
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The stages up to a point, for serving; the points before it are stops."""
+        from bench_core.serving import Stop
+        from bench_models.staged.served import place_of, program_of, steps_of
+
+        last = self.points[place_of(point, [p.values for p in self.points])].stage
+        stops = [Stop(p.stage, dict(p.values)) for p in self.points if p.stage <= last]
+        steps = steps_of(self.stages, self.dictionary, self.prices, last)
+        return program_of(self.dictionary, self.prices, steps, stops, self.rejected)
+
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
         trees = {} if self.ensemble is None else self.ensemble.to_state()
@@ -154,7 +166,8 @@ class StagedModel:
         )
 
     @cached_property
-    def _dictionary(self) -> Ensemble:
+    def dictionary(self) -> Ensemble:
+        """The trees, none where there are no trees."""
         from bench_trees import Ensemble
 
         none = np.zeros(self.outputs)
@@ -162,15 +175,15 @@ class StagedModel:
 
     @cached_property
     def _uses(self) -> list[StageTerms]:
-        return [StageTerms(stage, self._dictionary.trees) for stage in self.stages]
+        return [StageTerms(stage, self.dictionary.trees) for stage in self.stages]
 
     @cached_property
     def _costs(self) -> StageCosts:
-        return StageCosts(self.stages, self._uses, self._dictionary, self.prices)
+        return StageCosts(self.stages, self._uses, self.dictionary, self.prices)
 
     @cached_property
     def _segments(self) -> list[Segment]:
-        return segments(self.stages, self._uses, self._costs, self._dictionary, self.prices)
+        return segments(self.stages, self._uses, self._costs, self.dictionary, self.prices)
 
     def _checked(self, features: Features) -> Float32Array:
         X = features.X

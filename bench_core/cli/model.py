@@ -1,0 +1,264 @@
+"""``bench model``: take a model of a run home, look at it, and check what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench_core.cli import options
+from bench_core.cli.report import finished
+from bench_core.errors import InputError, UsageError, unknown
+from bench_core.results.budgets import KINDS, Budget
+from bench_core.terminal.tables import Table, console, show
+from bench_core.terminal.wording import cost, count, quality, settings, stand_in_notice, times
+
+if TYPE_CHECKING:
+    from bench_core.data import Examples
+    from bench_core.serving import Predictor
+
+DIFFERS = 1
+_SAME = 1e-9
+
+
+@click.group(
+    "model",
+    short_help="Export a model that asks for features, show it, check it.",
+    epilog="""\b
+Examples:
+  bench model export --budget 60 -o model/               of the best learner within the budget
+  bench model export 3 --learner cegb --budget 60 --budget-kind p95 -o model/
+  bench model show model/
+  bench model check model/ --data today.svm
+
+\b
+In Python: bench_core.serving.load("model/").predict(acquire); see docs/serving.md.""",
+)
+def command() -> None:
+    """A fitted model at one operating point as a folder of arrays and JSON."""
+
+
+_folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+
+
+@command.command("export", short_help="Write the model of a run at a chosen point.")
+@options.run_argument
+@click.option("--learner", default="", metavar="NAME", help="Of the run.  [default: the best]")
+@click.option("-b", "--budget", type=options.Budget(0), metavar="COST", help="Cost per row.")
+@click.option(
+    "--budget-kind",
+    type=click.Choice(KINDS),
+    default=KINDS[0],
+    show_default=True,
+    help="What the budget bounds: the mean, the cost of 95% of rows, or of every row.",
+)
+@click.option("--quality", type=float, metavar="Q", help="The cheapest that reaches it instead.")
+@click.option("-d", "--data", "dataset", default="", metavar="NAME", help="Data set of the run.")
+@click.option("--seed", type=int, metavar="N", help="Of which repeat.  [default: the first]")
+@click.option("--fold", type=int, metavar="N", help="Of which repeat.  [default: the first]")
+@click.option("-m", "--metric", default="", metavar="NAME", help="Judge by this metric of the run.")
+@click.option(
+    *("-o", "--output"),
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="FOLDER",
+    help="Where to; a model that is there is replaced.",
+)
+@options.store_option
+@options.plugins_option
+@options.debug_option
+def export_command(
+    run: str,
+    budget: float | None,
+    budget_kind: str,
+    dataset: str,
+    metric: str,
+    output: Path,
+    store: Path,
+    plugins: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Export the best model of RUN, chosen on validation, into a folder."""
+    from bench_core.leaderboard.assembly import primary_metric
+    from bench_core.results.store import Store
+    from bench_core.serving import Predictor
+    from bench_core.serving.export import Wish, export
+    from bench_core.serving.folder import write_folder
+
+    if budget is not None and given["quality"] is not None:
+        raise UsageError("--budget and --quality: give one of them")
+    _check_place(output)
+    info, frame = finished(store, run)
+    options.registry([*info.request.get("plugins", ()), *plugins])  # their classes can be found
+    name = _dataset(dataset, list(dict.fromkeys(map(str, frame["dataset"]))))
+    limit = None if budget is None else Budget(budget, budget_kind)
+    wish = Wish(dataset=name, budget=limit, **given)
+    folder = export(Store(store), info, frame, primary_metric(info, name, metric), wish)
+    write_folder(output, folder)
+    console().out("\n".join([f"wrote {output}", *summary(Predictor(folder))]), highlight=False)
+
+
+def _check_place(output: Path) -> None:
+    """Refuse a folder that holds something else."""
+    from bench_core.serving.folder import INDEX
+
+    if output.is_dir() and any(output.iterdir()) and not (output / INDEX).is_file():
+        raise UsageError(f"{output}: holds something else; name an empty or a new folder")
+
+
+def _dataset(wanted: str, known: list[str]) -> str:
+    if wanted and wanted not in known:
+        raise UsageError(unknown("data set of this run", wanted, known))
+    if not wanted and len(known) > 1:
+        raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
+    return wanted or known[0]
+
+
+@command.command("show", short_help="What a model needs, costs and saves.")
+@_folder
+@options.debug_option
+def show_command(folder: Path) -> None:
+    """Show what the model in FOLDER may ask for, what it costs and what it saves."""
+    from bench_core.serving import load
+
+    model, screen = load(folder), console()
+    table = sensors_table(model)
+    show(table, screen)
+    screen.out("\n".join(summary(model)), highlight=False)
+
+
+def summary(model: Predictor) -> list[str]:
+    """What a model is and reached, in a few lines."""
+    about, metric = model.about, model.about["metric"]
+    test, unit = about["test"], about["unit"]
+    point = settings(about["point"]) or "its only point"
+    lines = [
+        f"{about['learner']} at {point}, trained on {about['dataset']} ({about['task']})",
+        f"{metric} {quality(test['quality'])} on test at {cost(test['total_cost'])} {unit} per row "
+        f"(95% of rows: {cost(test['cost_p95'])}, most: {cost(test['cost_max'])}; "
+        f"all features: {cost(about['everything'])})",
+        *_saving(about),
+        f"asks for at most {count(len(model.features), 'feature')} of {len(model.names)}",
+    ]
+    if about["stand_in"]:
+        lines.append(stand_in_notice(about["dataset"], ""))
+    return lines
+
+
+def _saving(about: Mapping[str, Any]) -> list[str]:
+    best, own = about["reference"], about["test"]["total_cost"]
+    if best is None or best["learner"] == about["learner"] or not own > 0:
+        return []
+    name = f"{best['learner']} at its best"
+    return [
+        f"expected saving: {times(best['cost'] / own)} against {name} "
+        f"({about['metric']} {quality(best['quality'])} at {cost(best['cost'])})"
+    ]
+
+
+def sensors_table(model: Predictor) -> Table:
+    """The sensors that a model may buy: their features that it reads, and their prices."""
+    from bench_core.costs.model import SensorPrices
+
+    prices = model.costs if isinstance(model.costs, SensorPrices) else None
+    prices = getattr(model.costs, "prices", prices)
+    used: dict[int, list[str]] = {}
+    for j in model.program.features.tolist():
+        for s in model.costs.sensors_of(j).tolist():
+            used.setdefault(s, []).append(model.names[j])
+    rows = []
+    for s, names in sorted(used.items()):
+        price = cost(float(prices.sensor[s])) if isinstance(prices, SensorPrices) else ""
+        rows.append([str(s), ", ".join(names), price])
+    titles = ("sensor", "features that it reads", f"price ({model.costs.unit})")
+    return Table(
+        titles, rows, titles[0], titles[2:], (titles[1],), title="what the model may ask for"
+    )
+
+
+@command.command("check", short_help="Replay a model over data.")
+@_folder
+@click.option(
+    *("-d", "--data"),
+    type=options.FILE,
+    metavar="FILE",
+    help="Rows to replay.  [default: the test rows that it was exported with]",
+)
+@click.option("--label", default="", metavar="COLUMN", help="Of a table.")
+@click.option("--query", default="", metavar="COLUMN", help="Of a table.")
+@click.option("--index-base", type=click.IntRange(0, 1), default=1, show_default=True)
+@options.debug_option
+def check_command(folder: Path, data: Path | None, label: str, query: str, index_base: int) -> int:
+    """Replay the model in FOLDER row by row: quality and cost beside those of the export.
+
+    Exit status 1 if the figures of the rows that it was exported with are not the same.
+    """
+    from bench_core.serving import load
+
+    model = load(folder)
+    if data is None:
+        rows = _test_rows(model.about["provenance"])
+    else:
+        rows = _rows_of(data, model, {"--label": label, "--query": query}, index_base)
+    found = replayed(model, rows)
+    metric = model.about["metric"]
+    exported = [model.about["test"][name] for name in ("quality", "total_cost", "cost_max")]
+    titles = ("figure", "exported", "replayed")
+    names = (metric, f"mean cost ({model.about['unit']})", "largest cost")
+    worded = (quality, cost, cost)
+    lines = [
+        [name, word(a), word(b)]
+        for name, word, a, b in zip(names, worded, exported, found, strict=True)
+    ]
+    title = f"{folder}: {count(len(rows), 'row')} of {data or 'the test split'}"
+    show(Table(titles, lines, "figure", titles[1:], title=title), console())
+    if data is not None:
+        return 0
+    same = all(abs(a - b) <= _SAME * max(1.0, abs(a)) for a, b in zip(exported, found, strict=True))
+    console().out("the same as when exported" if same else "NOT the same as when exported")
+    return 0 if same else DIFFERS
+
+
+def replayed(model: Predictor, rows: Examples) -> tuple[float, float, float]:
+    """Quality, mean cost and largest cost of a model over rows."""
+    from bench_core.metrics import parse_metric
+
+    answers = model.predict_rows(rows.X, rows.queries)
+    metric = parse_metric(model.about["metric"], options.registry(()).metrics)
+    judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
+    paid = float((answers.spent * rows.weights).sum() / rows.weights.sum())
+    return judged.mean, paid, float(answers.spent.max())
+
+
+def _test_rows(provenance: Mapping[str, Any]) -> Examples:
+    from bench_core.datasets.cache import open_prepared
+
+    try:
+        return open_prepared(provenance["data"]).test
+    except (InputError, OSError) as error:
+        raise InputError(
+            "the rows that it was exported with are not on this machine; give others by --data FILE"
+        ) from error
+
+
+def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: int) -> Examples:
+    """A file's rows with the columns of the model."""
+    import numpy as np
+
+    from bench_core.data import Examples
+    from bench_core.datasets.file_parts import read_part
+
+    part = read_part(path, {**columns, "--split": ""}, index_base, "")
+    if part.labels.dtype.kind != "f":
+        raise InputError(f"{part.place(0)}: label {str(part.labels[0])!r} is text; give numbers")
+    X = np.zeros((len(part), len(model.names)), dtype=np.float32)
+    place = {name: j for j, name in enumerate(model.names)}
+    for j, name in enumerate(part.names):
+        if (own := j if part.numbered else place.get(name)) is not None and own < X.shape[1]:
+            X[:, own] = part.X[:, j]
+    if not part.numbered and (lost := [n for n in model.features if n not in part.names]):
+        raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
+    queries = part.queries if model.about["task"] == "ranking" else None
+    return Examples(X, part.labels.astype(np.float64), queries)

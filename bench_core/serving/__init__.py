@@ -1,0 +1,45 @@
+"""Fitted models at one operating point, served: they ask for features and tell what they spent.
+
+``load(folder)`` opens what ``bench model export`` wrote. Nothing here imports more than numpy, and
+no learner's code: every model is a ``Program``, steps over trees and columns.
+"""
+
+from bench_core.serving.folder import Folder, write_folder
+from bench_core.serving.predictor import Answer, Answers, Predictor, load
+from bench_core.serving.program import (
+    END,
+    REJECT,
+    VECTOR,
+    Columns,
+    Exportable,
+    Finish,
+    Kernel,
+    Program,
+    Step,
+    Stop,
+    Trees,
+    compact,
+    joined,
+)
+
+__all__ = [
+    "END",
+    "REJECT",
+    "VECTOR",
+    "Answer",
+    "Answers",
+    "Columns",
+    "Exportable",
+    "Finish",
+    "Folder",
+    "Kernel",
+    "Predictor",
+    "Program",
+    "Step",
+    "Stop",
+    "Trees",
+    "compact",
+    "joined",
+    "load",
+    "write_folder",
+]

@@ -1,0 +1,68 @@
+"""Exported models as estimators of scikit-learn, which must be installed for this module alone.
+
+They are trained already: ``fit`` opens the folder and looks at the number of columns. Of the last
+call of ``predict`` they keep ``spent_`` (n,), what each row paid. Rows are taken by themselves; a
+model that compares the documents of a query is served by ``Predictor.predict_query``.
+"""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.serving.predictor import Predictor, load, probabilities
+
+
+class _Served(BaseEstimator):  # type: ignore[misc]
+    """The model in ``folder``; no row costs more than ``cap``."""
+
+    def __init__(self, folder: str | Path = "", cap: float | None = None) -> None:
+        self.folder, self.cap = folder, cap
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Open the folder. Raises InputError where it is none."""
+        self.model_: Predictor = load(self.folder)
+        self.n_features_in_ = len(self.model_.names)
+        self.feature_names_in_ = np.array(self.model_.names, dtype=object)
+        return self
+
+    def _scores(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        if hasattr(X, "columns"):  # a table: by name, whatever the order
+            X = X[list(self.model_.names)]
+        answers = self.model_.predict_rows(X, cap=self.cap)
+        self.spent_ = answers.spent
+        return answers.scores
+
+
+class ServedRegressor(RegressorMixin, _Served):  # type: ignore[misc]
+    """A model of numbers, or of a ranking's scores."""
+
+    def predict(self, X: Any) -> FloatArray:
+        """Scores (n,)."""
+        return self._scores(X)
+
+
+class ServedClassifier(ClassifierMixin, _Served):  # type: ignore[misc]
+    """A model of classes, which are numbered from 0."""
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Open the folder. Raises InputError where it is none."""
+        super().fit(X, y)
+        self.classes_ = np.arange(int(self.model_.about["classes"]))
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log-odds (n,), or a score per class (n, K)."""
+        return self._scores(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities (n, K)."""
+        return probabilities(self._scores(X), str(self.model_.about["task"]))
+
+    def predict(self, X: Any) -> IntArray:
+        """The likeliest class (n,)."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1))

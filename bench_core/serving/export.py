@@ -1,0 +1,196 @@
+"""From a finished run to a folder: choose a point on validation, turn its model into a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bench_core import __version__
+from bench_core.datasets.cache import open_prepared
+from bench_core.errors import UsageError, unknown
+from bench_core.metrics.frontier import best_under, cheapest_reaching
+from bench_core.results import operating_points as selection
+from bench_core.results.budgets import Budget
+from bench_core.results.store import Store
+from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
+from bench_core.serving.folder import Folder
+from bench_core.serving.program import Exportable, Program
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.results.operating_points import Criterion
+    from bench_core.results.records import RunInfo
+    from bench_core.splits import Splits
+
+COSTS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
+"""The column that each kind of budget bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be exported: of one data set, a learner (``""``: the best), within a budget, or
+    the cheapest that reaches a ``quality`` on validation; else the best of all. ``seed`` and
+    ``fold`` None: the first that has such a point."""
+
+    dataset: str
+    learner: str = ""
+    budget: Budget | None = None
+    quality: float | None = None
+    seed: int | None = None
+    fold: int | None = None
+
+
+def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]:
+    """The row of ``operating_points`` that a wish means. Raises UsageError where there is none."""
+    known = list(dict.fromkeys(map(str, frame["learner"])))
+    if wish.learner and wish.learner not in known:
+        raise UsageError(unknown("learner of this run", wish.learner, known))
+    kind = "mean" if wish.budget is None else wish.budget.kind
+    points = selection.operating_points(frame, metric.name, COSTS[kind])
+    for column in ("learner", "seed", "fold"):
+        if (wanted := getattr(wish, column)) not in ("", None):
+            points = points[points[column] == wanted]
+    chosen = _within(points, metric.higher_is_better, wish)
+    if chosen.empty:
+        raise UsageError(f"{wish.dataset}: {_nothing(points, wish, metric)}")
+    mean = selection.over_repeats(chosen)
+    mean = mean[mean["repeats"] == mean["repeats"].max()]
+    column = "valid_quality" if wish.quality is None else "valid_cost"
+    lowest = wish.quality is not None or not metric.higher_is_better
+    best = mean[column].idxmin() if lowest else mean[column].idxmax()
+    own = chosen[chosen["learner"] == mean.loc[best, "learner"]]
+    return own.sort_values(["fold", "seed"], kind="stable").iloc[0]
+
+
+def _within(points: pd.DataFrame, higher: bool, wish: Wish) -> pd.DataFrame:
+    """One point of each learner and repeat that has one."""
+    limit = float("inf") if wish.budget is None else wish.budget.amount
+    keys = ["learner", *selection.REPEAT]
+    rows = []
+    for _, part in points.groupby(keys, sort=True):
+        cost, quality = (part[f"valid_{name}"].to_numpy(float) for name in ("cost", "quality"))
+        if wish.quality is not None:
+            index = cheapest_reaching(cost, quality, wish.quality, higher)
+        else:
+            index = best_under(cost, quality, limit, higher)
+        rows += [] if index is None else [part.index[index]]
+    return points.loc[rows]
+
+
+def _nothing(points: pd.DataFrame, wish: Wish, metric: Criterion) -> str:
+    who = wish.learner or "any learner"
+    if points.empty:
+        return f"no finished trial of {who} there; 'bench log --failed' shows why"
+    if wish.quality is not None:
+        best = points["valid_quality"].max() if metric.higher_is_better else None
+        best = points["valid_quality"].min() if best is None else best
+        return f"no point of {who} reaches {metric.name} {wish.quality:g} ({best:.4g} is the best)"
+    return f"nothing of {who} within the budget; the cheapest costs {points['valid_cost'].min():g}"
+
+
+def export(
+    store: Store, info: RunInfo, frame: pd.DataFrame, metric: Criterion, wish: Wish
+) -> Folder:
+    """The folder's content for the point that a wish means, of the run's ``frame``.
+
+    Raises UsageError where nothing is within it or the model cannot be exported, InputError where
+    its files are gone.
+    """
+    frame = frame[frame["dataset"] == wish.dataset]
+    row = choose(frame, metric, wish)
+    spec = _spec(store, info.run, row)
+    states = states_folder(store.path)
+    model = load_model(state_path(states, spec["fit"]))
+    point = json.loads(str(row["point"]))
+    splits = open_prepared(spec["data"])
+    if spec["costs"]:
+        splits = splits.under(load_model(costs_path(states, spec["costs"])))
+    about = {
+        **_what(splits, info, spec, point),
+        "budget": None if wish.budget is None else wish.budget._asdict(),
+        **_figures(row, metric),
+        "reference": _reference(frame, info, metric, row),
+    }
+    return Folder(program_of(model, spec["learner"], point), splits.costs, splits.names, about)
+
+
+def program_of(model: Any, learner: str, point: Mapping[str, int | float]) -> Program:
+    """A fitted model at a point. Raises UsageError where it cannot be exported."""
+    if not isinstance(model, Exportable):
+        raise UsageError(
+            f"{learner}: its model, {type(model).__name__}, has no 'program' and cannot be "
+            "exported; docs/serving.md shows what its author adds"
+        )
+    return model.program(point)
+
+
+def _spec(store: Store, run: str, row: pd.Series[Any]) -> Mapping[str, Any]:
+    """The trial that a row is of."""
+    params = json.loads(str(row["params"]))
+    for spec in store.specs(run):
+        same = all(spec[key] == row[key] for key in ("dataset", "learner", "fold", "seed"))
+        if same and dict(spec["params"]) == params:
+            return spec
+    raise UsageError(f"run {run}: its trial of {row['learner']} is gone; run again --fresh")
+
+
+def _what(
+    splits: Splits, info: RunInfo, spec: Mapping[str, Any], point: Mapping[str, int | float]
+) -> dict[str, Any]:
+    """What the model is, and where it comes from."""
+    return {
+        "learner": spec["learner"],
+        "params": dict(spec["params"]),
+        "point": dict(point),
+        "dataset": spec["dataset"],
+        "task": str(splits.task),
+        "classes": splits.classes,
+        "stand_in": spec["stand_in"],
+        "unit": splits.costs.unit,
+        "everything": splits.costs.everything,
+        "provenance": {
+            "run": info.run,
+            "fit": spec["fit"],
+            "trial": spec["key"],
+            "data": str(spec["data"]),
+            "fingerprint": spec["fingerprint"],
+            "fold": spec["fold"],
+            "seed": spec["seed"],
+            "learner_version": spec["learner_version"],
+            "version": __version__,
+        },
+    }
+
+
+def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
+    """What it reached on validation and on test."""
+    test = {name: float(row[name]) for name in ("total_cost", "cost_p95", "cost_max")}
+    return {
+        "metric": metric.name,
+        "higher_is_better": metric.higher_is_better,
+        "audit": str(row["audit"]),
+        "valid": {"quality": float(row["valid_quality"]), "cost": float(row["valid_cost"])},
+        "test": {"quality": float(row["test_quality"]), **test},
+    }
+
+
+def _reference(
+    frame: pd.DataFrame, info: RunInfo, metric: Criterion, row: pd.Series[Any]
+) -> dict[str, Any] | None:
+    """The reference at its best in the same repeat, on test; in a run without one, of all learners
+    the best on validation."""
+    points = selection.operating_points(frame, metric.name)
+    own = points[(points["fold"] == row["fold"]) & (points["seed"] == row["seed"])]
+    own = own[~selection.diverged(own)]
+    if (own["learner"] == info.reference).any():
+        own = own[own["learner"] == info.reference]
+    best = selection.best_points(own, metric.higher_is_better)
+    if best.empty:
+        return None
+    quality = best["valid_quality"]
+    one = best.loc[quality.idxmax() if metric.higher_is_better else quality.idxmin()]
+    figures = {"quality": float(one["test_quality"]), "cost": float(one["test_cost"])}
+    return {"learner": str(one["learner"]), **figures}

@@ -1,0 +1,290 @@
+"""A loaded model: it asks for features, never twice, stops by itself and tells what it spent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.costs.acquired import Acquired, words
+from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.shipped import ParallelPrices
+from bench_core.data import Queries
+from bench_core.errors import UsageError
+from bench_core.serving.folder import Folder, read_folder
+from bench_core.serving.gates import below, finished
+from bench_core.serving.program import END, Program
+from bench_core.serving.tables import Row, Tables
+from bench_core.serving.walk import Afford, Ask, Values, walk
+
+Acquire = Callable[[list[str]], Sequence[Any]]
+AcquireFor = Callable[[int, list[str]], Sequence[Any]]
+AcquireLater = Callable[[list[str]], Awaitable[Sequence[Any]]]
+AcquireLaterFor = Callable[[int, list[str]], Awaitable[Sequence[Any]]]
+Way = Generator[list[Ask], list[Values], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What one row got and paid.
+
+    ``score``: log-odds, label units or a ranking score; K scores for K classes. ``bought``: names
+    of the features that were asked for, in that order. ``step``: the last of the model's steps that
+    counts, -1 for none; ``stopped``: ``"end"``, ``"gate"`` (let go early) or ``"cap"``.
+    """
+
+    score: Any
+    spent: float
+    bought: tuple[str, ...]
+    step: int
+    stopped: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Those of n rows: ``scores`` (n,) or (n, K), ``spent`` (n,), ``bought`` (n, s) by sensor,
+    ``step`` (n,) and ``capped`` (n,)."""
+
+    scores: FloatArray
+    spent: FloatArray
+    bought: BoolArray
+    step: IntArray
+    capped: BoolArray
+
+
+def load(folder: str | Path) -> Predictor:
+    """The model that ``bench model export`` wrote into a folder.
+
+    Raises InputError, in one line, where the folder is none, is of another version, or was changed.
+    """
+    return Predictor(read_folder(Path(folder)))
+
+
+class Predictor:
+    """A model at the operating point that it was exported at.
+
+    ``about`` is what the folder says of it: point, figures, provenance. ``cap`` is the budget of
+    every row where the model was exported under one: calls without a cap keep it. May be used by
+    several threads at once.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self.program: Program = folder.program
+        self.costs: CostModel = folder.costs
+        self.names: tuple[str, ...] = folder.names
+        self.about: Mapping[str, Any] = folder.about
+        budget = folder.about.get("budget") or {}
+        self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that it may ask for."""
+        return tuple(self.names[f] for f in self._tables.features)
+
+    def predict(self, acquire: Acquire, *, cap: float | None = None) -> Answer:
+        """One row. ``acquire(names)`` returns the values of features, None or NaN where missing.
+
+        It is called with all that a sensor, or several, yield to this model, never twice for
+        the same. With ``cap`` the row never costs more: it answers at the last point of the path
+        that was reached. A model that compares the rows of a query takes the row by itself.
+        """
+        return self._ask(lambda _, names: acquire(names), *self._begin(1, False, cap), False)[0]
+
+    def predict_query(
+        self, acquire: AcquireFor, documents: int, *, cap: float | None = None
+    ) -> list[Answer]:
+        """The rows of one query together, ``acquire(document, names)`` for each of them.
+
+        ``cap`` is per row; one that it stops takes no part in later comparisons.
+        """
+        return self._ask(acquire, *self._begin(documents, True, cap), True)
+
+    async def predict_async(self, acquire: AcquireLater, *, cap: float | None = None) -> Answer:
+        """As ``predict``, where ``acquire`` is a coroutine function."""
+        begun = self._begin(1, False, cap)
+        return (await self._ask_async(lambda _, names: acquire(names), *begun, False))[0]
+
+    async def predict_query_async(
+        self, acquire: AcquireLaterFor, documents: int, *, cap: float | None = None
+    ) -> list[Answer]:
+        """As ``predict_query``; what the rows need next is acquired at the same time."""
+        return await self._ask_async(acquire, *self._begin(documents, True, cap), True)
+
+    def _ask(
+        self, acquire: AcquireFor, rows: Sequence[Row], way: Way, grouped: bool
+    ) -> list[Answer]:
+        asks = next(way, None)
+        while asks is not None:
+            found = [self._values(ask, acquire(ask.row, self._spelt(ask))) for ask in asks]
+            asks = _send(way, found)
+        return self._answers(rows, grouped)
+
+    async def _ask_async(
+        self, acquire: AcquireLaterFor, rows: Sequence[Row], way: Way, grouped: bool
+    ) -> list[Answer]:
+        from asyncio import gather
+
+        asks = next(way, None)
+        while asks is not None:
+            got = await gather(*(acquire(ask.row, self._spelt(ask)) for ask in asks))
+            asks = _send(way, [self._values(*pair) for pair in zip(asks, got, strict=True)])
+        return self._answers(rows, grouped)
+
+    def predict_rows(
+        self, X: Any, queries: Queries | None = None, *, cap: float | None = None
+    ) -> Answers:
+        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for."""
+        cells = np.asarray(X)
+        if cells.ndim != 2 or cells.shape[1] != len(self.names):
+            raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
+        if queries is None or (not self.program.in_queries and self._by_row):
+            groups = [np.arange(len(cells))]
+        else:
+            b = queries.boundaries
+            groups = [np.arange(*pair) for pair in pairwise(b.tolist())]
+        parts = [self._whole(_narrow(cells[group]), queries is not None, cap) for group in groups]
+        return Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def predict_proba(self, X: Any, queries: Queries | None = None) -> FloatArray:
+        """Probabilities of the classes (n, K) of rows at hand. UsageError for other tasks."""
+        return probabilities(self.predict_rows(X, queries).scores, str(self.about["task"]))
+
+    def _whole(self, X: Float32Array, grouped: bool, cap: float | None) -> tuple[Any, ...]:
+        rows, way = self._begin(len(X), grouped, cap)
+        asks = next(way, None)
+        while asks is not None:
+            asks = _send(way, [X[ask.row, ask.features].tolist() for ask in asks])
+        step = np.array([_state(row)[0] for row in rows], dtype=np.int64)
+        capped = np.array([row.stopped == "cap" for row in rows], dtype=bool)
+        return (
+            self._scores(rows, grouped),
+            self._spent(rows, grouped),
+            self._mask(rows),
+            step,
+            capped,
+        )
+
+    def _begin(self, count: int, grouped: bool, cap: float | None) -> tuple[list[Row], Way]:
+        cap = self.cap if cap is None else cap
+        rows = [self._tables.row() for _ in range(count)]
+        if cap is not None and count > 1 and grouped and not self._by_row:
+            raise UsageError(
+                f"no cap per row: costs {self.costs.name!r} share bills within a query"
+            )
+        return rows, walk(self._tables, rows, grouped, None if cap is None else self._within(cap))
+
+    def _within(self, cap: float) -> Afford:
+        def afford(bits: int, splits: float, trees: int) -> bool:
+            return bool(self._bill([bits], [splits], [trees], None)[0] <= cap)
+
+        return afford
+
+    def _bill(
+        self,
+        bits: Sequence[int],
+        splits: Sequence[float],
+        trees: Sequence[int],
+        queries: Queries | None,
+    ) -> FloatArray:
+        n = len(bits)
+        price = self.costs.feature_cost(self._acquired(bits), queries)
+        evaluation = self.costs.evaluation_cost(np.array(splits), np.array(trees, float), n)
+        return np.broadcast_to(price, (n,)) + np.broadcast_to(evaluation, (n,))
+
+    def _spent(self, rows: Sequence[Row], grouped: bool) -> FloatArray:
+        queries = Queries(np.array([0, len(rows)])) if grouped and rows else None
+        bill = ([r.bits for r in rows], [r.splits for r in rows], [r.trees for r in rows])
+        return self._bill(*bill, queries)
+
+    def _acquired(self, bits: Sequence[int]) -> Acquired:
+        size = 8 * words(self.costs.sensors)
+        raw = b"".join(b.to_bytes(size, "little") for b in bits)
+        return Acquired(np.frombuffer(raw, "<u8").reshape(len(bits), -1), self.costs.sensors)
+
+    def _mask(self, rows: Sequence[Row]) -> BoolArray:
+        return self._acquired([row.bits for row in rows]).unpack()
+
+    def _scores(self, rows: Sequence[Row], grouped: bool) -> FloatArray:
+        program = self.program
+        found = np.array([_state(row)[1] for row in rows], float).reshape(-1, program.outputs)
+        rejected = np.array([row.stopped == "rejected" for row in rows], dtype=bool)
+        last = np.array([_state(row)[0] for row in rows], dtype=np.int64)
+        if isinstance(program.rejected, float | int):
+            found[rejected] = program.rejected
+        elif program.rejected == "below" and grouped and rejected.any():
+            found[:, 0] = below(found[:, 0], rejected, last)
+        for i, step in enumerate(np.maximum(last, 0).tolist()):
+            finish = program.steps[step].finish
+            if last[i] == END:
+                found[i] = np.nan if program.nothing is None else program.nothing
+            elif finish is not None:
+                found[i : i + 1] = finished(finish, found[i : i + 1])
+        return found[:, 0] if program.outputs == 1 else found
+
+    def _answers(self, rows: Sequence[Row], grouped: bool) -> list[Answer]:
+        scores, spent = self._scores(rows, grouped), self._spent(rows, grouped)
+        found = []
+        for row, score, paid in zip(rows, scores, spent.tolist(), strict=True):
+            how = "gate" if row.stopped == "rejected" else row.stopped
+            value = score.copy() if score.ndim else float(score)
+            bought = tuple(self.names[f] for f in row.bought)
+            found.append(Answer(value, paid, bought, _state(row)[0], how))
+        return found
+
+    def _spelt(self, ask: Ask) -> list[str]:
+        return [self.names[f] for f in ask.features]
+
+    def _values(self, ask: Ask, found: Any) -> Values:
+        values = list(found)
+        if len(values) != len(ask.features):
+            asked = ", ".join(self._spelt(ask)[:3])
+            raise UsageError(
+                f"acquire returned {len(values)} values for {len(ask.features)} features "
+                f"({asked}); return one for each, None where it is missing"
+            )
+        return _narrow([np.nan if v is None else v for v in values]).tolist()  # type: ignore[no-any-return]
+
+    @property
+    def _by_row(self) -> bool:
+        """Whether a row's bill does not depend on the other rows of its query."""
+        return isinstance(self.costs, SensorPrices | ParallelPrices)
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self.program, self.costs.sensors_of)
+
+
+def probabilities(scores: FloatArray, task: str) -> FloatArray:
+    """Of the classes (n, K) from scores (n,) or (n, K). UsageError for ranking and regression."""
+    if task not in ("binary", "multiclass"):
+        raise UsageError(f"a {task} model has no probabilities; use predict")
+    if scores.ndim == 1:
+        share = np.exp(-np.logaddexp(0.0, -scores))
+        return np.stack([np.exp(-np.logaddexp(0.0, scores)), share], axis=1)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def _narrow(values: Any) -> Float32Array:
+    with np.errstate(over="ignore"):  # a cell too large for float32 is infinite, as when training
+        return np.asarray(values).astype(np.float32)
+
+
+def _send(way: Way, values: list[Values]) -> list[Ask] | None:
+    try:
+        return way.send(values)
+    except StopIteration:
+        return None
+
+
+def _state(row: Row) -> tuple[int, list[float]]:
+    """Step and score that the row answers by; -1 where a cap let it do nothing."""
+    if row.stopped != "cap":
+        return row.last, row.score
+    return row.stop or (END, row.score)

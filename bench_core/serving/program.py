@@ -1,0 +1,348 @@
+"""The one form in which fitted models are served: stages over trees and columns.
+
+A row starts at step 0. A step sums weighted trees, then weighted columns (or kernels), in float64
+in the order given; its gate then sends the row to ``then`` or to ``otherwise``, always a later
+step, or ends its way. Whatever a model family does to scores on the way (a running
+minimum, an average, a link) is a ``combine`` of the step or its ``Finish``::
+
+    own    = (own of the step before, with ``carry``, else 0) + bias + trees + columns
+    score  = combine(score, own)            what the gate looks at
+    answer = slope * link(base + score / rounds) + intercept    where the step has a Finish
+
+Every float operation stands in this order, so that an answer has the bits of the benchmark's
+prediction. What a row pays: the sensors of each split it passes and of each column, once; for each
+tree that is new on its way the multipliers of the splits it passes; and every such tree that has
+a split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
+
+END, REJECT = -1, -2
+"""As ``then`` or ``otherwise``: the row's way ends here; with ``REJECT`` its gate did not let it
+pass, see ``Program.rejected``."""
+
+VECTOR = -1
+"""As ``output`` of a tree: its leaves number rows of ``Program.vectors``."""
+
+COMBINE = ("last", "min", "and", "add")
+"""What becomes of the score so far: the step's own; the smaller; the log-odds of the product of
+both probabilities; the sum."""
+
+GATES = ("always", "score", "class", "rank", "proximity", "capacity", "sentinel")
+"""Who passes, by ``value`` v: all; score >= v; likeliest class has at most probability v; ranked
+within v of the query; at most v below the ``k``-th best; among the best v of those before it in
+the query; a classifier gives at least probability v. The last four look at the whole query."""
+
+LINKS = ("identity", "exp", "probability")
+
+
+@runtime_checkable
+class Exportable(Protocol):
+    """A model that can be served outside the benchmark. A model need not have this."""
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The model at a point of its path. Raises UsageError that says why there is none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees:
+    """T trees: nodes ``start[t]:start[t + 1]``, the root first; children have absolute numbers.
+
+    A node with ``feature`` -1 is a leaf and says ``value``. Cells <= ``threshold`` (float32) go
+    left, missing ones where ``missing_left`` says. ``output`` (T,) is what a tree adds to.
+    """
+
+    start: Int32Array
+    feature: Int32Array
+    threshold: Float32Array
+    left: Int32Array
+    right: Int32Array
+    missing_left: BoolArray
+    value: FloatArray
+    output: Int32Array
+
+    @classmethod
+    def none(cls) -> Self:
+        """No trees."""
+        return cls.joined([])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Any]) -> Self:
+        """The trees of all parts, which have the arrays above, one part after the other."""
+        first = np.cumsum([0, *(len(p.feature) for p in parts)])
+        shifted = {
+            name: [_moved(getattr(p, name), n) for p, n in zip(parts, first, strict=False)]
+            for name in ("left", "right")
+        }
+        starts = [p.start[:-1] + n for p, n in zip(parts, first, strict=False)]
+        found = {"start": [*starts, first[-1:]], **shifted}
+        for f in fields(cls):
+            found.setdefault(f.name, [getattr(p, f.name) for p in parts])
+        return cls(**{name: _flat(found[name], kind) for name, kind in _TREE_TYPES.items()})
+
+    def __len__(self) -> int:
+        return len(self.output)
+
+    @property
+    def reached(self) -> BoolArray:
+        """Which nodes (nodes,) a row can come to."""
+        found = np.zeros(len(self.feature), dtype=bool)
+        found[self.start[:-1]] = True
+        for node in np.flatnonzero(self.feature >= 0).tolist():  # children come after parents
+            if found[node]:
+                found[self.left[node]] = found[self.right[node]] = True
+        return found
+
+    def select(self, chosen: IntArray) -> Self:
+        """The trees of these numbers, rising, without nodes that no row can come to."""
+        owner = np.repeat(np.arange(len(self)), np.diff(self.start))
+        kept = np.flatnonzero(self.reached & np.isin(owner, chosen))
+        place = np.full(len(self.feature) + 1, -1, dtype=np.int32)  # the last: that of -1
+        place[kept] = np.arange(len(kept))
+        values: dict[str, Any] = {name: getattr(self, name)[kept] for name in _PER_NODE}
+        return replace(
+            self,
+            start=np.searchsorted(owner[kept], [*chosen.tolist(), len(self)]).astype(np.int32),
+            left=place[self.left[kept]],
+            right=place[self.right[kept]],
+            output=self.output[chosen],
+            **values,
+        )
+
+
+_PER_NODE = ("feature", "threshold", "missing_left", "value")
+_TREE_TYPES: Mapping[str, Any] = {
+    "start": np.int32,
+    "feature": np.int32,
+    "threshold": np.float32,
+    "left": np.int32,
+    "right": np.int32,
+    "missing_left": np.bool_,
+    "value": np.float64,
+    "output": np.int32,
+}
+
+
+def _moved(children: Int32Array, by: int) -> Any:
+    return np.where(children < 0, -1, children + by)
+
+
+def _flat(parts: Sequence[Any], kind: Any) -> Any:
+    return np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """``weight`` (c,) times cells of ``feature`` (c,), each added to its ``output`` (c,).
+
+    A missing raw cell adds nothing. One that is ``scaled`` counts (cell - mean) * factor, 0 where
+    the cell is missing or infinite.
+    """
+
+    feature: IntArray
+    output: IntArray
+    weight: FloatArray
+    scaled: BoolArray
+    mean: FloatArray
+    factor: FloatArray
+
+    @classmethod
+    def raw(cls, feature: IntArray, output: IntArray, weight: FloatArray) -> Self:
+        """Cells as they are."""
+        n = len(feature)
+        return cls(feature, output, weight, np.zeros(n, bool), np.zeros(n), np.ones(n))
+
+    @classmethod
+    def none(cls) -> Self:
+        """No columns."""
+        nothing = np.zeros(0, np.int64)
+        return cls.raw(nothing, nothing, np.zeros(0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """Sums over S vectors of ``coefficients`` (K, S) times the sum of G Gaussian kernels.
+
+    Kernel g looks at the places ``start[g]:start[g + 1]`` of ``vectors`` (c, S), whose cells are
+    those of ``features`` (c,), scaled as ``Columns``. ``tile`` vectors are summed at a time. The
+    step's bias is added last.
+    """
+
+    features: IntArray
+    mean: FloatArray
+    factor: FloatArray
+    start: IntArray
+    gamma: FloatArray
+    vectors: FloatArray
+    coefficients: FloatArray
+    tile: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """From a step's score to the answer: slope * link(base + score / rounds) + intercept."""
+
+    base: tuple[float, ...]
+    rounds: float = 1.0
+    link: str = "identity"
+    slope: float = 1.0
+    intercept: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One stage: ``trees`` (m,) of the program with ``weights`` (m,), ``columns``, a ``bias`` (K,).
+
+    ``fresh`` (m,) marks trees that no step before it on the way evaluates: they are billed.
+    ``sentinel``: the classifier of a ``sentinel`` gate, over the partial score, the same scaled to
+    [0, 1] within the query, rank, and size of the query; its constant is ``sentinel_base``.
+    """
+
+    trees: IntArray
+    weights: FloatArray
+    fresh: BoolArray
+    bias: FloatArray
+    columns: Columns = field(default_factory=Columns.none)
+    carry: bool = False
+    combine: str = "last"
+    gate: str = "always"
+    value: float = 0.0
+    k: int = 1
+    then: int = END
+    otherwise: int = END
+    finish: Finish | None = None
+    kernel: Kernel | None = None
+    sentinel: Trees | None = None
+    sentinel_base: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A point of the model's path: the state of a row after steps ``0..step`` answers there.
+
+    Where a cap ends a row's way it answers at the last stop behind it.
+    """
+
+    step: int
+    point: Mapping[str, int | float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A model at one operating point.
+
+    ``outputs`` K; ``multiplier`` (d,): what a split on each feature counts; ``vectors`` (m, K): the
+    leaves of trees of output ``VECTOR``. ``rejected`` is what a row answers that a gate ended:
+    ``"score"`` its own; ``"below"`` below all rows of the query that no gate ended, by step and
+    score; or a number. ``nothing`` (K,) is the answer where a cap allows nothing, None where there
+    is none. Raises ValueError for what is none.
+    """
+
+    outputs: int
+    steps: Sequence[Step]
+    trees: Trees
+    multiplier: FloatArray
+    stops: Sequence[Stop] = ()
+    rejected: str | float = "score"
+    vectors: FloatArray | None = None
+    nothing: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def in_queries(self) -> bool:
+        """Whether an answer depends on the other rows of its query."""
+        group = GATES[3:]
+        return self.rejected == "below" or any(s.gate in group for s in self.steps)
+
+    @property
+    def features(self) -> IntArray:
+        """The features that it may read, rising."""
+        used: list[Any] = [
+            self.trees.feature[self.trees.start[t] : self.trees.start[t + 1]]
+            for s in self.steps
+            for t in s.trees.tolist()
+        ]
+        used += [s.columns.feature for s in self.steps]
+        used += [s.kernel.features for s in self.steps if s.kernel is not None]
+        found = np.unique(np.concatenate([np.zeros(0, np.int64), *used]))
+        return np.asarray(found[found >= 0], dtype=np.int64)
+
+
+def check(program: Program) -> None:
+    """Raise ValueError where steps do not form a program."""
+    count, trees = len(program.steps), len(program.trees)
+    if count == 0:
+        raise ValueError("a program needs at least one step")
+    for number, step in enumerate(program.steps):
+        for onward in (step.then, step.otherwise):
+            if onward not in (END, REJECT) and not number < onward < count:
+                raise ValueError(f"step {number} cannot lead to step {onward}")
+        if step.bias.shape != (program.outputs,):
+            raise ValueError(f"step {number}: bias must be ({program.outputs},)")
+        if len(step.trees) and not 0 <= step.trees.min() <= step.trees.max() < trees:
+            raise ValueError(f"step {number} names a tree that does not exist")
+        if step.gate not in GATES or step.combine not in COMBINE:
+            raise ValueError(f"step {number}: unknown gate or combine")
+        if step.finish is not None and step.finish.link not in LINKS:
+            raise ValueError(f"step {number}: unknown link {step.finish.link!r}")
+    if any(not 0 <= stop.step < count for stop in program.stops):
+        raise ValueError("a stop is at a step that does not exist")
+
+
+def compact(program: Program) -> Program:
+    """The same without trees, nodes and vectors that no row can come to."""
+    used = np.unique(np.concatenate([step.trees for step in program.steps])).astype(np.int64)
+    trees, vectors = program.trees.select(used), program.vectors
+    if vectors is not None:
+        own = np.repeat(trees.output == VECTOR, np.diff(trees.start)) & (trees.feature < 0)
+        rows, number = np.unique(trees.value[own].astype(np.int64), return_inverse=True)
+        value = np.where(trees.feature < 0, trees.value, 0.0)
+        value[own] = number.reshape(-1)
+        trees, vectors = replace(trees, value=value), vectors[rows]
+    steps = [replace(step, trees=np.searchsorted(used, step.trees)) for step in program.steps]
+    return replace(program, steps=steps, trees=trees, vectors=vectors)
+
+
+def joined(programs: Sequence[Program]) -> Program:
+    """The steps of all programs, one program after the other; nothing leads from one to another.
+
+    ``rejected`` is the last one's, ``nothing`` the first one's, which has one; there are no stops.
+    """
+    tree, row, first = 0, 0, 0
+    steps: list[Step] = []
+    parts, vectors = [], []
+    for program in programs:
+        for step in program.steps:
+            onward: dict[str, Any] = {
+                n: _later(getattr(step, n), first) for n in ("then", "otherwise")
+            }
+            steps.append(replace(step, trees=step.trees + tree, **onward))
+        leaf = np.repeat(program.trees.output == VECTOR, np.diff(program.trees.start))
+        parts.append(replace(program.trees, value=program.trees.value + row * leaf))
+        tree, first = tree + len(program.trees), first + len(program.steps)
+        if program.vectors is not None:
+            vectors.append(program.vectors)
+            row += len(program.vectors)
+    return Program(
+        programs[0].outputs,
+        steps,
+        Trees.joined(parts),
+        programs[0].multiplier,
+        rejected=programs[-1].rejected,
+        vectors=np.concatenate(vectors) if vectors else None,
+        nothing=next((p.nothing for p in programs if p.nothing is not None), None),
+    )
+
+
+def _later(onward: int, first: int) -> int:
+    return onward if onward < 0 else onward + first

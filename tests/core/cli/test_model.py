@@ -1,0 +1,132 @@
+"""``bench model``: export a model of a run, show it, replay it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.commands import QUICK, Ended, Run, write_csv
+
+from bench_core.serving import load
+
+MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
+GBRT = ("--learner", "gbrt")
+
+
+@pytest.fixture
+def done(bench: Run, material: Path) -> Ended:
+    ended = bench("run", *MODELS, "-m", "accuracy,log_loss")
+    assert ended.status == 0
+    return ended
+
+
+def validation(bench: Run) -> pd.DataFrame:
+    """The points of gbrt on validation."""
+    bench("export", "-o", "all.csv")
+    frame = pd.read_csv("all.csv")
+    return frame[(frame["learner"] == "gbrt") & (frame["split"] == "valid")]
+
+
+def test_a_model_goes_home_and_does_the_same(bench: Run, done: Ended, tmp_path: Path) -> None:
+    ended = bench("model", "export", *GBRT, "-o", "model")
+    assert ended.status == 0, ended.err
+    assert "wrote model" in ended.out
+    assert "gbrt at trees=" in ended.out
+    shown = bench("model", "show", "model")
+    assert shown.status == 0
+    assert "what the model may ask for" in shown.out
+    checked = bench("model", "check", "model")
+    assert checked.status == 0, checked.out
+    assert "the same as when exported" in checked.out
+
+
+def test_the_point_is_the_best_on_validation_within_the_budget(bench: Run, done: Ended) -> None:
+    points = validation(bench)
+    budget = float(points["total_cost"].quantile(0.5, interpolation="nearest"))
+    within = points[points["total_cost"] <= budget].sort_values("total_cost")
+    best = json.loads(within.loc[within["accuracy"].idxmax(), "point"])
+    assert bench("model", "export", *GBRT, "-b", str(budget), "-o", "model").status == 0
+    about = load("model").about
+    assert about["point"] == best
+    assert about["budget"] == {"amount": budget, "kind": "mean"}
+    assert about["valid"]["cost"] <= budget
+
+
+@pytest.mark.parametrize(("kind", "column"), [("p95", "cost_p95"), ("cap", "cost_max")])
+def test_other_kinds_of_budget_bound_other_costs(
+    bench: Run, done: Ended, kind: str, column: str
+) -> None:
+    limit = float(validation(bench)[column].median())
+    words = ("-b", str(limit), "--budget-kind", kind, "-o", "model")
+    assert bench("model", "export", *GBRT, *words).status == 0
+    model = load("model")
+    assert model.about["valid"]["cost"] <= limit
+    if kind == "cap":
+        X = np.random.default_rng(0).normal(size=(50, 3)) * 5
+        assert (model.predict_rows(X).spent <= limit).all()
+
+
+def test_a_quality_asks_for_the_cheapest_that_reaches_it(bench: Run, done: Ended) -> None:
+    points = validation(bench)
+    wanted = float(points["accuracy"].median())
+    cheapest = points.loc[points["accuracy"] >= wanted, "total_cost"].min()
+    assert bench("model", "export", *GBRT, "--quality", str(wanted), "-o", "model").status == 0
+    assert load("model").about["valid"]["cost"] == pytest.approx(cheapest)
+
+
+def test_rows_of_a_file_are_replayed_by_column_name(bench: Run, done: Ended) -> None:
+    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    write_csv(Path("today.csv"), 60)
+    frame = pd.read_csv("today.csv")
+    frame[["c", "label", "a", "b"]].to_csv("turned.csv", index=False)
+    plain, turned = (
+        bench("model", "check", "model", "-d", f"{n}.csv") for n in ("today", "turned")
+    )
+    assert plain.status == turned.status == 0
+    assert plain.out.splitlines()[1:] == turned.out.splitlines()[1:]
+    frame[["c", "label"]].to_csv("narrow.csv", index=False)
+    assert "no column 'a'" in bench("model", "check", "model", "-d", "narrow.csv").err
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--learner", "gbt"), "did you mean gbrt"),
+        ((*GBRT, "-b", "0.001"), "the cheapest costs"),
+        ((*GBRT, "--quality", "2"), "no point of gbrt reaches accuracy 2"),
+        ((*GBRT, "-b", "1", "--quality", "2"), "give one of them"),
+        (("--learner", "toy"), "cannot be exported"),
+        ((*GBRT, "-d", "other"), "unknown data set of this run"),
+        ((*GBRT, "--seed", "7"), "no finished trial of gbrt"),
+        ((*GBRT, "-m", "ndcg@5"), "unknown metric of this run"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line(
+    bench: Run, done: Ended, words: tuple[str, ...], line: str
+) -> None:
+    ended = bench("model", "export", *words, "-o", "model")
+    assert ended.status == 2
+    assert line in ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert not Path("model").exists()
+
+
+def test_a_folder_with_other_things_is_left_alone(bench: Run, done: Ended) -> None:
+    Path("mine").mkdir()
+    Path("mine/letter.txt").write_text("dear reader")
+    ended = bench("model", "export", *GBRT, "-o", "mine")
+    assert (ended.status, "holds something else" in ended.err) == (2, True)
+    assert Path("mine/letter.txt").exists()
+
+
+def test_a_changed_model_is_refused_by_show_and_check(bench: Run, done: Ended) -> None:
+    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    with Path("model/trees.value.npy").open("ab") as file:
+        file.write(b"\0")
+    for verb in ("show", "check"):
+        ended = bench("model", verb, "model")
+        assert (ended.status, ended.out) == (2, "")
+        assert "was changed after the export" in ended.err

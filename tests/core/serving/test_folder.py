@@ -1,0 +1,119 @@
+"""What a folder holds comes back as it was; a changed one, or another thing, is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_core import InputError, price_list
+from bench_core.serving import END, Folder, Program, Step, Trees, load, write_folder
+from bench_core.serving.folder import program_from, program_state
+
+PRICES = price_list(np.array([1.0, 2.0]), split=0.5, unit="ms")
+
+
+def program() -> Program:
+    trees = Trees(
+        start=np.array([0, 3], np.int32),
+        feature=np.array([1, -1, -1], np.int32),
+        threshold=np.array([0.5, 0, 0], np.float32),
+        left=np.array([1, -1, -1], np.int32),
+        right=np.array([2, -1, -1], np.int32),
+        missing_left=np.array([True, False, False]),
+        value=np.array([0.0, 1.0, 2.0]),
+        output=np.zeros(1, np.int32),
+    )
+    one = Step(np.zeros(1, np.int64), np.ones(1), np.ones(1, bool), np.zeros(1), then=END)
+    return Program(1, [one], trees, np.ones(2))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    about = {"task": "regression"}
+    write_folder(tmp_path / "model", Folder(program(), PRICES, ("cheap", "dear"), about))
+    return tmp_path / "model"
+
+
+def test_a_loaded_model_serves(folder: Path) -> None:
+    model = load(folder)
+    assert model.features == ("dear",)
+    answer = model.predict(lambda names: [0.75])
+    assert (answer.score, answer.spent) == (2.0, 2.5)
+
+
+def test_a_program_survives_as_arrays() -> None:
+    arrays, index = program_state(program())
+    again, _ = program_state(program_from(arrays, json.loads(json.dumps(index))))
+    assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
+    assert all(arrays[name].dtype == again[name].dtype for name in arrays)
+
+
+def test_nothing_is_a_pickle(folder: Path) -> None:
+    assert {file.suffix for file in folder.iterdir()} == {".json", ".npy"}
+    for file in folder.glob("*.npy"):
+        np.load(file, allow_pickle=False)
+
+
+def test_an_older_export_is_replaced(folder: Path) -> None:
+    (folder / "stray.npy").write_bytes(b"old")
+    write_folder(folder, Folder(program(), PRICES, ("cheap", "dear"), {}))
+    assert not (folder / "stray.npy").exists()
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(InputError) as error:
+        load(folder)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_changed_array_is_refused(folder: Path) -> None:
+    values = np.load(folder / "trees.value.npy")
+    np.save(folder / "trees.value.npy", values + 1)
+    assert "trees.value.npy: was changed after the export" in refusal(folder)
+
+
+def test_a_lost_array_is_refused(folder: Path) -> None:
+    (folder / "multiplier.npy").unlink()
+    assert "multiplier.npy: No such file" in refusal(folder)
+
+
+def changed(folder: Path, **values: Any) -> None:
+    index = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps(index | values))
+
+
+def test_a_changed_index_is_refused(folder: Path) -> None:
+    changed(folder, names=["dear", "cheap"])
+    assert "model.json: was changed after the export" in refusal(folder)
+
+
+def test_another_version_is_named(folder: Path) -> None:
+    changed(folder, version=2)
+    assert "format 2, this version reads 1" in refusal(folder)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "not json"])
+def test_a_foreign_folder_is_refused(folder: Path, text: str) -> None:
+    (folder / "model.json").write_text(text)
+    assert "export it with 'bench model export'" in refusal(folder)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    assert "not an exported model (model.json is not there)" in refusal(tmp_path)
+
+
+def test_loading_and_serving_need_numpy_alone(folder: Path) -> None:
+    code = (
+        "import sys; from bench_core.serving import load\n"
+        f"assert load({str(folder)!r}).predict(lambda names: [1.0]).score == 2.0\n"
+        "heavy = {'numba', 'pandas', 'scipy', 'sklearn', 'click', 'rich', 'pluggy', 'asyncio'}\n"
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,259 @@
+"""Small programs written by hand: what is asked for, when, what is paid and what is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_core import CostModel, DiscountGroup, Prices, Queries, UsageError, price_list
+from bench_core.costs.shipped import PerQueryPrices
+from bench_core.serving import (
+    END,
+    REJECT,
+    Columns,
+    Finish,
+    Folder,
+    Predictor,
+    Program,
+    Step,
+    Stop,
+    Trees,
+)
+
+NAMES = ("a", "b", "c", "d")
+
+
+def stump(feature: int, low: float, high: float, threshold: float = 0.0) -> Trees:
+    """One split: low at or below the threshold, high above; a missing cell goes right."""
+    return Trees(
+        start=np.array([0, 3], np.int32),
+        feature=np.array([feature, -1, -1], np.int32),
+        threshold=np.array([threshold, 0, 0], np.float32),
+        left=np.array([1, -1, -1], np.int32),
+        right=np.array([2, -1, -1], np.int32),
+        missing_left=np.array([False, False, False]),
+        value=np.array([0.0, low, high]),
+        output=np.zeros(1, np.int32),
+    )
+
+
+def step(*trees: int, bias: float = 0.0, **more: Any) -> Step:
+    chosen = np.array(trees, dtype=np.int64)
+    return Step(chosen, np.ones(len(trees)), np.ones(len(trees), bool), np.array([bias]), **more)
+
+
+def predictor(
+    steps: list[Step], trees: list[Trees], prices: CostModel | None = None, **more: Any
+) -> Predictor:
+    nothing = np.array([-9.0])
+    more = {"stops": [Stop(k, {"stage": k}) for k in range(len(steps))], "nothing": nothing, **more}
+    program = Program(1, steps, Trees.joined(trees), np.ones(4), **more)
+    costs = prices or price_list(np.array([1.0, 2.0, 4.0, 8.0]), split=0.5, tree=0.25)
+    return Predictor(Folder(program, costs, NAMES, {"task": "binary"}))
+
+
+def asking(**values: float | None) -> tuple[Callable[[list[str]], list[Any]], list[list[str]]]:
+    calls: list[list[str]] = []
+
+    def acquire(names: list[str]) -> list[Any]:
+        calls.append(names)
+        return [values[name] for name in names]
+
+    return acquire, calls
+
+
+CASCADE = [
+    step(0, bias=0.5, gate="score", value=1.0, then=1, otherwise=REJECT),
+    step(1, carry=True, then=END),
+]
+STUMPS = [stump(0, 0.0, 1.0), stump(2, 10.0, 20.0)]
+
+
+def test_a_row_that_fails_the_gate_buys_one_feature() -> None:
+    acquire, calls = asking(a=-1.0)
+    answer = predictor(CASCADE, STUMPS).predict(acquire)
+    assert calls == [["a"]]
+    assert (answer.score, answer.spent) == (0.5, 1.0 + 0.5 + 0.25)
+    assert (answer.bought, answer.step, answer.stopped) == (("a",), 0, "gate")
+
+
+def test_a_row_that_passes_goes_on_from_its_score() -> None:
+    acquire, calls = asking(a=1.0, c=None)
+    answer = predictor(CASCADE, STUMPS).predict(acquire)
+    assert calls == [["a"], ["c"]]
+    assert (answer.score, answer.spent) == (1.5 + 20.0, 5.0 + 2 * 0.75)
+    assert (answer.step, answer.stopped) == (1, "end")
+
+
+def test_a_sensor_gives_all_its_features_at_once_and_never_again() -> None:
+    prices = price_list(np.array([3.0, 3.0, 1.0, 1.0]), shared=[[0, 1]])
+    model = predictor([step(0, 1, then=END)], [stump(0, 1, 2), stump(1, 10, 20)], prices)
+    acquire, calls = asking(a=-1.0, b=1.0)
+    answer = model.predict(acquire)
+    assert calls == [["a", "b"]]
+    assert (answer.score, answer.spent) == (21.0, 3.0)
+
+
+def test_features_that_the_model_never_reads_are_not_asked_for() -> None:
+    prices = price_list(np.array([3.0, 3.0, 1.0, 1.0]), shared=[[0, 1]])
+    acquire, calls = asking(a=-1.0)
+    assert predictor([step(0, then=END)], [stump(0, 1, 2)], prices).predict(acquire).spent == 3.0
+    assert calls == [["a"]]
+
+
+def test_a_discount_is_for_the_second_of_a_group() -> None:
+    prices = price_list(
+        np.array([5.0, 5.0, 1.0, 1.0]), discounted=[DiscountGroup((0, 1), (2.0, 2.0))]
+    )
+    model = predictor([step(0, 1, then=END)], [stump(0, 1, 2), stump(1, 10, 20)], prices)
+    acquire, calls = asking(a=-1.0, b=1.0)
+    assert model.predict(acquire).spent == 7.0
+    assert calls == [["a"], ["b"]]
+
+
+def test_columns_are_bought_together_and_a_missing_cell_adds_nothing() -> None:
+    columns = Columns.raw(np.array([0, 3]), np.zeros(2, np.int64), np.array([2.0, 5.0]))
+    model = predictor([step(bias=1.0, columns=columns, then=END)], [])
+    acquire, calls = asking(a=3.0, d=float("nan"))
+    answer = model.predict(acquire)
+    assert calls == [["a", "d"]]
+    assert (answer.score, answer.spent) == (7.0, 9.0)
+
+
+def test_a_scaled_column_counts_from_its_mean() -> None:
+    one = np.ones(1)
+    columns = Columns(np.array([1]), np.array([0]), 2 * one, one > 0, one, one / 4)
+    model = predictor([step(bias=1.0, columns=columns, then=END)], [])
+    assert model.predict(lambda names: [9.0]).score == 1.0 + 2.0 * (9.0 - 1.0) / 4.0
+    assert model.predict(lambda names: [math.inf]).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("cap", "score", "spent", "at"),
+    [(1.7, -9.0, 0.0, -1), (1.75, 1.5, 1.75, 0), (6.49, 1.5, 1.75, 0), (6.5, 21.5, 6.5, 1)],
+)
+def test_a_cap_ends_the_way_at_the_last_stop(
+    cap: float, score: float, spent: float, at: int
+) -> None:
+    acquire, _ = asking(a=1.0, c=1.0)
+    answer = predictor(CASCADE, STUMPS).predict(acquire, cap=cap)
+    assert (answer.score, answer.spent, answer.step) == (score, spent, at)
+    assert answer.stopped == ("end" if cap == 6.5 else "cap")
+
+
+def test_a_model_exported_under_a_cap_keeps_it() -> None:
+    free = predictor(CASCADE, STUMPS)
+    about = {"task": "binary", "budget": {"amount": 2.0, "kind": "cap"}}
+    model = Predictor(Folder(free.program, free.costs, NAMES, about))
+    assert model.predict(lambda names: [1.0]).spent == 1.75
+    assert model.predict(lambda names: [1.0], cap=6.5).spent == 6.5
+    assert free.predict(lambda names: [1.0]).spent == 6.5
+
+
+def test_without_an_answer_for_nothing_a_cap_may_leave_none() -> None:
+    model = predictor(CASCADE, STUMPS, nothing=None)
+    assert math.isnan(model.predict(lambda names: [1.0], cap=0.0).score)
+
+
+def test_the_finish_comes_after_all_sums() -> None:
+    finish = Finish((1.0,), rounds=2.0, link="exp", slope=3.0, intercept=0.5)
+    model = predictor([step(0, then=END, finish=finish)], [stump(0, 0.0, 4.0)])
+    assert model.predict(lambda names: [1.0]).score == pytest.approx(3.0 * math.exp(3.0) + 0.5)
+
+
+RANKED = [
+    step(0, gate="rank", value=1.0, then=1, otherwise=REJECT),
+    step(1, carry=True, then=END),
+]
+
+
+def test_documents_of_a_query_are_ranked_among_each_other() -> None:
+    cells = [{"a": -1.0, "c": 1.0}, {"a": 1.0, "c": 1.0}, {"a": -1.0, "c": 1.0}]
+    asked: list[tuple[int, list[str]]] = []
+
+    def acquire(document: int, names: list[str]) -> list[float]:
+        asked.append((document, names))
+        return [cells[document][name] for name in names]
+
+    model = predictor(RANKED, STUMPS, rejected="below")
+    answers = model.predict_query(acquire, 3)
+    assert asked == [(0, ["a"]), (1, ["a"]), (2, ["a"]), (1, ["c"])]
+    assert [a.score for a in answers] == [20.0, 21.0, 20.0]  # losers one below the survivor
+    assert [a.stopped for a in answers] == ["gate", "end", "gate"]
+    X = np.array([[c["a"], 0, c["c"], 0] for c in cells])
+    together = model.predict_rows(X, Queries.from_sizes(np.array([3])))
+    assert together.scores.tolist() == [20.0, 21.0, 20.0]
+    assert model.predict_rows(X).scores.tolist() == [20.0, 21.0, 20.0]  # each by itself: all pass
+
+
+def test_a_price_per_query_is_shared_by_its_documents() -> None:
+    prices = price_list(np.array([6.0, 2.0, 4.0, 8.0]))
+    shared = PerQueryPrices(prices, np.array([True, False, False, False]))
+    model = predictor([step(0, then=END)], [stump(0, 0.0, 1.0)], shared)
+    answers = model.predict_query(lambda document, names: [1.0], 3)
+    assert [a.spent for a in answers] == [2.0, 2.0, 2.0]
+    with pytest.raises(UsageError, match="'per-query' share bills"):
+        model.predict_query(lambda document, names: [1.0], 3, cap=5.0)
+
+
+def test_a_coroutine_fetches_what_documents_need_at_the_same_time() -> None:
+    under_way, most = 0, 0
+
+    async def acquire(document: int, names: list[str]) -> list[float]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return [1.0] * len(names)
+
+    model = predictor(CASCADE, STUMPS)
+    answers = asyncio.run(model.predict_query_async(acquire, 3))
+    assert most == 3
+    assert [a.score for a in answers] == [21.5] * 3
+    one = asyncio.run(model.predict_async(lambda names: acquire(0, names)))
+    assert (one.score, one.spent) == (21.5, 6.5)
+
+
+def test_too_few_values_are_one_clear_line() -> None:
+    with pytest.raises(UsageError, match=r"returned 2 values for 1 features \(a\)"):
+        predictor(CASCADE, STUMPS).predict(lambda names: [1.0, 2.0])
+
+
+def test_cells_are_compared_as_float32() -> None:
+    model = predictor([step(0, then=END)], [stump(0, 0.0, 1.0, threshold=0.1)])
+    assert model.predict(lambda names: [0.1]).score == 0.0
+    assert model.predict(lambda names: [0.100000003]).score == 0.0  # the same float32
+    assert model.predict(lambda names: [1e300]).score == 1.0
+
+
+def test_probabilities_of_log_odds() -> None:
+    model = predictor([step(0, then=END)], [stump(0, 0.0, math.log(3.0))])
+    shares = model.predict_proba(np.array([[1.0, 0, 0, 0], [-1.0, 0, 0, 0]]))
+    assert np.allclose(shares, [[0.25, 0.75], [0.5, 0.5]])
+
+
+def test_rows_of_another_width_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"X must be \(n, 4\)"):
+        predictor(CASCADE, STUMPS).predict_rows(np.zeros((2, 3)))
+
+
+def test_a_tree_is_billed_once_on_a_way() -> None:
+    again = Step(np.array([0]), np.ones(1), np.zeros(1, bool), np.zeros(1), then=END)
+    model = predictor([step(0, then=1), again], [stump(0, 0.0, 1.0)])
+    assert model.predict(lambda names: [1.0]).spent == 1.75
+
+
+def test_steps_that_lead_back_are_no_program() -> None:
+    with pytest.raises(ValueError, match="step 1 cannot lead to step 0"):
+        Program(1, [step(then=1), step(then=0)], Trees.none(), np.ones(4))
+
+
+def test_prices_are_those_of_the_folder() -> None:
+    model = predictor(CASCADE, STUMPS, Prices.additive(np.array([7.0, 0, 0, 0])))
+    assert model.predict(lambda names: [-1.0]).spent == 7.0

@@ -1,0 +1,73 @@
+"""Serve exported models on demand, in a process that has nothing but numpy.
+
+Usage: serve_rows.py FOLDER... ; each holds ``model/``, ``X.npy`` and, for queries, ``sizes.npy``.
+Writes ``served.npz``: scores, spent, sensors acquired (n, s), and how many rows broke a rule.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.serving import Answer, Predictor, load
+
+HEAVY = ("numba", "pandas", "scipy", "sklearn", "bench_trees", "bench_models")
+
+
+class Shop:
+    """The features of a block of rows, one row at a time, and what was asked for."""
+
+    def __init__(self, model: Predictor, X: Any) -> None:
+        self.model, self.X, self.repeats = model, X, 0
+        self.place = {name: j for j, name in enumerate(model.names)}
+        self.asked: list[set[str]] = [set() for _ in X]
+
+    def of(self, first: int) -> Callable[[int, list[str]], list[float]]:
+        """``acquire`` for the rows of a query from ``first`` on."""
+
+        def acquire(document: int, names: list[str]) -> list[float]:
+            row = first + document
+            self.repeats += bool(self.asked[row] & set(names))
+            self.asked[row] |= set(names)
+            return [float(self.X[row, self.place[name]]) for name in names]
+
+        return acquire
+
+    def sensors(self) -> Any:
+        """What the rows had to acquire for the features that they asked for, (n, s)."""
+        found = np.zeros((len(self.X), self.model.costs.sensors), dtype=bool)
+        for row, names in enumerate(self.asked):
+            for name in names:
+                found[row, self.model.costs.sensors_of(self.place[name])] = True
+        return found
+
+
+def serve(folder: Path) -> None:
+    model, X = load(folder / "model"), np.load(folder / "X.npy")
+    shop, answers = Shop(model, X), list[Answer]()
+    sizes = folder / "sizes.npy"
+    first = 0
+    for size in np.load(sizes).tolist() if sizes.exists() else [0] * len(X):
+        if size:
+            answers += model.predict_query(shop.of(first), size)
+        else:
+            one = shop.of(first)
+            answers.append(model.predict(lambda names, one=one: one(0, names)))
+        first += max(1, size)
+    np.savez(
+        folder / "served.npz",
+        scores=np.array([a.score for a in answers]),
+        spent=np.array([a.spent for a in answers]),
+        sensors=shop.sensors(),
+        repeats=shop.repeats,
+        unlike=sum(set(a.bought) != asked for a, asked in zip(answers, shop.asked, strict=True)),
+    )
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        serve(Path(name))
+    loaded = [name for name in HEAVY if name in sys.modules]
+    sys.exit(f"loaded {loaded}" if loaded else 0)

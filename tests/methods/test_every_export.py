@@ -1,0 +1,133 @@
+"""Every registered learner's model, exported: a fresh process that asks for features one sensor at
+a time gets the benchmark's scores and bills, bit by bit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import helpers
+import numpy as np
+import pytest
+from helpers.every_learner_cases import LEARNERS, quick
+
+from bench_core import Features, Prediction, Splits, Task, UsageError
+from bench_core.conformance import task_splits
+from bench_core.conformance.tasks import fit
+from bench_core.serving import Exportable, Folder, Predictor, write_folder
+
+ROWS = 400  # 200 of them to test on
+SCRIPT = Path(helpers.__file__).parent / "serve_rows.py"
+PAIRS = [
+    (name, task)
+    for name in sorted(LEARNERS)
+    for task in sorted(LEARNERS[name].tasks)
+    if name != "sklearn" or task in (Task.BINARY, Task.MULTICLASS)  # the others have no trees
+]
+
+ordinary = cache(lambda task: task_splits(task, ROWS))
+fitted: dict[tuple[str, Task], Any] = {}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("boosters")
+
+
+def model_of(name: str, task: Task, folder: Path) -> Any:
+    """Trained once for all tests of this file."""
+    if (name, task) not in fitted:
+        splits = ordinary(task)
+        fitted[name, task] = fit(quick(name, task, splits.train, folder), splits)
+    return fitted[name, task]
+
+
+def some(predictions: Sequence[Prediction]) -> Iterator[Prediction]:
+    """The first, a middle and the last point."""
+    last = len(predictions) - 1
+    for place in sorted({0, last // 2, last}):
+        yield predictions[place]
+
+
+def serve(folders: Sequence[Path]) -> list[Any]:
+    """What a fresh process makes of these folders."""
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *map(str, folders)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return [np.load(folder / "served.npz") for folder in folders]
+
+
+def exported(model: Any, splits: Splits, prediction: Prediction) -> Folder:
+    program = model.program(prediction.point)
+    return Folder(program, splits.costs, splits.names, {"task": str(splits.task)})
+
+
+@pytest.mark.parametrize(("name", "task"), PAIRS, ids=str)
+def test_what_is_served_equals_the_benchmark(
+    name: str, task: Task, folder: Path, tmp_path: Path
+) -> None:
+    splits, model = ordinary(task), model_of(name, task, folder)
+    test = splits.test.features
+    shown, folders = list(some(list(model.predict_path(test)))), []
+    for number, prediction in enumerate(shown):
+        place = tmp_path / str(number)
+        write_folder(place / "model", exported(model, splits, prediction))
+        np.save(place / "X.npy", test.X)
+        if test.queries is not None:
+            np.save(place / "sizes.npy", test.queries.sizes)
+        folders.append(place)
+    for prediction, served in zip(shown, serve(folders), strict=True):
+        bill, n = prediction.bills["path"], len(test)
+        cost = bill.feature_cost(splits.costs, n, test.queries)
+        cost += bill.evaluation_cost(splits.costs, n)
+        assert served["scores"].tobytes() == np.asarray(prediction.scores).tobytes()
+        assert served["spent"].tobytes() == cost.tobytes()
+        assert np.array_equal(served["sensors"], bill.acquired.rows(n).unpack())
+        assert served["repeats"] == 0
+        assert served["unlike"] == 0
+
+
+@pytest.mark.parametrize(("name", "task"), PAIRS, ids=str)
+def test_a_cap_is_never_exceeded(name: str, task: Task, folder: Path) -> None:
+    splits, model = ordinary(task), model_of(name, task, folder)
+    part = splits.test.X[:40]
+    *_, last = model.predict_path(Features(part))
+    served = Predictor(exported(model, splits, last))
+    free = served.predict_rows(part)
+    for cap in np.quantile(free.spent, [0.0, 0.5, 1.0]).tolist():
+        found = served.predict_rows(part, cap=cap)
+        assert (found.spent <= cap).all()
+        within = free.spent <= cap
+        assert np.array_equal(found.capped, ~within)
+        assert np.array_equal(found.scores[within], free.scores[within])
+
+
+@pytest.mark.parametrize("name", ["gbrt", "cegb", "random-forest", "cstc"])
+def test_a_capped_row_answers_at_the_last_point_within_the_cap(name: str, folder: Path) -> None:
+    splits, model = ordinary(Task.REGRESSION), model_of(name, Task.REGRESSION, folder)
+    part = Features(splits.test.X[:60])
+    path = list(model.predict_path(part))
+    costs = [
+        p.bills["path"].feature_cost(splits.costs, 60)
+        + p.bills["path"].evaluation_cost(splits.costs, 60)
+        for p in path
+    ]
+    served, cap = Predictor(exported(model, splits, path[-1])), float(np.median(costs[-1]))
+    found = served.predict_rows(part.X, cap=cap)
+    last = (np.array(costs) <= cap).sum(axis=0) - 1
+    assert len(np.unique(last)) > 1
+    reached = last >= 0
+    expected = np.array([p.scores for p in path])[last, np.arange(60)]
+    assert np.array_equal(found.scores[reached], expected[reached])
+
+
+def test_an_estimator_of_scikit_learn_says_why_it_stays(folder: Path) -> None:
+    model = model_of("sklearn", Task.REGRESSION, folder)
+    assert isinstance(model, Exportable)
+    with pytest.raises(UsageError, match="pickle"):
+        model.program({"model": 1})
