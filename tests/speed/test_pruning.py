@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF, bench_warm_up
-from paired import alternate, report, setting
+from paired import alternate, report, setting, value
 
 from bench_core import Examples, Prices, Task
 from bench_core.metrics import default_metric
@@ -32,6 +32,7 @@ THREADS = 2
 TREES = setting("TREES", 40, least=5)
 DEPTH = 10
 GAP = 1e-3
+BAR = 60.0  # seconds of each pruning
 
 
 def events(seed: int) -> Examples:
@@ -103,6 +104,7 @@ def test_pruning_at_the_size_of_hepmass(benchmark: Any) -> None:
             **{f"gap, {side}": facts["gap"] for side, facts in found.items()},
             "peak GiB of the process": peak_gib(),
         },
+        values={side: value(samples[side][0], "s", BAR) for side in wanted},
         nodes=len(context.forest.numbers.ensemble.feature),
         threads=THREADS,
         prunings=found,
