@@ -59,7 +59,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "rbf-svm": {},
         "sklearn": {"estimator": "sklearn.tree.DecisionTreeClassifier"},
         "soft-cascade": {**cascade, "cycles": 2},
-        "svm-average-kernel": {},
+        "svm-average-kernel": {"max_rows": 500},
         "xgboost": trees,
     }
 

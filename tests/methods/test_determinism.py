@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from helpers.every_learner_cases import LEARNERS, quick
+from sklearn.datasets import load_svmlight_file
 
 import bench_core
+from bench_core import Examples, Splits, Task
+from bench_core.conformance import task_splits
+from bench_core.conformance.tasks import fit
+from bench_core.datasets.search import DataFolder
+from bench_core.plugins import load_registry
 
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
 ROWS = 5000  # enough for several pieces of work per thread
@@ -54,9 +64,53 @@ def test_rankings_come_out_alike_on_threads_and_in_workers(home: Path) -> None:
     same_everywhere("rank.svm", learners=learners, settings=settings)
 
 
-def write_ranking(path: Path) -> None:
-    import numpy as np
+large = cache(lambda task: task_splits(task, ROWS))
 
+
+def bits(learner: Any, splits: Splits, threads: int) -> list[bytes]:
+    """Scores and bills of every point on test rows."""
+    found = []
+    for p in fit(learner, splits, threads=threads).predict_path(splits.test.features):
+        n, bill = len(splits.test), p.bills["path"]
+        costs = bill.feature_cost(splits.prices, n), bill.evaluation_cost(splits.prices, n)
+        found += [p.scores.tobytes(), *(np.asarray(cost).tobytes() for cost in costs)]
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_every_learner_comes_out_alike_on_threads(name: str, tmp_path: Path) -> None:
+    task = Task.BINARY if Task.BINARY in LEARNERS[name].tasks else Task.RANKING
+    splits = large(task)
+    learner = quick(name, task, splits.train, tmp_path)
+    assert bits(learner, splits, 1) == bits(learner, splits, 2)
+
+
+def cancer(home: Path) -> Examples:
+    dataset: Any = load_registry().datasets["breast-cancer"]()
+    return dataset.prepare(DataFolder(home), "quick", 0, 0).train
+
+
+def ranking(home: Path) -> Examples:
+    write_ranking(home / "rank.svm")
+    X, y = load_svmlight_file(str(home / "rank.svm"), n_features=40)
+    return Examples(X.toarray().astype(np.float32), y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("data", "task", "read"),
+    [("breast-cancer", Task.BINARY, cancer), ("rank.svm", Task.RANKING, ranking)],
+)
+def test_every_learner_comes_out_alike_in_workers(
+    data: str, task: Task, read: Any, home: Path
+) -> None:
+    """In other processes sets of texts have another order."""
+    train = read(home)
+    names = sorted(name for name, cls in LEARNERS.items() if task in cls.tasks)
+    same_everywhere(data, learners=[quick(name, task, train, home) for name in names])
+
+
+def write_ranking(path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 40)).round(3)
     grade = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=ROWS), [-0.5, 0.5, 1.5])
