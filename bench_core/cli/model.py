@@ -11,7 +11,6 @@ import click
 from bench_core.cli import options
 from bench_core.cli.report import finished
 from bench_core.errors import InputError, UsageError, unknown
-from bench_core.results.budgets import KINDS, Budget
 from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, quality, settings, stand_in_notice, times
 
@@ -46,14 +45,7 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
 @command.command("export", short_help="Write the model of a run at a chosen point.")
 @options.run_argument
 @click.option("--learner", default="", metavar="NAME", help="Of the run.  [default: the best]")
-@click.option("-b", "--budget", type=options.Budget(0), metavar="COST", help="Cost per row.")
-@click.option(
-    "--budget-kind",
-    type=click.Choice(KINDS),
-    default=KINDS[0],
-    show_default=True,
-    help="What the budget bounds: the mean, the cost of 95% of rows, or of every row.",
-)
+@options.budget_options()
 @click.option("--quality", type=float, metavar="Q", help="The cheapest that reaches it instead.")
 @click.option("-d", "--data", "dataset", default="", metavar="NAME", help="Data set of the run.")
 @click.option("--seed", type=int, metavar="N", help="Of which repeat.  [default: the first]")
@@ -71,7 +63,7 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
 @options.debug_option
 def export_command(
     run: str,
-    budget: float | None,
+    budget: str | None,
     budget_kind: str,
     dataset: str,
     metric: str,
@@ -93,7 +85,7 @@ def export_command(
     info, frame = finished(store, run)
     options.registry([*info.request.get("plugins", ()), *plugins])  # their classes can be found
     name = _dataset(dataset, list(dict.fromkeys(map(str, frame["dataset"]))))
-    limit = None if budget is None else Budget(budget, budget_kind)
+    limit = None if budget is None else options.one_budget(budget, budget_kind)
     wish = Wish(dataset=name, budget=limit, **given)
     folder = export(Store(store), info, frame, primary_metric(info, name, metric), wish)
     write_folder(output, folder)

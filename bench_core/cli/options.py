@@ -107,6 +107,14 @@ def budgets(text: str, kind: str) -> tuple[Budget, ...]:
         return parse_budgets(text, kind)
 
 
+def one_budget(text: str, kind: str) -> Budget:
+    """The budget of these options, where several make no sense."""
+    found = budgets(text, kind)
+    if len(found) > 1:
+        raise UsageError(f"--budget {text}: write one budget here, as {found[0]}")
+    return found[0]
+
+
 def caps_option(help: str) -> Callable[[Command], Command]:
     """``--caps 5,10,20``: what no row may cost."""
     return click.option("--caps", metavar="COST,...", callback=_caps, help=help)

@@ -173,14 +173,6 @@ def unaffordable(info: RunInfo, frame: pd.DataFrame, budget: Budget, store: Path
     return f"nothing is affordable at {budget.words}; the cheapest point costs {cost(least)}"
 
 
-def one_budget(text: str, kind: str) -> Budget:
-    """The budget of these options, where several make no sense."""
-    found = options.budgets(text, kind)
-    if len(found) > 1:
-        raise UsageError(f"--budget {text}: write one budget here, as {found[0]}")
-    return found[0]
-
-
 def ranking(found: Sequence[Offer], name: str, metric: Criterion, budget: Budget) -> Table:
     """The affordable learners, the best on validation first."""
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")

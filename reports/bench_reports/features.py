@@ -55,10 +55,10 @@ def command(
     from bench_core.leaderboard.purchases import Purchase, chosen_within, purchases
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
-    from bench_reports.best import one_budget, unaffordable
+    from bench_reports.best import unaffordable
 
     check_output(output)
-    within = Budget(math.inf) if budget is None else one_budget(budget, budget_kind)
+    within = Budget(math.inf) if budget is None else options.one_budget(budget, budget_kind)
     info, frame = finished(store, run)
     there = list(dict.fromkeys(map(str, frame["dataset"])))
     for name in datasets:
