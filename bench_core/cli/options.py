@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bench_core.errors import blaming, one_line
+from bench_core.errors import UsageError, blaming, one_line
 from bench_core.results.budgets import KINDS, Budget, as_caps, parse_budgets
 
 if TYPE_CHECKING:
