@@ -10,7 +10,7 @@ import pytest
 from helpers.every_learner_cases import LEARNERS
 from helpers.rare_classes import entropy_of, log_loss, rare_classes
 
-from bench_core import Splits, Task
+from bench_core import Splits
 from bench_core.conformance.tasks import fit
 
 BOOSTERS = ("gbrt", "miser", "cegb", "budget-boosting", "gbrt-subset", "lightgbm", "lightgbm-cegb")
@@ -59,18 +59,3 @@ def test_a_fit_that_diverges_is_marked() -> None:
     for name in ("gbrt", "gbrt-subset"):
         how = {"trees": 3, "l2": 0.0, "learning_rate": 50.0}
         assert fit(LEARNERS[name](**how), splits).marks == ("diverged",)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    sorted(
-        name
-        for name, cls in LEARNERS.items()
-        if Task.MULTICLASS in cls.tasks and name not in ("imported", "sklearn")
-    ),
-)
-def test_no_learners_default_is_below_the_constant(name: str) -> None:
-    splits = made((2, 4, 9, 20), 1500)
-    reached, constant = accuracies(fit(LEARNERS[name](), splits), splits)
-    assert reached > constant - 0.02
