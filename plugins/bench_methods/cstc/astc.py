@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     from bench_trees.threads import Workers
 
 
-_PANEL = 128
+_PANEL = 384
+"""Columns whose products are computed at once. A panel's product with itself is half the work, so
+that few large panels are faster; threads share out panels."""
+
 _DEPENDENT = 1e-10
 """A column of which less than this share is left is a combination of those picked."""
 
