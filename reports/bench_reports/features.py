@@ -71,12 +71,12 @@ def command(
     from bench_reports.best import one_budget, unaffordable
 
     check_output(output)
+    within = Budget(math.inf) if budget is None else one_budget(budget, budget_kind)
     info, frame = finished(store, run)
     there = list(dict.fromkeys(map(str, frame["dataset"])))
     for name in datasets:
         if name not in there:
             raise UsageError(unknown("data set of this run", name, there))
-    within = Budget(math.inf) if budget is None else one_budget(budget, budget_kind)
     kept, rows = Store(store), []
     for name in datasets or there:
         own = frame[frame["dataset"] == name]
