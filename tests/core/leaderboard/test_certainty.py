@@ -203,3 +203,18 @@ def test_two_data_sets_separate_nobody_and_one_has_no_ranks() -> None:
     _, ranked = over_datasets(many(2, 0.01))
     assert {one.tier for one in ranked} == {1}
     assert over_datasets(many(1, 0.3)) == ((), ())
+
+
+def test_ranks_are_separated_as_by_a_peer() -> None:
+    peer = pytest.importorskip("scikit_posthocs", reason="scikit-posthocs is not installed")
+    ranks = np.random.default_rng(5).permuted(np.tile(np.arange(1.0, 6), (20, 1)), axis=1)
+    ranks = (
+        np.sort(ranks, axis=1) * (np.arange(20) < 12)[:, None]
+        + ranks * (np.arange(20) > 11)[:, None]
+    )
+    p = peer.posthoc_nemenyi_friedman(ranks).to_numpy()
+    mean = ranks.mean(axis=0)
+    apart = np.abs(np.subtract.outer(mean, mean)) > least_difference(20, 5)
+    assert (apart == (p < 0.05)).all()
+    assert apart.any()
+    assert not apart.all()
