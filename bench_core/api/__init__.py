@@ -208,7 +208,7 @@ def audit(
     executor: str = "local",
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
-) -> RunResult:
+) -> Result:
     """Replay every query and every point of a run's finished trials, and keep the verdicts."""
     asked = RunRequest(workers=workers, executor=executor, plugins=tuple(plugins), store=store)
     check_request(asked)
@@ -216,7 +216,7 @@ def audit(
     kept = Store(store_path(store))
     name = kept.resolve(run)
     with open_writer(kept.path) as writer:
-        return carry_out_audit(kept, name, asked, writer, on_event or silent)
+        return Result.of(carry_out_audit(kept, name, asked, writer, on_event or silent))
 
 
 def reprice(
@@ -230,7 +230,7 @@ def reprice(
     executor: str = "local",
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
-) -> RunResult:
+) -> Result:
     """Bill a run anew under the costs of a file, from its stored models: nothing is trained.
 
     A new run of the store has the same metrics and the new costs; ``data`` restricts it to some of
@@ -249,7 +249,7 @@ def reprice(
     for line in made.notes:
         notify(Event("note", line))
     with open_writer(kept.path) as writer:
-        return carry_out(made, request, writer, notify, lambda learners: None)
+        return Result.of(carry_out(made, request, writer, notify, lambda learners: None))
 
 
 def best(

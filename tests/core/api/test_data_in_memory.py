@@ -196,6 +196,31 @@ def test_what_is_repeated_later_says_that_it_came_from_python(home: Path) -> Non
     )
 
 
+def test_the_command_that_trains_a_choice_is_a_call_of_python(home: Path) -> None:
+    from bench_reports.best import run_command
+
+    from bench_core.plugins import load_registry
+
+    run(X, Y, costs=[1, 2, 3])
+    request = bench_core.load_run().info.request
+    registry = load_registry(["helpers.toys"])
+    params = {"tradeoff": 0.1, "seconds": 0.0}
+    call = run_command(request, "data", "toy-prefix", params, registry, home / "other.db")
+    assert call == (
+        "bench_core.run(X, y, costs=costs, learners={'toy-prefix': {'tradeoff': 0.1}}, "
+        "plugins=['helpers.toys'])"
+    )
+
+
+def test_a_run_on_arrays_is_audited_and_billed_anew_without_them(home: Path) -> None:
+    run(X, Y, costs=[1, 2, 3])
+    (home / "other.csv").write_text("x0,10\nx1,20\nx2,30\n")
+    how: dict[str, Any] = {"plugins": ["helpers.toys"], "executor": "inline"}
+    assert bench_core.audit(**how).counts == {"ok": 1}
+    billed = bench_core.reprice(costs="other.csv", **how)
+    assert billed.board()["cost"].iloc[0] == 10 * bench_core.load_run("1").board()["cost"].iloc[0]
+
+
 def test_notes_and_warnings_reach_a_caller_who_wants_no_display(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
