@@ -147,7 +147,7 @@ class Predictor:
             groups = [np.arange(len(cells))]
         else:
             b = queries.boundaries
-            groups = [np.arange(*pair) for pair in pairwise(b.tolist())]
+            groups = [np.arange(*pair) for pair in pairwise(b.tolist())] or [np.arange(0)]
         parts = [self._whole(_narrow(cells[group]), queries is not None, cap) for group in groups]
         return Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -205,7 +205,8 @@ class Predictor:
     def _acquired(self, bits: Sequence[int]) -> Acquired:
         size = 8 * words(self.costs.sensors)
         raw = b"".join(b.to_bytes(size, "little") for b in bits)
-        return Acquired(np.frombuffer(raw, "<u8").reshape(len(bits), -1), self.costs.sensors)
+        found = np.frombuffer(raw, "<u8").reshape(len(bits), size // 8)
+        return Acquired(found, self.costs.sensors)
 
     def _mask(self, rows: Sequence[Row]) -> BoolArray:
         return self._acquired([row.bits for row in rows]).unpack()

@@ -60,7 +60,7 @@ IGNORED = {
 """Common options that a verb has no use for, and therefore does not take."""
 
 
-@pytest.mark.parametrize("verb", [v for v in VERBS if v not in ("data", "cost")])
+@pytest.mark.parametrize("verb", [v for v in VERBS if v not in ("data", "cost", "model")])
 def test_each_verb_has_examples_and_those_common_options_of_use_to_it(
     bench: Run, verb: str
 ) -> None:
