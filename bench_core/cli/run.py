@@ -27,6 +27,14 @@ GO_ON = "; the same command goes on from there"
 
 _text = partial(click.option, default="")
 
+
+def _shares(_: click.Context, __: click.Parameter, value: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in value.split(",") if value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of shares: write 0.2,0.2") from None
+
+
 request_options = options.together(
     _text("-s", "--suite", metavar="NAME", help="The suite to run: 'bench list suites'."),
     names_option(
@@ -41,6 +49,34 @@ request_options = options.together(
     _text("--query", metavar="COLUMN", help="Column of the query, for CSV and Parquet."),
     _text("--split", metavar="COLUMN", help="Column with the values train, valid and test."),
     _text("--task", metavar="TASK", help="ranking, regression, binary or multiclass."),
+    names_option("--drop", metavar="COLUMNS", help="Columns of the file to leave out."),
+    click.option(
+        "--group",
+        "groups",
+        multiple=True,
+        metavar="COLUMNS:COST",
+        help="Columns that one sensor measures, and its cost: a,b,c:5 or 'hist_*:5'.",
+    ),
+    click.option(
+        "--cv",
+        type=click.IntRange(3, 100),
+        metavar="K",
+        callback=lambda ctx, param, value: value or 0,
+        help="K-fold cross-validation of one file, queries kept whole.",
+    ),
+    _text(
+        "--share",
+        metavar="VALID,TEST",
+        callback=_shares,
+        help="Parts of one file for validation and test; default: 0.2,0.2.",
+    ),
+    _text("--unit", metavar="WORD", help="What the costs of a file count, such as ms."),
+    _text(
+        "--reference",
+        metavar="LEARNER",
+        help="What savings are measured against; default: an imported model, else the suite's or "
+        "gbrt.",
+    ),
     names_option(
         "-m", "--metric", "metrics", help="Metrics, the primary one first: 'bench list metrics'."
     ),

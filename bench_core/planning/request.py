@@ -37,7 +37,10 @@ class RunRequest:
     chosen from the cores at hand. ``executor`` is ``"local"`` (processes that can be killed) or
     ``"inline"``. ``timeout`` in seconds and ``memory`` in bytes hold for each job, 0 is no limit.
     ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything anew,
-    ``strict_data`` refuses stand-ins. What is "" is as the command's default.
+    ``strict_data`` refuses stand-ins. ``drop`` leaves columns of a file out, those of one of the
+    ``groups`` (``"a,b:5"``) share one sensor, ``cv`` folds or ``share`` (of validation and test)
+    divide it, ``unit`` is what its costs count. ``reference`` is what savings are measured
+    against. What is "" is as the command's default.
     """
 
     suite: str = ""
@@ -69,6 +72,12 @@ class RunRequest:
     data_dir: str = ""
     store: str = ""
     plugins: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    cv: int = 0
+    share: tuple[float, ...] = ()
+    unit: str = ""
+    reference: str = ""
 
 
 def without_repeats(request: RunRequest) -> RunRequest:
@@ -81,7 +90,7 @@ def without_repeats(request: RunRequest) -> RunRequest:
     return replace(request, **distinct)
 
 
-_TEXTS = ("metrics", "settings", "plugins")
+_TEXTS = ("drop", "groups", "metrics", "settings", "plugins")
 
 
 def check_request(request: RunRequest) -> None:

@@ -19,6 +19,9 @@ TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """The default grid of a learner with a field ``tradeoff`` whose default is a number; dimensionless,
 so it fits any costs."""
 
+REFERENCES = ("own", "reference")
+"""Roles of learners that others are compared with, a user's own model before all others."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenLearner:
@@ -58,7 +61,9 @@ def choose_learners(
     on, profile = suite.on.get(dataset, {}), suite.profile(request.profile)
     configs = request.configs or profile.configs
     chosen = []
-    for name in dict.fromkeys([suite.reference, *by_name] if suite.reference else by_name):
+    first = [name for name in (request.reference, suite.reference) if name and name not in objects]
+    named |= {request.reference} - {""}
+    for name in dict.fromkeys([*first, *by_name]):
         own = on.get(name, {})  # or False
         if own is False and name not in named:
             continue
@@ -97,12 +102,13 @@ def _lack(instances: Sequence[Any]) -> str:
 
 
 def default_reference(learners: Sequence[ChosenLearner]) -> str:
-    """The only learner with role ``reference``, else the only one without ``tradeoff`` and role;
-    "" where there is none or more than one."""
-    meant = [c.name for c in learners if c.cls.role == "reference"]
+    """The only learner of the first role of ``REFERENCES`` that any has, else the only one without
+    ``tradeoff`` and role; "" where there is none or more than one."""
+    for role in REFERENCES:
+        if meant := [c.name for c in learners if c.cls.role == role]:
+            return meant[0] if len(meant) == 1 else ""
     blind = [c.name for c in learners if not c.cls.role and not _has_tradeoff(c.cls)]
-    found = meant or blind
-    return found[0] if len(found) == 1 else ""
+    return blind[0] if len(blind) == 1 else ""
 
 
 def _has_tradeoff(cls: type, *, swept: bool = True) -> bool:
