@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.cli.complete import data_named, names_of
 from bench_core.cli.options import names_option, numbers_option
 from bench_core.cli.report import report_for, write_report
 from bench_core.errors import one_line
@@ -36,10 +37,17 @@ def _shares(_: click.Context, __: click.Parameter, value: str) -> tuple[float, .
 
 
 request_options = options.together(
-    _text("-s", "--suite", metavar="NAME", help="The suite to run: 'bench list suites'."),
+    _text(
+        "-s",
+        "--suite",
+        metavar="NAME",
+        shell_complete=names_of("suite_files"),
+        help="The suite to run: 'bench list suites'.",
+    ),
     names_option(
         "-d",
         "--data",
+        shell_complete=data_named,
         help="Data sets by name, or files (SVMlight, CSV, Parquet; write ./letters for a file that "
         "has a data set's name). With --suite, those of its data sets to use.",
     ),
@@ -74,11 +82,14 @@ request_options = options.together(
     _text(
         "--reference",
         metavar="LEARNER",
+        shell_complete=names_of("learners"),
         help="What savings are measured against; default: an imported model, else the suite's or "
         "gbrt.",
     ),
     names_option(
-        "-m", "--metric", "metrics", help="Metrics, the primary one first: 'bench list metrics'."
+        *("-m", "--metric", "metrics"),
+        shell_complete=names_of("metrics"),
+        help="Metrics, the primary one first: 'bench list metrics'.",
     ),
     _text(
         "--costs",
@@ -96,7 +107,12 @@ request_options = options.together(
         show_default=True,
         help="Number of the first feature in SVMlight files.",
     ),
-    names_option("-l", "--learners", help="Learners by name, or 'all': 'bench list learners'."),
+    names_option(
+        "-l",
+        "--learners",
+        shell_complete=names_of("learners"),
+        help="Learners by name, or 'all': 'bench list learners'.",
+    ),
     _text("--profile", metavar="NAME", help="quick (the default), standard or paper."),
     click.option(
         "--set",
