@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -21,10 +22,15 @@ def names_of(kind: str) -> Complete:
     by comma the last one is completed."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from bench_core.cli.options import registry
+        from bench_core.datasets.search import data_folder
+        from bench_core.datasets.user_datasets import add_own_data
+        from bench_core.plugins import load_registry
 
         with suppress(Exception):  # a shell shows nothing rather than a traceback
-            return _matching(getattr(registry(ctx.params.get("plugins") or ()), kind), incomplete)
+            sys.path.insert(0, str(Path.cwd()))  # for the modules of -p
+            found = load_registry(ctx.params.get("plugins") or ())
+            add_own_data(found, data_folder(ctx.params.get("data_dir")))
+            return _matching(getattr(found, kind), incomplete)
         return []
 
     return complete
