@@ -1,8 +1,13 @@
 """The names of ``bench_core`` and where they live; loaded on first use."""
 
 from .api import Interrupted as Interrupted
+from .api import Result as Result
 from .api import audit as audit
+from .api import best as best
+from .api import export as export
+from .api import load_run as load_run
 from .api import plan as plan
+from .api import report as report
 from .api import reprice as reprice
 from .api import run as run
 from .api.estimators import BudgetedClassifier as BudgetedClassifier
@@ -49,6 +54,8 @@ from .protocols import FitContext as FitContext
 from .protocols import Metric as Metric
 from .protocols import MetricValues as MetricValues
 from .protocols import Source as Source
+from .results.budgets import Budget as Budget
+from .results.store import Store as Store
 from .splits import Splits as Splits
 
 __version__: str

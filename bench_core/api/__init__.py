@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from bench_core.api.arguments import request_of
+from bench_core.api.result import Best, Figure, Result
 from bench_core.api.words import in_python, speaking_python
 from bench_core.class_names import importable
 from bench_core.costs.model import CostModel
@@ -26,7 +28,7 @@ from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest, check_request
 from bench_core.plugins import Registry, load_registry
-from bench_core.results.budgets import as_caps
+from bench_core.results.budgets import Budget, as_caps
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import check_writable, open_writer
@@ -44,17 +46,25 @@ if TYPE_CHECKING:
     Learner: TypeAlias = str | BudgetedLearner
 
 __all__ = [
+    "Best",
     "Event",
+    "Figure",
     "Interrupted",
     "Plan",
+    "Result",
     "RunRequest",
     "RunResult",
     "audit",
+    "best",
+    "export",
+    "load_run",
     "plan",
+    "report",
     "reprice",
     "run",
 ]
 
+load_run = Result.load
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
@@ -103,7 +113,7 @@ def run(
     request: RunRequest | None = None,
     on_event: OnEvent | None = None,
     progress: bool = True,
-) -> RunResult:
+) -> Result:
     """Run learners on data and keep the results in the store; the same call again goes on.
 
     ::
@@ -169,7 +179,11 @@ def run(
             warm_up_metrics([parse_metric(name, registry.metrics) for name in made.metrics], say)
 
         with open_writer(path) as writer:
-            return carry_out(made, asked, writer, notify, warm_up)
+            try:
+                return Result.of(carry_out(made, asked, writer, notify, warm_up))
+            except Interrupted as stop:
+                stop.result = Result.of(stop.result)
+                raise
 
 
 def _taking_the_arguments_of(
@@ -201,7 +215,7 @@ def audit(
     executor: str = "local",
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
-) -> RunResult:
+) -> Result:
     """Replay every query and every point of a run's finished trials, and keep the verdicts."""
     asked = RunRequest(workers=workers, executor=executor, plugins=tuple(plugins), store=store)
     check_request(asked)
@@ -209,7 +223,7 @@ def audit(
     kept = Store(store_path(store))
     name = kept.resolve(run)
     with open_writer(kept.path) as writer:
-        return carry_out_audit(kept, name, asked, writer, on_event or silent)
+        return Result.of(carry_out_audit(kept, name, asked, writer, on_event or silent))
 
 
 def reprice(
@@ -223,7 +237,7 @@ def reprice(
     executor: str = "local",
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
-) -> RunResult:
+) -> Result:
     """Bill a run anew under the costs of a file, from its stored models: nothing is trained.
 
     A new run of the store has the same metrics and the new costs; ``data`` restricts it to some of
@@ -242,7 +256,33 @@ def reprice(
     for line in made.notes:
         notify(Event("note", line))
     with open_writer(kept.path) as writer:
-        return carry_out(made, request, writer, notify, lambda learners: None)
+        return Result.of(carry_out(made, request, writer, notify, lambda learners: None))
+
+
+def best(
+    budget: float | str | Budget | None = None,
+    run: str = "last",
+    *,
+    kind: str = "mean",
+    dataset: str | None = None,
+    store: File = "",
+) -> Best:
+    """The learner and setting of a run that are best within a budget."""
+    return load_run(run, store).best(budget, kind, dataset)
+
+
+def report(output: File, run: str = "last", *, store: File = "") -> Path:
+    """Write a run as a file of the format that its name ends in: .html, .tex, .md, .csv, .svg."""
+    return load_run(run, store).report(output)
+
+
+def export(run: str = "last", *, store: File = "") -> DataFrame:
+    """The results of a run: one row for each trial, operating point and split."""
+    from bench_core.results.marks import with_choices
+
+    with speaking_python():
+        kept = Store(fspath(store))
+        return with_choices(kept.frame(run), kept.info(run))
 
 
 def _asked(given: Mapping[str, Any]) -> RunRequest:

@@ -62,6 +62,11 @@ def _refuse_without_data(y: Any, queries: Any, given: Mapping[str, Any]) -> None
     for name, value in (("y", y), ("queries", queries)):
         if value is not None:
             raise UsageError(f"{name} is given without X: {name} belongs to data in memory")
+    data = given["data"]
+    for value in [data, *(data if isinstance(data, tuple | list) else ())]:
+        if hasattr(value, "shape"):
+            kind = type(value).__name__
+            raise UsageError(f"data: a {kind} is no name or file; data in memory is run(X, y)")
     for name in ("valid", "test", "split"):
         if not isinstance(given[name], str | Path):
             raise UsageError(f"{name} is a {type(given[name]).__name__} without X: give X and y")
@@ -93,11 +98,8 @@ def _is_given(value: Any) -> bool:
 
 def _listed(value: Any) -> Iterable[Any]:
     """A value that may stand for a list of one."""
-    return (
-        (value,)
-        if isinstance(value, str | int | float) or not isinstance(value, Iterable)
-        else value
-    )
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return value if several else (value,)
 
 
 def _plain(value: Any) -> Any:

@@ -60,7 +60,8 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a run; finished work is kept, ``result`` holds the trials that ended."""
 
     def __init__(self, result: RunResult) -> None:
-        super().__init__("interrupted; finished work is kept")
+        done = ", ".join(f"{n} {status}" for status, n in result.counts.items()) or "nothing"
+        super().__init__(f"interrupted: {done} kept in {result.store}; the same call goes on")
         self.result = result
 
 

@@ -1,4 +1,4 @@
-"""Progress on stderr: bars with time left on a terminal, plain lines elsewhere."""
+"""Progress on stderr: bars with time left on a terminal and in notebooks, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib.util import find_spec
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,12 +28,21 @@ MIB = 1 << 20
 
 
 def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManager[OnEvent]:
-    """The display that suits stderr and the options."""
+    """The display that suits stderr, or a notebook, and the options."""
     if quiet:
         return nullcontext(lambda event: None)
+    if bars and in_notebook():
+        from rich.console import Console
+
+        return Bars(verbose=verbose, console=Console())
     if bars and sys.stderr.isatty():
         return Bars(verbose=verbose)
     return Lines(jobs=bars, verbose=verbose)
+
+
+def in_notebook() -> bool:
+    """Whether a notebook runs this that can show bars: rich draws them as widgets."""
+    return "ipykernel" in sys.modules and find_spec("ipywidgets") is not None
 
 
 class Lines(AbstractContextManager["Lines"]):

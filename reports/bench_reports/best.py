@@ -103,8 +103,8 @@ def answer(
 ) -> tuple[Table | None, list[str]]:
     """For one data set: who can be afforded, and the winner with the command that trains it."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
+    from bench_core.leaderboard.purchases import chosen_within, purchases, sentences
     from bench_core.results.store import Store
-    from bench_reports.features import chosen_within, purchases, sentences
 
     judge = primary_metric(info, name, metric or "")
     found = offers(frame, judge, budget)
@@ -231,19 +231,23 @@ def run_command(
     """The command that trains one learner at one setting on one data set of an earlier run, and
     measures it under a ``cap`` if there is one; the call of Python where data or costs came from
     there."""
+    given, defaults = _given(request, learner, registry), _defaults(learner, registry)
+    swept = _swept(learner, registry)  # left out, they would be a grid
+    kept = {
+        name: value
+        for name, value in params.items()
+        if name in {*given, *swept} or name not in defaults or defaults[name] != value
+    }
     if given_from_python(request):
-        return python_call(request, {learner: params})
+        return python_call(request, {learner: kept})
     words = _asked(request, dataset)
     words += ["--learners", learner]
     words += ["--caps", f"{cap:.15g}"] if cap else []
     for setting in request.get("settings", ()):
         if setting.partition(".")[0].strip() in registry.datasets:
             words += ["--set", setting]
-    given, defaults = _given(request, learner, registry), _defaults(learner, registry)
-    swept = _swept(learner, registry)  # left out, they would be a grid
-    for name, value in params.items():
-        if name in {*given, *swept} or name not in defaults or defaults[name] != value:
-            words += ["--set", f"{learner}.{name}={toml_literal(value)}"]
+    for name, value in kept.items():
+        words += ["--set", f"{learner}.{name}={toml_literal(value)}"]
     words += ["--store", str(store)] if store != options.STORE else []
     return shlex.join(words)
 

@@ -14,7 +14,7 @@ from bench_core.cli import options
 from bench_core.cli.report import finished
 from bench_core.errors import UsageError, unknown
 from bench_core.terminal.tables import Table, console, show
-from bench_core.terminal.wording import cost, count, notices, quality
+from bench_core.terminal.wording import count, notices, quality
 
 if TYPE_CHECKING:
     from bench_core.results.budgets import Budget
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
     from bench_core.statistics.comparison import Interval
     from bench_core.statistics.pairs import Pair
-    from bench_core.statistics.pools import Repeat
 
 TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
 
@@ -108,31 +107,15 @@ def _answer(
     budget: Budget,
     interest: float,
 ) -> Iterator[Table | str]:
-    from bench_core.leaderboard.assembly import uses_of
-    from bench_core.results.operating_points import criterion
-    from bench_core.statistics.pairs import compare
-    from bench_core.statistics.pools import repeats
+    from bench_core.leaderboard.assembly import primary_metric, uses_of
+    from bench_core.leaderboard.pairs import pairs_within
 
-    use = uses_of(info, dataset)[0]
-    judge = criterion(info, use["metrics"][0])
-    valid, test = (
-        store.values(info.run, split=s, dataset=dataset, within=budget) for s in ("valid", "test")
-    )
-    found = repeats(valid, test, names)
-    if none := [name for name in names if name not in {one.learner for one in valid}]:
-        yield f"{dataset}: not all can be had at {budget.words}: {', '.join(none)} cannot"
+    use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
+    try:
+        found, pairs = pairs_within(info, store, dataset, names, budget, interest=interest)
+    except UsageError as error:
+        yield str(error)
         return
-    if not found:
-        yield f"{dataset}: no fold and seed at which all of {', '.join(names)} have finished"
-        return
-    # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
-    limit = budget.amount if budget.kind == "mean" else math.inf
-    cheapest = {name: _least_cost(found, name) for name in names}
-    if none := [name for name, least in cheapest.items() if least > limit]:
-        least = ", ".join(f"{name} from {cost(cheapest[name])}" for name in none)
-        yield f"{dataset}: not all can be had at {budget.words}: {least}"
-        return
-    pairs = compare(found, limit, judge.higher_is_better, interest=interest)
     at = "at their best" if math.isinf(budget.amount) else f"at {budget.words}"
     queries, counted = use["queries"]["test"], use["rows"]["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
@@ -142,11 +125,6 @@ def _answer(
     for pair in pairs:
         yield from _sentences(pair, judge.higher_is_better)
     yield ""
-
-
-def _least_cost(found: Sequence[Repeat], name: str) -> float:
-    valid = [repeat.candidates[name].valid for repeat in found]
-    return max(float((one.cost @ one.rows).min() / one.rows.sum()) for one in valid)
 
 
 def _row(pair: Pair) -> list[str]:

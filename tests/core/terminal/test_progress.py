@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sys
 import time
+import types
 from io import StringIO
 
 import pytest
@@ -197,3 +199,11 @@ def test_bars_survive_a_narrow_terminal(width: int) -> None:
 )
 def test_durations_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def test_a_notebook_with_widgets_has_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench_core.terminal.progress.find_spec", lambda name: name == "ipywidgets")
+    assert isinstance(progress(quiet=False, bars=True, verbose=False), Lines)
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    assert isinstance(progress(quiet=False, bars=True, verbose=False), Bars)
+    assert isinstance(progress(quiet=False, bars=False, verbose=False), Lines)

@@ -1,0 +1,59 @@
+"""Learners of a run pair by pair, at a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bench_core.errors import UsageError
+from bench_core.leaderboard.assembly import primary_metric
+from bench_core.results.budgets import Budget
+from bench_core.statistics.pairs import Pair, compare
+from bench_core.statistics.pools import Repeat, repeats
+from bench_core.terminal.wording import cost
+
+if TYPE_CHECKING:
+    from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
+
+
+def pairs_within(
+    info: RunInfo,
+    store: Store,
+    dataset: str,
+    names: Sequence[str],
+    budget: Budget,
+    *,
+    interest: float,
+) -> tuple[list[Repeat], list[Pair]]:
+    """The repeats that all ``names`` have finished, and every pair of them within the budget.
+
+    ``interest`` is the least difference that matters, as a share of the better quality. Raises
+    UsageError where not all can be had at the budget.
+    """
+    valid, test = (
+        store.values(info.run, split=s, dataset=dataset, within=budget) for s in ("valid", "test")
+    )
+    found = repeats(valid, test, names)
+    if none := [name for name in names if name not in {one.learner for one in valid}]:
+        raise UsageError(
+            f"{dataset}: not all can be had at {budget.words}: {', '.join(none)} cannot"
+        )
+    if not found:
+        raise UsageError(
+            f"{dataset}: no fold and seed at which all of {', '.join(names)} have finished"
+        )
+    # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
+    limit = budget.amount if budget.kind == "mean" else math.inf
+    cheapest = {name: _least_cost(found, name) for name in names}
+    if none := [name for name, least in cheapest.items() if least > limit]:
+        least = ", ".join(f"{name} from {cost(cheapest[name])}" for name in none)
+        raise UsageError(f"{dataset}: not all can be had at {budget.words}: {least}")
+    higher = primary_metric(info, dataset).higher_is_better
+    return found, compare(found, limit, higher, interest=interest)
+
+
+def _least_cost(found: Sequence[Repeat], name: str) -> float:
+    valid = [repeat.candidates[name].valid for repeat in found]
+    return max(float((one.cost @ one.rows).min() / one.rows.sum()) for one in valid)

@@ -1,0 +1,381 @@
+"""Arrays, frames and mappings as a run's data: every form gives the same run, and what cannot be
+used is one line that speaks of keywords."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.toys import Prefix
+from scipy.sparse import csr_array
+from sklearn.datasets import load_breast_cancer
+
+import bench_core
+from bench_core import BenchError, Queries, SensorPrices, Splits, Task, UsageError
+from bench_core.datasets.user_arrays import array_splits
+
+N = 60
+NAMES = ["a", "b", "c"]
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(N, 3)).round(3)
+X[3, 1] = np.nan
+Y = (X[:, 0] > 0).astype(int)
+FRAME = pd.DataFrame(X, columns=NAMES)
+IDS = np.repeat(np.arange(12), 5)
+TOYS: dict[str, Any] = {
+    "learners": {"toy-prefix": {"tradeoff": 0.1}},
+    "plugins": "helpers.toys",
+    "executor": "inline",
+    "progress": False,
+}
+
+
+def run(*args: Any, **options: Any) -> bench_core.Result:
+    return bench_core.run(*args, **(TOYS | options))
+
+
+def plan(*args: Any, **options: Any) -> Any:
+    return bench_core.plan(*args, **(TOYS | options))
+
+
+FORMS = {
+    "arrays": (X, Y),
+    "lists": (X.tolist(), Y.tolist()),
+    "booleans": (X, Y.astype(bool)),
+    "column-major": (np.asfortranarray(X), Y.astype(np.int8)),
+    "nullable": (pd.DataFrame(X).convert_dtypes(), pd.Series(Y).astype("Int64")),
+    "objects": (X.astype(object), Y.astype(object)),
+    "another index": (pd.DataFrame(X, index=range(100, 100 + N)), pd.Series(Y)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_numbers_are_the_same_data(form: str) -> None:
+    kept, wanted = array_splits(*FORMS[form]), array_splits(X, Y)
+    for name in ("train", "valid", "test"):
+        one, two = getattr(kept, name), getattr(wanted, name)
+        np.testing.assert_array_equal(one.X, two.X)
+        np.testing.assert_array_equal(one.y, two.y)
+    assert kept.task == Task.BINARY
+
+
+def test_names_come_with_the_columns() -> None:
+    assert array_splits(X, Y).feature_names == ("x0", "x1", "x2")
+    for table in (FRAME, FRAME.to_dict("series"), FRAME.to_records(index=False)):
+        assert array_splits(table, Y).feature_names == ("a", "b", "c")
+    labelled = FRAME.assign(ill=Y)
+    assert array_splits(labelled, "ill").feature_names == ("a", "b", "c")
+
+
+def test_a_sparse_matrix_is_its_dense_numbers() -> None:
+    dense = np.nan_to_num(X)
+    np.testing.assert_array_equal(
+        array_splits(csr_array(dense), Y).train.X, array_splits(dense, Y).train.X
+    )
+
+
+def test_rows_of_a_query_are_put_together_and_stay_in_one_split() -> None:
+    order = RNG.permutation(N)
+    splits = array_splits(X[order], IDS[order] % 3, queries=IDS[order])
+    assert splits.task == Task.RANKING
+    for part in (splits.train, splits.valid, splits.test):
+        assert part.queries is not None
+        assert set(part.queries.sizes) == {5}
+    same = array_splits(X, IDS % 3, queries=Queries(np.arange(0, N + 1, 5)))
+    rows = np.concatenate([p.X for p in (splits.train, splits.valid, splits.test)])
+    others = np.concatenate([p.X for p in (same.train, same.valid, same.test)])
+    assert sorted(map(tuple, np.nan_to_num(rows))) == sorted(map(tuple, np.nan_to_num(others)))
+
+
+def test_parts_may_be_given_and_columns_named() -> None:
+    table = FRAME.assign(y=Y, part=["train"] * 40 + ["valid"] * 10 + ["test"] * 10)
+    by_column = array_splits(table, "y", split="part")
+    rows = [slice(0, 40), slice(40, 50), slice(50, 60)]
+    pairs = [(FRAME[r], Y[r]) for r in rows]
+    by_pairs = array_splits(*pairs[0], valid=pairs[1], test=pairs[2])
+    frames = [FRAME.assign(y=Y)[r] for r in rows]
+    by_frames = array_splits(frames[0], "y", valid=frames[1], test=frames[2][["y", *NAMES[::-1]]])
+    for splits in (by_column, by_pairs, by_frames):
+        for name, r in zip(("train", "valid", "test"), rows, strict=True):
+            np.testing.assert_array_equal(getattr(splits, name).X, X[r].astype(np.float32))
+            np.testing.assert_array_equal(getattr(splits, name).y, Y[r])
+
+
+@pytest.mark.parametrize(
+    ("y", "task"),
+    [
+        (Y, "binary"),
+        (np.where(Y, "ill", "well"), "binary"),
+        (pd.Series(np.where(Y, "ill", "well"), dtype="category"), "binary"),
+        (np.arange(N) % 4, "multiclass"),
+        (X[:, 0], "regression"),
+    ],
+)
+def test_labels_decide_the_task_unless_it_is_given(y: Any, task: str) -> None:
+    assert array_splits(X, y).task == task
+    assert array_splits(X, Y.astype(float), task="regression").task == Task.REGRESSION
+
+
+def test_a_run_on_arrays_is_found_again_by_their_content(home: Path) -> None:
+    first = run(X, Y, costs=[1, 2, 3])
+    again = run(X.copy(), Y.copy(), costs={"x0": 1, "x1": 2, "x2": 3})
+    assert (again.run, again.reused) == (first.run, 1)
+    other = X.copy()
+    other[0, 0] += 1
+    assert run(other, Y, costs=[1, 2, 3]).reused == 0
+    assert set(first.frame()["dataset"]) == {"data"}
+
+
+def test_workers_of_their_own_open_data_by_its_path(home: Path) -> None:
+    result = run(FRAME, Y, costs={"a": 1, "b": 2, "c": 3}, executor="local", name="visits")
+    assert result.counts == {"ok": 1}
+    assert set(result.frame()["dataset"]) == {"visits"}
+
+
+COSTS = {
+    "mapping": {"a": 1, "b": 2, "c": 3},
+    "series": pd.Series({"c": 3, "a": 1, "b": 2}),
+    "list": [1, 2, 3],
+    "array": np.array([1, 2, 3]),
+    "plain series": pd.Series([1, 2, 3]),
+    "whole": {"costs": {"a": 1, "b": 2, "c": 3}, "unit": "cost"},
+    "model": SensorPrices.additive(np.array([1.0, 2.0, 3.0])),
+}
+
+
+@pytest.mark.parametrize("form", COSTS)
+def test_costs_in_every_form_are_the_same(form: str, home: Path) -> None:
+    (home / "costs.csv").write_text("name,cost\na,1\nb,2\nc,3\n")
+    keys = {
+        trial.key
+        for costs in (COSTS[form], home / "costs.csv", "costs.csv")
+        for trial in plan(FRAME, Y, costs=costs).trials
+    }
+    assert len(keys) == 1
+
+
+def test_whole_numbers_count_the_columns_of_an_array_from_0(home: Path) -> None:
+    made = plan(X, Y, costs={0: 1, 1: 2, 2: 30})
+    assert next(iter(made.costs.values())).state()["sensor"].tolist() == [1, 2, 30]
+
+
+def test_splits_are_taken_as_they_are(home: Path) -> None:
+    splits = array_splits(X, Y)
+    made = plan(splits, costs=[1, 2, 3], name="mine")
+    assert (made.datasets[0].name, made.datasets[0].task) == ("mine", "binary")
+    assert made.datasets[0].rows["train"] == len(splits.train)
+
+
+def test_a_mapping_of_learners_sets_their_parameters(home: Path) -> None:
+    made = plan(
+        X, Y, learners={"toy-prefix": {"tradeoff": [0.1, np.float64(2)]}, "toy-stacked": {}}
+    )
+    tried = [trial.params["tradeoff"] for trial in made.trials if trial.learner == "toy-prefix"]
+    assert tried == [0.1, 2.0]
+    same = plan(X, Y, learners="toy-prefix", settings={"toy-prefix.tradeoff": 0.5})
+    assert [trial.params["tradeoff"] for trial in same.trials] == [0.5]
+
+
+def test_a_data_set_may_be_an_instance(home: Path) -> None:
+    from helpers.toys import ToyBinary
+
+    assert plan(data=ToyBinary()).datasets[0].name == "toy-binary"
+
+
+def test_what_is_repeated_later_says_that_it_came_from_python(home: Path) -> None:
+    from bench_core.leaderboard.methods import command
+
+    run(X, Y, costs=[1, 2, 3], metrics="auc")
+    assert command(bench_core.load_run().info.request) == (
+        "bench_core.run(X, y, metrics=['auc'], costs=costs, learners=['toy-prefix'], "
+        "settings=['toy-prefix.tradeoff=0.1'], plugins=['helpers.toys'])"
+    )
+
+
+def test_the_command_that_trains_a_choice_is_a_call_of_python(home: Path) -> None:
+    from bench_reports.best import run_command
+
+    from bench_core.plugins import load_registry
+
+    run(X, Y, costs=[1, 2, 3])
+    request = bench_core.load_run().info.request
+    registry = load_registry(["helpers.toys"])
+    params = {"tradeoff": 0.1, "seconds": 0.0}
+    call = run_command(request, "data", "toy-prefix", params, registry, home / "other.db")
+    assert call == (
+        "bench_core.run(X, y, costs=costs, learners={'toy-prefix': {'tradeoff': 0.1}}, "
+        "plugins=['helpers.toys'])"
+    )
+
+
+def test_a_run_on_arrays_is_audited_and_billed_anew_without_them(home: Path) -> None:
+    run(X, Y, costs=[1, 2, 3])
+    (home / "other.csv").write_text("x0,10\nx1,20\nx2,30\n")
+    how: dict[str, Any] = {"plugins": ["helpers.toys"], "executor": "inline"}
+    assert bench_core.audit(**how).counts == {"ok": 1}
+    billed = bench_core.reprice(costs="other.csv", **how)
+    assert billed.board()["cost"].iloc[0] == 10 * bench_core.load_run("1").board()["cost"].iloc[0]
+
+
+def test_notes_and_warnings_reach_a_caller_who_wants_no_display(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @dataclass(frozen=True)
+    class Local(Prefix):
+        name: ClassVar[str] = "local"
+
+    with pytest.warns(UserWarning, match="Local cannot be imported by another process"):
+        result = run(X, Y, learners=[Local()], executor="local")
+    assert capsys.readouterr().err == ""
+    assert result.notes[1].endswith("; task= changes it")
+
+
+def test_progress_is_lines_where_there_is_no_terminal(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(X, Y, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("[2/2] ok score toy-prefix on data") for line in lines)
+
+
+def _splits(**changed: Any) -> Splits:
+    return replace(array_splits(X, Y), **changed)
+
+
+WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
+    "nothing": ((), {}, "nothing to run: give X and y, suite=NAME or data="),
+    "no y": ((X,), {}, "y is missing: give the label of each row"),
+    "y without X": ((), {"y": Y}, "y is given without X"),
+    "queries without X": ((), {"queries": IDS}, "queries is given without X"),
+    "a pair as data": ((), {"data": (X, Y)}, "data: a ndarray is no name or file"),
+    "a frame as data": ((), {"data": FRAME}, "data in memory is run(X, y)"),
+    "a class as data": ((), {"data": [Splits]}, "is no name, file or instance of a data set"),
+    "valid without X": ((), {"valid": (X, Y)}, "valid is a tuple without X"),
+    "one dimension": ((X[:, 0], Y), {}, "X has shape (60,); give a table (n, d)"),
+    "ragged": (([[1, 2], [3]], [0, 1]), {}, "X: its rows have different lengths"),
+    "no rows": ((X[:0], Y[:0]), {}, "X has shape (0, 3)"),
+    "a series as X": ((FRAME["a"], Y), {}, "X is one column; give a table: X.to_frame()"),
+    "text columns": (
+        (FRAME.assign(sex="m", city="Bern", on=pd.Timestamp("2024")), Y),
+        {},
+        "X: no numbers in 'sex', 'city', 'on'; encode them as numbers",
+    ),
+    "infinite": ((np.where(X > 1, np.inf, X), Y), {}, "the value is infinite, or too large"),
+    "two columns of a name": (
+        (pd.DataFrame(X, columns=["a", "a", "b"]), Y),
+        {},
+        "X: two columns are called 'a'; rename one",
+    ),
+    "short y": ((X, Y[:5]), {}, "y has 5 values for 60 rows"),
+    "wide y": ((X, np.stack([Y, Y], axis=1)), {}, "y has shape (60, 2)"),
+    "missing label": ((X, np.where(X[:, 0] > 1, np.nan, Y)), {}, "the label is missing"),
+    "one label": ((X, np.ones(N)), {}, "all labels of the training rows are 1"),
+    "unknown column": ((FRAME.assign(ill=Y), "il"), {}, "unknown column 'il': did you mean ill?"),
+    "column of an array": ((X, "ill"), {}, "y='ill' names a column, and X has no names"),
+    "a whole bunch": ((load_breast_cancer(),), {}, "give X.data and X.target as X and y"),
+    "sizes of queries": (
+        (X, Y),
+        {"queries": np.full(12, 5)},
+        "queries has 12 values for 60 rows: numpy.repeat turns sizes of queries into ids",
+    ),
+    "another width": ((X, Y), {"test": (X[:, :2], Y)}, "test has 2 features where X has 3"),
+    "no pair": ((X, Y), {"test": X}, "test is a ndarray; give a pair (X, y)"),
+    "another column": (
+        (FRAME, Y),
+        {"test": (FRAME.rename(columns={"c": "d"}), Y)},
+        "test has no column 'c', which X has",
+    ),
+    "unknown split": ((X, Y), {"split": ["trian"] * N}, "'trian' is no split; write train, valid"),
+    "unknown task": ((X, Y), {"task": "clustering"}, "task=clustering: no such task|clustering"),
+    "suite and X": ((X, Y), {"suite": "quickstart"}, "suite means nothing beside X"),
+    "label and X": ((X, Y), {"label": "ill"}, "label means nothing beside X"),
+    "missing cost": ((FRAME, Y), {"costs": {"a": 1}}, "costs: feature 'b' and 1 more have no cost"),
+    "surplus cost": (
+        (FRAME, Y),
+        {"costs": {"a": 1, "z": 2}},
+        "costs: feature 'z' is none of the 3",
+    ),
+    "negative cost": ((X, Y), {"costs": [1, -2, 3]}, "costs are finite and >= 0"),
+    "cost of text": ((X, Y), {"costs": [1, "dear", 3]}, "costs 'dear', not a number"),
+    "costs as a number": ((X, Y), {"costs": 3}, "costs is a int; give a mapping"),
+    "costs as a frame": ((X, Y), {"costs": FRAME}, "costs is a DataFrame; give a mapping"),
+    "prices of others": (
+        (X, Y),
+        {"costs": SensorPrices.additive(np.ones(4))},
+        "costs: prices of 4 features for 3",
+    ),
+    "y beside splits": ((_splits(), Y), {}, "y means nothing beside Splits"),
+    "wrong splits": ((_splits(feature_names=("a",)),), {}, "X: prices or names are not of 3"),
+    "labels of splits": ((_splits(classes=0),), {}, "X: binary with 0 classes"),
+    "a registered name": ((X, Y), {"name": "letters"}, "'letters' is the name of a registered"),
+    "a name of two lines": ((X, Y), {"name": "a\nb"}, "name must be a word for the data"),
+    "learners as numbers": ((X, Y), {"learners": {"toy-prefix": 3}}, "'toy-prefix' is given 3"),
+    "instances in a mapping": (
+        (X, Y),
+        {"learners": {"mine": Prefix()}},
+        "instances go into a list",
+    ),
+    "a class as learner": ((X, Y), {"learners": [Prefix]}, "Prefix is a class; give Prefix()"),
+    "no learner": ((X, Y), {"learners": [3]}, "3 is neither a name nor a learner"),
+    "unknown learner": ((X, Y), {"learners": "misr"}, "learners: unknown learner 'misr'"),
+    "a learner inside": (
+        (X, Y),
+        {"learners": {"toy-stacked": {"base": Prefix()}}},
+        "base is given an instance; give a name or a table",
+    ),
+    "unknown parameter": (
+        (X, Y),
+        {"learners": {"toy-prefix": {"tradeof": 1}}},
+        "unknown parameter 'tradeof': did you mean tradeoff?",
+    ),
+    "a setting of nothing": ((X, Y), {"settings": "toy-prefix"}, "settings='toy-prefix': write"),
+    "time as text": ((X, Y), {"timeout": "10m"}, "timeout must be a number >= 0, not '10m'"),
+    "unknown audit": ((X, Y), {"audit": "some"}, "audit: unknown value 'some'"),
+    "unknown metric": ((X, Y), {"metrics": "acc"}, "metrics: unknown metric 'acc'"),
+    "metric of another task": ((X, Y), {"metrics": "ndcg@5"}, "does not judge binary (data)"),
+    "fold": ((X, Y), {"folds": 1}, "data set data has only fold 0, not 1: choose by folds="),
+    "cap": ((X, Y), {"caps": "dear"}, "caps: budget 'dear' is not a cost"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_cannot_be_used_is_one_line_that_speaks_python(kind: str, home: Path) -> None:
+    args, options, wanted = WRONG[kind]
+    with pytest.raises(BenchError) as caught:
+        run(*args, **options)
+    message = str(caught.value)
+    assert any(part in message for part in wanted.split("|")), message
+    assert "\n" not in message
+    assert "--" not in message
+    assert not (home / "results").exists()
+
+
+def test_an_unknown_keyword_is_pythons_own_error() -> None:
+    with pytest.raises(TypeError, match="metric"):
+        run(X, Y, metric="auc")  # type: ignore[call-arg]
+
+
+def test_a_request_speaks_of_the_commands_options(home: Path) -> None:
+    from bench_core.api import RunRequest
+
+    with pytest.raises(UsageError, match=r"--data: unknown data set or file 'nowhere'"):
+        bench_core.run(request=RunRequest(data=("nowhere",)), progress=False)
+
+
+def test_every_option_of_a_request_is_a_keyword_of_run_with_its_default() -> None:
+    from dataclasses import fields
+    from inspect import signature
+
+    from bench_core.api import RunRequest
+
+    keywords = signature(bench_core.run).parameters
+    assert signature(bench_core.plan) == signature(bench_core.run).replace()
+    for field in fields(RunRequest):
+        default = keywords[field.name].default
+        assert default == field.default or (field.name, default) == ("costs", None)
+    rows = str(bench_core.run.__doc__)
+    assert [name for name in keywords if name not in rows] == []

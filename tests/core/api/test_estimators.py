@@ -1,0 +1,131 @@
+"""The estimators keep scikit-learn's promises, and their own: the budget."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.toys import Prefix, Stacked
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from bench_core import BudgetedClassifier, BudgetedRanker, BudgetedRegressor
+
+FAST: dict[str, Any] = {"parameters": {"trees": 15, "tradeoff": 0.1}}
+
+
+@parametrize_with_checks(
+    [BudgetedClassifier(**FAST), BudgetedRegressor(**FAST), BudgetedRanker(**FAST)]
+)
+def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+N = 300
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=(N, 3))
+SIGNAL = X[:, 0] + 1.5 * X[:, 2]
+COSTS = [1.0, 5.0, 20.0]
+GRID: dict[str, Any] = {"parameters": {"trees": 15, "tradeoff": [0.1, 3.0]}}
+
+
+def test_a_budget_holds_on_the_validation_part_and_rows_pay_what_is_said() -> None:
+    y = np.where(SIGNAL > 0, "ill", "well")
+    for budget, kind in ((2.0, "mean"), (2.0, "p95"), (None, "mean")):
+        fitted = BudgetedClassifier(budget=budget, budget_kind=kind, costs=COSTS, **GRID).fit(
+            X[:200], y[:200], X[200:], y[200:]
+        )
+        paid = fitted.row_costs(X[200:])
+        stated = paid.mean() if kind == "mean" else np.quantile(paid, 0.95, method="inverted_cdf")
+        assert fitted.cost_ == pytest.approx(stated)
+        assert fitted.quality_ == fitted.score(X[200:], y[200:])
+        assert set(fitted.predict(X)) <= {"ill", "well"}
+        if budget is not None:
+            assert fitted.cost_ <= budget
+    assert fitted.cost_ > 20  # without a limit the costly feature is bought
+
+
+def test_costs_go_by_the_names_of_a_frames_columns() -> None:
+    frame = pd.DataFrame(X, columns=["age", "weight", "scan"])
+    by_name = {"scan": 20, "age": 1, "weight": 5}
+    one = BudgetedRegressor(costs=by_name, budget=10, **GRID).fit(frame, SIGNAL)
+    two = BudgetedRegressor(costs=COSTS, budget=10, **GRID).fit(X, SIGNAL)
+    assert one.cost_ == two.cost_
+    np.testing.assert_array_equal(one.predict(frame), two.predict(X))
+
+
+def test_a_grid_is_searched_and_the_best_setting_kept() -> None:
+    grid = {"trees": 15, "tradeoff": [0.001, 3.0]}
+    y = (SIGNAL > 0).astype(int)
+    cheap = BudgetedClassifier(costs=COSTS, budget=2, parameters=grid).fit(X, y)
+    whole = BudgetedClassifier(costs=COSTS, parameters=grid).fit(X, y)
+    assert cheap.cost_ <= 2 < whole.cost_
+    assert cheap.quality_ <= whole.quality_
+
+
+def test_rows_of_a_query_may_be_anywhere() -> None:
+    queries = np.repeat(np.arange(60), 5)
+    grades = np.clip(np.round(SIGNAL + 1), 0, 4)
+    ranker = BudgetedRanker(costs=COSTS, **FAST).fit(X, grades, queries)
+    order = RNG.permutation(N)
+    scores, shuffled = ranker.predict(X, queries), ranker.predict(X[order], queries[order])
+    np.testing.assert_array_equal(scores[order], shuffled)
+    assert ranker.score(X[order], grades[order], queries[order]) == ranker.score(X, grades, queries)
+    assert ranker.score(X, grades, queries) > 0.8
+
+
+@dataclass(frozen=True)
+class Half(Prefix):
+    """The toy learner under another name, as a user's own class."""
+
+    name: ClassVar[str] = "half"
+
+
+def test_a_learner_may_be_an_instance_with_what_it_stands_on() -> None:
+    y = (SIGNAL > 0).astype(int)
+    own = BudgetedClassifier(Half(0.1), costs=COSTS).fit(X, y)
+    assert own.score(X, y) > 0.8
+    stacked = BudgetedClassifier(Stacked(base=Half(0.1)), costs=COSTS).fit(X, y)
+    np.testing.assert_array_equal(own.predict(X), stacked.predict(X))  # half the log-odds
+
+
+def test_a_fitted_estimator_survives_pickle_and_clone() -> None:
+    fitted = BudgetedClassifier(costs=COSTS, budget=2, **GRID).fit(X, (SIGNAL > 0).astype(int))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+    assert clone(fitted).get_params() == fitted.get_params()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"budget": 0.5}, "nothing is affordable at budget=0.5: the cheapest operating point"),
+        ({"budget": -1}, "budget must be a number >= 0"),
+        ({"budget_kind": "most"}, "budget_kind must be mean or p95"),
+        ({"learner": "cegbb"}, "unknown learner 'cegbb': did you mean cegb?"),
+        ({"learner": 3}, "learner must be a name or an instance"),
+        ({"learner": Prefix(), "parameters": {"a": 1}}, "parameters are those of a learner given"),
+        ({"parameters": {"tree": 1}}, "unknown parameter 'tree'"),
+        ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),
+        ({"metric": "acc"}, "unknown metric 'acc'"),
+        ({"validation_fraction": 2}, "validation_fraction must be between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_used_is_a_value_error_of_one_line(
+    options: dict[str, Any], message: str
+) -> None:
+    estimator = BudgetedClassifier(**({"costs": COSTS, **FAST} | options))
+    with pytest.raises(ValueError) as caught:
+        estimator.fit(X, (SIGNAL > 0).astype(int))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_tasks_that_a_learner_cannot_do_are_refused() -> None:
+    with pytest.raises(ValueError, match="does binary, ranking, regression, not multiclass"):
+        BudgetedClassifier(Prefix()).fit(X, np.arange(N) % 3)
+    with pytest.raises(ValueError, match="y holds grades, which are from 0"):
+        BudgetedRanker(**FAST).fit(X, SIGNAL)

@@ -1,0 +1,170 @@
+"""What a run's result answers, against the store's rows and hand calculations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bench_core
+from bench_core import Interrupted, UsageError
+
+N = 200
+RNG = np.random.default_rng(3)
+X = pd.DataFrame(RNG.normal(size=(N, 4)), columns=["age", "sex", "scan", "noise"])
+Y = (X["age"] + 2 * X["scan"] + 0.5 * RNG.normal(size=N) > 0).astype(int)
+COSTS = {"age": 1, "sex": 1, "scan": 20, "noise": 8}
+TOYS: dict[str, Any] = {
+    "costs": COSTS,
+    "learners": {"toy-prefix": {"tradeoff": [0.1, 1.0]}, "toy-stacked": {}},
+    "plugins": "helpers.toys",
+    "executor": "inline",
+    "progress": False,
+    "name": "visits",
+}
+
+
+@pytest.fixture
+def result(home: Path) -> bench_core.Result:
+    return bench_core.run(X, Y, **TOYS)
+
+
+def test_it_shows_itself_in_a_few_lines(result: bench_core.Result) -> None:
+    lines = repr(result).splitlines()
+    assert lines[0].startswith(f"run {result.run}: 3 ok in ")
+    assert lines[1].startswith("visits: toy-")
+    assert "reaches accuracy" in lines[1]
+    assert len(lines) == 3
+
+
+def test_the_board_has_a_row_for_each_learner(result: bench_core.Result) -> None:
+    board = result.board()
+    assert set(board["learner"]) == {"toy-prefix", "toy-stacked"}
+    rows = result.frame().query("learner == 'toy-stacked'")
+    valid, test = (rows[rows["split"] == s].set_index("point") for s in ("valid", "test"))
+    top = valid[valid["accuracy"] == valid["accuracy"].max()]["total_cost"].idxmin()
+    own = board.set_index("learner").loc["toy-stacked"]
+    assert own["accuracy"] == test.loc[top, "accuracy"]
+    assert own["cost"] == test.loc[top, "total_cost"]
+    assert own["low"] <= own["accuracy"] <= own["high"]
+    assert min(board["tier"]) == 1
+
+
+def test_at_a_budget_only_what_it_affords_counts(result: bench_core.Result) -> None:
+    at = result.at([0.5, 1.0, 30])
+    assert set(at["budget"]) == {0.5, 1.0, 30.0}
+    assert at[at["budget"] == 0.5]["accuracy"].isna().all()
+    affordable = at.dropna(subset=["accuracy"])
+    assert (affordable["cost"] <= affordable["budget"]).all()
+
+
+def test_the_best_within_a_budget_names_setting_and_purchases(result: bench_core.Result) -> None:
+    best = result.best(2)
+    assert best.cost <= 2
+    assert best.learner in repr(best)
+    bought = best.features.set_index("features")
+    assert set(bought.index) == set(COSTS)
+    assert bought.loc["scan", "share"] == 0
+    assert bought["cost per row"].sum() == pytest.approx(best.cost)
+    assert bench_core.best(2).learner == best.learner
+    with pytest.raises(UsageError, match=r"nothing is affordable at 0.5 on average: the cheapest"):
+        result.best(0.5)
+
+
+def test_pairs_and_curves_are_frames(result: bench_core.Result) -> None:
+    pair = result.compare("toy-prefix", "toy-stacked", budget=30).iloc[0]
+    assert pair["difference"] == pytest.approx(pair["quality a"] - pair["quality b"])
+    curve = result.curve("toy-prefix")
+    assert curve["budget"].is_monotonic_increasing
+    assert set(result.curve()["learner"]) == {"toy-prefix", "toy-stacked"}
+
+
+def test_a_notebook_shows_tables_with_every_text_escaped(home: Path) -> None:
+    result = bench_core.run(X, Y, **(TOYS | {"name": "<b>visits"}))
+    html = result._repr_html_()
+    assert html.count("<table>") == 1
+    assert "<b>" not in html
+    assert "&lt;b&gt;visits" in html
+    assert html.count("<tr>") == 3
+
+
+def test_figures_and_tables_for_papers(result: bench_core.Result, home: Path) -> None:
+    pytest.importorskip("matplotlib")
+    figure = result.plot()
+    assert "<svg" in figure._repr_svg_()
+    assert figure.save(home / "curve.svg").read_text() == figure.svg
+    assert "\\begin{tabular}" in result.to_latex()
+    assert bench_core.report(home / "board.html").stat().st_size > 1000
+    for path in ("board.doc", "board"):
+        with pytest.raises(UsageError, match=f"{path}: no report has this suffix; known: .csv"):
+            result.report(path)
+
+
+def test_a_finished_run_is_loaded_from_its_store(result: bench_core.Result) -> None:
+    loaded = bench_core.load_run()
+    assert (loaded.run, loaded.counts) == (result.run, {"ok": 3})
+    pd.testing.assert_frame_equal(loaded.board(), result.board())
+    assert len(bench_core.export()) == len(result.frame())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r: r.board("visit"), "unknown data set of this run 'visit': did you mean visits?"),
+        (lambda r: r.curve("toy"), "unknown learner of this run 'toy'"),
+        (lambda r: r.features("toy"), "unknown learner of this run 'toy'"),
+        (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
+        (lambda r: r.best([1, 2]), "budget: give one here, as 1; at() takes several"),
+        (lambda r: r.at("dear"), "budget 'dear' is not a cost"),
+        (lambda r: r.best(5, kind="median"), "unknown kind 'median'"),
+        (lambda r: r.best(5, kind="cap"), "measure it with run(..., caps=...)"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_line(
+    call: Any, message: str, result: bench_core.Result
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        call(result)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_several_data_sets_are_asked_for_by_name(home: Path) -> None:
+    result = bench_core.run(
+        **{k: v for k, v in TOYS.items() if k not in ("costs", "name", "learners")},
+        learners="toy-prefix",
+        settings={"toy-prefix.tradeoff": 0.1},
+        data=["toy-rank", "toy-binary"],
+    )
+    assert list(result.board()["dataset"]) == ["toy-rank", "toy-binary"]
+    assert "dataset" not in result.board("toy-rank")
+    with pytest.raises(UsageError, match="several data sets: say dataset='toy-rank' or another"):
+        result.best(5)
+
+
+def test_a_run_without_results_says_why(home: Path) -> None:
+    result = bench_core.run(X, Y, **(TOYS | {"learners": "toy-broken"}))
+    assert repr(result).splitlines()[1].startswith("failed: toy-broken on visits: ")
+    assert "<table>" not in result._repr_html_()
+    with pytest.raises(UsageError, match="no finished trial"):
+        result.board()
+
+
+def test_an_interrupted_cell_keeps_what_was_done_and_the_same_cell_goes_on(home: Path) -> None:
+    def interrupt(event: Any) -> None:
+        if event.kind == "finish" and event.activity == "score":
+            raise KeyboardInterrupt
+
+    with pytest.raises(
+        Interrupted, match=r"1 ok kept in results/bench.db; the same call"
+    ) as caught:
+        bench_core.run(X, Y, **TOYS, on_event=interrupt)
+    kept = caught.value.result
+    assert isinstance(kept, bench_core.Result)
+    assert len(kept.board()) == 1
+    assert "interrupted" in repr(kept)
+    again = bench_core.run(X, Y, **TOYS)
+    assert (again.run, again.reused, again.counts) == (kept.run, 1, {"ok": 3})
