@@ -265,8 +265,8 @@ class CompleteLearner(BudgetedLearner, Protocol):
     code: ClassVar[tuple[str, ...]] = ()
     """Modules or packages, beyond its own module, whose source decides what it computes."""
     role: ClassVar[str] = ""
-    """``"reference"``: what a run without a suite is compared with. ``"baseline"``: a trivial
-    method, listed below the others."""
+    """``"reference"``: what a run without a suite is compared with; ``"own"``: a model of the user,
+    which is so before it. ``"baseline"``: a trivial method, listed below the others."""
     version: ClassVar[str] = ""
     """Enters the content key where no installed distribution registers the learner."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
+from bench_core.errors import UsageError
 
 SPLITS = ("train", "valid", "test")
 
@@ -18,7 +19,8 @@ class Splits:
     Learners train on ``prices``; bills are made by ``cost_model`` where prices that add up cannot
     say it, and ``prices`` are then its surrogate. ``costs_assumed``: nobody gave any costs.
     ``fingerprint`` is a sha256 over all arrays, costs left out (filled in by the prepared-data
-    cache); ``notes`` are one-line notes shown to the user (a sample, what was left out).
+    cache); ``origins``: the column of a user's table that each feature is made of, () where
+    features are columns; ``notes`` are one-line notes for the user (a sample, what was left out).
     """
 
     train: Examples
@@ -33,6 +35,7 @@ class Splits:
     fingerprint: str = ""
     cost_model: CostModel | None = None
     costs_assumed: bool = False
+    origins: tuple[str, ...] = ()
 
     @property
     def costs(self) -> CostModel:
@@ -46,6 +49,11 @@ class Splits:
         return self.feature_names or tuple(str(j) for j in range(1, d + 1))
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that cost files name, one for each feature."""
+        return self.origins or self.names
+
+    @property
     def all_notes(self) -> tuple[str, ...]:
         """The notes, and what a reader has to know of the costs."""
         notes = (*self.notes, ASSUMED_COSTS) if self.costs_assumed else self.notes
@@ -53,6 +61,12 @@ class Splits:
             return notes
         name = self.cost_model.name
         return (*notes, f"costs by model {name!r}; learners trained on additive prices instead")
+
+    def in_unit(self, unit: str) -> Splits:
+        """The same data with prices that count ``unit``."""
+        if self.cost_model is not None:
+            raise UsageError(f"--unit: cost model {self.costs.name!r} has a unit of its own")
+        return replace(self, prices=replace(self.prices, unit=unit))
 
     def under(self, costs: CostModel) -> Splits:
         """The same data under other costs."""

@@ -20,7 +20,10 @@ from bench_core.planning.request import RunRequest, toml_literal
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
 
-_LISTS = ("data", "metrics", "learners", "settings", "seeds", "folds", "plugins", "caps")
+_LISTS = (
+    *("data", "metrics", "learners", "settings", "seeds", "folds", "plugins", "caps"),
+    *("drop", "groups", "share"),
+)
 _ROWS = ("y", "queries", "valid", "test", "split")
 _FILES = ("data", "suite", "label", "query")
 
@@ -47,7 +50,11 @@ def request_of(
             given[field] = str(value)
     with blaming("caps"):
         given["caps"] = as_caps(given["caps"])
-    changed = {f.name: given[f.name] for f in fields(RunRequest) if given[f.name] != f.default}
+    changed = {
+        f.name: given[f.name]
+        for f in fields(RunRequest)
+        if given.get(f.name, f.default) != f.default
+    }
     return replace(request or RunRequest(), **changed)
 
 

@@ -35,13 +35,14 @@ SECTIONS = {
     "Look up": ("list", "show"),
     "Take a model home": ("model",),
     "Get data and costs": ("data", "cost"),
+    "Tidy up": ("remove",),
 }
 """The order of the help. Verbs of plugins that are not named here follow; those named here that are
 not installed are left out."""
 
 BUILT_IN = (
     *("run", "plan", "audit", "reprice", "report", "export", "log", "list", "show", "data"),
-    "model",
+    *("model", "remove"),
 )
 
 _EPILOG = """\b
@@ -58,7 +59,7 @@ a run's number or the beginning of its name. Results are kept in results/bench.d
 BENCH_STORE), and finished work is not done twice.
 
 \b
-Completion: eval "$(_BENCH_COMPLETE=bash_source bench)"      (or zsh_source, fish_source)
+Completion, of names too: eval "$(_BENCH_COMPLETE=bash_source bench)"  (or zsh_source, fish_source)
 Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 an error inside bench
 or a plugin, 130 interrupted.
 """

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
 PRESENT, ABSENT = "present", "absent"
-KINDS = ("learners", "datasets", "suites", "metrics", "costs", "reports", "plugins", "runs")
+KINDS = (
+    "learners",
+    "datasets",
+    "suites",
+    "metrics",
+    "costs",
+    "reports",
+    "plugins",
+    "runs",
+    "fits",
+    "cache",
+)
 WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials")
 """Columns that may be broken over several lines."""
 
@@ -33,14 +44,15 @@ class Kind(options.Choice):
 
 @click.command(
     "list",
-    short_help="List learners, datasets, suites, metrics, costs, reports, plugins or runs.",
+    short_help="List learners, datasets, suites, metrics, costs, reports, plugins, runs and sizes.",
     epilog="""\b
 Examples:
   bench list learners
   bench list datasets | grep ranking     with what is there and what is not
   bench list plugins                     shows those that failed to load, and why
   bench list learners -p my_module       with a module of the current folder
-  bench list runs                        what the store holds, the last first""",
+  bench list runs                        what the store holds, the last first
+  bench list fits                        how large fitted models are; 'bench remove' frees them""",
 )
 @click.argument("kind", type=Kind(KINDS), metavar="KIND")
 @options.data_dir_option
@@ -56,14 +68,17 @@ def command(
     quiet: bool,
 ) -> None:
     """List what plugins offer (KIND is learners, datasets, suites, metrics, costs or reports), the
-    plugins themselves (plugins) or runs (runs).
+    plugins themselves (plugins), runs (runs), the size of their fitted models (fits) or of prepared
+    data (cache).
 
     'bench show NAME' shows more of what plugins offer, 'bench report RUN' of a run.
     """
     from bench_core.datasets.search import data_folder
 
-    if kind == "runs":
-        deliver(_runs(store), output)
+    if kind in ("runs", "fits", "cache"):
+        deliver(
+            _cache() if kind == "cache" else {"runs": _runs, "fits": _fits}[kind](store), output
+        )
         return
     registry = options.registry(plugins, data_dir)
     table = _datasets(registry, data_dir) if kind == "datasets" else _TABLES[kind](registry)
@@ -183,6 +198,35 @@ def _runs(store: Path) -> Table:
         rows.append((str(run.number), run.run, begun, run.state, trials, str(run.planned)))
     titles = ("no.", "run", "begun", "state", "trials", "planned")
     return Table(titles, rows, "run", ("no.", "planned"), WORDY)
+
+
+def _fits(store: Path) -> Table:
+    """Of each run its fitted models, and those that go with it if it is removed."""
+    from bench_core.cli.remove import size, total
+    from bench_core.results.removal import plan_removal
+    from bench_core.results.store import Store
+    from bench_core.results.store_files import state_path, states_folder
+
+    kept, rows = Store(store), []
+    for run in kept.runs():
+        keys = sorted({str(spec["fit"]) for spec in kept.specs(run.run)})
+        files = [p for k in keys if (p := state_path(states_folder(kept.path), k)).is_file()]
+        alone = plan_removal(kept, [run.run]).size
+        rows.append((str(run.number), run.run, str(len(files)), size(total(files)), size(alone)))
+    titles = ("no.", "run", "models", "size", "freed by removal")
+    return Table(titles, rows, "run", ("no.", "models", "size", "freed by removal"))
+
+
+def _cache() -> Table:
+    """The prepared data, the largest first."""
+    from bench_core.cli.remove import size, total
+    from bench_core.datasets.cache import cache_folder
+
+    entries = [p for name in ("prepared", "kept") for p in (cache_folder() / name).glob("[!.]*")]
+    sizes = {p: total(p.rglob("*")) if p.is_dir() else p.stat().st_size for p in entries}
+    found = sorted(sizes.items(), key=lambda item: (-item[1], item[0].name))
+    rows = [(path.name, size(number)) for path, number in found]
+    return Table(("entry", "size"), rows, "entry", ("size",))
 
 
 def summary(thing: object) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bench_core.cli.complete import runs_named
 from bench_core.errors import UsageError, blaming, one_line
 from bench_core.results.budgets import KINDS, Budget, as_caps, parse_budgets
 
@@ -237,7 +238,7 @@ def debugging() -> bool:
 few_options = together(plugins_option, quiet_option, debug_option)
 common_options = together(plugins_option, quiet_option, verbose_option, debug_option)
 
-run_argument = click.argument("run", default="last", metavar="[RUN]")
+run_argument = click.argument("run", default="last", metavar="[RUN]", shell_complete=runs_named)
 
 
 def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:

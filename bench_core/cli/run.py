@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.cli.complete import data_named, names_of
 from bench_core.cli.options import names_option, numbers_option
 from bench_core.cli.report import report_for, write_report
 from bench_core.errors import one_line
@@ -27,11 +28,26 @@ GO_ON = "; the same command goes on from there"
 
 _text = partial(click.option, default="")
 
+
+def _shares(_: click.Context, __: click.Parameter, value: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in value.split(",") if value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of shares: write 0.2,0.2") from None
+
+
 request_options = options.together(
-    _text("-s", "--suite", metavar="NAME", help="The suite to run: 'bench list suites'."),
+    _text(
+        "-s",
+        "--suite",
+        metavar="NAME",
+        shell_complete=names_of("suite_files"),
+        help="The suite to run: 'bench list suites'.",
+    ),
     names_option(
         "-d",
         "--data",
+        shell_complete=data_named,
         help="Data sets by name, or files (SVMlight, CSV, Parquet; write ./letters for a file that "
         "has a data set's name). With --suite, those of its data sets to use.",
     ),
@@ -41,8 +57,32 @@ request_options = options.together(
     _text("--query", metavar="COLUMN", help="Column of the query, for CSV and Parquet."),
     _text("--split", metavar="COLUMN", help="Column with the values train, valid and test."),
     _text("--task", metavar="TASK", help="ranking, regression, binary or multiclass."),
+    names_option("--drop", metavar="COLUMNS", help="Columns of the file to leave out."),
+    click.option(
+        "--group",
+        "groups",
+        multiple=True,
+        metavar="COLUMNS:COST",
+        help="Columns that one sensor measures, and its cost: a,b,c:5 or 'hist_*:5'.",
+    ),
+    click.option(
+        "--cv",
+        type=click.IntRange(3, 100),
+        metavar="K",
+        callback=lambda ctx, param, value: value or 0,
+        help="K-fold cross-validation of one file, queries kept whole.",
+    ),
+    _text(
+        "--share",
+        metavar="VALID,TEST",
+        callback=_shares,
+        help="Parts of one file for validation and test; default: 0.2,0.2.",
+    ),
+    _text("--unit", metavar="WORD", help="What the costs of a file count, such as ms."),
     names_option(
-        "-m", "--metric", "metrics", help="Metrics, the primary one first: 'bench list metrics'."
+        *("-m", "--metric", "metrics"),
+        shell_complete=names_of("metrics"),
+        help="Metrics, the primary one first: 'bench list metrics'.",
     ),
     _text(
         "--costs",
@@ -63,14 +103,16 @@ request_options = options.together(
     names_option(
         "-l",
         "--learners",
+        shell_complete=names_of("learners"),
         help="Learners by name, or 'all': 'bench list learners'. What a suite leaves out on a "
         "data set runs there if --data names that too.",
     ),
     _text(
         "--reference",
         metavar="NAME",
+        shell_complete=names_of("learners"),
         help="The learner that savings are measured against, put on every board. Default: the "
-        "suite's; without a suite gbrt, if it takes part, else none.",
+        "suite's; without a suite an imported model or gbrt, if it takes part, else none.",
     ),
     _text("--profile", metavar="NAME", help="quick (the default), standard or paper."),
     click.option(

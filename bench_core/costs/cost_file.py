@@ -27,7 +27,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,19 +106,23 @@ def cost_model(
     names: Sequence[str],
     own: SensorPrices | None,
     models: Mapping[str, type[CostModel]],
+    origins: Sequence[str] = (),
 ) -> CostModel:
-    """The cost model in a file, for features of these names.
+    """The cost model in a file, for features of these names, or for features made of the columns
+    ``origins``, which the file names then.
 
     ``own`` are the prices that hold where it has none; ``models`` are known by name. Raises
     InputError as ``read_costs``, also for an unknown model and for what its options lack.
     """
-    columns = _Columns(file, names)
+    columns = _Columns(file, tuple(dict.fromkeys(origins)) or names)
+    made_of = [columns.number[name] for name in origins]
     document = _document(file)
     full = isinstance(document, Mapping) and (
         isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str)
     )
     if not full:
-        return SensorPrices.additive(columns.arrange(_entries(file, document)))
+        prices = SensorPrices.additive(columns.arrange(_entries(file, document)))
+        return prices.of_columns(made_of) if made_of else prices
     model = _model(file, document.get("model", SensorPrices.name), models)
     keys = [*(k for k in KEYS if "costs" in document or k == "model"), *model.options]
     for key in document:
@@ -126,6 +130,7 @@ def cost_model(
             raise InputError(f"{file.near(key)}: unknown key {key!r}; known: {', '.join(keys)}")
     if "costs" in document:
         own = _prices(file, document, columns)
+        own = own.of_columns(made_of) if made_of else own
     if own is None:
         raise InputError(
             f"{file.path}: key 'costs' is missing, and the data have another cost model, "
@@ -133,7 +138,7 @@ def cost_model(
         )
     options = {key: document[key] for key in model.options if key in document}
     try:
-        return model.from_options(own, options, columns.find)
+        return model.from_options(own, options, columns.feature(made_of))
     except ValueError as error:
         raise InputError(f"{file.near(next(iter(options), 'model'))}: {error}") from error
 
@@ -269,6 +274,10 @@ class _Columns:
             f"{place or self.file.near(name)}: feature {name!r} is none of the "
             f"{len(self.names)} features; {hint}"
         )
+
+    def feature(self, made_of: Sequence[int]) -> Callable[[str], int]:
+        """Finds the first feature that is made of a column."""
+        return lambda name: made_of.index(self.find(name)) if made_of else self.find(name)
 
     def members(self, key: str, group: Any) -> tuple[int, ...]:
         if not isinstance(group, list) or not group:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -178,6 +178,16 @@ class SensorPrices:
     def acquired(self, features: BoolArray | IntArray) -> Acquired:
         """The purchase of all that these features need, as ``bought_for``."""
         return Acquired.pack(np.atleast_2d(self.bought_for(features)))
+
+    def of_columns(self, columns: Sequence[int]) -> SensorPrices:
+        """The prices of features made of these: feature ``j`` needs what ``columns[j]`` does."""
+        needs = [self.sensors_of(j) for j in columns]
+        return replace(
+            self,
+            start=np.cumsum([0, *map(len, needs)]).astype(np.int32),
+            needed=np.concatenate([*needs, np.zeros(0)]).astype(np.int32),
+            multiplier=self.multiplier[list(columns)],
+        )
 
     def feature_price(self) -> FloatArray:
         """The price of each feature bought alone, shape (d,)."""

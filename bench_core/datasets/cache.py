@@ -39,7 +39,7 @@ from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Splits
 
 FORMAT = 2
-_OURS = ("file_parts", "priced", "readers", "splitting", "user_files")
+_OURS = ("encoding", "file_parts", "priced", "readers", "splitting", "user_files")
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
 """What decides in bench_core which numbers are read; a data set that imports it is prepared anew
 when it changes. FORMAT rises when other parts would give other arrays."""
@@ -164,6 +164,7 @@ def open_prepared(path: str | Path) -> Splits:
             fingerprint=meta["fingerprint"],
             cost_model=from_json(meta["costs"]) if meta["costs"] else None,
             costs_assumed=meta["costs_assumed"],
+            origins=tuple(meta.get("origins", ())),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -238,6 +239,7 @@ def _write(path: Path, splits: Splits) -> None:
             "prices": to_json(splits.prices),
             "costs": to_json(splits.cost_model) if splits.cost_model else None,
             "costs_assumed": splits.costs_assumed,
+            "origins": list(splits.origins),
             "task": str(splits.task),
             "classes": splits.classes,
             "feature_names": list(splits.feature_names),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from bench_core.errors import InputError, unknown
 LABELS = ("label", "target", "y", "class", "relevance", "grade")
 QUERIES = ("query", "qid", "query_id")
 SPLIT = "split"
+SMALLEST = 50
+"""Of fewer rows a column may number them by chance or on purpose."""
+
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 FORMATS = ("svmlight", "csv", "parquet")
 
@@ -32,7 +35,8 @@ class Part:
 
     ``labels`` (n,) are float64 or text. ``unit`` uint64 is one hash per query, or per row where
     there are no queries: what a random split goes by. ``split`` (n,) text or None. ``place`` turns
-    a row number into "FILE, line N".
+    a row number into "FILE, line N". ``texts`` are the columns of text by name, (n,) with "" for a
+    missing cell; their columns of X are NaN.
     """
 
     path: Path
@@ -45,6 +49,8 @@ class Part:
     place: Callable[[int], str]
     numbered: bool = False  # columns are known by number, and those beyond the last are 0
     notes: tuple[str, ...] = ()
+    texts: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.X)
@@ -65,19 +71,27 @@ class Part:
             queries=queries,
             unit=self.unit[units],
             split=None if self.split is None else self.split[rows],
+            texts={name: column[rows] for name, column in self.texts.items()},
             place=lambda row: self.place(int(numbers[row])),
         )
 
 
-def read_part(path: Path, columns: Mapping[str, str], index_base: int, format: str) -> Part:
+def read_part(
+    path: Path,
+    columns: Mapping[str, str],
+    index_base: int,
+    format: str,
+    drop: Sequence[str] = (),
+) -> Part:
     """Read a file. The format is the given one, or follows from the suffix or the first line.
 
     ``columns`` are the names of label, query and split, "" where none is given, by the option that
-    gives them. Raises InputError for content that cannot be used, and for names that are not there.
+    gives them; features of ``drop`` are left out. Raises InputError for content that cannot be
+    used, and for names that are not there.
     """
     _refuse_other_formats(path)
     if format in ("csv", "parquet") or (not format and _is_table(path)):
-        return _table_part(path, columns, format)
+        return _table_part(path, columns, format, drop)
     for option, column in columns.items():
         if column:
             raise InputError(
@@ -87,7 +101,19 @@ def read_part(path: Path, columns: Mapping[str, str], index_base: int, format: s
     count = len(rows) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
     names = tuple(str(j + index_base) for j in range(rows.X.shape[1]))
-    return Part(path, rows.X, rows.y, rows.queries, hashed(ids), names, None, rows.place, True)
+    kept = [j for j, name in enumerate(names) if name not in drop]
+    return Part(
+        path,
+        rows.X if len(kept) == len(names) else rows.X[:, kept],
+        rows.y,
+        rows.queries,
+        hashed(ids),
+        tuple(names[j] for j in kept),
+        None,
+        rows.place,
+        numbered=not drop,
+        dropped=tuple(name for name in names if name in drop),
+    )
 
 
 _OTHER_FORMATS = {
@@ -129,7 +155,7 @@ def _is_table(path: Path) -> bool:
     )
 
 
-def _table_part(path: Path, columns: Mapping[str, str], format: str) -> Part:
+def _table_part(path: Path, columns: Mapping[str, str], format: str, drop: Sequence[str]) -> Part:
     table = read_table(path, format)
     for option, column in columns.items():
         if column and column not in table.names:
@@ -141,12 +167,14 @@ def _table_part(path: Path, columns: Mapping[str, str], format: str) -> Part:
     split = split or _named(table, (SPLIT,))
     if not label:
         label = _named(table, LABELS) or next(
-            (n for n in reversed(table.names) if n not in (query, split)), ""
+            (n for n in reversed(table.names) if n not in (query, split, *drop)), ""
         )
         notes.append(f"label: column {label!r} of {path.name}")
-    names = tuple(n for n in table.names if n not in (label, query, split))
+    names = tuple(n for n in table.names if n not in (label, query, split, *drop))
     if not names:
         raise InputError(f"{path}, line 1: no feature columns beside the label; add some")
+    X, texts = table.features(names)
+    notes += _identifiers(X, names)
     queries, unit = None, hashed(np.arange(len(table)))
     if query:
         queries, ids = grouped(table.texts(query), table.place)
@@ -154,7 +182,7 @@ def _table_part(path: Path, columns: Mapping[str, str], format: str) -> Part:
         unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
     return Part(
         path,
-        table.matrix(names),
+        X,
         table.texts(label)
         if table.is_text(label)
         else np.asarray(table.numbers(label, missing=False)),
@@ -164,7 +192,17 @@ def _table_part(path: Path, columns: Mapping[str, str], format: str) -> Part:
         table.texts(split) if split else None,
         table.place,
         notes=tuple(notes),
+        texts=texts,
+        dropped=tuple(n for n in table.names if n in drop),
     )
+
+
+def _identifiers(X: Float32Array, names: Sequence[str]) -> Iterator[str]:
+    """A note for each column that numbers the rows."""
+    for j, name in enumerate(names):
+        column = X[:, j]
+        if len(X) > SMALLEST and np.array_equal(np.sort(column), column.min() + np.arange(len(X))):
+            yield f"column {name!r} numbers the rows: --drop {name} leaves it out"
 
 
 def _named(table: Table, names: tuple[str, ...]) -> str:

@@ -58,7 +58,7 @@ def _costs(splits: Splits, given: Given, models: Models) -> tuple[CostModel, str
         return given, "costs"
     file = given if isinstance(given, CostFile) else cost_text(given)
     own = splits.prices if splits.cost_model is None else None
-    return cost_model(file, splits.names, own, models), str(file.path)
+    return cost_model(file, splits.names, own, models, splits.origins), str(file.path)
 
 
 def same_sensors(one: CostModel, two: CostModel) -> bool:

@@ -14,7 +14,10 @@ are their labels, numbered in sorted order; another label in validation or test 
 feature costs 1 unless there is a cost file.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray
-from bench_core.costs.model import SensorPrices
+from bench_core.costs.model import ContradictionError, SensorPrices, price_list
 from bench_core.data import Examples, Queries, Task
+from bench_core.datasets.encoding import encoded, positions
 from bench_core.datasets.file_parts import Part, read_part
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.readers.svmlight import find_side_car
-from bench_core.errors import InputError, one_line
+from bench_core.errors import InputError, UsageError, one_line, unknown
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
 
@@ -56,6 +60,8 @@ class FileData:
     costs: str = ""
     shares: tuple[float, ...] = ()
     folds: int = 1
+    drop: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -87,12 +93,53 @@ class FileData:
         """
         columns = {"--label": self.label, "--query": self.query, "--split": self.split}
         parts = {
-            name: read_part(Path(path), columns, self.index_base, self.format)
+            name: read_part(Path(path), columns, self.index_base, self.format, self.drop)
             for name in SPLITS
             if (path := getattr(self, name))
         }
+        for name in self.drop:
+            if not any(name in part.dropped for part in parts.values()):
+                what = unknown("column", name, parts["train"].names)
+                raise InputError(f"{self.train}: --drop: {what}")
         splits = splits_of(parts, self.task, self.split, self.shares, fold / self.folds)
+        if self.groups:
+            splits = splits.under(grouped_prices(splits, self.groups))
         return with_costs(splits, self.costs) if self.costs else splits
+
+
+def grouped_prices(splits: Splits, groups: tuple[str, ...]) -> SensorPrices:
+    """Prices where the columns of a group, ``a,b,c:5`` or ``hist_*:5``, share one sensor; without a
+    cost it costs 1, as every column of no group. Raises UsageError."""
+    columns = [*dict.fromkeys(splits.columns)]
+    cost, shared = np.ones(len(columns)), []
+    for group in groups:
+        words, colon, price = group.rpartition(":")
+        words, amount = (words, _amount(group, price)) if colon else (group, 1.0)
+        members = [j for word in words.split(",") for j in _matching(group, word.strip(), columns)]
+        cost[members] = amount
+        shared.append(members)
+    try:
+        prices = price_list(cost, shared=shared, names=columns)
+    except ContradictionError as error:
+        raise UsageError(f"--group: {error}") from error
+    return prices.of_columns([*positions(splits.columns)])
+
+
+def _amount(group: str, text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
+        raise UsageError(f"--group {group}: {text!r} is no cost; write COLUMN,COLUMN:COST")
+    return amount
+
+
+def _matching(group: str, word: str, columns: Sequence[str]) -> list[int]:
+    found = [j for j, name in enumerate(columns) if name == word or fnmatchcase(name, word)]
+    if not found:
+        raise UsageError(f"--group {group}: {unknown('column', word, columns)}")
+    return found
 
 
 def splits_of(
@@ -114,6 +161,7 @@ def splits_of(
         parts = _by_column(parts, split or "split")
     else:
         parts = _by_hash(parts, notes, shares, turn)
+    parts, origins = encoded(parts, notes)
     _refuse_constant(parts["train"])
     kind = _task(task, parts, notes)
     y, classes = _numbered(kind, parts, notes)
@@ -122,8 +170,14 @@ def splits_of(
         for n in SPLITS
     )
     names, told = parts["train"].names, tuple(notes)
-    prices = SensorPrices.additive(np.ones(len(names)))
-    return Splits(train, valid, test, prices, kind, classes, names, notes=told, costs_assumed=True)
+    made = Splits(
+        *(train, valid, test, SensorPrices.additive(np.ones(len(names))), kind, classes, names),
+        notes=told,
+        costs_assumed=True,
+        origins=origins,
+    )
+    each = SensorPrices.additive(np.ones(len(dict.fromkeys(made.columns))))
+    return replace(made, prices=each.of_columns([*positions(made.columns)])) if origins else made
 
 
 def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
@@ -144,7 +198,7 @@ def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
                     "give all files the same columns"
                 )
         order = [part.names.index(n) for n in first.names]
-        made[name] = replace(part, X=part.X[:, order], names=first.names)
+        made[name] = replace(part, X=part.X[:, order], names=first.names)  # texts go by name
     return made
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import Board, Row, notes_of, notice
-from bench_core.results.budgets import Budget, as_budgets, default_budgets
 from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
@@ -65,20 +64,6 @@ def summaries(info: RunInfo, frame: pd.DataFrame, store: Store | None) -> list[S
 
     made = []
     for board in boards(info, frame):
-        budgets = (*budgets_of(info, board), None)
+        budgets = (*board.budgets, None)
         made.append(Summary(board, standings(info, store, board.dataset, frame, budgets)))
     return made
-
-
-def budgets_of(info: RunInfo, board: Board) -> tuple[Budget, ...]:
-    """The budgets that the run's suite names for a data set; else five, from the cheapest point
-    that pays for anything to the reference's best (without one, the costliest)."""
-    from bench_core.leaderboard.assembly import uses_of
-
-    uses: Any = uses_of(info, board.dataset)
-    if named := (uses[0].get("budgets") if uses else None):
-        return as_budgets(named)
-    rows = [row for row in board.rows if not row.baseline]
-    paid = [point.budget for row in rows for point in row.curve if point.budget > 0]
-    whole = [row.best.cost for row in rows if row.reference] or [row.best.cost for row in rows]
-    return default_budgets(min(paid, default=math.nan), max(whole, default=math.nan))

@@ -92,7 +92,7 @@ def _audits(frame: pd.DataFrame) -> str:
     return ", ".join(f"{n} {word}" for word, n in counts.items()) or "none"
 
 
-_FLAGS = {"metrics": "metric", "plugins": "plugin", "settings": "set"}
+_FLAGS = {"groups": "group", "metrics": "metric", "plugins": "plugin", "settings": "set"}
 _LEFT_OUT = {"workers", "threads", "executor", "fresh", "store", "data_dir", "timeout", "memory"}
 _USUAL = {"index_base": 1, "audit": "sample"}
 
@@ -110,7 +110,7 @@ def command(request: Mapping[str, Any]) -> str:
         several = isinstance(value, list | tuple)
         if value is True:
             words.append(flag)
-        elif name == "settings":
+        elif name in ("settings", "groups"):
             words += [word for setting in value for word in (flag, str(setting))]
         else:
             words += [flag, ",".join(map(str, value)) if several else str(value)]

@@ -96,7 +96,8 @@ class _Planner:
             here = learners_on(name) if name in self.suite.on else learners
             # the folds asked for, or those of the suite's that the data set has
             there = tuple(fold for fold in profile.folds if fold < folds) or profile.folds
-            for fold, seed in product(request.folds or there, request.seeds or profile.seeds):
+            folds_of = request.folds or (range(request.cv) if request.cv else there)
+            for fold, seed in product(folds_of, request.seeds or profile.seeds):
                 self.dataset(chosen, fold, seed, profile.size, source, here, specs)
         if len(specs.skipped) == len(specs.trials):
             reasons = sorted(set(specs.skipped.values())) or ["no learner suits the data"]
@@ -165,6 +166,10 @@ class _Planner:
         splits, costs = prepared.splits, ""
         if given := self.request.costs or self.suite.costs:
             splits = with_costs(splits, given, self.registry.cost_models)
+            costs = costs_key(splits.costs)
+            self.costs[costs] = splits.costs
+        if self.request.unit:
+            splits = splits.in_unit(self.request.unit)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
         for line in splits.all_notes:

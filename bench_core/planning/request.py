@@ -35,7 +35,9 @@ class RunRequest:
     role. So many ``configs`` are tried of each learner; 0: the suite's grids. ``caps`` are costs
     that no row may exceed: each is enforced at prediction and measured besides the rest. ``seeds``
     and ``folds`` None: as the suite's profile says. ``test`` to ``task`` and ``index_base`` belong
-    to a file in ``data``. ``workers`` and ``threads`` 0: chosen from the cores at hand.
+    to a file in ``data``. ``drop`` leaves columns of a file out, those of one of the ``groups``
+    (``"a,b:5"``) share one sensor, ``cv`` folds or ``share`` (of validation and test) divide it,
+    ``unit`` is what its costs count. ``workers`` and ``threads`` 0: chosen from the cores at hand.
     ``executor`` is ``"local"`` (processes that can be killed) or ``"inline"``. ``timeout`` in
     seconds and ``memory`` in bytes hold for each job, 0 is no limit. ``audit`` is ``"off"``,
     ``"sample"`` or ``"full"``. ``fresh`` does everything anew, ``strict_data`` refuses stand-ins.
@@ -72,6 +74,11 @@ class RunRequest:
     data_dir: str = ""
     store: str = ""
     plugins: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    cv: int = 0
+    share: tuple[float, ...] = ()
+    unit: str = ""
 
 
 def without_repeats(request: RunRequest) -> RunRequest:
@@ -84,7 +91,7 @@ def without_repeats(request: RunRequest) -> RunRequest:
     return replace(request, **distinct)
 
 
-_TEXTS = ("metrics", "settings", "plugins")
+_TEXTS = ("drop", "groups", "metrics", "settings", "plugins")
 
 
 def check_request(request: RunRequest) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_core.contracts import dataset_of
+from bench_core.datasets.user_datasets import MOST_FOLDS
 from bench_core.errors import InputError, UsageError, blaming, unknown
 from bench_core.parameters import as_json, expand, parameters
 from bench_core.planning.plan import Notify
@@ -134,7 +135,8 @@ def _own_data(
     if files:
         from bench_core.datasets.user_files import FileData
 
-        options = {option: getattr(request, option) for option in _FILE_OPTIONS}
+        options = {option: getattr(request, option) for option in _FIELDS}
+        options |= _divided(request)
         dataset = FileData(train=files[0], index_base=request.index_base, **options)
         chosen.append(ChosenDataset(dataset.name, dataset))
     if not chosen:
@@ -152,12 +154,37 @@ def _label(dataset: Any, registry: Registry) -> str:
     return f"{dataset.name}({inside})" if inside else str(dataset.name)
 
 
-_FILE_OPTIONS = ("test", "valid", "label", "query", "split", "task")
+_FIELDS = ("test", "valid", "label", "query", "split", "task", "drop", "groups")
+_FILE_OPTIONS = (*_FIELDS, "cv", "share", "unit")
+_SPELT = {"groups": "group"}
+
+
+def _divided(request: RunRequest) -> dict[str, Any]:
+    """How one file is divided: folds, and the shares of training, validation and test."""
+    given = [name for name in ("cv", "share", "split") if getattr(request, name)]
+    if not {"cv", "share"} & {*given}:
+        return {}
+    if len(given) > 1 or request.valid or request.test:
+        raise UsageError(
+            f"--{given[0]} divides one file: leave out --cv, --share, --split, --valid "
+            "and --test beside it"
+        )
+    if request.cv:
+        if not 3 <= request.cv <= MOST_FOLDS:
+            raise UsageError(f"--cv {request.cv}: from 3 to {MOST_FOLDS} folds are possible")
+        return {"folds": request.cv, "shares": (1 - 2 / request.cv, *[1 / request.cv] * 2)}
+    held = request.share * 2 if len(request.share) == 1 else request.share
+    if len(held) != 2 or not all(0 < part < 1 for part in held) or sum(held) >= 1:
+        raise UsageError(
+            "--share: give the parts of validation and test as 0.2,0.2, in all below 1"
+        )
+    return {"shares": (1 - sum(held), *held)}
 
 
 def _refuse_file_options(request: RunRequest, why: str) -> None:
     for option in _FILE_OPTIONS:
         if getattr(request, option):
+            option = _SPELT.get(option, option)
             raise UsageError(f"--{option} means nothing {why}: it belongs to --data FILE")
 
 

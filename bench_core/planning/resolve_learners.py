@@ -19,6 +19,9 @@ TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """The default grid of a learner with a field ``tradeoff`` whose default is a number; dimensionless,
 so it fits any costs."""
 
+REFERENCES = ("own", "reference")
+"""Roles of learners that others are compared with, a user's own model before all others."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenLearner:
@@ -105,13 +108,16 @@ def _lack(instances: Sequence[Any]) -> str:
 
 
 def default_reference(learners: Sequence[ChosenLearner]) -> str:
-    """The only learner with role ``reference``; "" where there is none or more than one.
+    """The only learner of the first role of ``REFERENCES`` that any has; "" where there is none or
+    more than one.
 
     Not having a ``tradeoff`` does not make one: a saving is measured against a model that minds no
     cost, which a learner says by its role and a user by ``--reference``.
     """
-    found = [c.name for c in learners if c.cls.role == "reference"]
-    return found[0] if len(found) == 1 else ""
+    for role in REFERENCES:
+        if found := [c.name for c in learners if c.cls.role == role]:
+            return found[0] if len(found) == 1 else ""
+    return ""
 
 
 def _origin(name: str, suite: Suite, request: RunRequest, named: set[str]) -> str:

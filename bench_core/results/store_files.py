@@ -133,6 +133,17 @@ def load_model(path: Path) -> Any:
     return model.from_state({**header["values"], **arrays})
 
 
+def shared_with(path: Path) -> set[str]:
+    """The keys of the fits whose arrays a state's file refers to; none of a file that is gone or
+    cannot be read."""
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            header = json.loads(file[_JSON].tobytes())
+    except (OSError, ValueError, KeyError):
+        return set()
+    return {key for key, _, _ in header.get("shared", {}).values()}
+
+
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     """Header and arrays of a state, also those that lie in the files of other fits."""
     try:

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -73,6 +73,11 @@ CREATE TABLE attempt (
   title TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL, trace TEXT NOT NULL,
   output TEXT NOT NULL, seconds REAL NOT NULL, created_at TEXT NOT NULL);
 """
+_FORGET = """
+DELETE FROM attempt WHERE run = ? AND key NOT IN (SELECT key FROM trial)
+  AND key NOT IN (SELECT json_extract(spec, '$.fit') FROM trial)
+"""
+"""Attempts of a run that no trial left has need of."""
 _LOCK_SECONDS = 1.0
 
 
@@ -251,6 +256,20 @@ class Writer:
                 _put(db, "point", trial=spec.key, **values)
             for stored in result.values if result else ():
                 _put(db, "unit", trial=spec.key, **_packed(stored))
+
+    def remove(self, runs: Iterable[str], trials: Iterable[str], fits: Iterable[str]) -> None:
+        """Forget runs, trials with all that is kept of them, and fits."""
+        with self._transaction() as db:
+            for key in trials:
+                for table, column in (("point", "trial"), ("unit", "trial"), ("trial", "key")):
+                    db.execute(f"DELETE FROM {table} WHERE {column} = ?", [key])
+            for run in runs:
+                db.execute("DELETE FROM run WHERE id = ?", [run])
+                db.execute("DELETE FROM run_trial WHERE run = ?", [run])
+                db.execute(_FORGET, [run])
+            db.executemany("DELETE FROM fit WHERE key = ?", [[key] for key in fits])
+            db.execute("DELETE FROM sensors WHERE key NOT IN (SELECT sensors FROM trial)")
+        self._db.execute("VACUUM")
 
     def audit(self, key: str, word: str, reason: str) -> None:
         """Replace the verdict of a trial's audit."""

@@ -49,6 +49,7 @@ class ImportedModel:
     """An existing LightGBM, XGBoost or CatBoost model."""
 
     name: ClassVar[str] = "imported"
+    role: ClassVar[str] = "own"
     tasks: ClassVar[frozenset[Task]] = TASKS
 
     file: str = param("", "the model: LightGBM text, XGBoost JSON or UBJ, CatBoost JSON")

@@ -205,6 +205,7 @@ def _datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
 
 _FIELDS = (
     *("suite", "data", "valid", "test", "label", "query", "split", "task", "metrics", "costs"),
+    *("drop", "cv", "share", "unit"),
     *("profile", "data_dir", "plugins", "index_base", "seeds", "folds"),
 )
 _FLAGS = {"metrics": "metric", "plugins": "plugin"}
@@ -266,8 +267,11 @@ def _asked(request: Mapping[str, Any], dataset: str) -> list[str]:
         asked["data"] = dataset.partition("(")[0]  # options stand behind the name in results
     for field in _FIELDS:
         if value := asked.get(field):
-            text = value if isinstance(value, str) else ",".join(map(str, value))
+            several = isinstance(value, list | tuple)
+            text = ",".join(map(str, value)) if several else str(value)
             words += [f"--{_FLAGS.get(field, field).replace('_', '-')}", text]
+    for group in asked.get("groups", ()):
+        words += ["--group", group]
     return words
 
 

@@ -7,6 +7,7 @@ wanted. Line numbers count lines as an editor does, provided no quoted cell hold
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 MISSING = ("?",)
 NUMBERS = "biuf"  # kinds of column types
+MOST_TEXTS, FEW_TEXTS = 100, 12
+"""A column of more different texts is no category, nor one where fewer than two rows share a text,
+unless there are at most so few."""
+
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +96,9 @@ class Table:
         return np.asarray(column.astype("str").to_numpy(dtype=object).astype(np.str_))
 
     def _refuse_text(self, name: str, column: pd.Series[Any]) -> None:
+        raise InputError(self._text_fault(name, column))
+
+    def _text_fault(self, name: str, column: pd.Series[Any]) -> str:
         import pandas as pd
 
         values = pd.to_numeric(column.astype("str"), errors="coerce").to_numpy(np.float64)
@@ -98,9 +107,55 @@ class Table:
         kind = "holds text" if wrong.sum() * 2 > len(column) else "has a cell that is no number"
         cell = str(column.iloc[row])
         remedy = "correct it, encode the column as numbers, or remove it"
-        if "," in cell and _is_number(cell.replace(",", ".", 1)):
+        if _is_decimal_comma(cell):
             remedy = "write decimal points instead of commas"
-        raise InputError(f"{self.place(row)}, column {name!r} {kind} ({cell!r}): {remedy}")
+        return f"{self.place(row)}, column {name!r} {kind} ({cell!r}): {remedy}"
+
+    def categories(self, name: str) -> NDArray[np.str_]:
+        """A column of text (n,) whose cells are few short texts, "" where one is missing.
+
+        Raises InputError for dates, for numbers with decimal commas, and for what is too different
+        from row to row to be categories.
+        """
+        column = self.frame[name]
+        missing = column.isna().to_numpy(bool)
+        texts = np.where(missing, "", column.astype("str").to_numpy(dtype=object)).astype(np.str_)
+        found = np.unique(texts[~missing])
+        if sum(map(_is_decimal_comma, found)) * 2 > len(found):
+            self._refuse_text(name, column)
+        what = ""
+        if all(_DATE.match(text) for text in found):
+            what = f"dates ({str(found[0])!r}): give them as numbers, such as days"
+        elif len(found) > MOST_TEXTS or len(found) * 2 > max(len(texts), 2 * FEW_TEXTS):
+            what = (
+                f"{len(found)} different texts, as {str(found[0])!r:.40}: too many for categories"
+            )
+        if what:
+            raise InputError(f"{self.path}, column {name!r} holds {what}")
+        return texts
+
+    def features(self, names: Sequence[str]) -> tuple[Float32Array, dict[str, NDArray[np.str_]]]:
+        """Several columns as float32 (n, d), NaN in those of text, and these by name.
+
+        Raises InputError naming all columns that cannot be used.
+        """
+        out = np.full((len(self), len(names)), np.nan, dtype=np.float32)
+        texts: dict[str, NDArray[np.str_]] = {}
+        faults: dict[str, str] = {}
+        for j, name in enumerate(names):
+            try:
+                if self.is_text(name):
+                    texts[name] = self.categories(name)
+                else:
+                    out[:, j] = self.numbers(name, np.float32)
+            except InputError as error:
+                faults[name] = str(error)
+        if faults:
+            first, *others = faults.values()
+            more = "".join(f"; {other.removeprefix(f'{self.path}, ')}" for other in others)
+            drop = ",".join(faults)
+            raise InputError(f"{first}{more}; or leave them out: --drop {drop}")
+        return out, texts
 
     def matrix(self, names: Sequence[str]) -> Float32Array:
         """Several columns as float32 (n, d)."""
@@ -108,6 +163,10 @@ class Table:
         for j, name in enumerate(names):
             out[:, j] = self.numbers(name, np.float32)
         return out
+
+
+def _is_decimal_comma(cell: str) -> bool:
+    return "," in cell and _is_number(cell.replace(",", ".", 1))
 
 
 def read_table(path: str | Path, format: str = "") -> Table:

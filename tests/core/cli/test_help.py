@@ -49,6 +49,7 @@ COMMON = ("-p, --plugin", "-q, --quiet", "-v, --verbose", "--debug", "-o, --outp
 IGNORED = {
     "best": ("-q", "-v"),
     "publish": ("-o", "-v"),
+    "remove": ("-p", "-o", "-v"),
     "compare": ("-p", "-o", "-q", "-v"),
     "export": ("-p", "-v"),
     "features": ("-p", "-q", "-v"),

@@ -1,0 +1,90 @@
+"""Removing runs from a store, and the fitted models that no other run needs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_core.results.store import Store
+from bench_core.results.store_files import shared_with, state_path, states_folder
+from bench_core.results.writer import open_writer
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What goes with some runs: ``trials`` by key that no other run has, and the files of fitted
+    models ``fits`` that nothing left needs."""
+
+    runs: tuple[str, ...]
+    trials: tuple[str, ...]
+    fits: tuple[Path, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the fitted models."""
+        return sum(path.stat().st_size for path in self.fits)
+
+
+def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False) -> Removal:
+    """What can be removed with these runs; ``fits_alone``: their fitted models, results are kept.
+
+    A model stays if a trial of another run was made with it, if such a model shares arrays with it,
+    or if others of its data may stand on it.
+    """
+    names = tuple(dict.fromkeys(store.resolve(run) for run in runs))
+    with closing(sqlite3.connect(f"{store.path.resolve().as_uri()}?mode=ro", uri=True)) as db:
+        specs = {key: json.loads(spec) for key, spec in db.execute("SELECT key, spec FROM trial")}
+        own: set[str] = set()
+        others: set[str] = set()
+        for run, trial in db.execute("SELECT run, trial FROM run_trial"):
+            (own if run in names else others).add(trial)
+        marks = ", ".join("?" * len(names))
+        made = f"SELECT DISTINCT key FROM attempt WHERE kind = 'fit' AND run IN ({marks})"
+        trained = {key for (key,) in db.execute(made, names)}
+    folder = states_folder(store.path)
+    gone, left = own - others, others & specs.keys()
+    scored = {specs[key]["fit"] for key in specs}
+    needed = _with_bases(folder, {specs[key]["fit"] for key in left})
+    fits = {specs[key]["fit"] for key in gone & specs.keys()}
+    if not {_data(specs[k]) for k in gone & specs.keys()} & {_data(specs[k]) for k in left}:
+        fits |= trained - scored  # what others of these data stand on
+    paths = (state_path(folder, key) for key in sorted(fits - needed))
+    found = tuple(path for path in paths if path.is_file())
+    return Removal(names, () if fits_alone else tuple(sorted(gone)), found)
+
+
+def _data(spec: dict[str, object]) -> tuple[object, ...]:
+    return spec["fingerprint"], spec["fold"]
+
+
+def _with_bases(folder: Path, keys: set[str]) -> set[str]:
+    """The keys, and those of the fits whose arrays their files refer to."""
+    found: set[str] = set()
+    due = [*keys]
+    while due:
+        key = due.pop()
+        if key not in found:
+            found.add(key)
+            due += shared_with(state_path(folder, key))
+    return found
+
+
+def remove(store: Store, what: Removal, *, fits_alone: bool = False) -> None:
+    """Carry it out: the rows in one transaction, then the files.
+
+    Raises InputError where another run is writing to the store.
+    """
+    with open_writer(store.path) as writer:
+        keys = [path.stem for path in what.fits]
+        writer.remove(() if fits_alone else what.runs, what.trials, keys)
+        for path in what.fits:
+            path.unlink(missing_ok=True)
+
+
+def fits_of(store: Store) -> Iterator[Path]:
+    """The files of all fitted models of a store."""
+    yield from sorted(states_folder(store.path).glob("[0-9a-f]*/*.npz"))

@@ -1,0 +1,111 @@
+"""Removing runs: what goes, and that nothing another run needs goes with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
+from helpers.commands import Run, write_csv
+
+from bench_core.results.removal import fits_of
+from bench_core.results.store import Store
+from bench_core.results.store_files import load_model
+
+RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q", "--task", "binary")
+SMALL = ("--set", "gbrt.trees=3", "--set", "early-exit.base.trees=3")
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path, bench: Run) -> Store:  # noqa: F811
+    """The second run has the trials of the first, and one more that stands on its model."""
+    write_csv(tmp_path / "data.csv")
+    assert bench(*RUN, "-l", "gbrt,constant", "--set", "gbrt.trees=3").status == 0
+    assert bench(*RUN, "-l", "gbrt,early-exit,greedy-order", *SMALL).status == 0
+    return Store()
+
+
+def test_a_dry_run_removes_nothing_and_says_what_would_go(
+    two_runs: Store,
+    bench: Run,  # noqa: F811
+) -> None:
+    before = {p: p.read_bytes() for p in fits_of(two_runs)}
+    ended = bench("remove", "1", "--dry-run")
+    assert ended.status == 0
+    assert "would remove data.csv-quick-" in ended.err
+    assert "1 trial, 1 fitted model (" in ended.err  # the constant; gbrt is in the other run too
+    assert {p: p.read_bytes() for p in fits_of(two_runs)} == before
+    assert len(two_runs.runs()) == 2
+    assert "models" in bench("list", "fits").out
+
+
+def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:  # noqa: F811
+    rows, attempts = len(two_runs.frame("2")), two_runs.attempts("2")
+    files = len([*fits_of(two_runs)])
+    assert bench("remove", "1").status == 0
+    assert [run.number for run in two_runs.runs()] == [2]
+    assert len(two_runs.frame()) == rows
+    assert two_runs.attempts() == attempts
+    assert len([*fits_of(two_runs)]) == files - 1
+    for path in fits_of(two_runs):
+        load_model(path)  # with the arrays that it shares with others
+    assert bench("audit", "--executor", "inline", "-q").status == 0
+    assert bench(*RUN, "-l", "constant").status == 0  # and can be run again
+
+
+def test_the_last_run_takes_all_files_with_it(two_runs: Store, bench: Run) -> None:  # noqa: F811
+    assert bench("remove", "1", "2").status == 0
+    assert two_runs.runs() == []
+    assert [*fits_of(two_runs)] == []
+    assert "no run there yet" in bench("report").err
+
+
+def test_fitted_models_can_go_alone(two_runs: Store, bench: Run) -> None:  # noqa: F811
+    rows = len(two_runs.frame("2"))
+    assert bench("remove", "2", "--fits").status == 0
+    assert len(two_runs.frame("2")) == rows
+    assert 0 < len([*fits_of(two_runs)]) <= 2  # those of the first run
+    assert bench("report", "1").status == 0
+
+
+def test_prepared_data_are_listed_and_removed(
+    tmp_path: Path,
+    two_runs: Store,
+    bench: Run,  # noqa: F811
+) -> None:
+    assert "data.csv-" in bench("list", "cache").out
+    assert bench("remove", "--cache", "--dry-run").status == 0
+    assert [*(tmp_path / "cache" / "prepared").iterdir()]
+    assert bench("remove", "--cache").status == 0
+    assert not (tmp_path / "cache" / "prepared").exists()
+    assert bench("remove").status == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("bench run -l bud", "budget-boosting"),
+        ("bench run -l gbrt,mis", "gbrt,miser"),
+        ("bench run -s quick", "quickstart"),
+        ("bench run -d breast", "breast-cancer"),
+        ("bench run -m ndc", "ndcg"),
+        ("bench report la", "last"),
+    ],
+)
+def test_a_shell_is_offered_names(words: str, wanted: str, shell: Run) -> None:
+    parts = words.split()
+    done = shell(_BENCH_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(parts) - 1))
+    assert wanted in done.out, done.err
+
+
+def test_names_are_offered_without_anything_heavy(shell: Run) -> None:
+    code = (
+        "import sys, click; from bench_core.cli.complete import names_of\n"
+        "found = names_of('learners')(click.Context(click.Command('x')), None, 'mi')\n"
+        "assert found == ['miser'], found\n"
+        "heavy = {'numba', 'sklearn', 'scipy', 'pandas'} & {*sys.modules}\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

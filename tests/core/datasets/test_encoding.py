@@ -1,0 +1,161 @@
+"""Text columns, columns left out, groups, folds and shares of a user's own file."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_core.datasets.priced import with_costs
+from bench_core.datasets.user_files import FileData
+from bench_core.errors import InputError, UsageError
+from bench_core.splits import SPLITS, Splits
+
+CITIES = ("bern", "oslo", "rome")
+
+
+def visits(path: Path, rows: int = 300, head: str = "age,sex,city,ill") -> Path:
+    """Numbers, two texts, three texts with a missing cell, the label."""
+    rng = random.Random(0)
+    lines = [head]
+    for i in range(rows):
+        age, city = i * 7 % rows / rows, "" if i == 0 else rng.choice(CITIES)
+        lines.append(f"{age},{rng.choice('mf')},{city},{int(age > 0.5)}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def prepared(path: Path, fold: int = 0, **options: Any) -> Splits:
+    source: Any = object()
+    return FileData(str(path), **options).prepare(source, "quick", fold, 0)
+
+
+def test_each_text_becomes_a_column_and_all_of_a_column_are_one_sensor(tmp_path: Path) -> None:
+    splits = prepared(visits(tmp_path / "v.csv"))
+    names = splits.feature_names
+    assert names[0] == "age"
+    assert set(names[1:3]) == {"sex=m", "sex=f"}
+    assert set(names[3:]) == {f"city={city}" for city in CITIES}
+    assert splits.origins == ("age", "sex", "sex", "city", "city", "city")
+    assert splits.prices.sensors == 3
+    assert [splits.prices.sensors_of(j).tolist() for j in range(6)] == [[0], [1], [1], *[[2]] * 3]
+    assert splits.prices.everything == 3
+    X = np.concatenate([getattr(splits, s).X for s in SPLITS])
+    missing = np.isnan(X[:, 3:])
+    assert missing.all(axis=1).sum() == missing.any(axis=1).sum() == 1
+    assert (X[~missing.any(axis=1), 3:].sum(axis=1) == 1).all()
+    assert sum("column 'sex' holds text (2 values" in note for note in splits.notes) == 1
+
+
+def test_every_cell_is_where_its_row_is(tmp_path: Path) -> None:
+    path = visits(tmp_path / "v.csv", head="age,sex,city,ill")
+    splits = prepared(path)
+    rows = [line.split(",") for line in path.read_text().splitlines()[1:]]
+    by_age = {np.float32(row[0]): row for row in rows}
+    column = {name: j for j, name in enumerate(splits.feature_names)}
+    for split in SPLITS:
+        for x in getattr(splits, split).X:
+            row = by_age[x[0]]
+            assert x[column[f"sex={row[1]}"]] == 1
+            if row[2]:
+                assert x[column[f"city={row[2]}"]] == 1
+
+
+def test_many_texts_are_codes_by_frequency_in_training_rows(tmp_path: Path) -> None:
+    words = [f"w{k:02d}" for k in range(20)]
+    lines = [f"{words[min(i % 40, 19)]},{i % 2}" for i in range(800)]
+    path = tmp_path / "v.csv"
+    path.write_text("\n".join(["word,y", *lines]) + "\n")
+    splits = prepared(path)
+    assert splits.feature_names == ("word",)
+    values = np.concatenate([getattr(splits, s).X[:, 0] for s in SPLITS])
+    assert sorted({*values}) == list(range(20))
+    assert np.mean(values == 0) == pytest.approx(21 / 40, abs=0.01)
+
+
+def test_a_text_of_no_training_row_is_zero_everywhere(tmp_path: Path) -> None:
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    train.write_text("c,y\n" + "".join(f"{'ab'[i % 2]},{i // 2 % 2}\n" for i in range(60)))
+    test.write_text("c,y\nz,1\na,0\n")
+    splits = prepared(train, test=str(test))
+    assert splits.test.X[0].tolist() == [0, 0]
+    assert splits.test.X[1].sum() == 1
+
+
+def test_a_cost_file_names_columns_not_the_features_made_of_them(tmp_path: Path) -> None:
+    splits = prepared(visits(tmp_path / "v.csv"))
+    (tmp_path / "c.csv").write_text("age,1\nsex,2\ncity,30\n")
+    priced = with_costs(splits, tmp_path / "c.csv")
+    assert priced.prices.everything == 33
+    assert priced.prices.feature_price().tolist() == [1, 2, 2, 30, 30, 30]
+    (tmp_path / "c.json").write_text('{"costs": [1, 2, 2], "shared": [["sex", "city"]]}')
+    assert with_costs(splits, tmp_path / "c.json").prices.everything == 3
+    text = '{"model": "parallel", "costs": [1, 2, 30], "services": {"a": ["sex", "city"]}}'
+    (tmp_path / "p.json").write_text(text)
+    assert with_costs(splits, tmp_path / "p.json").costs.everything == 31
+
+
+UNUSABLE = "when,age,bad,comma,ill\n" + "".join(
+    f'2020-01-{i % 28 + 1:02d},{i},text{i},"{i % 9},5",{i % 2}\n' for i in range(60)
+)
+
+
+def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text(UNUSABLE)
+    with pytest.raises(InputError) as refused:
+        prepared(path)
+    line = str(refused.value)
+    assert "column 'when' holds dates ('2020-01-01')" in line
+    assert "column 'bad' holds 60 different texts" in line
+    assert "write decimal points instead of commas" in line
+    assert line.endswith("or leave them out: --drop when,bad,comma")
+    splits = prepared(path, drop=("when", "bad", "comma"))
+    assert splits.feature_names == ("age",)
+
+
+def test_a_column_to_drop_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--drop: unknown column 'agee': did you mean age"):
+        prepared(visits(tmp_path / "v.csv"), drop=("agee",))
+
+
+def test_a_column_that_numbers_the_rows_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    rows = "".join(f"{i + 7},{i * 37 % 60},{i % 3},{i % 2}\n" for i in range(60))
+    path.write_text("id,mixed,few,y\n" + rows)
+    notes = prepared(path).notes
+    assert "column 'id' numbers the rows: --drop id leaves it out" in notes
+    assert any("'mixed'" in note for note in notes)
+    assert not any("'few'" in note for note in notes)
+
+
+def test_columns_of_a_group_share_a_sensor(tmp_path: Path) -> None:
+    path = visits(tmp_path / "v.csv")
+    splits = prepared(path, groups=("a*,city:5",))
+    assert splits.prices.everything == 6
+    assert {tuple(splits.prices.sensors_of(j)) for j in (0, 3, 4, 5)} == {(1,)}
+    assert not splits.costs_assumed
+    for groups, line in (
+        (("agee:2",), "--group agee:2: unknown column 'agee'"),
+        (("age:x",), "--group age:x: 'x' is no cost"),
+        (("age:1", "age,sex:2"), "'age' is in two groups"),
+    ):
+        with pytest.raises(UsageError, match=line):
+            prepared(path, groups=groups)
+
+
+def test_folds_cover_every_row_once_in_test_and_keep_queries_whole(tmp_path: Path) -> None:
+    path = tmp_path / "r.svm"
+    lines = [f"{i % 3} qid:{i // 4} 1:{i} 2:{i % 5}" for i in range(400)]
+    path.write_text("\n".join(lines) + "\n")
+    seen: list[float] = []
+    shares = (0.6, 0.2, 0.2)
+    for fold in range(5):
+        test = prepared(path, fold, folds=5, shares=shares).test
+        assert test.queries is not None
+        assert set(test.queries.sizes) == {4}
+        seen += test.X[:, 0].tolist()
+    assert sorted(seen) == list(range(400))
