@@ -20,6 +20,7 @@ from bench_core.conformance.tasks import ConformanceError, fit, with_copies, wit
 from bench_core.costs.bill import Prediction
 from bench_core.data import Features
 from bench_core.execution.audit import gather, replay
+from bench_core.execution.caps import Caps
 from bench_core.execution.predict import ContractError, predict_split, predictions
 from bench_core.execution.predict import Path as ScoredPath
 from bench_core.parameters import as_json, parameters
@@ -28,6 +29,7 @@ from bench_core.splits import Splits
 
 TOLERANCE = 1e-9
 COPIES_TOLERANCE = 1e-6
+CAPS = (0.05, 0.3)  # parts of the price of everything
 SCALE = 1024.0  # a power of two: rescaling is exact in binary
 
 
@@ -110,6 +112,23 @@ def check_audit(learner: Any, splits: Splits) -> None:
         raise ConformanceError(found.reason)
 
 
+def check_caps(learner: Any, splits: Splits) -> None:
+    """Under caps no row is billed more, and its answer depends on nothing that it had not bought
+    when it was stopped (replay audit)."""
+    model = fit(learner, splits)
+    blind = type(model).from_state(model.state())
+    test, prices, classes = splits.test, splits.prices, splits.classes
+    limits = tuple(part * prices.everything for part in CAPS)
+    caps = Caps.over(limits, splits.train, splits.task, classes)
+    with _promised():
+        path = predict_split(model, test, prices, classes, caps=caps)
+    if path.capped is not None and bool(np.any(path.capped.cost > np.array(limits)[:, None])):
+        raise ConformanceError("a row is billed more than the cap")
+    found = replay(model, test, prices, classes, seed="conformance", blind=blind, caps=caps)
+    if found.word == "failed":
+        raise ConformanceError(found.reason)
+
+
 def check_rescaled_costs(learner: Any, splits: Splits) -> None:
     """A learner with ``tradeoff`` does not care about the unit of cost."""
     if not hasattr(learner, "tradeoff"):
@@ -145,6 +164,7 @@ CHECKS = (
     check_blocks,
     check_own_arrays,
     check_audit,
+    check_caps,
     check_rescaled_costs,
     check_multiplicity,
 )

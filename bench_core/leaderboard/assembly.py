@@ -86,14 +86,13 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
 
 def budgets_of(use: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Budget, ...]:
     """The budgets that the suite names for a data set, else five on a logarithmic scale from the
-    cheapest point of a method's curve that costs anything to the reference's best (without one,
-    the costliest best)."""
+    cheapest point of a method's curve that costs anything to the reference's best; without a
+    reference none."""
     if named := use.get("budgets"):
         return as_budgets(named)
     methods = [row for row in rows if row.curve and not row.baseline]
     costs = [point.budget for row in methods for point in row.curve if point.budget > 0]
-    reference = [row for row in methods if row.reference]
-    whole = max((row.curve[-1].budget for row in reference or methods), default=0.0)
+    whole = max((row.curve[-1].budget for row in methods if row.reference), default=0.0)
     return default_budgets(min(costs, default=0.0), whole)
 
 

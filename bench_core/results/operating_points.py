@@ -74,7 +74,7 @@ def operating_points(
         usable = usable[:0]
     keys = [key for key in _POINT if key in frame.columns]
     valid = usable[usable["split"] == "valid"]
-    p95 = valid["cost_p95"] if "cost_p95" in frame.columns else np.nan
+    p95 = valid["cost_p95"].astype("float64") if "cost_p95" in frame.columns else np.nan
     valid = valid.assign(valid_quality=valid[metric], valid_cost=valid[cost], valid_p95=p95)
     valid = valid[[*keys, "valid_quality", "valid_cost", "valid_p95"]]
     test = usable[usable["split"] == "test"]
@@ -94,10 +94,12 @@ def caps_of(frame: pd.DataFrame) -> list[float]:
     return sorted(float(cap) for cap in found)
 
 
-def points_within(frame: pd.DataFrame, metric: str, higher: bool, budget: Budget) -> pd.DataFrame:
+def points_within(
+    frame: pd.DataFrame, metric: str, higher: bool, budget: Budget, cost: str = "total_cost"
+) -> pd.DataFrame:
     """For each learner and repeat the best point within a budget, from the export frame."""
     cap = budget.amount if budget.kind == "cap" else None
-    return under_budget(operating_points(frame, metric, cap=cap), higher, budget)
+    return under_budget(operating_points(frame, metric, cost, cap=cap), higher, budget)
 
 
 def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> pd.DataFrame:

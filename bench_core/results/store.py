@@ -344,10 +344,10 @@ def _values(
     within: Budget | None,
 ) -> Iterator[TrialValues]:
     units = f"SELECT points, {', '.join(VALUE_ARRAYS)} FROM unit WHERE trial = ? AND split = ?"
-    points = "SELECT position, point, cost_p95 FROM point WHERE trial = ? AND split = 'valid'"
-    rows = db.execute(points, [trial]).fetchall()
-    settings = {r["position"]: json.loads(r["point"]) for r in rows}
-    wanted = {r["position"] for r in rows if _is_within(r, settings[r["position"]], within)}
+    points = "SELECT position, point, cost_p95 FROM point WHERE trial = ? AND split = ?"
+    settings = {r["position"]: json.loads(r["point"]) for r in db.execute(points, [trial, split])}
+    p95 = {r["position"]: r["cost_p95"] for r in db.execute(points, [trial, "valid"])}
+    wanted = {p for p, point in settings.items() if _is_within(point, p95.get(p, np.inf), within)}
     for row in db.execute(units, [trial, split]):
         kept = tuple(json.loads(row["points"]))
         arrays: dict[str, Any] = {
@@ -369,10 +369,9 @@ def _values(
         )
 
 
-def _is_within(row: sqlite3.Row, point: Mapping[str, float], budget: Budget | None) -> bool:
-    """Whether a validation row takes part under a budget; the mean is not looked at."""
-    kind = "mean" if budget is None else budget.kind
-    if budget is not None and kind == "cap":
-        return point.get(CAP) == budget.amount
-    fits = budget is None or kind == "mean" or row["cost_p95"] <= budget.amount
-    return CAP not in point and fits
+def _is_within(point: Mapping[str, float], p95: float, budget: Budget | None) -> bool:
+    """Whether a point takes part under a budget, by its kind; its mean cost is not looked at."""
+    kind, amount = ("mean", np.inf) if budget is None else (budget.kind, budget.amount)
+    if kind == "cap":
+        return point.get(CAP) == amount
+    return CAP not in point and (kind == "mean" or p95 <= amount)

@@ -19,7 +19,8 @@ A suite names the quantitative sentences of its paper::
 In place of ``holds`` an equality has ``near = 12`` and ``within = 0.005``. ``floor = ">= 0.9"`` is
 the quality on test below which a saving, a cost or a quality shows nothing; a cost must have one.
 Margins are read at ``budgets = [10, 30]``, the range of the paper's figure; ``[0]`` goes up to the
-price of all features.
+price of all features. ``kind = "p95"`` or ``"cap"`` says that ``budget`` or ``budgets`` bound what
+95% of rows or every row costs; of caps those that the run measured are read.
 
 The first learner is the one that the claim is about, the second what it is compared with; a table
 takes only the settings that have these values. ``sizes`` compares rows and features of the data
@@ -39,6 +40,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import UsageError, blaming, unknown
+from bench_core.results.budgets import KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +130,8 @@ class Claim:
 
     ``holds`` compares the measured figure with a number: ``">= 0.31"``. ``metric`` defaults to the
     suite's primary one, ``cost`` is a cost column of the export or ``point.NAME``, ``budget``
-    limits the cost a row. Raises UsageError for what cannot be understood.
+    limits the cost a row: its mean, or as ``kind`` says. Raises UsageError for what cannot be
+    understood.
     """
 
     id: str
@@ -145,6 +148,7 @@ class Claim:
     keeps: float = 0.99
     budget: float = inf
     budgets: tuple[float, ...] = ()
+    kind: str = "mean"
     rows: float = 0
     trees: float = 0
     metric: str = ""
@@ -181,6 +185,11 @@ class Claim:
         rising = 0 <= low < high
         if rising != (self.measure in CURVES) or (rising and self.budget < inf):
             raise UsageError(f"budgets = [from, to] are for {', '.join(CURVES)}, and needed there")
+        if self.kind not in KINDS:
+            raise UsageError(unknown("kind of budget", self.kind, KINDS))
+        limited = rising or self.budget < inf
+        if self.kind != "mean" and not (limited and self.cost == "total_cost"):
+            raise UsageError(f'kind = "{self.kind}" needs a budget or budgets of the whole cost')
         if len(self.learners) < (least := MEASURES[self.measure].learners):
             raise UsageError(f"measure {self.measure} compares {least} learners")
 

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_claims.claims import FLOORED, TIMES, Claim, compared
+from bench_claims.claims import CURVES, FLOORED, TIMES, Claim, compared
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
+from bench_core.results.budgets import Budget
 from bench_core.results.marks import growing
 from bench_core.results.operating_points import Criterion
 
@@ -50,8 +51,8 @@ def quality(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
     """The first learner's quality within the budget; NaN unless every repeat affords something, as
     a mean would be biased towards those that do."""
     own = frame[frame["learner"] == claim.labels[0]]
-    points = _points(claim, own, metric)
-    chosen = selection.under_budget(points, metric.higher_is_better, claim.budget)
+    within = Budget(claim.budget, claim.kind)
+    chosen = selection.points_within(own, metric.name, metric.higher_is_better, within, claim.cost)
     every = own.groupby(["fold", "seed"]).ngroups
     return float(chosen["test_quality"].mean()) if len(chosen) == every else float("nan")
 
@@ -107,14 +108,41 @@ def _points(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> pd.DataFram
     return selection.operating_points(frame, metric.name, claim.cost)
 
 
+def caps_read(claim: Claim, frame: pd.DataFrame) -> list[float]:
+    """The caps at which a claim about caps is read: of those measured its budget, or all from the
+    first to the last of its budgets."""
+    low, high = claim.budgets if claim.measure in CURVES else (claim.budget, claim.budget)
+    return [cap for cap in selection.caps_of(frame) if low <= cap <= high]
+
+
+def _capped_gaps(
+    claim: Claim, frame: pd.DataFrame, metric: Criterion
+) -> list[tuple[FloatArray, FloatArray]]:
+    """As ``_gaps``, at the caps of ``caps_read``, each of which counts as much as another."""
+    sign = 1.0 if metric.higher_is_better else -1.0
+    caps = caps_read(claim, frame)
+    reached = {label: np.full(len(caps), np.nan) for label in claim.labels}
+    for k, cap in enumerate(caps):
+        found = selection.points_within(
+            frame, metric.name, metric.higher_is_better, Budget(cap, "cap")
+        )
+        for label, own in found.groupby("learner"):
+            reached[str(label)][k] = own["test_quality"].mean()
+    curves = (reached[label] for label in claim.labels)
+    return [(sign * (a - b), np.ones(len(a))) for a, b in pairwise(curves)]
+
+
 def _gaps(
     claim: Claim, frame: pd.DataFrame, metric: Criterion
 ) -> list[tuple[FloatArray, FloatArray]]:
     """For each pair of neighbours how much better the first is on each of the stretches (s,) of
     budgets on which both curves are flat, the last budget too, and their widths (s,)."""
+    if claim.kind == "cap":
+        return _capped_gaps(claim, frame, metric)
     sign = 1.0 if metric.higher_is_better else -1.0
     low, high = claim.budgets
-    points = _points(claim, frame, metric)
+    cost = "cost_p95" if claim.kind == "p95" else claim.cost
+    points = selection.operating_points(frame, metric.name, cost)
     curves = [_curve(points, metric, label) for label in claim.labels]
     gaps = []
     for pair in pairwise(curves):

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_claims.claims import CURVES, MEASURES, TIMES, Claim, Contender
-from bench_claims.measures import CONSTANT, FIGURES, convergence, shortfall, too_few_trees
+from bench_claims.measures import (
+    CONSTANT,
+    FIGURES,
+    caps_read,
+    convergence,
+    shortfall,
+    too_few_trees,
+)
 from bench_core.metrics.frontier import share_of
 from bench_core.results.operating_points import Criterion, criterion
 
@@ -111,6 +118,9 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
         known = rows[rows[column].notna()] if column in rows.columns else rows.iloc[:0]
         if {*known["learner"]} != {*rows["learner"]}:
             return Verdict(claim, UNRUN, how=f"the run did not measure {column}")
+    if claim.kind == "cap" and not caps_read(claim, rows):
+        how = f"the run measured no cap of {_range(claim)}: bench run --caps"
+        return Verdict(claim, UNRUN, how=how)
     return _weighed(claim, rows, metric, _how(claim, rows, metric) + _lacking(rows, parts))
 
 
@@ -189,14 +199,19 @@ def _how(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:
         how += f", {metric.name}"
     if claim.measure in ("saving", "cost"):
         how += f", keeping {share_of(1.0, claim.keeps, True):.0%} on validation"
+    bounds = "" if claim.kind == "mean" else f"{claim.kind} "
     if claim.budget < float("inf"):
-        how += f", up to {claim.budget:g}"
+        how += f", up to {bounds}{_range(claim)}"
     if claim.budgets:
-        how += ", budgets {:g} to {:g}".format(*claim.budgets)
+        how += f", budgets {bounds}{_range(claim)}"
     if claim.cost != "total_cost":
         how += f", by {claim.cost}"
     wanted = claim.holds or f"{claim.near:g} within {claim.within:g}"
     return f"{how}, wanted {wanted}{_by_repeat(claim, frame, metric)}"
+
+
+def _range(claim: Claim) -> str:
+    return "{:g} to {:g}".format(*claim.budgets) if claim.budgets else f"{claim.budget:g}"
 
 
 def _by_repeat(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:

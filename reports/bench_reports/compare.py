@@ -68,11 +68,13 @@ def command(
     from bench_core.results.budgets import Budget
     from bench_core.results.operating_points import caps_of
     from bench_core.results.store import Store
-    from bench_reports.best import unaffordable
+    from bench_reports.budgets import unaffordable
 
     names = list(dict.fromkeys(learners))
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
+    no_limit = (Budget(math.inf),)
+    budgets = no_limit if budget is None else options.budgets(budget, budget_kind)
     info, frame = finished(store, run)
     known = list(dict.fromkeys(map(str, frame["learner"])))
     for name in names:
@@ -82,8 +84,7 @@ def command(
     for name in datasets:
         if name not in there:
             raise UsageError(unknown("data set of this run", name, there))
-    screen, no_limit = console(), (Budget(math.inf),)
-    budgets = no_limit if budget is None else options.budgets(budget, budget_kind)
+    screen = console()
     for line in notices(info):
         screen.out(line, highlight=False)
     for name, within in product(datasets or there, budgets):

@@ -55,15 +55,15 @@ def command(
     from bench_core.leaderboard.purchases import Purchase, chosen_within, purchases
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
-    from bench_reports.best import one_budget, unaffordable
+    from bench_reports.budgets import one_budget, unaffordable
 
     check_output(output)
+    within = Budget(math.inf) if budget is None else one_budget(budget, budget_kind)
     info, frame = finished(store, run)
     there = list(dict.fromkeys(map(str, frame["dataset"])))
     for name in datasets:
         if name not in there:
             raise UsageError(unknown("data set of this run", name, there))
-    within = Budget(math.inf) if budget is None else one_budget(budget, budget_kind)
     kept, rows = Store(store), []
     for name in datasets or there:
         own = frame[frame["dataset"] == name]

@@ -18,6 +18,7 @@ from bench_core.datasets.publishers.fetch import is_there
 from bench_core.datasets.search import DataFolder
 
 TREES = 12
+CAPS = (0.02, 0.1, 0.4)  # parts of the price of everything
 
 
 @pytest.fixture
@@ -27,11 +28,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def every_trial(home: Path, task: Task, train: Examples, **options: object) -> pd.DataFrame:
-    """The export of a fully audited run of all learners that take the task."""
+def every_trial(
+    home: Path, task: Task, train: Examples, everything: float, **options: object
+) -> pd.DataFrame:
+    """The export of a fully audited run of all learners that take the task, also under caps, which
+    no row exceeds: the largest cost of each split is exported."""
     names = sorted(name for name, cls in LEARNERS.items() if task in cls.tasks)
     learners = [quick(name, task, train, home, TREES) for name in names]
+    caps = [part * (everything or 1.0) for part in CAPS]
     result = bench_core.run(
+        caps=caps,
         learners=learners,
         audit="full",
         profile="quick",
@@ -42,6 +48,10 @@ def every_trial(home: Path, task: Task, train: Examples, **options: object) -> p
     frame = result.frame()
     assert result.failures == ()
     assert set(frame["learner"]) == set(names)
+    capped = frame.dropna(subset="cap")
+    assert set(capped["learner"]) == set(names)
+    assert (capped["cost_max"] <= capped["cap"]).all()
+    assert set(capped["cap"]) == set(caps)
     return frame
 
 
@@ -58,7 +68,7 @@ def test_every_audit_on_samples_is_verified(name: str, home: Path, real_data: Pa
         pytest.skip(f"{SAMPLED[name].files[0]} is not under {real_data}")
     splits = SAMPLED[name]().prepare(source, "quick", 0, 0)
     options = {"data": name, "plugins": "helpers.sampled_plugin", "data_dir": real_data}
-    all_verified(every_trial(home, splits.task, splits.train, **options))
+    all_verified(every_trial(home, splits.task, splits.train, splits.prices.everything, **options))
 
 
 @pytest.mark.slow
@@ -68,4 +78,4 @@ def test_every_audit_on_queries_is_verified(home: Path, real_data: Path) -> None
     X, y = load_svmlight_file(str(home / "rank.train"))
     train = Examples(X.toarray().astype(np.float32), y)
     options = {"data": "rank.train", "test": "rank.test"}
-    all_verified(every_trial(home, Task.RANKING, train, **options))
+    all_verified(every_trial(home, Task.RANKING, train, float(X.shape[1]), **options))

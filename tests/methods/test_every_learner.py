@@ -15,9 +15,11 @@ from bench_core.cli import main
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
 from bench_core.execution.audit import replay
+from bench_core.execution.caps import Caps
 from bench_core.execution.predict import predict_split
 
 ROWS = 80
+CAPS = (0.03, 0.3, 0.7)  # parts of the price of everything
 NOTHING_TO_LEARN = (
     "nothing varies",
     "one training class",
@@ -39,15 +41,24 @@ def test_every_learner_has_a_row_in_the_table() -> None:
 
 
 def pays_what_it_reads(learner: object, splits: Splits) -> None:
-    """Fit, predict and replay in full, as a run does."""
+    """Fit, predict and replay in full, as a run does, also under caps that no row exceeds."""
     model = fit(learner, splits)
+    limits = tuple(part * splits.prices.everything for part in CAPS)
+    caps = Caps.over(limits, splits.train, splits.task, splits.classes)
     blind = type(model).from_state(model.state())
     test, prices, classes = splits.test, splits.prices, splits.classes
-    path = predict_split(model, test, prices, classes)
+    path = predict_split(model, test, prices, classes, caps=caps)
+    assert path.capped is not None
+    assert np.isfinite(path.capped.scores).all()
+    for own, limit in zip(path.capped.cost, limits, strict=True):
+        assert (own <= limit).all()
+        assert (own >= 0).all()
     assert np.isfinite(path.scores).all()
     assert np.isfinite(path.cost).all()
     assert (path.cost >= 0).all()
-    found = replay(model, test, prices, classes, "full", seed="t", path=path, blind=blind)
+    found = replay(
+        model, test, prices, classes, "full", seed="t", path=path, blind=blind, caps=caps
+    )
     assert (found.word, found.reason) == ("verified", "")
 
 

@@ -274,3 +274,36 @@ def test_baselines_stand_below_all_others_and_say_what_they_are() -> None:
     usual, _ = boards(example.info(), example.frame())
     assert usual.rows[0].learner == "miser"
     assert row(board, "miser").saving == row(usual, "miser").saving
+
+
+def shown_within(budgets: tuple[str, ...], reference: str = "gbrt") -> tuple[Board, Row]:
+    """Of a learner whose rows cost twice the mean, measured under a cap of 3 as well."""
+    points: list[tuple[dict[str, object], float, float]] = [
+        ({"trees": 1}, 0.5, 2.0),
+        ({"trees": 2}, 0.8, 6.0),
+        ({"trees": 3}, 0.9, 32.0),
+    ]
+    made = example.rows("d", "gbrt", {}, points)
+    made += example.rows("d", "gbrt", {}, [({"cap": 3.0}, 0.6, 2.5)])
+    frame = pd.DataFrame(made)
+    cap = frame["point"].map(lambda point: 3.0 if "cap" in point else math.nan)
+    frame = frame.assign(cost_p95=2 * frame["total_cost"], cap=cap)
+    info = example.info(datasets=(example.use("d", budgets=budgets),), reference=reference)
+    (board,) = boards(info, frame)
+    return board, board.rows[0]
+
+
+def test_a_board_shows_what_is_reached_within_the_budgets_of_the_suite() -> None:
+    board, row = shown_within(("5", "6", "p95 6", "cap 3", "cap 4", "1"))
+    assert list(map(str, board.budgets)) == ["5", "6", "p95 6", "cap 3", "cap 4", "1"]
+    qualities = [pick and pick.quality for pick in row.within]
+    assert qualities == [0.5, 0.8, 0.5, 0.6, None, None]
+    assert row.best.quality == 0.9
+    assert [point.budget for point in row.curve] == [2.0, 6.0, 32.0]
+
+
+def test_without_budgets_of_a_suite_there_are_five_up_to_the_references_best() -> None:
+    board, row = shown_within(())
+    assert [budget.amount for budget in board.budgets] == [2, 4, 8, 16, 32]
+    assert [pick and pick.quality for pick in row.within] == [0.5, 0.5, 0.8, 0.8, 0.9]
+    assert shown_within((), reference="")[0].budgets == ()

@@ -9,8 +9,9 @@ import pytest
 from bench_core import InputError, UsageError
 from bench_core.costs.cost_file import CostFile
 from bench_core.metrics import parse_metric
-from bench_core.planning.suites import DatasetEntry, find_suite, read_suite
+from bench_core.planning.suites import DatasetEntry, Suite, find_suite, read_suite
 from bench_core.plugins import Registry, load_registry
+from bench_core.results.budgets import Budget
 
 KEYS = load_registry().suite_keys
 GOOD = """
@@ -88,6 +89,24 @@ def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
         read_suite(written(tmp_path, GOOD), KEYS).profile("quik")
 
 
+def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path: Path) -> None:
+    def suite(lines: str) -> Suite:
+        return read_suite(written(tmp_path, GOOD.replace('title = "T"', lines)), KEYS)
+
+    every = suite('budgets = [10, 2.5, "p95 40", "cap 7"]\ncaps = [5]')
+    assert every.budgets_on("letters") == (
+        Budget(10),
+        Budget(2.5),
+        Budget(40, "p95"),
+        Budget(7, "cap"),
+    )
+    assert every.caps_on("letters") == (Budget(5, "cap"), Budget(7, "cap"))
+    one = suite("budgets = {letters = [10]}\ncaps = {letters = [5, 6]}")
+    assert (one.budgets_on("letters"), one.budgets_on("digits")) == ((Budget(10),), ())
+    assert [cap.amount for cap in one.caps_on("letters")] == [5, 6]
+    assert one.caps_on("digits") == suite("").caps_on("letters") == ()
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -108,6 +127,14 @@ def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
         (('size = "quick"', "configs = -1"), "key 'profiles.standard.configs': a whole number"),
         (('title = "T"', 'costs = ""'), "key 'costs': a file or a table of costs is wanted"),
         (('title = "T"', "costs = 7"), "key 'costs': a file or a table of costs is wanted, not 7"),
+        (('title = "T"', "budgets = 7"), "key 'budgets': a list of costs is wanted"),
+        (('title = "T"', "budgets = []"), "key 'budgets': a list of costs is wanted"),
+        (('title = "T"', "budgets = [1, true]"), "key 'budgets': budget 'True' is not a cost"),
+        (('title = "T"', 'budgets = ["p9 3"]'), "key 'budgets': budget 'p9 3': unknown kind 'p9'"),
+        (('title = "T"', "budgets = {leters = [3]}"), "unknown key 'budgets.leters': did you mean"),
+        (('title = "T"', "caps = {letters = 3}"), "key 'caps.letters': a list of costs is wanted"),
+        (('title = "T"', "caps = [5, 0]"), "key 'caps': '0' is no cap: write numbers > 0"),
+        (('title = "T"', 'caps = ["p95 5"]'), "key 'caps': 'p95 5' is no cap: write numbers > 0"),
         (('title = "T"', "zebra = [{a = 1}, 3]"), "unknown key 'zebra'"),
         (('title = "T"', "zebra = []"), "unknown key 'zebra'"),
         (("[learners.gbrt]\ntrees = [10, 20]", "[learners]"), "key 'learners': at least one table"),

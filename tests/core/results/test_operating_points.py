@@ -7,6 +7,7 @@ from helpers import example
 
 from bench_core import UsageError
 from bench_core.results import operating_points as selection
+from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, criterion, operating_points, over_repeats
 
 HIGHER = {"ndcg@5": True, "mse": False}
@@ -55,6 +56,48 @@ def frame(*parts):
 
 CEGB = rows("cegb", [(1, 10, 0.5, 0.40), (2, 20, 0.7, 0.60), (3, 30, 0.6, 0.90)])
 GBRT = rows("gbrt", [(1, 40, 0.60, 0.55), (2, 90, 0.705, 0.65)])
+
+
+def test_a_budget_for_95_percent_of_rows_bounds_what_they_cost_on_validation():
+    data = frame(
+        rows("cegb", [(1, 10, 0.5, 0.4)], cost_p95=30.0),
+        rows("cegb", [(2, 5, 0.7, 0.6)], cost_p95=90.0),
+    )
+    points = operating_points(data, "ndcg@5")
+    for budget, quality in ((Budget(90, "p95"), 0.6), (Budget(89, "p95"), 0.4), (12, 0.6)):
+        assert selection.under_budget(points, True, budget)["test_quality"].tolist() == [quality]
+    assert selection.under_budget(points, True, Budget(29, "p95")).empty
+    # what rows cost on test decides nothing
+    data.loc[data["split"] == "test", "cost_p95"] = 1.0
+    assert selection.under_budget(operating_points(data, "ndcg@5"), True, Budget(29, "p95")).empty
+
+
+CAPPED = [
+    *rows("cegb", [(7, 5, 0.9, 0.85)], cap=6.0),
+    *rows("cegb", [(8, 9, 0.95, 0.86)], cap=20.0),
+    *rows("cegb", [(9, 4, 0.92, 0.83)], cap=6.0, params='{"depth": 5}'),
+]
+
+
+def test_under_a_cap_the_best_of_what_was_measured_under_it_is_taken():
+    data = frame(CEGB, GBRT, CAPPED)
+    assert selection.caps_of(data) == [6.0, 20.0]
+    found = selection.points_within(data, "ndcg@5", True, Budget(6, "cap"))
+    assert found["test_quality"].tolist() == [0.83]  # of learners without figures there are none
+    assert selection.points_within(data, "ndcg@5", True, Budget(7, "cap")).empty
+    assert selection.points_within(frame(CEGB), "ndcg@5", True, Budget(6, "cap")).empty
+    assert selection.caps_of(frame(CEGB)) == []
+
+
+def test_what_was_measured_under_caps_changes_nothing_else():
+    data, plain = frame(CEGB, GBRT, CAPPED), frame(CEGB, GBRT)
+    for budget in (15, 25, 1e9):
+        a, b = (under_budget(one, "ndcg@5", budget) for one in (data, plain))
+        assert a["test_quality"].tolist() == b["test_quality"].tolist()
+    assert len(operating_points(data, "ndcg@5")) == len(operating_points(plain, "ndcg@5"))
+    assert len(curve(data, "ndcg@5", "cegb")) == len(curve(plain, "ndcg@5", "cegb"))
+    saved = [savings(one, "ndcg@5", "gbrt")["saving"].tolist() for one in (data, plain)]
+    assert saved[0] == saved[1]
 
 
 def test_the_best_point_is_chosen_on_validation_and_reported_on_test():

@@ -14,6 +14,7 @@ from helpers import toys
 import bench_core
 from bench_core import InputError, UsageError
 from bench_core._io.digests import canonical
+from bench_core.results.budgets import Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, lock_path
 from bench_core.results.writer import open_writer
@@ -77,6 +78,63 @@ def test_the_frame_has_the_export_columns_in_order(home: Path) -> None:
     assert frame["stand_in"].all()
     assert json.loads(frame["point"][0]) == {"features": 1}
     assert json.loads(frame["params"][0]) == {"seconds": 0.0, "tradeoff": 0.003}
+
+
+TOY, ONE = "toy-prefix", "toy-prefix.tradeoff=0.5"
+
+
+def test_caps_are_further_points_that_nothing_chooses_unless_asked(home: Path) -> None:
+    frame = run(caps=[3, 10], settings=ONE).frame()
+    frame = frame[frame["learner"] == TOY]
+    capped = frame.dropna(subset="cap")
+    assert [json.loads(point)["cap"] for point in capped["point"]] == capped["cap"].tolist()
+    assert set(capped["cap"]) == {3.0, 10.0}
+    assert (capped["cost_max"] <= capped["cap"]).all()
+    store = Store()
+    (plain,) = store.values(learner=TOY)
+    (under,) = store.values(learner=TOY, within=Budget(10, "cap"))
+    assert under.settings == ({"cap": 10.0},)
+    assert all("cap" not in setting for setting in plain.settings)
+    test = capped[(capped["split"] == "test") & (capped["cap"] == 10)]
+    (mean,) = (under.cost @ under.rows / under.rows.sum()).tolist()
+    assert mean == pytest.approx(test["total_cost"].item())
+    assert store.values(learner=TOY, within=Budget(4, "cap")) == []
+
+
+def test_values_within_a_cost_for_95_percent_of_rows(home: Path) -> None:
+    frame = run(settings=ONE).frame()
+    valid = frame[(frame["split"] == "valid") & (frame["learner"] == TOY)].set_index("point")[
+        "cost_p95"
+    ]
+    (every,) = Store().values(learner=TOY)
+    p95 = [valid[json.dumps(s, separators=(",", ":"))] for s in every.settings]
+    limit = sorted(p95)[len(p95) // 2]
+    (some,) = Store().values(learner=TOY, within=Budget(limit, "p95"))
+    kept = [s for s, cost in zip(every.settings, p95, strict=True) if cost <= limit]
+    assert 0 < len(kept) < len(p95)
+    assert list(some.settings) == kept
+    assert some.metric.shape == some.cost.shape == (len(kept), len(some.weights))
+
+
+def test_new_caps_score_anew_and_train_nothing(home: Path) -> None:
+    run(caps=3)
+    fitted = len(toys.fits(home))
+    again = run(caps=[3, 20])
+    assert len(toys.fits(home)) == fitted
+    assert again.reused == 0
+    without = run()
+    assert len(toys.fits(home)) == fitted
+    assert without.frame()["cap"].isna().all()
+    mine = again.frame()
+    mine, theirs = mine[mine["cap"].isna()], without.frame()
+    for name in ("point", "split", "total_cost", "ndcg@5", "audit"):
+        assert mine[name].tolist() == theirs[name].tolist()
+
+
+@pytest.mark.parametrize("caps", [0, -1, "ten", [5, float("inf")], [None]])
+def test_caps_that_are_no_costs_are_one_line(home: Path, caps: Any) -> None:
+    with pytest.raises(UsageError, match=r"^caps: .*write numbers"):
+        run(caps=caps)
 
 
 def test_a_failed_trial_is_one_row_without_point_and_split(home: Path) -> None:

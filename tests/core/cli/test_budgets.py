@@ -1,0 +1,129 @@
+"""Budgets of all kinds on the command line, and caps from the run to the answer."""
+
+from __future__ import annotations
+
+import shlex
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from helpers.commands import QUICK, Ended, Run
+
+TOYS = (*QUICK, "--costs", "costs.csv", "--learners", "toy", "--set", "toy.columns=[1,2,3]")
+
+
+@pytest.fixture
+def done(bench: Run, material: Path) -> Ended:
+    ended = bench("run", *TOYS, "--caps", "12,6")
+    assert ended.status == 0
+    return ended
+
+
+def test_a_cap_is_in_the_export_and_no_row_exceeds_it(done: Ended, bench: Run) -> None:
+    frame = pd.read_csv(StringIO(bench("export").out))
+    capped = frame.dropna(subset="cap")
+    assert set(capped["cap"]) == {6.0, 12.0}
+    assert len(capped) == 3 * 2 * 2  # settings, caps, splits
+    assert frame["cap"].isna().sum() == (2 + 3 + 4) * 2  # a path begins with no column
+    assert (capped["cost_max"] <= capped["cap"]).all()
+    assert set(capped["audit"]) == {"sampled"}
+    assert not capped["chosen"].notna().any()
+
+
+def test_best_within_a_cap_trains_it_under_that_cap(done: Ended, bench: Run) -> None:
+    ended = bench("best", "--budget", "12", "--budget-kind", "cap")
+    assert ended.status == 0, ended.err
+    assert "data.csv: best accuracy within 12 for every row" in ended.out
+    assert "toy: best at cap=12 with columns=1" in ended.out  # two of them cost 15
+    (command,) = [line for line in ended.out.splitlines() if line.startswith("bench run ")]
+    assert "--caps 12" in command
+    assert bench(*shlex.split(command)[1:]).status == 0
+
+
+def test_where_a_cap_was_not_measured_a_line_says_which_were_and_what_measures_it(
+    done: Ended, bench: Run
+) -> None:
+    for words in (("best", "-b", "7"), ("features", "-b", "7"), ("compare", "toy", "x", "-b", "7")):
+        ended = bench(*words, "--budget-kind", "cap")
+        assert ended.status == {"best": 1, "features": 1, "compare": 2}[words[0]]
+    (line,) = [x for x in bench("best", "-b", "cap 7").out.splitlines() if x]
+    told, command = line.split("without training: ")
+    assert told == "data.csv: no cap of 7 was measured (measured are 6, 12); "
+    again = bench(*shlex.split(command)[1:])
+    assert again.status == 0, again.err
+    assert "fit toy" not in again.err
+    assert bench("best", "-b", "cap 7").status == 0
+
+
+def test_a_run_without_caps_says_so(bench: Run, material: Path) -> None:
+    bench("run", *TOYS)
+    assert "no cap of 7 was measured (none was); " in bench("best", "-b", "cap 7").out
+
+
+def test_several_budgets_have_a_row_each(done: Ended, bench: Run) -> None:
+    ended = bench("best", "--budget", "11,p95 15,cap 6,100,cap 7")
+    assert ended.status == 0
+    rows = [line.split()[:2] for line in ended.out.splitlines()[2:6]]
+    assert rows == [["11", "toy"], ["p95", "15"], ["cap", "6"], ["100", "toy"]]
+    assert "data.csv: no cap of 7 was measured (measured are 6, 12); " in ended.out
+    assert bench("best", "--budget", "cap 1,cap 2").status == 1
+
+
+def test_the_report_shows_the_budgets_asked_for(done: Ended, bench: Run) -> None:
+    lines = bench("report", "--budget", "10,cap 12").out.splitlines()
+    at = lines.index("accuracy within a cost per row of:")
+    assert lines[at + 1].split() == ["data", "set", "learner", "<=", "10", "cap", "12"]
+    shown = lines[at + 2].split()
+    assert shown[:2] == ["data.csv", "toy"]
+    assert shown[2] == shown[3]  # one column costs 10, under both
+
+
+def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> None:
+    two = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=3")
+    assert bench("run", *two, "--caps", "11,20").status == 0
+    ended = bench("compare", "toy", "gbrt", "--budget", "11,13,20", "--budget-kind", "cap")
+    assert ended.status == 0, ended.err
+    titles = [line for line in ended.out.splitlines() if line.startswith("data.csv: ")]
+    assert titles[0].startswith("data.csv: accuracy at 11 for every row, 1 repeat of")
+    assert titles[1].startswith("data.csv: no cap of 13 was measured (measured are 11, 20); ")
+    assert titles[2].startswith("data.csv: accuracy at 20 for every row, 1 repeat of")
+    ended = bench("compare", "toy", "gbrt", "--budget", "9.99", "--budget-kind", "p95")
+    assert "not all can be had at 9.99 for 95% of rows: gbrt cannot" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("best", "-b", "10,x"), "--budget: budget 'x' is not a cost: write numbers >= 0"),
+        (("best", "-b", ""), "--budget: budget '' is not a cost"),
+        (("best", "-b", "nan"), "--budget: budget 'nan' is not a cost"),
+        (("best", "-b", "p90 3"), "--budget: budget 'p90 3': unknown kind 'p90': did you mean p95"),
+        (("best", "-b", "3", "--budget-kind", "max"), "--budget-kind"),
+        (("features", "-b", "1,2"), "--budget 1,2: write one budget here, as 1"),
+        (("report", "-b", "-1"), "--budget: budget '-1' is not a cost"),
+        (("compare", "toy", "gbrt", "-b", "1;2"), "--budget: budget '1;2' is not a cost"),
+        (("run", *QUICK, "--caps", "0"), "--caps: '0' is no cap: write numbers > 0 with commas"),
+        (("run", *QUICK, "--caps", "p95 3"), "--caps: 'p95 3' is no cap: write numbers > 0"),
+        (("run", *QUICK, "--caps", "a"), "--caps: budget 'a' is not a cost"),
+        (("reprice", "--costs", "costs.csv", "--caps", "0"), "--caps: '0' is no cap"),
+    ],
+)
+def test_a_wrong_budget_is_one_line(
+    bench: Run, material: Path, words: tuple[str, ...], line: str
+) -> None:
+    ended = bench(*words)
+    assert ended.status == 2
+    assert line in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_caps_under_other_costs_are_those_asked_for(done: Ended, bench: Run) -> None:
+    Path("new.csv").write_text("a,1\nb,2\nc,30\n")
+    words = ("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
+    assert bench(*words).status == 0
+    assert pd.read_csv(StringIO(bench("export").out))["cap"].isna().all()
+    assert bench(*words[:1], "1", *words[1:], "--caps", "2").status == 0
+    again = pd.read_csv(StringIO(bench("export").out)).dropna(subset="cap")
+    assert set(again["cap"]) == {2.0}
+    assert (again["cost_max"] <= 2).all()
