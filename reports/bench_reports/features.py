@@ -55,7 +55,7 @@ def command(
     from bench_core.leaderboard.purchases import Purchase, chosen_within, purchases
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
-    from bench_reports.best import unaffordable
+    from bench_reports.budgets import unaffordable
 
     check_output(output)
     within = Budget(math.inf) if budget is None else options.one_budget(budget, budget_kind)
