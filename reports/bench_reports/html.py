@@ -1,36 +1,39 @@
-"""The leaderboard as one self-contained page: no file beside it, no network."""
+"""The leaderboard as one self-contained page: no file beside it, no request, no library."""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import json
-import math
-from collections.abc import Sequence
-from html import escape
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Row, notes_of, notice
+from bench_core.leaderboard.board import Board, notes_of, notice
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import cost, count, counted, duration, quality, settings, times
+from bench_core.terminal.wording import cost, count, counted, quality
+from bench_reports import payload, rows, svg, views
 from bench_reports.console import heading, in_unit, legend, run_line
+from bench_reports.payload import Content
+from bench_reports.views import View
 
 if TYPE_CHECKING:
     import pandas as pd
+    from markupsafe import Markup
 
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
 
 TEMPLATES = Path(__file__).parent / "templates"
-COLOURS = 8
-SPREADS_SHOWN = 12
-MANY = 25
-SETTINGS_SHOWN = 3
-HOVER_WIDTH = 70
-_DASHES = ("solid", "dash", "dot", "dashdot")
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
-_GLYPHS = dict(zip(_SYMBOLS, "●■◆▲✚✖★▼", strict=True))
+SCRIPTS = ("chart.js", "board.js", "tables.js", "files.js", "page.js")
+UNSETTLED = ("not run", "not measured")
+"""Verdicts of a section's rows that are notes to the project, not results."""
 
 
 def write(
@@ -40,11 +43,14 @@ def write(
     *,
     sections: Sequence[Section],
     verbose: bool,
+    store: Store | None = None,
 ) -> None:
     """Write the page, to stdout where no file is named."""
     from bench_core.leaderboard.assembly import boards
+    from bench_core.leaderboard.certainty import certified
 
-    write_text(output or Path("-"), page(run, boards(run, frame), frame, sections))
+    made = [certified(run, store, board, frame) for board in boards(run, frame)]
+    write_text(output or Path("-"), page(run, made, frame, sections, store))
 
 
 def page(
@@ -52,10 +58,69 @@ def page(
     boards: Sequence[Board],
     frame: pd.DataFrame,
     sections: Sequence[Section] = (),
+    store: Store | None = None,
 ) -> str:
     """The whole page. Names, errors and notes come from outside and are escaped."""
+    found = content(info, boards, frame, store)
+    return render(info, boards, found, frame, sections)
+
+
+def content(
+    info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None
+) -> Content:
+    """What the page draws; without a store it does not know how sure anything is."""
+    from bench_reports.differences import differences
+
+    of = {board.dataset: views.views(info, board, frame) for board in boards}
+    grid = views.shares([found[0] for found in of.values() if found])
+    learners = payload.learner_order(of)
+    pairs = {}
+    for board in boards:
+        own = of[board.dataset]
+        if store is None:
+            break
+        views.certify(info, store, board, frame, own, grid)
+        if own:
+            names = [curve.learner for curve, _ in own[0].ranking()]
+            pairs[board.dataset] = differences(info, store, board, names, learners)
+    return Content(of, grid, pairs)
+
+
+def render(
+    info: RunInfo,
+    boards: Sequence[Board],
+    found: Content,
+    frame: pd.DataFrame,
+    sections: Sequence[Section] = (),
+) -> str:
+    """The text of the page."""
+    learners = payload.learner_order(found.views)
+    css, js = source("page.css"), source(*SCRIPTS)
+    firsts = [next(iter(found.views[board.dataset]), None) for board in boards]
+    overview = rows.overview(firsts, learners, info.baselines)
+    template = _environment(info, learners, found.fine).get_template("page.html")
+    text: str = template.render(
+        info=info,
+        title=" - ".join(heading(info)),
+        subtitle=run_line(info),
+        headline=headline(boards, found.views, overview),
+        parts=[(board, found.views[board.dataset]) for board in boards],
+        overview=overview,
+        sections=[public(section) for section in sections],
+        warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
+        facts=facts(info, frame),
+        command=command(info.request),
+        data=packed(payload.payload(info, boards, found)),
+        css=css,
+        js=js,
+        style_hash=policy_hash(css),
+        script_hash=policy_hash(js),
+    )
+    return text
+
+
+def _environment(info: RunInfo, learners: Sequence[str], fine: bool) -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from plotly.offline import get_plotlyjs
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -64,38 +129,100 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"quality": quality, "cost": cost, "times": times, "duration": duration}
-    environment.filters |= {"notice": notice, "legend": legend, "notes": notes_of}
-    environment.filters["glyph"] = _GLYPHS.__getitem__
-    learners = list(dict.fromkeys(row.learner for board in boards for row in board.rows))
-    figures = [figure(board, f"chart{i}", learners) for i, board in enumerate(boards)]
-    return environment.get_template("report.html").render(
-        info=info,
-        title=" - ".join(heading(info)),
-        subtitle=run_line(info),
-        boards=list(zip(boards, figures, strict=True)),
-        share=f"{SHARE:.0%}",
-        sections=sections,
-        figures=script_json(figures),
-        warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
-        facts=facts(info, frame),
-        css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        js=(TEMPLATES / "report.js").read_text(encoding="utf-8"),
-        plotly=get_plotlyjs(),
-    )
+
+    def chart(view: View, board: Board) -> str:
+        title = f"{board.metric} against cost on {board.dataset}"
+        return svg.chart(view, learners, info.baselines, title, in_unit(board), fine=fine)
+
+    environment.filters |= {"quality": quality, "cost": cost, "notice": notice, "notes": notes_of}
+    environment.filters |= {"story": rows.story, "heads": rows.heads, "chart": chart}
+    environment.filters |= {"legend": lambda board: [*legend(board), rows.audit_line(board)]}
+    environment.filters |= {"table_rows": partial(rows.table_rows, learners=learners)}
+    environment.filters |= {"linked": linked}
+    return environment
 
 
-def script_json(value: object) -> str:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+def headline(
+    boards: Sequence[Board], of: Mapping[str, Sequence[View]], whole: Sequence[rows.Overall]
+) -> str:
+    """The page in a sentence or two."""
+    shown = [board for board in boards if of[board.dataset]]
+    if not shown:
+        return "No learner finished."
+    if len(shown) == 1:
+        return rows.story(shown[0], of[shown[0].dataset][0])
+    return rows.overall_sentence(whole, len(shown))
+
+
+def source(*names: str) -> str:
+    """Files of the page without indentation and lines of comment alone."""
+    texts = ((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
+    lines = (line.strip() for text in texts for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith(("//", "/**")))
+
+
+def packed(value: object) -> str:
+    """JSON as gzip in base 64: it cannot end the script element it stands in, and the same value
+    gives the same text."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def policy_hash(text: str) -> str:
+    """What a Content-Security-Policy calls an inline script or style by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def linked(text: str) -> Markup:
+    """The text with its web addresses as links."""
+    from markupsafe import Markup, escape
+
+    parts = re.split(r"(https?://[^\s<>\"']*[\w/])", text)
+    linked = [
+        Markup('<a href="{0}" rel="noreferrer">{0}</a>').format(part) if k % 2 else escape(part)
+        for k, part in enumerate(parts)
+    ]
+    return Markup("").join(linked)
+
+
+def public(section: Section) -> Section:
+    """The section without rows that settle nothing; its summary counts them."""
+    from dataclasses import replace
+
+    if section.marked < 0:
+        return section
+    kept = tuple(row for row in section.rows if row[1][section.marked] not in UNSETTLED)
+    return replace(section, rows=kept)
+
+
+_FLAGS = {"metrics": "metric", "plugins": "plugin", "settings": "set"}
+_LEFT_OUT = {"workers", "threads", "executor", "fresh", "store", "data_dir", "timeout", "memory"}
+_USUAL = {"index_base": 1, "audit": "sample"}
+
+
+def command(request: Mapping[str, Any]) -> str:
+    """The command that makes the run again: what decides its results, not how it is carried out."""
+    words = ["bench", "run"]
+    for name, value in request.items():
+        if not value or name in _LEFT_OUT or value == _USUAL.get(name):
+            continue
+        flag = f"--{_FLAGS.get(name, name).replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif name == "settings":
+            words += [word for setting in value for word in (flag, setting)]
+        else:
+            words += [
+                flag,
+                ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value),
+            ]
+    return one_line(shlex.join(words))
 
 
 def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
     """How it was run, as pairs of a term and a description."""
     from bench_core import __version__
 
-    given = {name: value for name, value in info.request.items() if value}
     trials = frame.drop_duplicates(["dataset", "fold", "learner", "params", "seed"])
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
     ended = counted(info.counts) or "nothing"
@@ -105,66 +232,18 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
         ("State", f"{info.state}, {ended} of {count(info.planned, 'trial')}"),
         ("Suite", " ".join(filter(None, (info.suite, info.profile)))),
         ("Paper", info.paper),
-        ("Request", settings(given)),
         ("Seeds", ", ".join(map(str, sorted(set(frame["seed"].dropna().astype(int)))))),
         ("Accounting", info.accounting),
         ("Metrics", ", ".join(info.metrics)),
         ("Learners", ", ".join(f"{a} {b}".strip() for a, b in versions.itertuples(index=False))),
         ("Machine", "; ".join(sorted(set(frame["machine"].dropna().astype(str))))),
         ("Fitting", f"{trials['fit_seconds'].fillna(0.0).sum():.0f} s in all"),
+        ("Data", "; ".join(_fingerprints(info))),
         ("Written by", f"budget-bench {__version__}"),
     ]
-    return [(term, text) for term, text in pairs if text]
+    return [(term, one_line(text)) for term, text in pairs if text]
 
 
-def figure(board: Board, name: str, learners: Sequence[str]) -> dict[str, Any]:
-    """One figure: a trace per learner, axes in words, a watermark on stand-ins.
-
-    The place of a learner in ``learners`` decides its colour, the same in all figures.
-    Texts are escaped, because plotly reads some HTML in them.
-    """
-    better = "higher" if board.higher_is_better else "lower"
-    return {
-        "id": name,
-        "x": escape(f"cost per row on test{in_unit(board)}"),
-        "y": escape(f"{board.metric} on test ({better} is better)"),
-        "watermark": "stand-in data" if board.stand_in else "",
-        "traces": [_trace(board, row, learners.index(row.learner)) for row in board.rows],
-    }
-
-
-def _trace(board: Board, row: Row, index: int) -> dict[str, Any]:
-    picks = [point.pick for point in row.curve]
-    step = math.ceil(len(picks) / SPREADS_SHOWN)
-    spread = [
-        p.spread if p.spread > 0 and (len(picks) - 1 - i) % step == 0 else None
-        for i, p in enumerate(picks)
-    ]
-    return {
-        "name": escape(one_line(row.learner)),
-        "x": [p.cost for p in picks],
-        "y": [p.quality for p in picks],
-        "spread": spread if any(spread) else None,
-        "text": [_hover(board, row, point) for point in row.curve],
-        "size": 7 if len(picks) <= MANY else 5,
-        "colour": index % COLOURS,
-        "dash": _DASHES[index // COLOURS % len(_DASHES)],
-        "baseline": row.baseline,  # drawn thin and grey
-        # colour is never the only difference, and the ninth is not the first in a legend
-        "symbol": _SYMBOLS[(index + index // COLOURS) % len(_SYMBOLS)],
-    }
-
-
-def _hover(board: Board, row: Row, point: CurvePoint) -> str:
-    pick = point.pick
-    spread = "" if math.isnan(pick.spread) else f" ± {quality(pick.spread)}"
-    lines = [
-        one_line(row.learner),
-        f"{board.metric} {quality(pick.quality)}{spread} at cost {cost(pick.cost)}",
-        f"within a budget of {cost(point.budget)} on validation",
-        *(one_line(f"at {setting.full}") for setting in pick.settings[:SETTINGS_SHOWN]),
-    ]
-    more = len(pick.settings) - SETTINGS_SHOWN
-    lines += [f"and {more} more"] if more > 0 else []
-    first, *others = (part for line in lines for part in wrap(line, HOVER_WIDTH))
-    return "<br>".join([f"<b>{escape(first)}</b>", *map(escape, others)])
+def _fingerprints(info: RunInfo) -> list[str]:
+    found = {f"{use['name']} {str(use.get('fingerprint', ''))[:12]}" for use in info.datasets}
+    return sorted(found)

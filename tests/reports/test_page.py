@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pandas as pd
-import plotly.graph_objects
 import pytest
-from bench_reports.html import figure, page, script_json
-from helpers import example
+from bench_reports import svg, views
+from bench_reports.html import command, content, linked, packed, page, policy_hash, public, render
+from helpers import example, made_board, page_run
 
 from bench_core.leaderboard.assembly import boards
+from bench_core.protocols import Section
 
 
 @pytest.fixture(scope="module")
 def html() -> str:
     return page(example.info(), boards(example.info(), example.frame()), example.frame())
+
+
+@pytest.fixture(scope="module")
+def sure() -> str:
+    """A page whose run stored values, so that it knows how sure it is."""
+    return page_run.page()
+
+
+def unpacked(html: str) -> Any:
+    (text,) = re.findall(r'id="data">(.*?)</script>', html)
+    return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 class Elements(HTMLParser):
@@ -45,70 +62,209 @@ def parsed(html: str) -> Elements:
 
 
 def test_nothing_is_loaded_from_elsewhere(parsed: Elements) -> None:
-    assert [e for e in parsed.elements if {"src", "href", "srcset", "data"} & set(e[1])] == []
+    loads = [e for e in parsed.elements if {"src", "srcset", "data", "href"} & set(e[1])]
+    assert [a["rel"] for _, a in loads] == ["icon"]
+    assert str(loads[0][1]["href"]).startswith("data:image/svg+xml,")
     (policy,) = [a for tag, a in parsed.elements if a.get("http-equiv")]
     assert str(policy["content"]).startswith("default-src 'none';")
+    assert "unsafe" not in str(policy["content"])
+
+
+def test_the_policy_allows_the_one_script_and_the_one_style_there_are(html: str) -> None:
+    (policy,) = re.findall(r'content="(default-src[^"]*)"', html)
+    (style,) = re.findall(r"<style>(.*?)</style>", html, flags=re.S)
+    (script,) = re.findall(r"<script>(.*?)</script>", html, flags=re.S)
+    policy = policy.replace("&#39;", "'")
+    assert f"style-src '{policy_hash(style)}'" in policy
+    assert f"script-src '{policy_hash(script)}'" in policy
+    assert not re.search(r"<[^>]+ (style|on[a-z]+)=", re.sub(r"(?s)<script>.*?</script>", "", html))
 
 
 def test_names_and_errors_nobody_vouches_for_are_text(html: str, parsed: Elements) -> None:
     assert example.HOSTILE not in html
     assert example.HOSTILE in parsed.text
     assert "alert('boo')" in parsed.text
-    assert html.count("<script") - html.count("<script>") == 1  # the JSON alone has a type
+    assert html.count("<script") - html.count("<script>") == 1  # the data alone have a type
 
 
-def test_a_hostile_name_on_a_curve_is_escaped_for_plotly_and_for_the_script() -> None:
+def test_a_hostile_name_on_a_curve_is_text_in_chart_and_table() -> None:
+    name = "<b>x</b></script>\"'"
     info = example.info(datasets=(example.use("d"),))
-    made = example.rows("d", "<b>x</b></script>", {}, [({"t": 1}, 0.8, 9.0)])
-    (board,) = boards(info, pd.DataFrame(made))
-    drawn = figure(board, "chart0", [r.learner for r in board.rows])
-    assert drawn["traces"][0]["name"] == "&lt;b&gt;x&lt;/b&gt;&lt;/script&gt;"
-    assert "<" not in script_json([drawn, "</script>"])
-    assert json.loads(script_json(["</script>\u2028"])) == ["</script>\u2028"]
+    made = pd.DataFrame(example.rows("d", name, {}, [({"t": 1}, 0.8, 9.0)]))
+    html = page(info, boards(info, made), made)
+    assert "<b>x" not in html
+    assert unpacked(html)["learners"] == [[name, 0]]
+    assert name in Elements(html).text
 
 
-def test_plotly_accepts_every_trace() -> None:
-    for board in boards(example.info(), example.frame()):
-        drawn = figure(board, "chart0", [row.learner for row in board.rows])
-        for trace in drawn["traces"]:
-            plotly.graph_objects.Scatter(
-                x=trace["x"],
-                y=trace["y"],
-                text=trace["text"],
-                line={"dash": trace["dash"]},
-                marker={"symbol": trace["symbol"]},
-            )
+def test_the_same_run_gives_the_same_bytes(sure: str) -> None:
+    assert page_run.page() == sure
+    assert packed({"a": 1}) == packed({"a": 1})
+
+
+def test_25_learners_on_12_data_sets_take_at_most_300_kb() -> None:
+    assert len(made_board.page(25, 12).encode()) <= 300_000
+
+
+def test_curves_have_the_values_of_the_board(html: str) -> None:
+    data = unpacked(html)
+    names = [name for name, _ in data["learners"]]
+    view = data["sets"][0]["views"][0]
+    assert (view["metric"], view["kind"], view["higher"]) == ("ndcg@5", "mean", 1)
+    columns = view["columns"]
+    place = columns["l"].index(names.index("miser"))
+    # means over seeds: 0.75 at 1000, 0.795 at 3000, 0.799 at 5000
+    assert columns["x"][place] == [1000, 3000, 5000]
+    assert np.cumsum(columns["y"][place]).tolist() == [7500, 7950, 7990]
+    assert columns["s"][place][0] == "trees=50 with tradeoff=0.1"  # what varied alone
+
+
+def test_the_slider_has_round_shares_of_the_references_cost(html: str) -> None:
+    shares = unpacked(html)["shares"]
+    # the least are cegb's one point, 500 of 9000, and miser's first on forest, 2.5 of 54
+    assert shares[0] == 0.05
+    assert shares[-1] == 1.0
+    assert {0.1, 0.2, 0.5} <= set(shares)
+    assert len(shares) <= 40
+
+
+def test_intervals_and_tiers_are_those_of_the_standings(sure: str) -> None:
+    from bench_core.leaderboard.standings import standings
+    from bench_core.results.budgets import Budget
+
+    run = page_run.run()
+    data = unpacked(sure)
+    view = data["sets"][0]["views"][0]
+    share = data["shares"][5]
+    (wanted,) = standings(run.info, run, "a", run.frame, [Budget(share * view["whole"])])  # type: ignore[arg-type]
+    for row in wanted.rows:
+        place = view["columns"]["l"].index([n for n, _ in data["learners"]].index(row.learner))
+        own = {key: column[place] for key, column in view["columns"].items()}
+        assert own["t"][5] == row.tier
+        if row.tier:
+            assert (own["r"][5], own["R"][5]) == row.ranks
+            reach = (own["lo"][5] + own["hi"][5]) / 1e4
+            assert reach == pytest.approx(row.interval.high - row.interval.low, abs=2e-4)
+
+
+def test_pairs_count_where_one_is_better_and_by_how_much_in_thirds(sure: str) -> None:
+    data = unpacked(sure)
+    pairs = data["sets"][0]["pairs"]
+    assert pairs["units"] == "queries"
+    names = [data["learners"][k][0] for k in pairs["learners"]]
+    assert set(names) == {"gbrt", "miser", "constant"}
+    one = pairs["found"]["0-1"]
+    assert sum(one["share"]) <= 101
+    run = page_run.run()
+    best = {}
+    for name in names:
+        own = {"dataset": "a", "learner": name, "within": None}
+        (valid,), (test,) = (run.values("", split=s, **own) for s in ("valid", "test"))  # type: ignore[arg-type]
+        best[name] = test.metric[valid.metric.mean(axis=1).argmax()]
+    gain = best[names[0]] - best[names[1]]
+    assert one["share"] == [round(100 * (gain > 1e-6).mean()), round(100 * (gain < -1e-6).mean())]
+
+
+def test_a_page_without_stored_values_says_that_it_does_not_know_how_sure(parsed: Elements) -> None:
+    assert "how sure that is was not measured here" in parsed.text
+
+
+def test_the_sentence_names_winner_margin_certainty_and_the_cheapest(sure: str) -> None:
+    text = Elements(sure).text
+    assert "has the best mean rank over 2 data sets" in text
+    assert "miser is ahead: accuracy 0.9" in text
+    assert "With 95% certainty it is better than all others; gbrt is next, 0.0" in text
+    assert re.search(r"The data do not separate it from (gbrt|miser)\. It is better than", text)
+    assert re.search(
+        r"miser keeps 99% of gbrt's accuracy at 3\d% of its cost \(.*; 95%: 3\d% to", text
+    )
+
+
+def test_thinned_keeps_the_ends_and_one_budget_a_place() -> None:
+    budgets = np.array([0.0, 1.0, 1.0001, 10.0, 99.999, 100.0])
+    assert views.thinned(budgets, 160).tolist() == [0.0, 1.0001, 10.0, 99.999, 100.0]
+    assert views.thinned(np.array([5.0]), 160).tolist() == [5.0]
 
 
 def test_a_learner_looks_the_same_on_all_data_sets(html: str) -> None:
-    (text,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', html)
-    looks: dict[str, set[tuple[object, ...]]] = {}
-    for drawn in json.loads(text):
-        for trace in drawn["traces"]:
-            look = (trace["colour"], trace["dash"], trace["symbol"])
-            looks.setdefault(trace["name"], set()).add(look)
+    looks: dict[str, set[str]] = {}
+    for css, text in re.findall(r'<text fill="[^"]*" class="(k\w)"[^>]*>. ([^<]*)</text>', html):
+        looks.setdefault(text, set()).add(css)
     assert {name: len(own) for name, own in looks.items()} == {"miser": 1, "gbrt": 1, "cegb": 1}
     assert len(set.union(*looks.values())) == 3
 
 
-def test_no_two_of_forty_learners_share_colour_and_symbol() -> None:
+def test_no_two_of_64_learners_share_colour_and_mark() -> None:
+    looks = [svg.Look(k, baseline=False) for k in range(64)]
+    assert len({(look.colour, look.mark) for look in looks}) == 64
+
+
+def test_labels_keep_their_distance_and_their_order() -> None:
+    places = svg.spread([50, 52, 51, 200, 399], 14, 10, 400)
+    ordered = [places[i] for i in (0, 2, 1, 3, 4)]
+    assert all(b - a >= 14 for a, b in pairwise(ordered))
+    assert places[3] == 200
+
+
+def test_ticks_are_round_and_inside() -> None:
+    assert svg.ticks(0.48, 0.73) == [0.5, 0.55, 0.6, 0.65, 0.7]
+    assert svg.log_ticks(30, 3000) == [50, 100, 200, 500, 1000, 2000]
+
+
+def test_steps_go_across_before_they_go_down_or_up() -> None:
     info = example.info(datasets=(example.use("d"),))
-    made = [r for k in range(40) for r in example.rows("d", f"l{k}", {}, [({"t": 1}, 0.8, 9.0)])]
-    (board,) = boards(info, pd.DataFrame(made))
-    drawn = figure(board, "chart0", sorted(r.learner for r in board.rows))
-    assert len({(trace["colour"], trace["symbol"]) for trace in drawn["traces"]}) == 40
+    points = [({"t": 1}, 0.7, 1.0), ({"t": 2}, 0.8, 10.0), ({"t": 3}, 0.9, 100.0)]
+    made = pd.DataFrame(example.rows("d", "one", {}, points))
+    html = page(info, boards(info, made), made)
+    (line,) = re.findall(r'stroke="#0072b2" class="k0" d="(M[^"]*H\d+l[^"]*)"', html)
+    assert re.fullmatch(r"M\d+ \d+(h\d+v-\d+){2}H\d+l10 -?\d+", line)
 
 
-def test_stand_ins_and_samples_are_marked_on_board_and_chart(html: str, parsed: Elements) -> None:
+def test_stand_ins_and_samples_are_marked(html: str, parsed: Elements) -> None:
     assert "yahoo is not here: these results are on the generator yahoo-sim" in parsed.text
-    assert '"watermark":"stand-in data"' in html
-    assert html.count('"watermark":""') == 1
+    assert [s["standIn"] for s in unpacked(html)["sets"]] == [1, 0]
     assert ">sample</span>" in html
 
 
-def test_how_it_was_run_tells_request_seeds_machine_and_versions(parsed: Elements) -> None:
-    for fact in ("suite=yahoo", "0, 1, 2", "two cores", "miser 1", "budget-bench", "path"):
+def test_how_it_was_run_tells_command_seeds_machine_and_versions(parsed: Elements) -> None:
+    assert "bench run --suite yahoo --learners miser,cegb" in parsed.text
+    for fact in ("0, 1, 2", "two cores", "miser 1", "budget-bench", "path", "forest ffffffffffff"):
         assert fact in parsed.text
+    assert "workers" not in parsed.text
+
+
+def test_the_command_has_what_decides_results_and_leaves_out_how_it_is_carried_out() -> None:
+    asked = {
+        "suite": "",
+        "data": ["my train.svm"],
+        "settings": ["miser.trees=300", "cegb.tradeoff=[0.1, 1]"],
+        "seeds": [0, 1],
+        "metrics": ["auc"],
+        "index_base": 1,
+        "audit": "sample",
+        "workers": 4,
+        "fresh": True,
+        "strict_data": True,
+        "store": "/somewhere",
+    }
+    assert command(asked) == (
+        "bench run --data 'my train.svm' --set miser.trees=300 --set 'cegb.tradeoff=[0.1, 1]' "
+        "--seeds 0,1 --metric auc --strict-data"
+    )
+
+
+def test_addresses_of_facts_are_links_and_nothing_else_is() -> None:
+    made = linked("see https://example.org/a?b=1&c=2, not <javascript:x>")
+    assert made == (
+        'see <a href="https://example.org/a?b=1&amp;c=2" rel="noreferrer">'
+        "https://example.org/a?b=1&amp;c=2</a>, not &lt;javascript:x&gt;"
+    )
+
+
+def test_rows_that_settle_nothing_are_not_on_the_public_page() -> None:
+    rows = (("a", ("says", "holds")), ("b", ("internal", "not run")))
+    section = Section("s", "S", "2 claims", columns=("claim", "verdict"), rows=rows, marked=1)
+    assert [key for key, _ in public(section).rows] == ["a"]
 
 
 def test_headings_and_tables_are_marked_up_for_screen_readers(parsed: Elements) -> None:
@@ -132,23 +288,46 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", "dark", "print"])
 def test_colours_stand_out_from_the_ground(html: str, theme: str) -> None:
-    block = r":root \{(.*?)\}" if theme == "light" else r'data-theme="dark"\] \{(.*?)\}'
+    block = {
+        "light": r":root \{(.*?)\}",
+        "dark": r'data-theme="dark"\] \{(.*?)\}',
+        "print": r"@media print \{\n:root, :root\[data-theme\] \{(.*?)\}",
+    }[theme]
     (css,) = re.findall(block, html, flags=re.S)[:1]
     tokens = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", css))
-    for name in ("ink", "faint", "bad", "good"):
+    for name in ("ink", "faint", "bad", "good", *(f"c{i}" for i in range(8))):
         assert contrast(tokens[name], tokens["ground"]) >= 4.5, name
-    for i in range(8):
-        assert contrast(tokens[f"c{i}"], tokens["ground"]) >= 3, i
+    assert contrast(tokens["ink"], tokens["lead"]) >= 4.5
+    assert contrast(tokens["faint"], tokens["lead"]) >= 4.5
     assert contrast(tokens["warn-ink"], tokens["warn-ground"]) >= 4.5
+    if theme != "dark":
+        assert [tokens[f"c{i}"] for i in range(8)] == list(svg.COLOURS)
 
 
-def test_baselines_are_marked_and_drawn_apart() -> None:
+def test_baselines_are_below_the_others_and_drawn_grey() -> None:
     info = example.info(baselines=("cegb",))
     made = boards(info, example.frame())
-    elements = Elements(page(info, made, example.frame())).elements
-    assert [a for tag, a in elements if tag == "tr" and a.get("class") == "baseline"] != []
-    board = made[0]
-    drawn = figure(board, "chart0", [row.learner for row in board.rows])
-    assert [t["name"] for t in drawn["traces"] if t["baseline"]] == ["cegb"]
+    html = page(info, made, example.frame())
+    classes = [
+        a.get("class") for tag, a in Elements(html).elements if tag == "tr" and "data-l" in a
+    ]
+    assert ["baseline" in str(c) for c in classes[-5:]] == [False, False, True, False, False]
+    learners = re.findall(r'<th scope="row" class="(k\w) g\d">(\w+)', html)[:3]
+    assert learners[-1] == ("kb", "cegb")
+
+
+def test_a_data_set_without_a_result_is_a_section_and_has_no_views() -> None:
+    info = example.info(datasets=(example.use("d"),))
+    made = pd.DataFrame([example.trial("d", "slow", {}, status="timeout", error="over 600 s")])
+    html = page(info, boards(info, made), made)
+    assert "No learner finished on this data set." in html
+    assert "over 600 s" in html
+    assert unpacked(html)["sets"][0]["views"] == []
+
+
+def test_render_and_content_are_what_page_joins() -> None:
+    info, frame = example.info(), example.frame()
+    made = boards(info, frame)
+    assert render(info, made, content(info, made, frame, None), frame) == page(info, made, frame)

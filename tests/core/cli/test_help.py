@@ -9,7 +9,7 @@ from helpers.commands import Run
 from bench_core.cli.app import SECTIONS
 
 VERBS = [verb for verbs in SECTIONS.values() for verb in verbs]
-HEAVY = {"numpy", "pandas", "numba", "sklearn", "scipy", "plotly", "jinja2", "pluggy"}
+HEAVY = {"numpy", "pandas", "numba", "sklearn", "scipy", "jinja2", "pluggy"}
 OURS = {"bench_methods", "bench_trees", "bench_datasets", "bench_models"}
 
 

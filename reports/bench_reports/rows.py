@@ -1,0 +1,229 @@
+"""The page's tables and sentences where there is no limit; its script writes those at budgets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench_core.errors import one_line
+from bench_core.leaderboard.board import SHARE, Board, Row
+from bench_core.terminal.wording import cost, duration, quality, times
+from bench_reports.svg import Look
+from bench_reports.views import Certainty, Curve, View
+
+NAMES_LISTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A column: ``first`` is the direction in which its best values come first."""
+
+    name: str
+    title: str
+    first: str = "up"
+    numeric: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell's text, and what it is sorted by where that is not the text."""
+
+    text: str
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A learner's row."""
+
+    index: int
+    look: Look
+    css: str
+    cells: tuple[tuple[Head, Cell], ...]
+
+
+def heads(board: Board, view: View) -> list[Head]:
+    """The columns that say something on this board."""
+    better = "down" if view.metric.higher_is_better else "up"
+    rows = board.rows
+    columns = {
+        Head("rank", "rank"): True,
+        Head("learner", "learner", numeric=False): True,
+        Head("quality", view.metric.name, better): True,
+        Head("range", "95% interval", better): bool(view.certainty),
+        Head("cost", "cost"): True,
+        Head("p95", "p95 cost"): not all(math.isnan(c.p95[-1]) for c in view.curves),
+        Head("features", "features"): not all(math.isnan(c.features[-1]) for c in view.curves),
+        Head("cheap", f"{SHARE:.0%} cost"): any(row.cheap for row in rows),
+        Head("saving", "saving", "down"): any(row.cheap for row in rows),
+        Head("trained", "training"): any(row.seconds for row in rows),
+        Head("marks", "marks", numeric=False): any(_marks(board, row) for row in rows),
+    }
+    return [head for head, there in columns.items() if there]
+
+
+def table_rows(board: Board, view: View, learners: Sequence[str]) -> Iterator[TableRow]:
+    """The rows, best first, baselines below."""
+    own = {row.learner: row for row in board.rows}
+    columns = heads(board, view)
+    ranked = [(curve, sure, place) for place, (curve, sure) in enumerate(view.ranking(), 1)]
+    tier = 0
+    for curve, sure, place in sorted(ranked, key=lambda item: own[item[0].learner].baseline):
+        row = own[curve.learner]
+        cells = _cells(board, row, curve, sure, place)
+        now = sure.tier if sure else 0
+        css = {
+            "baseline": row.baseline,
+            "lead": now == 1 or (not now and place == 1),
+            "edge": 0 < tier < now and not row.baseline,
+        }
+        tier = now or tier
+        index = learners.index(curve.learner)
+        words = " ".join(name for name, there in css.items() if there)
+        shown = tuple((head, cells[head.name]) for head in columns)
+        yield TableRow(index, Look(index, row.baseline), words, shown)
+
+
+def _cells(
+    board: Board, row: Row, curve: Curve, sure: Certainty | None, place: int
+) -> dict[str, Cell]:
+    features = curve.features[-1]
+    return {
+        "rank": Cell(rank_text(sure, place)),
+        "learner": Cell(one_line(curve.learner)),
+        "quality": Cell(quality(curve.quality[-1])),
+        "range": Cell(f"{quality(sure.low)} to {quality(sure.high)}" if sure else "-"),
+        "cost": Cell(cost(curve.cost[-1])),
+        "p95": Cell(cost(curve.p95[-1])),
+        "features": Cell("-" if math.isnan(features) else f"{features:.3g}"),
+        "cheap": Cell(cost(row.cheap.cost) if row.cheap else "-"),
+        "saving": Cell(times(row.saving)),
+        "trained": Cell(f"{row.fits} in {duration(row.seconds)}", round(row.seconds, 2)),
+        "marks": Cell(", ".join(_marks(board, row)) or "-"),
+    }
+
+
+def _marks(board: Board, row: Row) -> list[str]:
+    """Marks of the row; those of the whole board stand in its heading, an audit that all rows have
+    in its legend."""
+    audits = {one.audit for one in board.rows}
+    same = {*board.marks, "baseline"}
+    marks = [one_line(mark) for mark in board.marks_of(row) if mark not in same]
+    return marks + ([f"audit {row.audit}"] if len(audits) > 1 else [])
+
+
+def audit_line(board: Board) -> str:
+    """What all rows' audits have in common, "" where they differ."""
+    audits = {row.audit for row in board.rows}
+    return f"Audit of every row: {audits.pop()}." if len(audits) == 1 else ""
+
+
+def rank_text(sure: Certainty | None, place: int) -> str:
+    """The ranks that the data leave open, or the place in the order."""
+    if sure is None:
+        return str(place)
+    return str(sure.first) if sure.first == sure.last else f"{sure.first}–{sure.last}"
+
+
+def story(board: Board, view: View) -> str:
+    """Who is ahead, by how much and how surely, and who keeps the reference's quality cheapest."""
+    (top, sure), *others = view.ranking()
+    between = f" ({quality(sure.low)} to {quality(sure.high)})" if sure else ""
+    a_baseline = (
+        ", a baseline" if any(r.baseline and r.learner == top.learner for r in board.rows) else ""
+    )
+    words = [
+        f"Without a limit, {one_line(top.learner)} is ahead{a_baseline}: {view.metric.name} "
+        f"{quality(top.quality[-1])}{between} at a cost of {cost(top.cost[-1])}."
+    ]
+    if others:
+        words += _ahead(top, sure, others)
+    return " ".join([*words, *_saving(board)])
+
+
+def _ahead(
+    top: Curve, sure: Certainty | None, others: Sequence[tuple[Curve, Certainty | None]]
+) -> Iterator[str]:
+    level = [one_line(curve.learner) for curve, own in others if own and own.tier == 1]
+    behind = [curve for curve, own in others if own and own.tier > 1]
+    following = (behind or [others[0][0]])[0]
+    name = one_line(following.learner)
+    gap = quality(abs(float(top.quality[-1] - following.quality[-1])))
+    if sure is None:
+        yield f"{name} is next, {gap} behind; how sure that is was not measured here."
+    elif not level:
+        yield f"With 95% certainty it is better than all others; {name} is next, {gap} behind."
+    else:
+        yield f"The data do not separate it from {listed(level)}."
+        if behind:
+            yield f"It is better than {name}, {gap} behind, with 95% certainty."
+
+
+def _saving(board: Board) -> Iterator[str]:
+    """Who surely saves most; a saving that was found by luck on validation does not count."""
+    kept = [row for row in board.rows if row.cheap and not row.reference and row.saving > 1]
+    kept = [row for row in kept if not (row.saved and row.saved.lost)]
+    whole = sum(row.best.cost for row in board.rows if row.reference)
+    if not (kept and board.reference and whole > 0):
+        return
+    row = max(kept, key=lambda r: (r.saved.interval.low if r.saved else r.saving, r.learner))
+    paid = row.cheap.cost if row.cheap else math.nan
+    sure = ""
+    if row.saved and not math.isnan(row.saved.interval.low):
+        low, high = (1 / edge for edge in reversed(row.saved.interval))
+        sure = f"; 95%: {low:.0%} to {high:.0%}"
+    yield (
+        f"{one_line(row.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
+        f"{board.metric} at {paid / whole:.0%} of its cost ({cost(paid)} of {cost(whole)}{sure})."
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b, c and 4 more``."""
+    more = len(names) - NAMES_LISTED
+    shown = [*names[:NAMES_LISTED], f"{more} more"] if more > 1 else list(names)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Overall:
+    """A learner over all data sets: its mean rank over those that it has a result on."""
+
+    index: int
+    learner: str
+    baseline: bool
+    mean: str
+    firsts: str
+    cells: tuple[tuple[str, bool], ...]
+
+
+def overview(
+    views: Sequence[View | None], learners: Sequence[str], baselines: Sequence[str]
+) -> list[Overall]:
+    """All learners by their mean rank without a limit; those on few data sets, then baselines,
+    last."""
+    ranks: dict[str, dict[int, tuple[int, str, bool]]] = {name: {} for name in learners}
+    for k, view in enumerate(views):
+        for place, (curve, sure) in enumerate(view.ranking() if view else (), 1):
+            lead = sure.tier == 1 if sure else place == 1
+            ranks[curve.learner][k] = place, rank_text(sure, place), lead
+    rows = []
+    for index, name in enumerate(learners):
+        own = ranks[name]
+        mean = sum(place for place, _, _ in own.values()) / len(own) if own else math.inf
+        order = name in baselines, len(own) * 2 < len(views), mean, index
+        firsts = sum(lead for _, _, lead in own.values())
+        cells = tuple(own[k][1:] if k in own else ("-", False) for k in range(len(views)))
+        words = (f"{mean:.1f}", f"{firsts} of {len(own)}") if own else ("-", "-")
+        rows.append((order, Overall(index, one_line(name), name in baselines, *words, cells)))
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+
+
+def overall_sentence(rows: Sequence[Overall], sets: int) -> str:
+    """Who has the best mean rank."""
+    top = rows[0]
+    return (
+        f"{top.learner} has the best mean rank over {sets} data sets, {top.mean}, and is first or "
+        f"not separable from the first on {top.firsts} (best points, no limit on cost)."
+    )

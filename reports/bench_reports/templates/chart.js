@@ -1,0 +1,242 @@
+"use strict";
+// The chart of one view: step curves, bands, labels at line ends. svg.py draws the same in Python.
+
+const COLOURS = ["#0072b2", "#c24d00", "#007a5a", "#a8457f", "#6f5a00", "#5b4fc4", "#30363d", "#b3261e"];
+const GREY = "#57606a";
+const DASHES = ["", "7 3", "2 3", "8 3 2 3"];
+const MARKS = ["●", "■", "◆", "▲", "✚", "✖", "★", "▼"];
+const GAP = 14;
+const AXIS = {
+  mean: "budget: mean cost per row",
+  p95: "budget: what 95% of rows may cost",
+  cap: "budget: what any row may cost",
+};
+
+const esc = (text) => String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+
+function quality(value) {
+  if (value === null || value === undefined) return "-";
+  return Math.abs(value) < 10 ? value.toFixed(4) : String(Number(value.toPrecision(4)));
+}
+
+function cost(value) {
+  if (value === null || value === undefined) return "-";
+  if (Math.abs(value) >= 100) return String(Math.round(value));
+  if (Math.abs(value) >= 0.01 || value === 0) return value.toFixed(2);
+  return String(Number(value.toPrecision(2)));
+}
+
+/** Undoes what keeps the data short: differences, whole numbers, places in place of budgets. */
+function expanded(data) {
+  for (const view of data.sets.flatMap((s) => s.views)) {
+    const columns = Object.entries(view.columns);
+    view.curves = view.columns.l.map((_, i) => Object.fromEntries(columns.map(([key, all]) => [key, all[i] ?? undefined])));
+    for (const c of view.curves) {
+      let sum = 0;
+      c.y = c.y.map((d) => { sum += d; return sum / view.scale; });
+      c.x ??= c.k.map((k) => (k < data.shares.length ? data.shares[k] : data.shares.at(-1) * 1.01) * view.whole);
+      if (!c.t) continue;
+      const at = c.t.map((_, k) => c.y[held(c, amount(data, view, k))]);
+      c.lo = c.lo.map((d, k) => at[k] - d / view.scale);
+      c.hi = c.hi.map((d, k) => at[k] + d / view.scale);
+    }
+  }
+  return data;
+}
+
+const brief = (value) => String(Number(value.toPrecision(10)));
+
+function look(data, learner) {
+  const baseline = data.learners[learner][1] === 1;
+  return {
+    colour: baseline ? GREY : COLOURS[learner % 8],
+    css: baseline ? "kb" : `k${learner % 8}`,
+    dash: DASHES[Math.floor(learner / 8) % 4],
+    mark: MARKS[(learner + Math.floor(learner / 8)) % 8],
+    width: baseline ? 1.2 : 1.8,
+  };
+}
+
+/** The last step that a budget pays for, -1 for none. */
+function held(curve, budget) {
+  let low = 0;
+  let high = curve.x.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (curve.x[middle] <= budget) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** The budget at a place of the slider; the last place has no limit. */
+const amount = (data, view, place) =>
+  place < data.shares.length ? data.shares[place] * view.whole : Infinity;
+
+function quantile(sorted, share) {
+  const at = share * (sorted.length - 1);
+  const below = Math.floor(at);
+  return sorted[below] + (at - below) * ((sorted[below + 1] ?? sorted[below]) - sorted[below]);
+}
+
+function axes(data, view, options) {
+  const methods = view.curves.filter((c) => !data.learners[c.l][1]);
+  const drawn = (methods.length ? methods : view.curves).filter((c) => !options.hidden?.has(c.l));
+  const used = drawn.length ? drawn : view.curves;
+  const sign = view.higher ? 1 : -1;
+  const good = used.flatMap((c) => c.y.map((y) => sign * y)).sort((a, b) => a - b);
+  const worst = quantile(good, options.whole ? 0 : 0.1);
+  const best = good[good.length - 1];
+  const pad = 0.06 * (best - worst) || 0.05 * Math.abs(best) || 0.5;
+  const y = [sign * (worst - pad), sign * (best + pad)].sort((a, b) => a - b);
+  const budgets = used.flatMap((c) => c.x);
+  const positive = budgets.filter((b) => b > 0);
+  const most = positive.length ? Math.max(...positive) : 1;
+  const least = Math.max(Math.min(positive.length ? Math.min(...positive) : 0.1, most / 2), most / 1e4);
+  const x = options.linear ? [0, most * 1.02] : [least, most * 1.05];
+  const margin = options.mini
+    ? { left: 4, right: 4, top: 4, bottom: 4 }
+    : { left: 58, right: options.width < 560 ? 108 : 150, top: options.title ? 52 : 14, bottom: 46 };
+  const plot = options.mini ? 72 : Math.max(320, GAP * view.curves.length);
+  const height = plot + margin.top + margin.bottom;
+  const scale = options.linear ? (v) => v : Math.log10;
+  return {
+    x, y, margin, height, width: options.width, sign,
+    end: options.width - margin.right,
+    bottom: height - margin.bottom,
+    across(budget) {
+      const at = (scale(Math.max(budget, x[0])) - scale(x[0])) / (scale(x[1]) - scale(x[0]));
+      return Math.round(margin.left + clamp(at, 0, 1) * (options.width - margin.left - margin.right));
+    },
+    down(value) {
+      const part = clamp((value - y[0]) / (y[1] - y[0]), -1, 2);
+      return Math.round(height - margin.bottom - part * plot);
+    },
+  };
+}
+
+function ticks(low, high) {
+  const raw = (high - low) / 5;
+  const size = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * size).find((s) => s >= raw);
+  const found = [];
+  for (let k = Math.ceil(low / step); k * step <= high; k += 1) found.push(Number((k * step).toPrecision(12)));
+  return found;
+}
+
+function logTicks(low, high, narrow) {
+  const decades = Math.log10(high / low);
+  const per = decades > 3 || (narrow && decades > 2) ? [1] : decades > 2 || narrow ? [1, 3] : [1, 2, 5];
+  const found = [];
+  for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p += 1) {
+    found.push(...per.map((m) => Number((m * 10 ** p).toPrecision(6))));
+  }
+  return found.filter((v) => v >= low && v <= high);
+}
+
+function spread(wanted, gap, low, high) {
+  const order = wanted.map((_, i) => i).sort((a, b) => wanted[a] - wanted[b] || a - b);
+  const least = Math.min(gap, Math.floor((high - low) / Math.max(wanted.length - 1, 1)));
+  const places = [];
+  for (const i of order) places.push(Math.max(wanted[i], places.length ? places.at(-1) + least : low));
+  let limit = high;
+  for (let k = places.length - 1; k >= 0; k -= 1) {
+    places[k] = Math.min(places[k], limit);
+    limit = places[k] - least;
+  }
+  const found = [];
+  order.forEach((i, k) => { found[i] = places[k]; });
+  return found;
+}
+
+function grid(ax, view, unit, options) {
+  const across = options.linear ? ticks(...ax.x) : logTicks(...ax.x, ax.width < 560);
+  const down = ticks(...ax.y);
+  const { left, top } = ax.margin;
+  const lines = across.map((v) => `M${ax.across(v)} ${ax.bottom}v4`).join("")
+    + down.map((v) => `M${left} ${ax.down(v)}H${ax.end}`).join("");
+  const middle = (top + ax.bottom) / 2;
+  const words = options.width < 560 ? AXIS[view.kind].replace("budget: ", "") : AXIS[view.kind] + unit;
+  return `<g stroke="#d0d7de" class="rule"><path fill="none" d="M${left} ${top}V${ax.bottom}H${ax.end}${lines}"/></g>`
+    + `<g fill="${GREY}" class="words">`
+    + across.map((v) => `<text x="${ax.across(v)}" y="${ax.bottom + 18}" text-anchor="middle">${brief(v)}</text>`).join("")
+    + down.map((v) => `<text x="${left - 6}" y="${ax.down(v) + 4}" text-anchor="end">${brief(v)}</text>`).join("")
+    + `<text x="${(left + ax.end) / 2}" y="${ax.height - 8}" text-anchor="middle">${esc(words)}</text>`
+    + `<text x="14" y="${middle}" text-anchor="middle" transform="rotate(-90 14 ${middle})">`
+    + `${esc(view.metric)} on test (${view.higher ? "higher" : "lower"} is better)</text></g>`;
+}
+
+/** The band of a curve's intervals, a step from each place of the slider to the next. */
+function band(data, ax, view, curve, kind, visible) {
+  const upper = [];
+  const lower = [];
+  for (let k = 0; k < data.shares.length; k += 1) {
+    if (!curve.t[k]) continue;
+    const from = ax.across(amount(data, view, k));
+    const to = k + 1 < data.shares.length ? ax.across(amount(data, view, k + 1)) : ax.end;
+    const [high, low] = [curve.hi[k], curve.lo[k]].map((v) => clamp(ax.down(v), ax.margin.top, ax.bottom));
+    upper.push(`${from},${high} ${to},${high}`);
+    lower.unshift(`${to},${low} ${from},${low}`);
+  }
+  if (!upper.length) return "";
+  const hide = visible ? "" : ' visibility="hidden"';
+  return `<polygon data-band="${curve.l}"${hide} fill="${kind.colour}" fill-opacity=".14" class="${kind.css}" points="${upper.join(" ")} ${lower.join(" ")}"/>`;
+}
+
+function steps(ax, curve, kind, mini) {
+  const row = (v) => clamp(ax.down(v), ax.margin.top, ax.bottom);
+  let line = `M${ax.across(curve.x[0])} ${row(curve.y[0])}`;
+  let dots = "";
+  curve.x.forEach((x, i) => {
+    const [at, y] = [ax.across(x), row(curve.y[i])];
+    line += `H${at}V${y}`;
+    dots += `M${at} ${y}h0`;
+  });
+  const dash = kind.dash ? ` stroke-dasharray="${kind.dash}"` : "";
+  const own = `stroke="${kind.colour}" class="${kind.css}"`;
+  const points = mini ? "" : `<path ${own} stroke-width="5" stroke-linecap="round" d="${dots}"/>`;
+  return `<path ${own}${dash} stroke-width="${kind.width}" d="${line}H${ax.end}"/>${points}`;
+}
+
+function labels(data, ax, curves) {
+  const raw = curves.map((c) => ax.down(c.y.at(-1)));
+  const [low, high] = [ax.margin.top, ax.bottom];
+  const places = spread(raw.map((y) => clamp(y, low, high)), GAP, low, high);
+  const longest = ax.width < 560 ? 11 : 17;
+  return curves.map((curve, i) => {
+    const kind = look(data, curve.l);
+    const name = data.learners[curve.l][0];
+    const short = name.length > longest ? `${name.slice(0, longest - 1)}…` : name;
+    const start = clamp(raw[i], low, high);
+    const off = raw[i] > high ? " ↓" : raw[i] < low ? " ↑" : "";
+    return `<path fill="none" stroke="${kind.colour}" class="${kind.css}" stroke-width=".8" d="M${ax.end} ${start}l10 ${places[i] - start}"/>`
+      + `<text fill="${kind.colour}" class="${kind.css}" x="${ax.end + 13}" y="${places[i] + 4}">${kind.mark} ${esc(short)}${off}</text>`;
+  }).join("");
+}
+
+/** The chart as SVG text, and its axes. Attributes have the colours of light paper, classes those of the page. */
+function chart(data, set, view, options) {
+  const ax = axes(data, view, options);
+  const curves = view.curves.filter((c) => !options.hidden?.has(c.l));
+  const wanted = (c) => Boolean(options.bands || options.lead?.has(c.l));
+  const banded = options.mini ? [] : curves.filter((c) => c.t && (wanted(c) || !options.title));
+  const unit = set.unit && set.unit !== "cost" ? ` in ${set.unit}` : "";
+  const size = `viewBox="0 0 ${ax.width} ${ax.height}"`;
+  const title = options.title
+    ? `<rect width="100%" height="100%" fill="#fff"/><text x="16" y="24" font-size="16" font-weight="600" fill="#1b1f24">${esc(options.title)}</text>`
+      + `<text x="16" y="42" fill="${GREY}">${esc(options.subtitle)}</text>`
+    : "";
+  const cursor = options.mini || options.title ? "" : `<path class="cursor" fill="none" stroke="${GREY}" stroke-dasharray="4 3" d=""/><circle class="spot" r="6" fill="none" stroke="${GREY}" stroke-width="2" cx="-99" cy="-99"/>`;
+  const water = set.standIn && !options.mini
+    ? `<text x="${(ax.margin.left + ax.end) / 2}" y="${(ax.margin.top + ax.bottom) / 2}" text-anchor="middle" font-size="26" fill="${GREY}" fill-opacity=".35" class="words">stand-in data</text>`
+    : "";
+  const name = `${view.metric} against ${AXIS[view.kind]} on ${set.name}`;
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${size} width="${ax.width}" height="${ax.height}"`
+    + ` role="img" aria-label="${esc(name)}" font-family="system-ui, sans-serif" font-size="12">${title}${water}`
+    + (options.mini ? "" : grid(ax, view, unit, options))
+    + banded.map((c) => band(data, ax, view, c, look(data, c.l), wanted(c))).join("")
+    + `<g class="lines" fill="none">${curves.map((c) => steps(ax, c, look(data, c.l), options.mini)).join("")}</g>`
+    + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves)}</g>`) + `${cursor}</svg>`;
+  return { svg, ax };
+}

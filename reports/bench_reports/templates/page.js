@@ -1,0 +1,403 @@
+// The page: its state, which the address keeps, and what is clicked.
+
+const root = document.documentElement;
+
+function start(data) {
+  const last = data.shares.length;
+  const state = { set: 0, metric: "", kind: "mean", place: last, hidden: new Set(), linear: false,
+    whole: false, bands: false, sort: null, a: null, b: null, point: null };
+  const section = () => $(`set${state.set}`);
+  const set = () => data.sets[state.set];
+  const viewIn = (one) => one.views.find((v) => v.metric === state.metric && v.kind === state.kind)
+    ?? one.views.find((v) => v.kind === state.kind) ?? one.views[0];
+  const view = () => viewIn(set());
+  /** The places of the slider: all, or those at which it is known how sure an order is. */
+  const places = (v) => {
+    const all = [...data.shares.keys(), last];
+    const sure = all.filter((k) => k === last || v.curves.some((c) => c.t?.[k]));
+    return sure.length > 1 ? sure : all;
+  };
+  let ax = null;
+
+  // the address
+  const flags = { linear: "axis", whole: "range", bands: "bands" };
+  function write() {
+    const words = new URLSearchParams();
+    const put = (name, value, usual) => { if (value !== usual) words.set(name, value); };
+    put("data", set().name, data.sets[0].name);
+    put("metric", view().metric, set().views[0].metric);
+    put("budget", view().kind, "mean");
+    put("share", state.place === last ? "all" : String(data.shares[state.place]), "all");
+    put("hide", [...state.hidden].map((l) => data.learners[l][0]).join("\n"), "");
+    for (const [flag, name] of Object.entries(flags)) put(name, state[flag] ? flag : "", "");
+    if (state.sort) words.set("sort", `${state.sort.column}${state.sort.back ? "-" : ""}`);
+    if (state.a !== null) words.set("pair", `${data.learners[state.a][0]}\n${data.learners[state.b][0]}`);
+    const text = words.toString();
+    if (text !== location.hash.slice(1)) history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+  }
+
+  function read() {
+    const words = new URLSearchParams(location.hash.slice(1));
+    const known = (name) => data.learners.findIndex((l) => l[0] === name);
+    state.set = Math.max(0, data.sets.findIndex((s) => s.name === words.get("data")));
+    state.metric = words.get("metric") ?? set().views[0]?.metric;
+    state.kind = ["p95", "cap"].includes(words.get("budget")) ? words.get("budget") : "mean";
+    const share = data.shares.indexOf(Number(words.get("share") ?? NaN));
+    state.place = share < 0 ? last : share;
+    state.hidden = new Set((words.get("hide") ?? "").split("\n").map(known).filter((l) => l >= 0));
+    for (const [flag, name] of Object.entries(flags)) state[flag] = words.has(name);
+    const sort = /^(\d+)(-?)$/.exec(words.get("sort") ?? "");
+    state.sort = sort ? { column: Number(sort[1]), back: sort[2] === "-" } : null;
+    const pair = (words.get("pair") ?? "").split("\n").map(known);
+    [state.a, state.b] = pair.length === 2 && pair.every((l) => l >= 0) ? pair : [null, null];
+  }
+
+  // the choices above
+  const option = (value, text) => `<option value="${esc(value)}">${esc(text)}</option>`;
+  const KINDS = { mean: "mean per row", p95: "95% of rows", cap: "every row" };
+  function fill() {
+    $("f-set").innerHTML = data.sets.map((s, i) => option(i, s.name)).join("");
+    $("f-set").value = state.set;
+    $("f-set").closest("label").hidden = data.sets.length < 2;
+    const metrics = [...new Set(set().views.map((v) => v.metric))];
+    if (!metrics.includes(state.metric)) state.metric = metrics[0];
+    $("f-metric").innerHTML = metrics.map((m) => option(m, m)).join("");
+    $("f-metric").value = state.metric;
+    const kinds = [...new Set(set().views.filter((v) => v.metric === state.metric).map((v) => v.kind))];
+    if (!kinds.includes(state.kind)) state.kind = kinds[0];
+    $("f-kind").innerHTML = kinds.map((k) => option(k, KINDS[k])).join("");
+    $("f-kind").value = state.kind;
+    const open = places(view());
+    state.place = open.find((k) => k >= state.place) ?? last;
+    $("f-budget").max = open.length - 1;
+    $("f-budget").value = open.indexOf(state.place);
+    $("f-scale").setAttribute("aria-pressed", state.linear);
+    $("f-range").setAttribute("aria-pressed", state.whole);
+    $("f-bands").setAttribute("aria-pressed", state.bands);
+    $("f-bands").hidden = !view().curves.some((c) => c.t);
+    document.querySelectorAll("section.set").forEach((s, i) => s.classList.toggle("off", i !== state.set));
+  }
+
+  // the chart
+  function leaders() { // whose bands are drawn: the learner that is ahead, and the reference
+    const top = ranking(data, view(), state.place)[0];
+    return new Set([top.l, data.learners.findIndex((l) => l[0] === set().reference)]);
+  }
+
+  function options() {
+    const width = Math.max(320, Math.floor(section().querySelector(".chart").clientWidth || 760));
+    const { hidden, linear, whole, bands } = state;
+    return { width, hidden, linear, whole, bands, lead: leaders() };
+  }
+
+  function draw() {
+    const made = chart(data, set(), view(), options());
+    ax = made.ax;
+    section().querySelector(".chart").innerHTML = made.svg;
+    drawLegend();
+    moveCursor();
+  }
+
+  function drawLegend() {
+    const place = section().querySelector(".legend");
+    const had = document.activeElement?.dataset?.curve;
+    place.innerHTML = view().curves.map((c) => {
+      const kind = look(data, c.l);
+      return `<button type="button" data-curve="${c.l}" aria-pressed="${!state.hidden.has(c.l)}"><span class="t ${kind.css}" aria-hidden="true">${kind.mark}</span> ${esc(data.learners[c.l][0])}</button>`;
+    }).join("");
+    if (had) place.querySelector(`[data-curve="${had}"]`)?.focus();
+  }
+
+  function moveCursor() {
+    const path = section().querySelector(".cursor");
+    if (!path) return;
+    const x = ax.across(amount(data, view(), state.place));
+    const lead = leaders();
+    for (const polygon of section().querySelectorAll("[data-band]")) {
+      polygon.setAttribute("visibility", state.bands || lead.has(Number(polygon.dataset.band)) ? "visible" : "hidden");
+    }
+    path.setAttribute("d", state.place < last ? `M${x} ${ax.margin.top}V${ax.bottom}` : "");
+  }
+
+  function nearest(event) {
+    const svg = section().querySelector(".chart svg");
+    const box = svg.getBoundingClientRect();
+    const [x, y] = [(event.clientX - box.left) * ax.width / box.width, (event.clientY - box.top) * ax.height / box.height];
+    let best = null;
+    for (const c of view().curves) {
+      if (state.hidden.has(c.l)) continue;
+      c.x.forEach((b, i) => {
+        const far = Math.hypot(ax.across(b) - x, clamp(ax.down(c.y[i]), ax.margin.top, ax.bottom) - y);
+        if (!best || far < best.far) best = { far, l: c.l, i };
+      });
+    }
+    return best && best.far < 60 ? best : null;
+  }
+
+  function showPoint(point) {
+    const curve = point && view().curves.find((c) => c.l === point.l);
+    const spot = section().querySelector(".spot");
+    state.point = curve ? { l: point.l, i: clamp(point.i, 0, curve.x.length - 1) } : null;
+    if (!curve) return;
+    const { i } = state.point;
+    spot.setAttribute("cx", ax.across(curve.x[i]));
+    spot.setAttribute("cy", clamp(ax.down(curve.y[i]), ax.margin.top, ax.bottom));
+    const facts = [`${view().metric} <b>${quality(curve.y[i])}</b> ${curve.c ? `at cost <b>${cost(curve.c[i])}</b> ` : ""}on test`];
+    if (curve.p) facts.push(`95% of rows cost at most ${cost(curve.p[i])}`);
+    if (curve.f) facts.push(`${Number(curve.f[i].toPrecision(3))} features`);
+    facts.push(`for a budget from ${cost(curve.x[i])} on`);
+    const setting = curve.s ? `<br>setting: <code>${esc(curve.s[i])}</code>` : "";
+    section().querySelector(".panel").innerHTML = `<b>${esc(data.learners[curve.l][0])}</b>: ${facts.join(", ")}${setting}`;
+  }
+
+  function walk(event) {
+    const moves = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+    const move = moves[event.key];
+    if (!move) return;
+    event.preventDefault();
+    const shown = ranking(data, view(), last).map((r) => r.l).filter((l) => !state.hidden.has(l));
+    const now = state.point ?? { l: shown[0], i: 0 };
+    const at = clamp(shown.indexOf(now.l) + move[0], 0, shown.length - 1);
+    showPoint({ l: shown[at], i: state.point ? now.i + move[1] : 0 });
+  }
+
+  // the table
+  function rerank() {
+    const rows = ranking(data, view(), state.place);
+    const table = section().querySelector("table.board");
+    const own = new Map([...table.tBodies[0].rows].map((r) => [Number(r.dataset.l), r]));
+    const column = Object.fromEntries([...table.tHead.rows[0].cells].map((h, i) => [h.dataset.is, i]));
+    const head = table.tHead.rows[0].cells[column.quality];
+    head.querySelector("button").textContent = view().metric;
+    head.dataset.first = view().higher ? "down" : "up";
+    const usual = state.place === last && view() === set().views[0]; // as written by Python
+    const put = (cells, name, made) => {
+      const cell = cells[column[name]];
+      if (!cell) return;
+      cell.whole ??= cell.textContent;
+      const text = usual ? cell.whole : made;
+      if (cell.textContent !== text) cell.textContent = text;
+    };
+    const order = [...rows].sort((a, b) => a.baseline - b.baseline);
+    let tier = 0;
+    order.forEach((row, i) => {
+      const tr = own.get(row.l);
+      if (!tr) return;
+      own.delete(row.l);
+      put(tr.cells, "rank", rankText(row));
+      put(tr.cells, "quality", quality(row.quality));
+      put(tr.cells, "range", row.tier ? `${quality(row.low)} to ${quality(row.high)}` : "-");
+      put(tr.cells, "cost", cost(row.cost));
+      put(tr.cells, "p95", cost(row.p95));
+      put(tr.cells, "features", row.features === null || row.features === undefined ? "-" : brief(row.features));
+      tr.classList.toggle("lead", row.tier === 1 || (!row.tier && row.position === 1));
+      tr.classList.toggle("edge", i > 0 && !row.baseline && row.tier > tier && tier > 0);
+      tr.classList.toggle("none", row.at < 0);
+      tier = row.tier || tier;
+      tr.dataset.given = i;
+    });
+    for (const [l, tr] of own) { // learners without this metric
+      for (const name of ["rank", "quality", "range", "cost", "p95", "features"]) put(tr.cells, name, "-");
+      tr.classList.remove("lead", "edge");
+      tr.classList.add("none");
+      tr.dataset.given = order.length + l;
+    }
+    sortRows(table, state.sort);
+    const told = section().querySelector(".story") ?? document.querySelector(".story");
+    told.dataset.whole ??= told.textContent;
+    told.textContent = usual ? told.dataset.whole : story(data, set(), view(), state.place);
+    const limit = amount(data, view(), state.place);
+    const unit = set().unit && set().unit !== "cost" ? ` ${set().unit}` : "";
+    const text = state.place < last ? `${cost(limit)}${unit}${set().reference ? `, ${brief(100 * data.shares[state.place])}% of ${set().reference}'s best` : ""}` : "no limit";
+    $("f-amount").textContent = text;
+    $("f-budget").setAttribute("aria-valuetext", text);
+  }
+
+  const overview = $("overview");
+  const cells = new Map(); // learner -> its row and cells
+  if (overview) {
+    overview.style.width = `${18 + 4.5 * data.sets.length}rem`; // fixed columns: laid out much faster
+    overview.style.tableLayout = "fixed";
+    for (const tr of overview.querySelector("tbody").rows) cells.set(Number(tr.dataset.l), tr);
+  }
+  function rerankOverview() {
+    if (!overview) return;
+    const rows = overall(data, viewIn, state.place);
+    const order = [];
+    const put = (cell, text, lead) => {
+      if (cell.textContent !== text) cell.textContent = text;
+      if (cell.classList.contains("lead") !== lead) cell.classList.toggle("lead", lead);
+    };
+    for (const row of rows) {
+      const tr = cells.get(row.l);
+      if (!tr) continue;
+      order.push(tr);
+      put(tr.cells[1], row.sets ? row.mean.toFixed(1) : "-", false);
+      put(tr.cells[2], row.sets ? `${row.firsts} of ${row.sets}` : "-", false);
+      data.sets.forEach((_, s) => {
+        const own = row.cells[s];
+        put(tr.cells[3 + s], own ? rankText(own) : "-", Boolean(own) && (own.tier === 1 || (!own.tier && own.position === 1)));
+      });
+    }
+    const body = overview.querySelector("tbody");
+    if (order.some((tr, i) => body.rows[i] !== tr)) body.append(...order);
+  }
+
+  // where A beats B
+  function versus() {
+    const place = section().querySelector(".versus");
+    const pairs = set().pairs;
+    place.hidden = !pairs || view() !== set().views[0];
+    if (place.hidden) return;
+    const names = pairs.learners;
+    const pick = (chosen, other) => (names.includes(chosen) ? chosen : names.find((l) => l !== other) ?? names[0]);
+    const a = pick(state.a, null);
+    const b = names.includes(state.b) && state.b !== a ? state.b : names.find((l) => l !== a);
+    const focused = document.activeElement?.dataset?.side;
+    place.querySelector(".answer").innerHTML = versusHtml(data, set().views[0], pairs, a, b);
+    if (focused) place.querySelector(`[data-side="${focused}"]`)?.focus();
+  }
+
+  function strip() {
+    if (data.sets.length < 2) return;
+    $("strip").innerHTML = data.sets.map((s, i) => {
+      if (!s.views.length) return "";
+      const { svg } = chart(data, s, viewIn(s), { width: 132, mini: true, hidden: state.hidden });
+      return `<button type="button" data-go="${i}" aria-pressed="${i === state.set}">${svg.replace(/ role="img" aria-label="[^"]*"/, ' aria-hidden="true"')}<span>${esc(s.name)}</span></button>`;
+    }).join("");
+  }
+
+  function all() {
+    fill();
+    if (view()) {
+      draw();
+      rerank();
+      versus();
+      section().querySelector(".points").innerHTML = curvesHtml(data, view());
+      section().querySelector(".panel").textContent = PANEL;
+    }
+    strip();
+    rerankOverview();
+    write();
+  }
+  const PANEL = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
+
+  // events
+  $("f-set").addEventListener("change", (e) => { state.set = Number(e.target.value); state.point = null; state.sort = null; all(); });
+  $("f-metric").addEventListener("change", (e) => { state.metric = e.target.value; state.point = null; all(); });
+  $("f-kind").addEventListener("change", (e) => { state.kind = e.target.value; state.point = null; all(); });
+  let later = 0;
+  $("f-budget").addEventListener("input", (e) => {
+    state.place = places(view())[Number(e.target.value)];
+    moveCursor();
+    rerank();
+    rerankOverview();
+    clearTimeout(later); // browsers limit how often an address may change
+    later = setTimeout(write, 150);
+  });
+  for (const [id, flag] of [["f-scale", "linear"], ["f-range", "whole"], ["f-bands", "bands"]]) {
+    $(id).addEventListener("click", () => { state[flag] = !state[flag]; all(); });
+  }
+  $("f-reset").addEventListener("click", () => { history.replaceState(null, "", location.pathname + location.search); read(); all(); });
+
+  function toggle(l, alone) {
+    const every = view().curves.map((c) => c.l);
+    if (alone) {
+      const only = every.every((other) => state.hidden.has(other) === (other !== l));
+      state.hidden = new Set(only ? [] : every.filter((other) => other !== l));
+    } else if (!state.hidden.delete(l)) state.hidden.add(l);
+    draw();
+    strip();
+    write();
+  }
+  let clicked = { l: -1, at: 0 };
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if (button.dataset.curve) { // a second click soon after isolates, and undoes the first
+      const l = Number(button.dataset.curve);
+      const twice = clicked.l === l && event.timeStamp - clicked.at < 400;
+      clicked = { l: twice ? -1 : l, at: event.timeStamp };
+      if (twice) state.hidden = new Set(state.before);
+      else state.before = [...state.hidden];
+      toggle(l, twice || event.shiftKey);
+    } else if (button.dataset.go) { state.set = Number(button.dataset.go); state.point = null; state.sort = null; all(); }
+    else if (button.dataset.save) save(button.dataset.save);
+    else if (button.dataset.copy) copy(button);
+    else if (button.closest("thead")) headClicked(button);
+  });
+
+  function headClicked(button) {
+    const head = button.closest("th");
+    const table = head.closest("table");
+    const column = head.cellIndex;
+    const now = table.dataset.sort ? JSON.parse(table.dataset.sort) : null;
+    const sort = now?.column !== column ? { column, back: false } : now.back ? null : { column, back: true };
+    sortRows(table, sort);
+    if (table.classList.contains("board")) { state.sort = sort; write(); }
+  }
+
+  for (const box of document.querySelectorAll(".chart")) {
+    const move = (event) => { const point = nearest(event); if (point) showPoint(point); };
+    box.addEventListener("pointermove", move);
+    box.addEventListener("pointerdown", move);
+    box.addEventListener("keydown", walk);
+    box.tabIndex = 0;
+  }
+  document.addEventListener("change", (event) => {
+    const side = event.target.dataset?.side;
+    if (!side) return;
+    const [a, b] = ["a", "b"].map((s) => Number(section().querySelector(`[data-side="${s}"]`).value));
+    [state.a, state.b] = a !== b ? [a, b] : side === "a" ? [a, set().pairs.learners.find((l) => l !== a)] : [set().pairs.learners.find((l) => l !== b), b];
+    versus();
+    write();
+  });
+
+  // files to take away
+  const fileName = () => [data.run, set().name, view().metric, view().kind].map((w) => w.replace(/[^\w.@-]+/g, "_")).join("-");
+  function download(text, type, ending) {
+    const url = URL.createObjectURL(text instanceof Blob ? text : new Blob([text], { type }));
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = `${fileName()}.${ending}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+    root.dataset.saved = link.download;
+  }
+  function picture() {
+    const title = `${set().name}: ${view().metric} against cost`;
+    const subtitle = `test results of points chosen on validation${set().reference ? `; reference ${set().reference}` : ""}; run ${data.run}`;
+    return chart(data, set(), view(), { ...options(), width: 900, title, subtitle }).svg;
+  }
+  function save(ending) {
+    if (ending === "svg") download(picture(), "image/svg+xml", "svg");
+    else if (ending === "csv") download(csv(data, set(), view(), state.place), "text/csv;charset=utf-8", "csv");
+    else if (ending === "tex") download(latex(data, set(), view(), state.place), "text/x-tex;charset=utf-8", "tex");
+    else if (ending === "pdf") window.print();
+    else {
+      const image = new Image();
+      image.addEventListener("load", () => {
+        const canvas = document.createElement("canvas");
+        canvas.width = 2 * image.width;
+        canvas.height = 2 * image.height;
+        canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+        canvas.toBlob((blob) => download(blob, "image/png", "png"), "image/png");
+      });
+      image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(picture())}`;
+    }
+  }
+  window.addEventListener("hashchange", () => { read(); all(); });
+  let width = innerWidth;
+  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
+  window.page = { data, state }; // for the curious
+  read();
+  for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
+  all();
+  root.dataset.ready = "yes";
+}
+
+$("theme").addEventListener("click", () => {
+  const now = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  root.dataset.theme = now === "dark" ? "light" : "dark";
+});
+unpacked("data").then((data) => start(expanded(data)));

@@ -1,0 +1,77 @@
+// Tables: where one beats another, curves as numbers, sorting.
+
+/** Where learner a beats learner b, both at their best. */
+function versusHtml(data, view, pairs, a, b) {
+  const names = pairs.learners;
+  const select = (id, value) => `<select data-side="${id}" aria-label="learner ${id.toUpperCase()}">${names.map((l) => `<option value="${l}"${l === value ? " selected" : ""}>${esc(data.learners[l][0])}</option>`).join("")}</select>`;
+  const [i, j] = [names.indexOf(a), names.indexOf(b)];
+  const forward = i < j;
+  const one = pairs.found[`${Math.min(i, j)}-${Math.max(i, j)}`];
+  const sign = forward ? 1 : -1;
+  const [won, lost] = forward ? one.share : [one.share[1], one.share[0]];
+  const A = data.learners[a][0];
+  const better = (v) => (view.higher ? v > 0 : v < 0);
+  const thirds = Object.entries(one.parts).map(([kind, parts]) => {
+    const tds = parts.map(([mean, error]) => {
+      const value = sign * mean;
+      const sure = Math.abs(value) > error;
+      const word = !sure ? "open" : better(value) ? `${A} better` : `${data.learners[b][0]} better`;
+      return `<td class="n${sure ? " sure" : ""}">${value > 0 ? "+" : ""}${value.toFixed(4)} ± ${error.toFixed(4)}<br><span class="faint">${esc(word)}</span></td>`;
+    });
+    return `<tr><th scope="row">${esc(kind)}</th>${tds.join("")}</tr>`;
+  });
+  const table = thirds.length ? `<table><caption>${esc(view.metric)} of ${esc(A)} minus that of ${esc(data.learners[b][0])} by thirds of the ${pairs.units}, ± 95%</caption><thead><tr><td></td><th scope="col" class="n">least</th><th scope="col" class="n">middle</th><th scope="col" class="n">most</th></tr></thead><tbody>${thirds.join("")}</tbody></table>` : "";
+  return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>Both at their best: better on <b>${won}%</b> of ${pairs.units}, worse on <b>${lost}%</b>, level on ${Math.max(0, 100 - won - lost)}%.</p><div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds">${table}</div>`;
+}
+
+const SHOWN = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
+
+/** The curves at a few budgets. */
+function curvesHtml(data, view) {
+  const budgets = SHOWN.map((share) => share * view.whole);
+  const rows = ranking(data, view, data.shares.length).map(({ curve, l }) => {
+    const tds = budgets.map((budget) => {
+      const at = held(curve, budget);
+      return `<td class="n">${at < 0 ? "-" : quality(curve.y[at])}</td>`;
+    });
+    return `<tr><th scope="row">${esc(data.learners[l][0])}</th>${tds.join("")}</tr>`;
+  });
+  const heads = budgets.map((budget) => `<th scope="col" class="n">${cost(budget)}</th>`).join("");
+  return `<table><caption>${esc(view.metric)} on test by ${AXIS[view.kind]}</caption><thead><tr><th scope="col">learner</th>${heads}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
+}
+
+/** Sort a table's rows, best first or back; null: as given. Baselines stay below, what has no value last. */
+function sortRows(table, sort) {
+  const body = table.tBodies[0];
+  const head = sort && table.tHead.rows[0].cells[sort.column];
+  const usual = [...table.tHead.rows[0].cells].find((h) => h.dataset.is === "quality");
+  for (const th of table.tHead.rows[0].cells) th.removeAttribute("aria-sort");
+  if (sort) table.dataset.sort = JSON.stringify(sort);
+  else delete table.dataset.sort;
+  const down = (head?.dataset.first === "down") !== Boolean(sort?.back);
+  if (head) head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  else if (usual) usual.setAttribute("aria-sort", usual.dataset.first === "down" ? "descending" : "ascending");
+  const value = (tr) => {
+    const cell = tr.cells[sort.column];
+    const text = cell.dataset.v ?? cell.textContent.trim();
+    if (text === "-" || text === "") return null;
+    return head.classList.contains("n") ? (text === "free" ? Infinity : parseFloat(text)) : text;
+  };
+  const rows = [...body.rows];
+  rows.forEach((tr, i) => { tr.dataset.given ??= i; });
+  rows.sort((a, b) => {
+    const low = a.classList.contains("baseline") - b.classList.contains("baseline");
+    const given = a.dataset.given - b.dataset.given;
+    if (low || !sort) return low || given;
+    const [x, y] = [value(a), value(b)];
+    if (x === null || y === null) return (x === null) - (y === null) || given;
+    const order = typeof x === "string" ? x.localeCompare(y) : x - y;
+    return (down ? -order : order) || given;
+  });
+  if (rows.some((tr, i) => body.rows[i] !== tr)) body.append(...rows);
+}
+
+for (const table of document.querySelectorAll("table.stacks")) { // names of columns, for phones
+  const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+  for (const tr of table.tBodies[0].rows) [...tr.cells].forEach((cell, i) => { cell.dataset.name = names[i]; });
+}

@@ -1,0 +1,267 @@
+"""The curves of a run as the page shows them: of each data set its views, of each view its curves.
+
+A view is a metric and a kind of budget. Along a view's x axis stands the budget (on validation),
+and a curve is a step function of it: the test result of the point that a learner takes within it.
+All data sets share the places of the slider, ``shares`` of what the reference's best point costs,
+and a last one without a limit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.errors import one_line
+from bench_core.leaderboard.assembly import uses_of, varied_parameters
+from bench_core.leaderboard.board import Board, Setting
+from bench_core.results import operating_points as selection
+from bench_core.results.budgets import Budget
+from bench_core.results.operating_points import Criterion, criterion
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
+
+COST_OF = {"mean": "total_cost", "p95": "cost_p95"}
+"""Kinds of budget that the export rows can answer, and the column each bounds."""
+
+PLACES = 160
+"""Places along the logarithmic axis that a curve may step at; other views than a data set's first
+have a third of them."""
+
+SURE = 8
+"""Places, of budgets for 95% of rows, at which it is found out how sure an order is."""
+
+FINE = 80
+"""Curves in all, above which they have steps at places of the slider alone."""
+
+_R20 = (1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9)
+_LEAST, _MOST = 1e-3, 20.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """One learner's steps: at each ``budget`` (p,) the mean test ``quality`` and ``cost`` over
+    repeats, the ``p95`` of cost and the ``features`` bought (NaN where unknown), and ``chosen``,
+    in words."""
+
+    learner: str
+    budget: FloatArray
+    quality: FloatArray
+    cost: FloatArray
+    p95: FloatArray
+    features: FloatArray
+    chosen: tuple[str, ...]
+
+    def held(self, budget: float) -> int:
+        """The step that a budget pays for, -1 for none."""
+        return int(np.searchsorted(self.budget, budget, "right")) - 1
+
+
+class Certainty(NamedTuple):
+    """How sure a quality is: ends of its 95% interval, tie tier, best and worst rank."""
+
+    low: float
+    high: float
+    tier: int
+    first: int
+    last: int
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """The curves of one metric under one kind of budget. ``whole`` is what the reference's best
+    point costs (of the costliest curve without one); ``certainty`` is that of each learner at each
+    place of the slider."""
+
+    metric: Criterion
+    kind: str
+    whole: float
+    curves: list[Curve]
+    certainty: dict[str, list[Certainty | None]] = field(default_factory=dict)
+
+    def ranking(self) -> list[tuple[Curve, Certainty | None]]:
+        """The curves without a limit, best first, each with its certainty."""
+        sign = -1 if self.metric.higher_is_better else 1
+        known = ((c, (self.certainty.get(c.learner) or [None])[-1]) for c in self.curves)
+        return sorted(known, key=lambda pair: (sign * pair[0].quality[-1], pair[0].cost[-1]))
+
+
+def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[View]:
+    """All views of one data set that have a curve; its primary metric by mean cost is the first."""
+    own = frame[frame["dataset"] == board.dataset]
+    metrics = [str(m) for use in uses_of(info, board.dataset)[:1] for m in use.get("metrics") or ()]
+    metrics = list(dict.fromkeys([board.metric, *metrics]))
+    asked = [(name, "mean") for name in metrics]
+    asked[1:1] = [(board.metric, "p95")] if own["cost_p95"].notna().any() else []
+    found = [
+        _view(info, board, own, criterion(info, name), kind, first=name == board.metric)
+        for name, kind in asked
+        if name in own.columns and own[name].notna().any()
+    ]
+    if found and (caps := selection.caps_of(own)):
+        primary = criterion(info, board.metric)
+        found.insert(1, View(primary, "cap", found[0].whole, _capped(own, primary, caps)))
+    return [view for view in found if view.curves]
+
+
+def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list[Curve]:
+    """A curve for each learner from what was measured under caps, in all of its repeats."""
+    import pandas as pd
+
+    rows = []
+    for cap in caps:
+        budget = Budget(cap, "cap")
+        chosen = selection.points_within(own, metric.name, metric.higher_is_better, budget)
+        rows.append(chosen.assign(cap=cap))
+    columns = ["test_quality", "total_cost", "cost_p95", "features_used"]
+    every = pd.concat(rows)
+    repeats = every.groupby("learner")[["fold", "seed"]].apply(lambda r: len(r.drop_duplicates()))
+    curves = []
+    for name, part in every.groupby("learner", sort=False):
+        at = part.groupby("cap")
+        whole = at.size() == repeats[name]
+        means = at[columns].mean().astype(np.float64)[whole]
+        if len(means):
+            quality, paid, p95, features = (means[column].to_numpy() for column in columns)
+            caps_of = means.index.to_numpy(np.float64)
+            curves.append(Curve(str(name), caps_of, quality, paid, p95, features, ()))
+    return curves
+
+
+def _view(
+    info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str, *, first: bool
+) -> View:
+    points = selection.operating_points(own, metric.name, COST_OF[kind])
+    curves = []
+    for name in points["learner"].unique():
+        frontiers = selection.curve(points, metric.higher_is_better, name)
+        if len(frontiers):
+            varied = varied_parameters(own[own["learner"] == name]) if first else None
+            curves.append(_curve(str(name), frontiers, varied, PLACES if first else PLACES // 3))
+    costs = {c.learner: float(c.budget[-1]) for c in curves}
+    whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
+    return View(metric, kind, exact(whole), curves)
+
+
+def _curve(
+    learner: str, frontiers: pd.DataFrame, varied: frozenset[str] | None, places: int
+) -> Curve:
+    """The mean over repeats at the budgets that matter; ``varied`` None: without settings."""
+    runs = [part for _, part in frontiers.groupby(list(selection.REPEAT), sort=True)]
+    budgets = np.unique(frontiers["valid_cost"].to_numpy(dtype=np.float64))
+    budgets = thinned(budgets[budgets >= max(run["valid_cost"].iloc[0] for run in runs)], places)
+    held = [
+        np.searchsorted(run["valid_cost"].to_numpy(dtype=np.float64), budgets, "right") - 1
+        for run in runs
+    ]
+    means = {
+        column: np.mean(
+            [
+                run[column].to_numpy(dtype=np.float64)[at]
+                for run, at in zip(runs, held, strict=True)
+            ],
+            axis=0,
+        )
+        for column in ("test_quality", "total_cost", "cost_p95", "features_used")
+    }
+    chosen = () if varied is None else tuple(_settings(runs, held, varied))
+    return Curve(
+        learner,
+        budgets,
+        means["test_quality"],
+        means["total_cost"],
+        means["cost_p95"],
+        means["features_used"],
+        chosen,
+    )
+
+
+def thinned(budgets: FloatArray, places: int) -> FloatArray:
+    """The last budget at each place of a logarithmic axis over four decades below the largest."""
+    if len(budgets) < 2 or budgets[-1] <= 0:
+        return budgets
+    with np.errstate(divide="ignore"):
+        place = np.floor(np.log10(budgets / budgets[-1]) * places / 4)
+    place = np.maximum(place, -places)
+    last = np.append(place[1:] != place[:-1], True)
+    last[:-1] |= (budgets[:-1] == 0) & (budgets[1:] > 0)  # what is free is a point of its own
+    kept: FloatArray = budgets[last]
+    return kept
+
+
+def _settings(
+    runs: Sequence[pd.DataFrame], held: Sequence[IntArray], varied: frozenset[str]
+) -> Iterator[str]:
+    pairs = [list(zip(r["point"].astype(str), r["params"].astype(str), strict=True)) for r in runs]
+    for step in range(len(held[0])):
+        tally = Counter(own[at[step]] for own, at in zip(pairs, held, strict=True))
+        (point, params), n = tally.most_common(1)[0]
+        words = Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(runs))
+        yield one_line(words.short)
+
+
+def shares(all_views: Sequence[View]) -> list[float]:
+    """The places of the slider: preferred numbers over what the curves span, 40 at most, or 24
+    where there are many curves."""
+    spans = [(view, curve) for view in all_views for curve in view.curves]
+    starts = [c.budget[c.budget > 0][0] / v.whole for v, c in spans if (c.budget > 0).any()]
+    least = min(max(min(starts, default=1.0), _LEAST), 0.5)
+    most = max((c.budget[-1] / v.whole for v, c in spans), default=1.0)
+    most = min(max(float(most), 1.0), _MOST)
+    decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
+    fine = [float(f"{r * 10.0**d:.3g}") for d in decades for r in _R20]
+    fine = [share for share in fine if least * 0.999 <= share <= most * 1.001]
+    steps = 40 if len(spans) <= FINE else 24
+    return fine[:: math.ceil(len(fine) / steps)] if fine else [1.0]
+
+
+def certify(
+    info: RunInfo,
+    store: Store | None,
+    board: Board,
+    frame: pd.DataFrame,
+    found: Sequence[View],
+    grid: Sequence[float],
+) -> None:
+    """Add to the views of the primary metric how sure their order is at each place."""
+    from bench_core.leaderboard.standings import standings
+
+    for view in found if store is not None else ():
+        if view.metric.name != board.metric:
+            continue
+        budgets = _certified_places(view, grid)
+        made = standings(info, store, board.dataset, frame, [*budgets.values()])
+        for place, standing in zip(budgets, made, strict=True):
+            for row in standing.rows:
+                if not math.isnan(row.interval.low):
+                    none: list[Certainty | None] = [None] * (len(grid) + 1)
+                    places = view.certainty.setdefault(row.learner, none)
+                    places[place] = Certainty(*row.interval, row.tier, *row.ranks)
+
+
+def _certified_places(view: View, grid: Sequence[float]) -> dict[int, Budget | None]:
+    """Places of the slider and their budgets: all for mean costs; ``SURE`` for costs of 95% of
+    rows, each of which needs draws of its own; those of the caps that were measured."""
+    amounts = [share * view.whole for share in grid]
+    if view.kind == "cap":
+        caps = np.unique(np.concatenate([curve.budget for curve in view.curves]))
+        return {int(np.searchsorted(amounts, cap)): Budget(float(cap), "cap") for cap in caps}
+    step = 1 if view.kind == "mean" else math.ceil(len(grid) / SURE)
+    places = range((len(grid) - 1) % step, len(grid), step)
+    return {**{k: Budget(amounts[k], view.kind) for k in places}, len(grid): None}
+
+
+def exact(value: float) -> float:
+    """A budget to six digits, enough to tell on which side of another one it is."""
+    short = float(f"{value:.6g}")
+    return int(short) if short == int(short) else short

@@ -1,0 +1,39 @@
+"""A run of two data sets with values per query, whose winner is known: for the page's tests."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from bench_reports import html
+
+from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.certainty import certified
+from helpers.valued_run import ValuedRun, learner_of
+
+COSTS = (1.0, 3.0, 10.0, 30.0)
+SKILLS = {
+    "gbrt": (0.55, 0.65, 0.80, 0.90),
+    "miser": (0.60, 0.80, 0.95, 0.96),
+    "constant": (0.50, 0.50, 0.50, 0.50),
+}
+
+
+@cache
+def run() -> ValuedRun:
+    """On ``a`` miser is better at every cost, on ``b`` gbrt and miser are equal; constant is a
+    baseline."""
+    rng = np.random.default_rng(3)
+    made = ValuedRun(baselines=("constant",))
+    for name in ("a", "b"):
+        for learner, skills in SKILLS.items():
+            skills = SKILLS["gbrt"] if name == "b" and learner == "miser" else skills
+            made.add(learner, *learner_of(rng, skills, COSTS, 150), dataset=name)
+    return made
+
+
+def page() -> str:
+    """The whole page."""
+    made = run()
+    board = [certified(made.info, made, one, made.frame) for one in boards(made.info, made.frame)]  # type: ignore[arg-type]
+    return html.page(made.info, board, made.frame, (), made)  # type: ignore[arg-type]
