@@ -69,7 +69,7 @@ def command(
     from bench_core.results.budgets import Budget
     from bench_core.results.operating_points import caps_of
     from bench_core.results.store import Store
-    from bench_reports.best import unaffordable
+    from bench_reports.budgets import unaffordable
 
     names = list(dict.fromkeys(learners))
     if len(names) < 2:

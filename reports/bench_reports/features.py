@@ -68,7 +68,7 @@ def command(
     """Show which features a learner of RUN buys within a budget."""
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
-    from bench_reports.best import one_budget, unaffordable
+    from bench_reports.budgets import one_budget, unaffordable
 
     check_output(output)
     within = Budget(math.inf) if budget is None else one_budget(budget, budget_kind)
