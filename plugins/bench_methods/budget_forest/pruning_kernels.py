@@ -31,24 +31,25 @@ def split_cost(
     part, power = entries
     sensors, trees = len(price), leaf.shape[1]
     rate, top = np.empty(sensors), np.empty(sensors, np.int32)
+    most = trees * np.diff(first).max()  # entries of a row: listed once, they lie side by side
+    entry, of, own = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most)
     for i in range(start, stop):
-        rate[:], top[:] = 0.0, -(2**31)
+        rate[:], top[:], many = 0.0, -(2**31), 0
         for t in range(trees):
             for e in range(first[leaf[i, t]], first[leaf[i, t] + 1]):
                 s = np.uint32(sensor[e])  # unsigned: no look at whether it is negative
                 top[s] = max(top[s], power[e])
-        for t in range(trees):
-            for e in range(first[leaf[i, t]], first[leaf[i, t] + 1]):
-                s = np.uint32(sensor[e])
-                rate[s] += part[e] * _DOWN[np.uint32(min(top[s] - power[e], 63))]
+                entry[many], of[many] = e, s
+                many += 1
+        for j in range(many):
+            e, s = entry[j], of[j]
+            own[j] = part[e] * _DOWN[np.uint32(min(top[s] - power[e], 63))]
+            rate[s] += own[j]
         for k in range(sensors):
             if rate[k] > 0.0:
                 rate[k] = price[k] * weight[i] / rate[k]
-        for t in range(trees):
-            for e in range(first[leaf[i, t]], first[leaf[i, t] + 1]):
-                s = np.uint32(sensor[e])
-                own = part[e] * _DOWN[np.uint32(min(top[s] - power[e], 63))]
-                out[np.uint32(node[e])] += own * rate[s]
+        for j in range(many):
+            out[np.uint32(node[entry[j]])] += own[j] * rate[of[j]]
 
 
 @njit(cache=True, nogil=True)
