@@ -1,5 +1,4 @@
 // The page: its state, which the address keeps, and what is clicked.
-
 const root = document.documentElement;
 
 function start(data) {
@@ -284,15 +283,14 @@ function start(data) {
 
   // events
   $("f-set").addEventListener("change", (e) => { state.set = Number(e.target.value); state.point = null; state.sort = null; all(); });
-  $("f-metric").addEventListener("change", (e) => { state.metric = e.target.value; state.point = null; all(); });
-  $("f-kind").addEventListener("change", (e) => { state.kind = e.target.value; state.point = null; all(); });
-  let later = 0;
+  for (const name of ["metric", "kind"]) $(`f-${name}`).addEventListener("change", (e) => { state[name] = e.target.value; state.point = null; all(); });
+  let later = 0; // browsers limit how often an address may change
   $("f-budget").addEventListener("input", (e) => {
     state.place = places(view())[Number(e.target.value)];
     moveCursor();
     rerank();
     rerankOverview();
-    clearTimeout(later); // browsers limit how often an address may change
+    clearTimeout(later);
     later = setTimeout(write, 150);
   });
   for (const [id, flag] of [["f-scale", "linear"], ["f-range", "whole"], ["f-bands", "bands"]]) {
@@ -389,7 +387,6 @@ function start(data) {
   window.addEventListener("hashchange", () => { read(); all(); });
   let width = innerWidth;
   window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
-  window.page = { data, state }; // for the curious
   read();
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   all();
