@@ -12,9 +12,8 @@ OPTIONS = {f.name.replace("_", "-"): f.name for f in fields(RunRequest)}
 OPTIONS |= {"metric": "metrics", "set": "settings", "plugin": "plugins"}
 FLAGS = ("fresh", "strict-data")
 NOTHING = "give --suite NAME or --data NAME_OR_FILE"
-_OPTION = re.compile(
-    rf"--({'|'.join(sorted(OPTIONS, key=len, reverse=True))})\b(?: ([A-Z_]+|\d)\b)?"
-)
+_NAMES = "|".join(sorted(OPTIONS, key=len, reverse=True))
+_OPTION = re.compile(rf"--({_NAMES})\b(?: ([A-Z_]+|\d)\b| (\S+)(?=: ))?")
 _SETTING = re.compile(r"--set (\S+?)(?=[:,]? |$)")
 _MODULE = re.compile(r"(?<![\w-])-p (\S+?)(?=[:,]? |$)")
 _SUBJECT = re.compile(r":| must| means| is | are | holds| with ")
@@ -30,6 +29,8 @@ def in_python(message: str) -> str:
 
 def _keyword(option: re.Match[str]) -> str:
     name = OPTIONS[option[1]]
+    if option[3]:
+        return f"{name}={option[3]!r}"
     if option[1] in FLAGS and not option[2]:
         return f"{name}=True"
     subject = not option[2] and _SUBJECT.match(option.string, option.end())

@@ -10,6 +10,7 @@ import pytest
 
 from bench_core import InputError, UsageError
 from bench_core.api import plan
+from bench_core.api.words import in_python
 
 PLUGINS = ("helpers.toys",)
 
@@ -200,8 +201,8 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({}, "nothing to run: give --suite"),
-        ({"data": "nowhere.csv"}, "unknown data set or file 'nowhere.csv'"),
+        ({}, "nothing to run: give X and y"),
+        ({"data": "nowhere.csv"}, "data='nowhere.csv': no such file"),
         ({"data": "toy-rank", "learners": "toy-prefx"}, "did you mean toy-prefix"),
         ({"data": "toy-rank", "settings": "toy-prefix.x=1"}, "unknown parameter 'x'"),
         ({"data": "toy-rank", "settings": "nobody.x=1"}, "unknown learner or data set 'nobody'"),
@@ -219,8 +220,8 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "test": "x.svm"}, "--test means nothing with a registered"),
         ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG': did you mean ndcg"),
         ({"data": "toy-rank", "seeds": 1.5}, "--seeds: 1.5 is not a whole number from 0"),
-        ({"data": Path("no.csv")}, "--data: unknown data set or file 'no.csv'"),
-        ({"data": ""}, "data must be names or texts, not ['']"),
+        ({"data": Path("no.csv")}, "data='no.csv': no such file"),
+        ({"data": ""}, "data: '' is no name, file or instance of a data set"),
         ({"data": "toy-rank", "suite": 5}, "suite must be text, not 5"),
         ({"data": "toy-rank", "workers": "two"}, "--workers must be a number >= 0, not 'two'"),
         (
@@ -243,7 +244,6 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "executor": "dusk"}, "--executor: unknown value 'dusk'"),
         ({"data": "toy-rank", "profile": "huge"}, "unknown profile 'huge'"),
         ({"data": "toy-rank", "learners": [3]}, "3 is neither a name nor a learner"),
-        ({"data": "toy-rank", "nonsense": 3}, "unknown option 'nonsense'"),
         ({"data": ["toy-rank", "toy-binary"], "costs": "c.csv"}, "--costs holds for one data set"),
         ({"suite": "nope"}, "unknown suite 'nope'"),
     ],
@@ -251,7 +251,7 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
 def test_a_contradiction_is_one_line(home: Path, options: dict[str, Any], line: str) -> None:
     with pytest.raises(UsageError) as caught:
         made(**{"learners": "toy-prefix", **options})
-    assert line in str(caught.value)
+    assert in_python(line) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (home / "results").exists()
 

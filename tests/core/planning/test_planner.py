@@ -65,7 +65,7 @@ def test_where_no_metric_of_a_suite_judges_the_data_the_usual_one_does_and_says_
 def test_a_misspelt_metric_is_told_before_any_data_is_looked_for(suite: Path) -> None:
     with pytest.raises(InputError, match="MiniBooNE"):
         made(data="miniboone", learners="gbrt")
-    with pytest.raises(UsageError, match=r"^--metric: unknown metric 'acuracy'"):
+    with pytest.raises(UsageError, match=r"^metrics: unknown metric 'acuracy'"):
         made(data="miniboone", learners="gbrt", metrics="acuracy")
     changed(suite, ('["toy-licensed"]', '["miniboone"]'), ("precision@5", "precison@5"))
     with pytest.raises(UsageError, match=r"toys\.toml, key 'metrics': unknown metric 'precison'"):
