@@ -16,7 +16,8 @@ from bench_core.costs.model import CostModel
 from bench_core.datasets.user_arrays import InMemory, array_splits
 from bench_core.errors import InputError, UsageError, blaming, one_line
 from bench_core.parameters import is_learner
-from bench_core.planning.request import RunRequest, toml_literal
+from bench_core.planning.commands import toml_literal
+from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
 

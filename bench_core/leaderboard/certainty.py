@@ -21,15 +21,15 @@ from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
 from bench_core.statistics.bootstrap import Choose, at_budget, best, held, keeping
 from bench_core.statistics.comparison import (
-    Interval,
     better_than,
     interval,
     rank_intervals,
     spread_of,
     tiers,
 )
+from bench_core.statistics.intervals import Interval
 from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import Repeat, draws, over_repeats
+from bench_core.statistics.pools import Repeat, bounds, draws, over_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,7 +145,8 @@ class Drawn:
         for k, budget in enumerate(reversed(means)):
             place[budget] = -1 - k
         return {
-            b: (self.names, self.joined([q[k] for q, _ in self.values])) for b, k in place.items()
+            b: Named(self.names, self.joined([q[k] for q, _ in self.values]), bounds(self.repeats))
+            for b, k in place.items()
         }
 
     def joined(self, values: Sequence[FloatArray]) -> Level:

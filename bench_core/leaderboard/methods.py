@@ -1,14 +1,13 @@
-"""The paragraph of a paper that says how a run was carried out, and the command that repeats it."""
+"""The paragraph of a paper that says how a run was carried out."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE
-from bench_core.planning.plan import FROM_PYTHON
+from bench_core.planning.commands import command
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count
 
@@ -90,53 +89,3 @@ def _audits(frame: pd.DataFrame) -> str:
     words = frame.loc[frame["status"] == "ok"].drop_duplicates(["dataset", "learner", "params"])
     counts = words["audit"].replace("", "declared").value_counts().sort_index()
     return ", ".join(f"{n} {word}" for word, n in counts.items()) or "none"
-
-
-_FLAGS = {"groups": "group", "metrics": "metric", "plugins": "plugin", "settings": "set"}
-_LEFT_OUT = {"workers", "threads", "executor", "fresh", "store", "data_dir", "timeout", "memory"}
-_USUAL = {"index_base": 1, "audit": "sample"}
-
-
-def command(request: Mapping[str, Any]) -> str:
-    """The command that makes the run again: what decides its results, not how it is carried out;
-    the call of Python where data or costs came from there."""
-    if given_from_python(request):
-        return python_call(request, request.get("learners") or ())
-    words = ["bench", "run"]
-    for name, value in request.items():
-        if name in _LEFT_OUT or not value or value == _USUAL.get(name):
-            continue
-        flag = f"--{_FLAGS.get(name, name).replace('_', '-')}"
-        several = isinstance(value, list | tuple)
-        if value is True:
-            words.append(flag)
-        elif name in ("settings", "groups"):
-            words += [word for setting in value for word in (flag, str(setting))]
-        else:
-            words += [flag, ",".join(map(str, value)) if several else str(value)]
-    return one_line(shlex.join(words))
-
-
-_VARIABLES = {"data": "X, y", "costs": "costs=costs"}
-
-
-def given_from_python(request: Mapping[str, Any]) -> bool:
-    """Whether data or costs of a run were objects, which no command can name."""
-    given = [*request.get("data", ()), request.get("costs") or ""]
-    return any(str(value).endswith(FROM_PYTHON) for value in given)
-
-
-def python_call(request: Mapping[str, Any], learners: Any) -> str:
-    """The call that makes the run again with these learners; ``X``, ``y`` and ``costs`` stand for
-    what it was given."""
-    words = []
-    for name, value in {**request, "learners": learners}.items():
-        if name in _LEFT_OUT or not value or value == _USUAL.get(name):
-            continue
-        several = value if isinstance(value, list | tuple) else [value]
-        if str(several[0]).endswith(FROM_PYTHON):
-            words.append(_VARIABLES[name])
-        elif name != "settings" or not isinstance(learners, Mapping):
-            words.append(f"{name}={value!r}")
-    words.sort(key=lambda word: word != _VARIABLES["data"])
-    return one_line(f"bench_core.run({', '.join(words)})")

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,14 +26,14 @@ from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion
 from bench_core.statistics.bootstrap import at_budget, best
 from bench_core.statistics.comparison import (
-    Interval,
     better_than,
     interval,
     rank_intervals,
     tiers,
 )
+from bench_core.statistics.intervals import Interval
 from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import Repeat, complete, condensed, levels, repeats
+from bench_core.statistics.pools import Repeat, bounds, complete, condensed, levels, repeats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +66,12 @@ def standings(
     )
 
 
-Named = tuple[tuple[str, ...], Level]
-"""A level with the names of its learners."""
+class Named(NamedTuple):
+    """A level of quality with the names of its learners, and the bounds of any mean."""
+
+    names: tuple[str, ...]
+    level: Level
+    bounds: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,11 +113,11 @@ class Values:
         choices = [partial(at_budget, amount, higher) for amount in amounts]
         found = levels(every, choices, higher, resamples) if every else []
         for budget, (level, _) in zip(means, found, strict=bool(every)):
-            known[budget] = tuple(every[0].candidates), level
+            known[budget] = Named(tuple(every[0].candidates), level, bounds(every))
         for budget in budgets:
             if budget is not None and budget.kind != "mean" and (some := self.repeats(budget)):
                 ((level, _),) = levels(some, [partial(best, higher)], higher, resamples)
-                known[budget] = tuple(some[0].candidates), level
+                known[budget] = Named(tuple(some[0].candidates), level, bounds(some))
         return [known.get(budget) for budget in budgets]
 
     def _read(self, split: str, within: Budget | None) -> list[TrialValues]:
@@ -159,20 +163,20 @@ def standing(
     """The standings at one budget, from a data set's rows and the level of quality there."""
     chosen, higher = _chosen(frame, metric, budget), metric.higher_is_better
     there = [name for name, (quality, _) in chosen.items() if not math.isnan(quality)]
-    place = {name: k for k, name in enumerate(named[0])} if named else {}
-    finite = np.isfinite(named[1].observed) if named else np.zeros(0)
+    place = {name: k for k, name in enumerate(named.names)} if named else {}
+    finite = np.isfinite(named.level.observed) if named else np.zeros(0)
     compared = [name for name in there if name in place and finite[place[name]]]
     tier, ranks, edges = {}, {}, {}
     if named and compared:
-        level = named[1].only([place[name] for name in compared])
+        level = named.level.only([place[name] for name in compared])
         better = better_than(level, higher)
         tier = dict(zip(compared, map(int, tiers(better)), strict=True))
         among = zip(compared, rank_intervals(better, len(there)), strict=True)
         ranks = dict(among)
         for k, name in enumerate(compared):
-            low, high = interval(level, np.eye(len(compared))[k])
+            around = interval(level, np.eye(len(compared))[k])
             shift = chosen[name][0] - level.observed[k]
-            edges[name] = Interval(low + shift, high + shift)
+            edges[name] = Interval(*(float(np.clip(e + shift, *named.bounds)) for e in around))
     sign = -1 if higher else 1
     order = sorted(there, key=lambda name: (sign * chosen[name][0], chosen[name][1], name))
     _place_others(order, chosen, tier)

@@ -5,11 +5,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from bench_core.costs.model import CostModel
+from bench_core.planning.commands import FROM_PYTHON
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
-
-FROM_PYTHON = "(from Python)"
-"""Follows the name of data that were given as objects, and stands for such costs."""
 
 Notify = Callable[[str, bool], None]
 """Takes one line for the user, and whether it is a warning."""

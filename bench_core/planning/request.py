@@ -1,6 +1,5 @@
 """The options of a run, checked before any data is read, and those of its learners (``--set``)."""
 
-import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -177,22 +176,6 @@ def _literal(text: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--set {text[:20]}...: {toml_fault(error)}; correct it") from error
     return read["value"] if set(read) == {"value"} else text
-
-
-def toml_literal(value: Any) -> str:
-    """A parameter's value as ``--set`` and suites spell it; no value is the word none."""
-    if value is None:
-        return '"none"'
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{key} = {toml_literal(v)}" for key, v in value.items())
-        return f"{{{inner}}}"
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(map(toml_literal, value))}]"
-    return str(value)
 
 
 def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:

@@ -121,7 +121,8 @@ def find_suite(name: str, registry: Registry) -> Suite:
 
 def _foreign(key: str, value: Any, known: set[str]) -> bool:
     tables = isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)
-    return key not in known and tables and bool(value) and not get_close_matches(key, known)
+    near = get_close_matches(key, known, cutoff=0.7)
+    return key not in known and tables and bool(value) and not near
 
 
 _TEXT = {"title", "paper", "description", "accounting", "reference"}
@@ -182,7 +183,7 @@ class _Reader:
     ) -> dict[str, tuple[Budget, ...]]:
         given = table.get(key, {})
         given = given if isinstance(given, Mapping) else {"": given}
-        self.keys(given, {*datasets, ""}, key)
+        self.keys({name: value for name, value in given.items() if name}, datasets, key)
         made = {}
         for name, value in given.items():
             at = f"{key}.{name}" if name else key
@@ -268,7 +269,8 @@ class _Reader:
         for key in table:
             if key not in known:
                 place = f"{at}.{key}" if at else key
-                raise InputError(f"{self.path}: {unknown('key', place, known)}")
+                what = unknown("key", key, known).replace(repr(key), repr(place), 1)
+                raise InputError(f"{self.path}: {what}")
 
     def need(self, table: Mapping[str, Any], key: str) -> list[Any]:
         self.check(key in table, key, "is missing")

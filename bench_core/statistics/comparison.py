@@ -7,17 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.statistics.intervals import Interval
 from bench_core.statistics.levels import Level
 
 LEVEL = 0.95
 _ROUNDING = 1e-6  # of draws, which are sums in 32 bits
-
-
-class Interval(NamedTuple):
-    """A two-sided interval."""
-
-    low: float
-    high: float
 
 
 class Difference(NamedTuple):
@@ -169,6 +163,8 @@ def _widening(unit: FloatArray, group: FloatArray, level: Level, share: float) -
     parts = unit**2 / max(level.units - 1, 1) + group**2 / max(level.groups - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = np.where(parts > 0, (unit + group) ** 2 / parts, np.inf)
+    # never below the smaller of the two, which rounding breaks where nothing varies
+    freedom = np.maximum(freedom, max(min(level.units, level.groups) - 1, 1))
     at = (1 + share) / 2
     wider: FloatArray = t.ppf(at, np.minimum(freedom, 1e6)) / norm.ppf(at)
     return wider

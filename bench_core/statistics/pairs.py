@@ -11,7 +11,8 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.statistics.bootstrap import at_matched_cost, chosen_units, equalling
-from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
+from bench_core.statistics.comparison import LEVEL, Difference, differences
+from bench_core.statistics.intervals import Interval
 from bench_core.statistics.pools import Repeat, levels
 
 THIRDS = ("least", "middle", "most")

@@ -143,6 +143,12 @@ def over_repeats(found: Sequence[Repeat], drawn: Sequence[Draws]) -> Level:
     return joined([joined(group, same_units=True) for group in groups.values()], same_units=False)
 
 
+def bounds(found: Sequence[Repeat]) -> tuple[float, float]:
+    """The least and the greatest quality of any test unit: no mean lies outside."""
+    values = [one.test.quality for repeat in found for one in repeat.candidates.values()]
+    return float(min(v.min() for v in values)), float(max(v.max() for v in values))
+
+
 def _rows(repeat: Repeat) -> tuple[int, str]:
     """What the rows of a repeat are told by."""
     return repeat.fold, repeat.fingerprint

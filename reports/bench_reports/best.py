@@ -14,11 +14,10 @@ import click
 from bench_core.cli import options
 from bench_core.cli.report import finished
 from bench_core.errors import UsageError, unknown
-from bench_core.leaderboard.methods import given_from_python, python_call
-from bench_core.planning.request import toml_literal
+from bench_core.planning.commands import given_from_python, python_call, toml_literal, words
 from bench_core.terminal.tables import Table, check_text, console, plain_lines, show, write_text
 from bench_core.terminal.wording import cost, notices, quality
-from bench_reports.budgets import asked_words, unaffordable
+from bench_reports.budgets import asked, stored, unaffordable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,16 +207,14 @@ def run_command(
     }
     if given_from_python(request):
         return python_call(request, {learner: kept})
-    words = asked_words(request, dataset)
-    words += ["--learners", learner]
-    words += ["--caps", f"{cap:.15g}"] if cap else []
-    for setting in request.get("settings", ()):
-        if setting.partition(".")[0].strip() in registry.datasets:
-            words += ["--set", setting]
-    for name, value in kept.items():
-        words += ["--set", f"{learner}.{name}={toml_literal(value)}"]
-    words += ["--store", str(store)] if store != options.STORE else []
-    return shlex.join(words)
+    settings = [s for s in request.get("settings", ()) if _first(s) in registry.datasets]
+    settings += [f"{learner}.{name}={toml_literal(value)}" for name, value in kept.items()]
+    fields = {**asked(request, dataset), "learners": learner, "caps": cap, "settings": settings}
+    return shlex.join(words(fields) + stored(store))
+
+
+def _first(setting: str) -> str:
+    return setting.partition(".")[0].strip()
 
 
 def _given(request: Mapping[str, Any], learner: str, registry: Registry) -> set[str]:

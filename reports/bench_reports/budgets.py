@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.cli import options
-from bench_core.leaderboard.methods import given_from_python, python_call
+from bench_core.planning.commands import given_from_python, python_call, words
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 _FIELDS = (
     *("suite", "data", "valid", "test", "label", "query", "split", "task", "metrics", "costs"),
     *("drop", "cv", "share", "unit"),
-    *("profile", "data_dir", "plugins", "index_base", "seeds", "folds"),
+    *("profile", "data_dir", "plugins", "index_base", "seeds", "folds", "groups"),
 )
-_FLAGS = {"metrics": "metric", "plugins": "plugin"}
 
 
 def unaffordable(info: RunInfo, frame: pd.DataFrame, budget: Budget, store: Path) -> str:
@@ -46,28 +45,20 @@ def measuring(request: Mapping[str, Any], caps: Iterable[float], store: Path) ->
     """The command that repeats a run and measures under these caps too."""
     if given_from_python(request):
         return python_call({**request, "caps": sorted(caps)}, request.get("learners") or ())
-    words = asked_words(request, "")
-    for field in ("learners", "configs"):
-        if value := request.get(field):
-            words += [f"--{field}", ",".join(value) if isinstance(value, list) else str(value)]
-    for setting in request.get("settings", ()):
-        words += ["--set", setting]
-    words += ["--caps", ",".join(f"{cap:.15g}" for cap in sorted(caps))]
-    return shlex.join(words + (["--store", str(store)] if store != options.STORE else []))
+    fields = (*asked(request, ""), "learners", "configs", "settings")
+    given = {**request, **asked(request, "")}
+    made = words({name: given.get(name) for name in fields} | {"caps": sorted(caps)})
+    return shlex.join(made + stored(store))
 
 
-def asked_words(request: Mapping[str, Any], dataset: str) -> list[str]:
-    """The words of ``bench run`` that say on what a run was, or on which of its data sets."""
-    words = ["bench", "run"]
-    base = str(request.get("index_base", 1))
-    asked = {**request, "index_base": "" if base == "1" else base}
-    if asked.get("suite") and dataset:
-        asked["data"] = dataset.partition("(")[0]  # options stand behind the name in results
-    for field in _FIELDS:
-        if value := asked.get(field):
-            several = isinstance(value, list | tuple)
-            text = ",".join(map(str, value)) if several else str(value)
-            words += [f"--{_FLAGS.get(field, field).replace('_', '-')}", text]
-    for group in asked.get("groups", ()):
-        words += ["--group", group]
-    return words
+def stored(store: Path) -> list[str]:
+    """The option that names a store, if it is not the usual one."""
+    return ["--store", str(store)] if store != options.STORE else []
+
+
+def asked(request: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """The fields of a request that say on what a run was, or on which of its data sets."""
+    found = {name: request[name] for name in _FIELDS if request.get(name)}
+    if found.get("suite") and dataset:
+        found["data"] = dataset.partition("(")[0]  # options stand behind the name in results
+    return found

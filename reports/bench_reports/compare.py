@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-    from bench_core.statistics.comparison import Interval
+    from bench_core.statistics.intervals import Interval
     from bench_core.statistics.pairs import Pair
 
 TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")

@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import Board, notes_of, notice
+from bench_core.planning.commands import command
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, quality
 from bench_reports import payload, rows, svg, views
@@ -193,30 +193,6 @@ def public(section: Section) -> Section:
         return section
     kept = tuple(row for row in section.rows if row[1][section.marked] not in UNSETTLED)
     return replace(section, rows=kept)
-
-
-_FLAGS = {"metrics": "metric", "plugins": "plugin", "settings": "set"}
-_LEFT_OUT = {"workers", "threads", "executor", "fresh", "store", "data_dir", "timeout", "memory"}
-_USUAL = {"index_base": 1, "audit": "sample"}
-
-
-def command(request: Mapping[str, Any]) -> str:
-    """The command that makes the run again: what decides its results, not how it is carried out."""
-    words = ["bench", "run"]
-    for name, value in request.items():
-        if not value or name in _LEFT_OUT or value == _USUAL.get(name):
-            continue
-        flag = f"--{_FLAGS.get(name, name).replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif name == "settings":
-            words += [word for setting in value for word in (flag, setting)]
-        else:
-            words += [
-                flag,
-                ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value),
-            ]
-    return one_line(shlex.join(words))
 
 
 def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:

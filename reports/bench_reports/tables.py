@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.at_budgets import Summary, summaries
-from bench_core.leaderboard.methods import command, paragraph
+from bench_core.leaderboard.methods import paragraph
+from bench_core.planning.commands import command
 from bench_core.terminal.tables import write_text
 
 if TYPE_CHECKING:

@@ -318,9 +318,13 @@ FILES = [
         "table.csv, line 7, column 'b'", "correct it",
     ),
     spoilt(
-        "a column of text", "table",
-        {"table.csv": table().replace("\n", ",red\n").replace("split,red", "split,d")},
-        "table.csv, line 2, column 'd' holds text ('red')", "encode",
+        "a column of free text", "table",
+        {
+            "table.csv": "\n".join(
+                f"{line},{f'note {k}' if k else 'd'}" for k, line in enumerate(table().split())
+            )
+        },
+        "table.csv, column 'd' holds 60 different texts", "--drop",
     ),
     spoilt(
         "too few cells", "table", line(7, "table.csv", "2,1,train"), "table.csv, line 7: 3 cells",
@@ -541,12 +545,12 @@ OPTIONS = [
         "output below a file", "svm", "-o rows.svm/board.html", "rows.svm/board.html",
         "another place",
     ),
-    option("a board as a table", "svm", "-o board.csv", "board.csv", ".html", "bench export"),
+    option("a board as a sheet", "svm", "-o board.xlsx", "board.xlsx", ".html", ".csv"),
     verb("a file without --data", "run rows.svm -l gbrt", "rows.svm", "--data"),
     verb("nothing to run", "run -l gbrt", "--suite", "--data"),
     verb("--test without --data", "run --test test.svm", "--test", "--data"),
     verb("unknown suite", "run --suite yahu", "unknown suite 'yahu'", "did you mean yahoo?"),
-    verb("--data names no file", "run --data rosw.svm", "--data", "'rosw.svm'"),
+    verb("--data names no file", "run --data rosw.svm", "--data rosw.svm", "no such file"),
     verb(
         "two files as data", "run --data rows.svm,ids.svm", "--data", "rows.svm, ids.svm",
         "--valid",

@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench_reports import svg, views
-from bench_reports.html import command, content, linked, packed, page, policy_hash, public, render
+from bench_reports.html import content, linked, packed, page, policy_hash, public, render
 from helpers import example, made_board, page_run
 
 from bench_core.leaderboard.assembly import boards
+from bench_core.planning.commands import command
 from bench_core.protocols import Section
 
 

@@ -21,7 +21,8 @@ from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core.errors import UsageError
 from bench_core.leaderboard.at_budgets import summaries
-from bench_core.leaderboard.methods import command, paragraph
+from bench_core.leaderboard.methods import paragraph
+from bench_core.planning.commands import command
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from io import StringIO
 from pathlib import Path
@@ -74,10 +75,20 @@ def test_several_budgets_have_a_row_each(done: Ended, bench: Run) -> None:
 def test_the_report_shows_the_budgets_asked_for(done: Ended, bench: Run) -> None:
     lines = bench("report", "--budget", "10,cap 12").out.splitlines()
     at = lines.index("accuracy within a cost per row of:")
-    assert lines[at + 1].split() == ["data", "set", "learner", "<=", "10", "cap", "12"]
+    titles = [
+        "data set",
+        "learner",
+        "<= 10",
+        "± <= 10",
+        "tier <= 10",
+        "cap 12",
+        "± cap 12",
+        "tier cap 12",
+    ]
+    assert re.split("  +", lines[at + 1]) == titles
     shown = lines[at + 2].split()
     assert shown[:2] == ["data.csv", "toy"]
-    assert shown[2] == shown[3]  # one column costs 10, under both
+    assert shown[2] == shown[5]  # one column costs 10, under both
 
 
 def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> None:

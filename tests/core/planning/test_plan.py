@@ -415,9 +415,7 @@ def test_a_reference_may_be_given_as_an_object(home: Path) -> None:
 
 
 def test_an_unknown_reference_is_blamed_on_its_option(home: Path) -> None:
-    with pytest.raises(
-        UsageError, match=r"^--reference: unknown learner 'gbtr': did you mean gbrt"
-    ):
+    with pytest.raises(UsageError, match=r"^reference: unknown learner 'gbtr': did you mean gbrt"):
         made(data="toy-rank", learners="toy-prefix", reference="gbtr")
 
 

@@ -278,7 +278,7 @@ def test_a_profile_has_the_suites_number_of_settings_or_its_own(tmp_path: Path) 
     ("change", "line"),
     [
         (("on.forest.gbrt", "on.forrest.gbrt"), "unknown key 'on.forrest': did you mean forest"),
-        (("miser = false", "mser = false"), "unknown key 'on.letters.mser': known: gbrt, miser"),
+        (("miser = false", "mser = false"), "unknown key 'on.letters.mser': did you mean miser"),
         (("miser = false", "miser = true"), "key 'on.letters.miser': a table or false is wanted"),
         (("miser = false", "gbrt = false"), "key 'on.letters.gbrt': it is the reference, which"),
         (("title", "stand_ins = 1\ntitle"), "key 'stand_ins': true or false is wanted, not 1"),

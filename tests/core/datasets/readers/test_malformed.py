@@ -135,8 +135,9 @@ CASES = [
     ),
     csv("no header", "query,a,b,label", "1,2,3,4", "line 1: no header", "column names"),
     Case(
-        "a column of text", "rows.csv", own, CSV, "a,b,label\nred,1,0\nblue,2,1\nred,3,0\n",
-        "line 2, column 'a' holds text ('red')", "encode",
+        "a column of free text", "rows.csv", own, CSV,
+        "a,b,label\n" + "".join(f"note {k},{k},{k % 2}\n" for k in range(20)),
+        "column 'a' holds 20 different texts", "--drop",
     ),
     Case("header and no rows", "rows.csv", own, CSV, "a,b,label\n", "no rows", "name another"),
     Case("Parquet that is none", "rows.parquet", own, "", b"PAR1 broken", "not a Parquet", "again"),
