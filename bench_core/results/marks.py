@@ -43,10 +43,13 @@ def search_marks(
     ``higher``: whether more of the quality is better.
     """
     found = []
-    if any(growing(_path(row, points), higher) for _, row in chosen.iterrows()):
+    still = [growing(_path(row, points), higher) for _, row in chosen.iterrows()]
+    if any(still):
         found.append(NOT_CONVERGED)
     values = [json.loads(params or "{}") for params in chosen["params"].astype(str)]
     edges = [name for name, end in ends.items() if any(_beyond(v.get(name), end) for v in values)]
+    if None not in still and "trees" in edges:  # whether more of them help was seen on the path
+        edges.remove("trees")
     return (*found, *([f"{AT_EDGE}: {', '.join(edges)}"] if edges else ()))
 
 

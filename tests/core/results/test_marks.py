@@ -96,6 +96,16 @@ def test_a_value_at_an_end_of_its_range_is_at_an_edge(
     assert found == (("at edge: tradeoff",) if edge else ())
 
 
+def test_the_number_of_trees_has_no_edge_where_the_path_shows_what_more_of_them_do() -> None:
+    def with_trees(path: dict[int, float]) -> list[dict[str, Any]]:
+        return [{**row, "params": '{"trees": 100}'} for row in rows("a", path)]
+
+    flat = with_trees({50: 0.7, 90: 0.7, 100: 0.7})
+    assert marks(flat, {"trees": (None, 100)}) == ()
+    rising = with_trees({50: 0.6, 90: 0.65, 100: 0.7})
+    assert marks(rising, {"trees": (None, 100)}) == ("not converged",)
+
+
 def test_the_export_marks_the_point_that_validation_chose_and_no_other() -> None:
     frame = pd.DataFrame(rows("a", {1: 0.5, 2: 0.7}) + rows("b", {1: 0.9, 2: 0.7}))
     use = {"name": "d", "metrics": ["auc"], "ends": {"b": {"tradeoff": [0.1, 1.0]}}}
