@@ -31,7 +31,8 @@ def split_cost(
     part, power = entries
     sensors, trees = len(price), leaf.shape[1]
     rate, top = np.empty(sensors), np.empty(sensors, np.int32)
-    most = trees * np.diff(first).max()  # entries of a row: listed once, they lie side by side
+    longest = np.diff(first).max() if len(first) > 1 else 0
+    most = trees * longest  # entries of a row: listed once, they lie side by side
     entry, of, own = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most)
     for i in range(start, stop):
         rate[:], top[:], many = 0.0, -(2**31), 0
