@@ -198,10 +198,10 @@ def test_ones_own_files_run_with_ones_own_costs(home: Path) -> None:
         data="train.svm",
         test="test.svm",
         costs="mine.csv",
-        learners="all",
+        learners=["gbrt", "miser", "cegb", "cronus"],
         executor="inline",
         settings=[f"{name}.trees=3" for name in ("gbrt", "miser", "cegb")]
-        + [f"{name}.base.trees=3" for name in ("cronus", "cronus-init", "cronus-single")]
+        + ["cronus.base.trees=3"]
         + [f"{name}.tradeoff=[0.1, 1.0]" for name in ("miser", "cegb", "cronus")],
     )
     frame = result.frame().query("status == 'ok'")
@@ -211,6 +211,12 @@ def test_ones_own_files_run_with_ones_own_costs(home: Path) -> None:
     assert Store().info().datasets[0]["price_of_everything"] == 8.0
     assert 3.0 < frame["feature_cost"].max() <= 8.0  # more than it would be without the file
     assert set(Store().info().metrics) == {"ndcg@5", "precision@5"}
+
+
+def test_all_learners_are_planned_for_ones_own_files(home: Path) -> None:
+    svmlight(home / "train.svm", 30, 0)
+    learners = {trial.learner for trial in plan(data="train.svm", learners="all").trials}
+    assert {"gbrt", "miser", "cegb", "cronus", "budget-boosting", "early-exit"} <= learners
 
 
 def test_without_costs_every_feature_costs_1_and_it_says_so(home: Path) -> None:
