@@ -43,7 +43,7 @@ class Summary:
             for at in self.standings
         )
 
-    def remarks(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
         """One-line notes: on stand-ins, intervals, failures and the data."""
         if words := notice(self.board):
             yield f"{words}; stand-ins settle nothing"

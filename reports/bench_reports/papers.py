@@ -63,8 +63,8 @@ def _markdown_table(summary: Summary) -> Iterator[str]:
     about = f"{board.metric} on test within budgets: costs per row{_in_unit(board.unit)}. "
     how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
     yield md(about + how + CHOSEN)
-    for remark in summary.remarks():
-        yield f"- {md(remark)}"
+    for note in summary.notes():
+        yield f"- {md(note)}"
 
 
 def _md_row(cells: Sequence[str]) -> str:
@@ -154,7 +154,7 @@ def caption(summary: Summary) -> str:
     parts += [f"interval; -: not affordable. {CHOSEN}"]
     baselines = any(row.baseline for row in board.rows)
     parts += ["Below the rule: trivial baselines."] if baselines else []
-    return " ".join([*parts, *(f"{remark}." for remark in summary.remarks())])
+    return " ".join([*parts, *(f"{note}." for note in summary.notes())])
 
 
 def title(summary: Summary) -> str:

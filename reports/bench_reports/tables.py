@@ -104,7 +104,7 @@ def _board(summary: Summary) -> dict[str, Any]:
     return {
         **{name: getattr(board, name) for name in same},
         "facts": board.facts,
-        "remarks": [*summary.remarks()],
+        "notes": [*summary.notes()],
         "budgets": [at.budget for at in summary.standings],
         "learners": [
             {
