@@ -38,12 +38,13 @@ from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import labels_of
 
 from bench_core import Examples, FitContext, Prices, Task, hookimpl, param, provide_learners
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 bench_warm_up = hookimpl(bench_warm_up)
 
-Keys = Callable[[FloatArray], FloatArray]
-"""From the prices still to be paid (d,) to keys (d,): the feature of the lowest comes next."""
+Keys = Callable[[FloatArray, IntArray], FloatArray]
+"""From the prices still to be paid (m,) for some features (m,) to their keys (m,): the feature of
+the lowest comes next."""
 
 _USUAL, _FOR_CLASSES = 0.1, 0.4
 
@@ -128,7 +129,7 @@ class RandomOrder(_Ordered):
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         rng = np.random.default_rng(subsets.context.seed)
         place = rng.permutation(subsets.prices.features).astype(np.float64)
-        return lambda price: place
+        return lambda price, which: place[which]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +139,7 @@ class CheapestFirst(_Ordered):
     name: ClassVar[str] = "cheapest-first"
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
-        return lambda price: price
+        return lambda price, which: price
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,16 +151,28 @@ class GreedyOrder(_Ordered):
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         gain = gains(subsets, model)
         # what is free was bought before
-        return lambda price: -gain / np.where(price > 0, price, 1.0)
+        return lambda price, which: -gain[which] / np.where(price > 0, price, 1.0)
 
 
 def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolArray:
-    """Buy features of the lowest key until ``size`` can be read."""
+    """Buy features of the lowest key until ``size`` can be read; with what is ``bought`` (d,)
+    comes all that it makes free.
+
+    A purchase changes the prices of those features alone that need one of its sensors.
+    """
+    bought, users = bought.copy(), prices.needs.T.tocsr()  # which features need a sensor
+    owed = np.where(prices.bought_for(bought), 0.0, prices.sensor)
+    key = np.where(bought, np.inf, keys(prices.needs @ owed, np.arange(prices.features)))
     while int(bought.sum()) < size:
-        key = np.where(bought, np.inf, keys(prices.marginal(prices.bought_for(bought))))
-        more = bought.copy()
-        more[int(np.argmin(key))] = True
-        bought = readable(prices, more)
+        best = int(np.argmin(key))
+        new = [s for s in prices.sensors_of(best).tolist() if owed[s] > 0]
+        owed[new] = 0.0
+        touched = {best}.union(*(users.indices[slice(*users.indptr[s : s + 2])] for s in new))
+        which = np.array(sorted(touched))
+        left = [owed[prices.sensors_of(j)] for j in which]
+        bought[which] = [not each.any() for each in left]
+        price = np.array([sum(each.tolist()) for each in left])
+        key[which] = np.where(bought[which], np.inf, keys(price, which))
     return bought
 
 

@@ -42,7 +42,7 @@ def test_every_measure_of_a_claim_has_a_figure() -> None:
     assert FIGURES.keys() == MEASURES.keys()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     measure=st.sampled_from(["margin", "least-margin"]),
     higher=st.booleans(),

@@ -1,8 +1,8 @@
 """Run as a script: for each installed plugin, what fails when it is deleted, as JSON.
 
 A deleted plugin has no entry point and its module cannot be imported. Each case is a fork of this
-process, which has loaded the core and libraries, and no plugin. With the word ``all``, every module
-of the other plugins is imported too.
+process, which has loaded the core and libraries, and no plugin. With a number N only every Nth
+plugin is deleted. With the word ``all``, every module of the other plugins is imported too.
 """
 
 from __future__ import annotations
@@ -88,5 +88,6 @@ if __name__ == "__main__":
     for library in LIBRARIES:
         importlib.import_module(library)
     control = EntryPoint("control: bench_models", "bench_models", plugins.GROUP)
-    points = [*plugins.installed(), control]
+    every = int(sys.argv[1]) if sys.argv[1:] and not everything else 1
+    points = [*plugins.installed()[::every], control]
     json.dump({p.name: forked(p, everything) for p in points}, sys.stdout)

@@ -21,12 +21,14 @@ from bench_methods.baselines import (
 )
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import BoostedTrees
-from bench_models.path_of_models import Subsets
+from bench_models.path_of_models import Subsets, readable
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters, thyroid
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bench_core import Examples, Queries, Task, price_list
+from bench_core import Examples, Queries, SensorPrices, Task, price_list
 from bench_core.conformance import check_learner
 from bench_core.conformance.tasks import with_learners
 
@@ -155,8 +157,36 @@ def test_numbers_of_features_grow_by_a_factor_up_to_all() -> None:
 
 def test_buying_counts_what_is_readable() -> None:
     at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), shared=[[1, 2]])
-    got = extended(np.array([True, False, False, False]), 2, at, lambda price: price)
+    got = extended(np.array([True, False, False, False]), 2, at, lambda price, which: price)
     assert got.tolist() == [True, True, True, False]
+
+
+@given(
+    needs=st.lists(st.lists(st.integers(0, 5), max_size=3, unique=True), min_size=1, max_size=9),
+    sensor=st.lists(st.sampled_from([0.0, 1.0, 2.0, 0.1, 0.2]), min_size=6, max_size=6),
+    gain=st.lists(st.integers(0, 3), min_size=9, max_size=9),
+    share=st.floats(0, 1),
+)
+def test_buying_one_by_one_is_buying_with_all_prices_made_anew(
+    needs: list[list[int]], sensor: list[float], gain: list[int], share: float
+) -> None:
+    start = np.cumsum([0, *map(len, needs)]).astype(np.int32)
+    needed = np.array([s for one in needs for s in one], dtype=np.int32)
+    at = SensorPrices(start, needed, np.array(sensor), np.ones(len(needs)))
+    size = round(share * len(needs))
+
+    def keys(price: Any, which: Any) -> Any:
+        return -np.array(gain)[which] / np.where(price > 0, price, 1.0)
+
+    expected = readable(at, np.zeros(len(needs), dtype=bool))
+    got = extended(expected, size, at, keys)
+    everyone = np.arange(len(needs))
+    while expected.sum() < size:
+        key = keys(at.marginal(at.bought_for(expected)), everyone)
+        more = expected.copy()
+        more[np.argmin(np.where(expected, np.inf, key))] = True
+        expected = readable(at, more)
+    assert got.tolist() == expected.tolist()
 
 
 @orders()

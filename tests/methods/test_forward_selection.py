@@ -187,7 +187,13 @@ def test_progress_reaches_its_end_and_never_falls() -> None:
 
 
 def test_every_promise_of_a_learner_is_kept() -> None:
-    check_learner(replace(QUICK, trees=3, steps=2))
+    check_learner(replace(QUICK, trees=3, steps=2), [Task.RANKING])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", list(Task))
+def test_every_promise_of_a_learner_is_kept_on_each_task(task: Task) -> None:
+    check_learner(replace(QUICK, trees=3, steps=2), [task])
 
 
 @pytest.mark.parametrize("change", [{"price_power": -1.0}, {"steps": 0}, {"steps": 100}])

@@ -46,7 +46,7 @@ from bench_models.tradeoff import constant_loss, labels_of
 
 from bench_core import Examples, FitContext, Prices, Task, among, param
 from bench_core.arrays import BoolArray, FloatArray
-from bench_methods.linear.lasso import Classes, Fitted, LinearLoss, Squared, gram_of, minimise
+from bench_methods.linear.lasso import Fitted, Problem, minimise
 from bench_methods.linear.model import LinearPath, Scaling
 
 NOBODY = -1
@@ -85,11 +85,14 @@ class L1:
             # in these units the constant's loss is about 1, so that one tolerance fits all labels
             spread = float(np.sqrt(2 * constant)) if name == "squared" and constant > 0 else 1.0
             base = np.asarray(objective.base(labels_of(train)), dtype=np.float64)
-            loss, gram, start = _begin(train, scaling, base, spread, name == "squared")
+            start = Fitted(base / spread, np.zeros((len(base), train.X.shape[1])))
+            squared = name == "squared"
+            target = (train.y - base[0]) / spread if squared else train.y
+            problem = Problem(train, scaling, target, start.bias, squared)
             # one label only: nothing to explain
             usable = (scaling.scale > 0) & (constant > 1e-12)
             marginal, worth = MarginalPrices(prices), constant / spread**2
-            path = self._path(loss, gram, start, marginal, worth, usable, context)
+            path = self._path(problem, start, marginal, worth, usable, context)
         points = [
             {"tradeoff": float(f"{t:.6g}"), "features": sum(chosen(found))} for t, found in path
         ]
@@ -104,8 +107,7 @@ class L1:
 
     def _path(
         self,
-        loss: LinearLoss,
-        gram: FloatArray,
+        problem: Problem,
         start: Fitted,
         marginal: MarginalPrices,
         worth: float,
@@ -117,10 +119,9 @@ class L1:
         unit = marginal.charges() * worth
         out = np.where(usable, 0.0, np.inf)
         free = np.where(unit > 0, np.inf, out)
-        now = minimise(loss, gram, free, start, self.steps, self.tolerance)
+        now = minimise(problem, free, start, self.steps, self.tolerance)
         paid = usable & (unit > 0)
-        by_weights = np.abs(loss.gradient(now.bias, now.weights)[1]).max(axis=0)
-        largest = float((by_weights[paid] / unit[paid]).max(initial=0.0))
+        largest = float((problem.slopes(now)[paid] / unit[paid]).max(initial=0.0))
         if largest <= 0:
             return [(0.0, now)]
         found = [(largest, now)]
@@ -129,7 +130,7 @@ class L1:
             cheaper = True
             while cheaper:
                 penalty = t * marginal.charges() * worth + out
-                now = minimise(loss, gram, penalty, now, self.steps, self.tolerance)
+                now = minimise(problem, penalty, now, self.steps, self.tolerance)
                 cheaper = marginal.buy(now.weights)
             if not self.refit:
                 found.append((t, now))
@@ -137,21 +138,9 @@ class L1:
                 found[-1] = (t, found[-1][1])
             else:
                 only = np.where(now.weights.any(axis=0), 0.0, np.inf)
-                found.append((t, minimise(loss, gram, only, now, self.steps, self.tolerance)))
+                found.append((t, minimise(problem, only, now, self.steps, self.tolerance)))
             context.progress(k + 1, self.points)
         return found
-
-
-def _begin(
-    train: Examples, scaling: Scaling, base: FloatArray, spread: float, squared: bool
-) -> tuple[LinearLoss, FloatArray, Fitted]:
-    """The loss, G and the best constant ``base``, labels in units of ``spread``."""
-    start = Fitted(base / spread, np.zeros((len(base), train.X.shape[1])))
-    target = (train.y - base[0]) / spread if squared else np.zeros(len(train))
-    gram, cross = gram_of(train, scaling, target)
-    if squared:
-        return Squared(gram, cross, float(start.bias[0])), gram, start
-    return Classes(train, scaling, len(base)), gram, start
 
 
 def chosen(fitted: Fitted) -> list[bool]:

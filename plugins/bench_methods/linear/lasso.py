@@ -10,33 +10,42 @@ for the softmax: D. Boehning, 1992). The proximal step
 
 is solved by coordinate descent on G, which is made once. Steps are extrapolated (A. Beck and
 M. Teboulle, "FISTA", 2009) and restarted where the gradient of the step turns (B. O'Donoghue and
-E. Candes, 2015). skglm solves such problems with working sets and a duality gap; it has no softmax.
+E. Candes, 2015).
+
+Where there are more than ALL columns, a point is solved on a working set of them, that of the
+points before, which grows by columns whose gradient exceeds their penalty until there is none:
+time and memory go with the columns that come into use. skglm solves such problems so, and with
+a duality gap; it has no softmax.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bench_core import Examples
-from bench_core.arrays import FloatArray
+from bench_core.arrays import FloatArray, IntArray
 from bench_methods.linear.model import Scaling
 
 RIDGE = 1e-6
 """Weight of b_j^2 / 2 on columns without penalty: separable or dependent ones would not settle."""
 
 SWEEPS = 1000
-_BLOCK = 8192  # rows standardised at a time: bounds the memory
+_BLOCK = 8192
+
+ALL = 1024
+"""Most columns that are all in the working set from the start."""
 
 
 class LinearLoss(Protocol):
-    """A loss of K linear scores; see the module."""
+    """A loss of K linear scores of k columns; see the module. ``gram`` (k, k) is their G."""
 
+    gram: FloatArray
     lipschitz: float
 
     def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Derivatives by bias (K,) and weights (K, d)."""
+        """Derivatives by bias (K,) and weights (K, k)."""
 
 
 class Fitted(NamedTuple):
@@ -44,20 +53,6 @@ class Fitted(NamedTuple):
 
     bias: FloatArray
     weights: FloatArray
-
-
-def gram_of(train: Examples, scaling: Scaling, target: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """G = Z'WZ (d, d) and Z'W target (d,), block by block."""
-    share = train.weights / train.weights.sum()
-    d = train.X.shape[1]
-    gram, cross = np.zeros((d, d)), np.zeros(d)
-    for start in range(0, len(train), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        z = scaling.columns(train.X[rows])
-        weighted = z * share[rows, None]
-        gram += weighted.T @ z
-        cross += weighted.T @ target[rows]
-    return (gram + gram.T) / 2, cross
 
 
 @dataclass(eq=False)
@@ -74,40 +69,124 @@ class Squared:
         return bias - self.mean, weights @ self.gram - self.cross
 
 
+@dataclass(eq=False)
 class Classes:
-    """Logistic (one output) or softmax loss."""
+    """Logistic (one output) or softmax loss of ``wanted``, what the probabilities should be."""
 
-    def __init__(self, train: Examples, scaling: Scaling, outputs: int) -> None:
-        self.lipschitz = 0.25 if outputs == 1 else 0.5
-        self.z, self.share = scaling.columns(train.X), train.weights / train.weights.sum()
-        wanted = np.eye(outputs)[train.y.astype(np.int64)] if outputs > 1 else train.y[:, None]
-        self.wanted: FloatArray = wanted  # what the probabilities should be, (n, K)
+    gram: FloatArray
+    z: FloatArray  # (n, k)
+    share: FloatArray  # (n,)
+    wanted: FloatArray  # (n, K)
+    lipschitz: float
 
     def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Z'W (p - wanted)."""
-        scores = self.z @ weights.T + bias
-        if len(bias) == 1:
-            p = 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
-        else:
-            p = np.exp(scores - scores.max(axis=1, keepdims=True))
-            p /= p.sum(axis=1, keepdims=True)
-        off = (p - self.wanted) * self.share[:, None]
+        off = (probabilities(self.z @ weights.T + bias) - self.wanted) * self.share[:, None]
         return off.sum(axis=0), off.T @ self.z
 
 
+def probabilities(scores: FloatArray) -> FloatArray:
+    """Of the classes (n, K), or, K = 1, of the second of two."""
+    if scores.shape[1] == 1:
+        return np.asarray(1 / (1 + np.exp(-np.clip(scores, -500, 500))))
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+class Problem:
+    """The loss over all columns of ``train``, and over the working set, ``columns`` (k,).
+
+    The squared loss of ``target`` (n,) + ``constant`` (1,), which is its mean; or that of the
+    labels ``target``, the best constant (K,).
+    """
+
+    def __init__(
+        self,
+        train: Examples,
+        scaling: Scaling,
+        target: FloatArray,
+        constant: FloatArray,
+        squared: bool,
+    ) -> None:
+        self.train, self.scaling, self.squared, K = train, scaling, squared, len(constant)
+        self.share = train.weights / train.weights.sum()
+        wanted = np.eye(K)[target.astype(np.int64)] if K > 1 else target[:, None]
+        self.wanted: FloatArray = wanted  # (n, K)
+        self.mean = float(constant[0])
+        d = train.X.shape[1]
+        self.work_on(np.arange(d if d <= ALL else 0))
+
+    def work_on(self, columns: IntArray) -> None:
+        """Make these the working set."""
+        self.columns, self.scale = columns, self.scaling.only(columns)
+        gram, cross = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
+        for rows in blocks(len(self.train)):
+            z = self.scale.columns(np.take(self.train.X[rows], columns, axis=1))
+            weighted = z * self.share[rows, None]
+            gram += weighted.T @ z
+            cross += weighted.T @ self.wanted[rows, 0]
+        gram = (gram + gram.T) / 2
+        self.loss: LinearLoss
+        if self.squared:
+            self.loss = Squared(gram, cross, self.mean)
+        else:
+            z = self.scale.columns(np.take(self.train.X, columns, axis=1))
+            lipschitz = 0.25 if self.wanted.shape[1] == 1 else 0.5
+            self.loss = Classes(gram, z, self.share, self.wanted, lipschitz)
+
+    def slopes(self, fitted: Fitted) -> FloatArray:
+        """The largest derivative by a weight of each column (d,), its sign dropped; no weight is
+        outside the working set."""
+        if len(self.columns) == self.train.X.shape[1]:
+            inside = self.loss.gradient(fitted.bias, fitted.weights)[1]
+            return np.asarray(np.abs(inside).max(axis=0))
+        found = np.zeros(fitted.weights.shape)
+        for rows in blocks(len(self.train)):
+            X = self.train.X[rows]
+            z = self.scale.columns(np.take(X, self.columns, axis=1))
+            scores = z @ fitted.weights[:, self.columns].T + fitted.bias
+            p = scores - self.mean if self.squared else probabilities(scores)
+            off = (p - self.wanted[rows]) * self.share[rows, None]
+            found += off.T @ self.scaling.columns(X)
+        return np.asarray(np.abs(found).max(axis=0))
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """Rows standardised at a time: bounds the memory."""
+    return (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
+
+
 def minimise(
-    loss: LinearLoss,
-    gram: FloatArray,
-    penalty: FloatArray,
-    start: Fitted,
-    steps: int,
-    tolerance: float,
+    problem: Problem, penalty: FloatArray, start: Fitted, steps: int, tolerance: float
 ) -> Fitted:
     """The minimum for the penalties (d,) (infinite: the weight stays 0), from ``start``.
 
     Ends when no weight moves by more than ``tolerance`` times the largest in a step.
     """
-    step = _proximal_step(loss, gram, penalty, tolerance / 10)
+    while True:
+        inside = problem.columns
+        part = Fitted(start.bias, start.weights[:, inside])
+        found = _fista(problem.loss, penalty[inside], part, steps, tolerance)
+        start = Fitted(found.bias, np.zeros_like(start.weights))
+        start.weights[:, inside] = found.weights
+        outside = np.isfinite(penalty)
+        outside[inside] = False
+        if not outside.any():
+            return start
+        size = max(1.0, float(np.abs(found.weights).max(initial=0.0)))
+        excess = np.where(outside, problem.slopes(start) - penalty, 0.0)
+        more = np.flatnonzero(excess > tolerance * size * problem.loss.lipschitz)
+        if not len(more):
+            return start
+        strongest = more[np.argsort(-excess[more], kind="stable")[: max(ALL // 4, len(inside))]]
+        problem.work_on(np.union1d(inside, strongest))
+
+
+def _fista(
+    loss: LinearLoss, penalty: FloatArray, start: Fitted, steps: int, tolerance: float
+) -> Fitted:
+    """The minimum over the columns of the loss alone."""
+    step = _proximal_step(loss, penalty, tolerance / 10)
     x, z, t = start, start, 1.0
     for _ in range(steps):
         new = step(z)
@@ -130,14 +209,14 @@ def minimise(
 
 
 def _proximal_step(
-    loss: LinearLoss, gram: FloatArray, penalty: FloatArray, tolerance: float
+    loss: LinearLoss, penalty: FloatArray, tolerance: float
 ) -> Callable[[Fitted], Fitted]:
     """B of the module as a function of Z, over the columns of finite penalty."""
     from bench_methods.linear.kernels import descend
 
     inside = np.isfinite(penalty)
     ridge = np.where(penalty > 0, 0.0, RIDGE)[inside]
-    curvature = loss.lipschitz * gram[np.ix_(inside, inside)] + np.diag(ridge)
+    curvature = loss.lipschitz * loss.gram[np.ix_(inside, inside)] + np.diag(ridge)
 
     def step(z: Fitted) -> Fitted:
         by_bias, by_weights = loss.gradient(z.bias, z.weights)

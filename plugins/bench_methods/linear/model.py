@@ -14,7 +14,7 @@ from bench_models.staged.served import place_of
 from bench_models.states import Stored
 
 from bench_core import Bill, Examples, Features, Prediction, Prices
-from bench_core.arrays import BoolArray, Float32Array, FloatArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bench_core.serving import Program, Step
@@ -50,6 +50,10 @@ class Scaling(Stored):
             if scale[j] <= 1e-12 * max(abs(mean[j]), np.finfo(np.float64).tiny):
                 scale[j] = 0.0
         return cls(mean, scale)
+
+    def only(self, which: IntArray) -> Scaling:
+        """That of some columns."""
+        return Scaling(self.mean[which], self.scale[which])
 
     @property
     def factor(self) -> FloatArray:

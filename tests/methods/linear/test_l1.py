@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.linear import L1
+from bench_methods.linear import L1, lasso
 from bench_methods.linear.kernels import descend
 from bench_methods.linear.l1 import MarginalPrices
 from bench_methods.linear.model import LinearPath, Scaling
@@ -81,6 +82,35 @@ def test_the_path_of_classes_is_the_l1_logistic_regression_of_scaled_columns(tas
         got = np.stack([-p.scores, p.scores], axis=1) / 2 if binary else p.scores
         got = np.exp(got) / np.exp(got).sum(axis=1, keepdims=True)
         assert got == pytest.approx(wanted, abs=2e-4)
+
+
+@pytest.mark.parametrize("task", [Task.REGRESSION, Task.BINARY, Task.MULTICLASS])
+def test_a_working_set_of_many_columns_ends_at_the_same_path(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, outputs = np.random.default_rng(0), 3 if task is Task.MULTICLASS else 2
+    X = rng.normal(size=(60, 80)).astype(np.float32)
+    y = np.argsort(np.argsort(X[:, 0] + X[:, 7] + rng.normal(size=60))) * outputs // 60
+    train, at = Examples(X, y.astype(np.float64)), price_list(rng.uniform(0.5, 3, 80))
+    learner = L1(points=8, refit=False, least=0.05, steps=5000, tolerance=1e-9)
+
+    def found() -> Any:
+        return learner.fit(train, train, at, FakeContext(task, outputs))
+
+    whole, worked = found(), Counter[int]()
+    work_on = lasso.Problem.work_on
+
+    def counted(self: Any, columns: Any) -> None:
+        worked[len(columns)] += 1
+        work_on(self, columns)
+
+    monkeypatch.setattr(lasso, "ALL", 8)
+    monkeypatch.setattr(lasso.Problem, "work_on", counted)
+    part = found()
+    assert len(worked) > 2
+    assert max(worked) < 80
+    assert part.weights == pytest.approx(whole.weights, abs=1e-5)
+    assert part.bias == pytest.approx(whole.bias, abs=1e-5)
 
 
 @settings(max_examples=60, deadline=None)
