@@ -67,11 +67,11 @@ class Bins:
         X = _checked(X, self.features)
         out = np.empty((count_words(self.features), len(X)), dtype=np.uint64)
         padded = np.full((self.features, 256), np.inf, dtype=np.float32)
-        for j in range(self.features):
-            padded[j, : self.counts[j] - 1] = self.edges[self.offset[j] : self.offset[j + 1]]
+        counts = self.counts
+        padded[np.arange(256) < counts[:, None] - 1] = self.edges
 
         def piece(start: int, stop: int) -> None:
-            encode(X, padded, self.counts, start, stop, out)
+            encode(X, padded, counts, start, stop, out)
 
         with workers(threads) as crew:
             crew.run(piece, len(X), _ROWS)

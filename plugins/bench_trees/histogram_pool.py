@@ -42,11 +42,13 @@ class HistogramPool:
         self.limits = Limits(float(settings.l2), int(settings.min_rows), least)
         self.order = order
         self.crew = crew
-        d = bins.features
-        self.first = np.cumsum([0, *(bins.counts + 1)], dtype=np.int64)
+        d, counts = bins.features, bins.counts
+        self.first = np.concatenate([[0], np.cumsum(counts + 1)])
         # columns of one value cannot be split (NaN beside it can)
-        usable = [j for j in range(d) if bins.counts[j] > 1 or bool(codes_of(words, j).any())]
-        self.features = np.array(usable, dtype=np.int64)
+        usable = counts > 1
+        for j in np.flatnonzero(~usable):
+            usable[j] = bool(codes_of(words, int(j)).any())
+        self.features = np.flatnonzero(usable)
         word = self.features // CODES_PER_WORD
         self.groups = np.unique(word)
         self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
