@@ -88,8 +88,8 @@ def trials(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """The operating points of a trial on one split: ``points`` (p,) as canonical JSON, and ``cells``
-    (p, c) of these ``columns``: metrics, then ``CELLS``."""
+    """The operating points of a trial on one split: ``points`` (p,) as canonical JSON, and
+    ``cells`` (p, c) of these ``columns``: metrics, then ``CELLS``."""
 
     split: str
     points: list[str]

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.errors import InputError, UsageError
-from bench_core.results.budgets import CAP, Budget
 from bench_core.results import rows
+from bench_core.results.budgets import CAP, Budget
 from bench_core.results.frame import export_frame
 from bench_core.results.records import RunInfo, Sensors, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path

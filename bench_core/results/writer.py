@@ -277,6 +277,9 @@ class Writer:
 
 def _put(db: sqlite3.Connection, table: str, **values: Any) -> None:
     """Insert one row with its checksum, or replace the one of the same key."""
+    for name, value in values.items():
+        if isinstance(value, str):  # a file's name that is no UTF-8
+            values[name] = value.encode("utf-8", "backslashreplace").decode()
     values["checksum"] = checksum(values)
     marks = ", ".join("?" * len(values))
     columns = ", ".join(values)
