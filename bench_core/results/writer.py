@@ -87,6 +87,8 @@ def open_writer(path: Path) -> Iterator[Writer]:
     is writing to it; the file is then left as it was.
     """
     check_store(path)
+    if path.exists() and path.stat().st_nlink > 1:  # SQLite has a log, and we a lock, by name
+        raise InputError(f"{path}: the file has a second name (a hard link); write to a copy of it")
     with _alone(path):
         try:
             if not check_store(path):

@@ -117,9 +117,10 @@ class Kills:
         """Run the store once and kill it; whether it ended before that."""
         mark = f"{store.name}-{self.counts['kills']}"
         process = start(store, mark)
-        until = time.monotonic() + self.draw.random() * self.seconds
         copy, known = store.with_suffix(".copy"), None
-        while time.monotonic() < until and process.poll() is None:
+        more = finished(store) + self.draw.randrange(3)
+        late = time.monotonic() + (0.3 if more else self.seconds) * self.draw.random()
+        while process.poll() is None and (finished(store) < more or time.monotonic() < late):
             time.sleep(0.02)
         if process.poll() is not None:
             return True
