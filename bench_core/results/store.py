@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench_core.arrays import FloatArray
 from bench_core.errors import InputError, UsageError
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.records import VALUE_ARRAYS, RunInfo, Sensors, StoredValues, with_tuples
@@ -61,7 +62,8 @@ ORDER BY number
 class TrialValues(StoredValues):
     """The stored values of one trial on one split, with what names them.
 
-    ``settings`` (p,) are the operating points. Units stand in the same order for all trials on
+    ``settings`` (p,) are the operating points, ``p95`` (p,) is what 95% of validation rows cost at
+    most there. Units stand in the same order for all trials on
     one data set, fold, seed and split; ``fingerprint`` is that of the data.
     """
 
@@ -73,6 +75,7 @@ class TrialValues(StoredValues):
     seed: int
     fingerprint: str
     settings: tuple[Mapping[str, float], ...]
+    p95: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +367,7 @@ def _values(
             points=kept,
             trial=trial,
             settings=tuple(settings[p] for p in kept),
+            p95=np.array([p95.get(p, np.inf) for p in kept]),
             **arrays,
             **{name: spec[name] for name in _NAMES},
         )

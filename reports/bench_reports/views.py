@@ -38,9 +38,6 @@ PLACES = 160
 """Places along the logarithmic axis that a curve may step at; other views than a data set's first
 have a third of them."""
 
-SURE = 8
-"""Places, of budgets for 95% of rows, at which it is found out how sure an order is."""
-
 FINE = 80
 """Curves in all, above which they have steps at places of the slider alone."""
 
@@ -236,29 +233,28 @@ def certify(
     """Add to the views of the primary metric how sure their order is at each place."""
     from bench_core.leaderboard.standings import standings
 
-    for view in found if store is not None else ():
-        if view.metric.name != board.metric:
-            continue
-        budgets = _certified_places(view, grid)
-        made = standings(info, store, board.dataset, frame, [*budgets.values()])
-        for place, standing in zip(budgets, made, strict=True):
+    if store is None:
+        return
+    own = [view for view in found if view.metric.name == board.metric]
+    places = [_certified_places(view, grid) for view in own]
+    budgets = [budget for of in places for budget in of.values()]
+    made = iter(standings(info, store, board.dataset, frame, budgets))
+    for view, of in zip(own, places, strict=True):
+        for place, standing in zip(of, made, strict=False):
             for row in standing.rows:
                 if not math.isnan(row.interval.low):
                     none: list[Certainty | None] = [None] * (len(grid) + 1)
-                    places = view.certainty.setdefault(row.learner, none)
-                    places[place] = Certainty(*row.interval, row.tier, *row.ranks)
+                    certain = view.certainty.setdefault(row.learner, none)
+                    certain[place] = Certainty(*row.interval, row.tier, *row.ranks)
 
 
 def _certified_places(view: View, grid: Sequence[float]) -> dict[int, Budget | None]:
-    """Places of the slider and their budgets: all for mean costs; ``SURE`` for costs of 95% of
-    rows, each of which needs draws of its own; those of the caps that were measured."""
+    """Places of the slider and their budgets: all, or those of the caps that were measured."""
     amounts = [share * view.whole for share in grid]
     if view.kind == "cap":
         caps = np.unique(np.concatenate([curve.budget for curve in view.curves]))
         return {int(np.searchsorted(amounts, cap)): Budget(float(cap), "cap") for cap in caps}
-    step = 1 if view.kind == "mean" else math.ceil(len(grid) / SURE)
-    places = range((len(grid) - 1) % step, len(grid), step)
-    return {**{k: Budget(amounts[k], view.kind) for k in places}, len(grid): None}
+    return {**{k: Budget(v, view.kind) for k, v in enumerate(amounts)}, len(grid): None}
 
 
 def exact(value: float) -> float:

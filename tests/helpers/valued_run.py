@@ -40,6 +40,7 @@ class ValuedRun:
         params = params or {}
         dataset = more.pop("dataset", "d")
         points = [{"trees": k + 1} for k in range(len(quality[0]))]
+        tails = np.quantile(cost[0], 0.95, axis=1)
         for split, good, paid in zip(("valid", "test"), quality, cost, strict=True):
             for point, q, c in zip(points, good, paid, strict=True):
                 trial = example.trial(dataset, learner, params, seed=seed, audit="sampled")
@@ -68,6 +69,7 @@ class ValuedRun:
                     seed=seed,
                     fingerprint=fingerprint,
                     settings=tuple(points),
+                    p95=tails,
                 )
             )
 
@@ -87,18 +89,17 @@ class ValuedRun:
         )
 
     def values(
-        self, run: str, *, split: str, dataset: str, learner: str, within: Budget | None
+        self, run: str, *, split: str, dataset: str, learner: str = "", within: Budget | None = None
     ) -> Iterable[TrialValues]:
-        """As ``Store.values``; of a cost for 95% of rows the points that keep to it."""
-        wanted = split, dataset, learner
-        found = [one for one in self.kept if (one.split, one.dataset, one.learner) == wanted]
+        """As ``Store.values``, without caps; of a cost for 95% of rows the points that keep to
+        it."""
+        found = [one for one in self.kept if (one.split, one.dataset) == (split, dataset)]
+        found = [one for one in found if learner in ("", one.learner)]
         if within is None:
             return found
-        of = {one.trial: one for one in self.kept if one.split == "valid"}
-        tails = {name: np.quantile(one.cost, 0.95, axis=1) for name, one in of.items()}
-        kept = [np.flatnonzero(tails[one.trial] <= within.amount) for one in found]
+        kept = [np.flatnonzero(one.p95 <= within.amount) for one in found]
         return [
-            replace(one, points=tuple(k), metric=one.metric[k], cost=one.cost[k])
+            replace(one, points=tuple(k), metric=one.metric[k], cost=one.cost[k], p95=one.p95[k])
             for one, k in zip(found, kept, strict=True)
             if len(k)
         ]
