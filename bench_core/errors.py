@@ -57,6 +57,11 @@ def one_line(text: str, most: int = 0) -> str:
     return flat if not most or len(flat) <= most else f"{flat[: most - 1]}…"
 
 
+def no_formula(text: str) -> str:
+    """Text as a cell of a table for spreadsheets, which take what begins so for a formula."""
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
+
+
 def unknown(kind: str, name: str, known: Iterable[str], why: str = "") -> str:
     """One line for a name nobody registered: the nearest names, or why it is not there, or all."""
     from difflib import get_close_matches

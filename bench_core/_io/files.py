@@ -8,7 +8,7 @@ import glob
 import itertools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,11 +53,20 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def _beside(path: Path) -> Path:
     """A new name beside ``path``; what killed processes left under such names is removed."""
-    for stray in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
+    _remove_strays(path.parent.glob(f".{glob.escape(path.name)}.*.new"))
+    return path.with_name(f".{path.name}.{os.getpid()}-{next(_NUMBERS)}.new")
+
+
+def remove_strays(folder: Path) -> None:
+    """Remove what killed processes left in a folder, and in those in it, under temporary names."""
+    _remove_strays(folder.rglob(".*.new"))
+
+
+def _remove_strays(found: Iterable[Path]) -> None:
+    for stray in found:
         process = stray.name.split(".")[-2].partition("-")[0]
         if process.isdecimal() and not _alive(int(process)):
             _remove(stray)
-    return path.with_name(f".{path.name}.{os.getpid()}-{next(_NUMBERS)}.new")
 
 
 def _alive(process: int) -> bool:

@@ -39,7 +39,7 @@ def _unpacked(path: Path, raw: bytes) -> bytes:
         if not member.eof:
             raise EOFError("it ends too early")
         raw = member.unused_data.lstrip(b"\0")
-    return b"".join(members) if len(members) > 1 else members[0]
+    return members[0] if len(members) == 1 else b"".join(members)
 
 
 def read_beginning(path: str | Path, size: int) -> bytes:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from bench_core.cli import options
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, no_formula
 from bench_core.terminal.tables import write_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMATS = ("csv", "json", "parquet")
+ROWS_AT_ONCE = 50_000
 
 
 @click.command(
@@ -52,11 +53,9 @@ def command(run: str, kind: str | None, output: Path | None, store: Path, quiet:
     if chosen == "parquet" and output is None:
         raise UsageError("parquet is no text: name a file with -o results.parquet")
     opened = Store(store)
-    content = _WRITERS[chosen](with_choices(opened.frame(run), opened.info(run)))
-    if output is None:
-        click.echo(content, nl=False)
-    else:
-        write_bytes(output, content)
+    frame = with_choices(opened.frame(run, compact=True), opened.info(run))
+    write_bytes(output or Path("-"), _WRITERS[chosen](frame))
+    if output is not None:
         options.note(f"wrote {output}", quiet)
     return 0
 
@@ -71,32 +70,54 @@ def _by_suffix(output: Path | None) -> str:
     return suffix
 
 
-def _json(frame: pd.DataFrame) -> bytes:
+def _parts(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Some rows at a time: a large run as text takes gigabytes."""
+    for start in range(0, max(1, len(frame)), ROWS_AT_ONCE):
+        yield frame.iloc[start : start + ROWS_AT_ONCE]
+
+
+def _csv(frame: pd.DataFrame) -> Iterator[bytes]:
+    """A header and a line for each row; texts that would be formulas are quoted."""
+    header = True
+    for name in frame.select_dtypes("category"):
+        if any(no_formula(text) != text for text in frame[name].cat.categories):
+            frame[name] = frame[name].astype(object).map(no_formula)
+    for part in _parts(frame):
+        yield part.to_csv(index=False, lineterminator="\n", header=header).encode()
+        header = False
+
+
+def _json(frame: pd.DataFrame) -> Iterator[bytes]:
     """A list of objects; what is missing is null, numbers keep all their digits."""
     import json
 
     import numpy as np
 
-    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    lines = (json.dumps(row, default=np.generic.item, allow_nan=False) for row in rows)
-    return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
+    before = "[\n"
+    for part in _parts(frame):
+        for row in part.astype(object).where(part.notna(), None).to_dict("records"):
+            line = json.dumps(row, default=np.generic.item, allow_nan=False)
+            yield f"{before}{line}".encode()
+            before = ",\n"
+    yield b"\n]\n"
 
 
-def _parquet(frame: pd.DataFrame) -> bytes:
+def _parquet(frame: pd.DataFrame) -> Iterator[bytes]:
     from io import BytesIO
 
     buffer = BytesIO()
+    texts = dict.fromkeys(frame.select_dtypes("category"), "str")
     try:
-        frame.to_parquet(buffer, index=False)
+        frame.astype(texts).to_parquet(buffer, index=False)
     except ImportError as error:
         raise UsageError(
             "Parquet needs pyarrow: pip install 'budget-bench[parquet]', or export csv"
         ) from error
-    return buffer.getvalue()
+    yield buffer.getvalue()
 
 
-_WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
-    "csv": lambda frame: frame.to_csv(index=False, lineterminator="\n").encode(),
+_WRITERS: dict[str, Callable[[pd.DataFrame], Iterator[bytes]]] = {
+    "csv": _csv,
     "json": _json,
     "parquet": _parquet,
 }

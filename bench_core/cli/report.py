@@ -90,7 +90,7 @@ def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
 
     kept = Store(store)
     info = kept.info(run)
-    frame = kept.frame(run)
+    frame = kept.frame(run, compact=True)
     if frame.empty:
         raise UsageError(f"run {info.run} in {store} has no finished trials yet: run it again")
     return info, frame

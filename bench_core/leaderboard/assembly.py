@@ -239,7 +239,7 @@ _AUDITS = ("declared", "sampled", "verified")
 
 def audit_mark(frame: pd.DataFrame) -> str:
     """The weakest audit of a learner's trials."""
-    audits = set(frame.loc[frame["status"] == "ok", "audit"].fillna("").astype(str)) - {""}
+    audits = {*map(str, frame.loc[frame["status"] == "ok", "audit"].dropna().unique())} - {""}
     if "failed" in audits:
         return "failed in part"
     return min(audits, key=lambda a: _AUDITS.index(a) if a in _AUDITS else -1, default="declared")
@@ -251,18 +251,20 @@ def _failures(frame: pd.DataFrame) -> tuple[Failure, ...]:
     trial = ["learner", "params", "seed", "fold"]
     lost = frame[(frame["status"] != "ok") | refused].drop_duplicates(trial)
     lost = lost.assign(
-        status=lost["status"].where(lost["status"] != "ok", "audit failed"),
-        error=lost["error"].fillna("").astype(str),
+        status=lost["status"].astype(object).where(lost["status"] != "ok", "audit failed"),
+        error=lost["error"].astype(object).fillna("").astype(str),
     )
     return tuple(
         Failure(
             learner=str(learner),
             status=str(status),
             error=str(error),
-            params=_settings_of(part["params"].fillna("{}").astype(str)),
+            params=_settings_of(part["params"].astype(object).fillna("{}").astype(str)),
             trials=len(part),
         )
-        for (learner, status, error), part in lost.groupby(["learner", "status", "error"])
+        for (learner, status, error), part in lost.groupby(
+            ["learner", "status", "error"], observed=True
+        )
     )
 
 

@@ -80,12 +80,12 @@ def _numbers(noun: str, values: Sequence[int]) -> str:
 
 
 def _configurations(frame: pd.DataFrame) -> str:
-    tried = frame.groupby("learner", sort=True)["params"].nunique()
-    versions = frame.groupby("learner", sort=True)["learner_version"].agg(lambda v: str(v.iloc[0]))
+    tried = frame.groupby("learner", sort=True, observed=True)["params"].nunique()
+    versions = frame.drop_duplicates("learner").set_index("learner")["learner_version"].astype(str)
     return ", ".join(f"{name} ({versions[name]}) {n}" for name, n in tried.items())
 
 
 def _audits(frame: pd.DataFrame) -> str:
     words = frame.loc[frame["status"] == "ok"].drop_duplicates(["dataset", "learner", "params"])
-    counts = words["audit"].replace("", "declared").value_counts().sort_index()
+    counts = words["audit"].astype(object).replace("", "declared").value_counts().sort_index()
     return ", ".join(f"{n} {word}" for word, n in counts.items()) or "none"

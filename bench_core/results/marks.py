@@ -14,6 +14,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bench_core.results.operating_points import best_points, criterion, operating_points
 
 if TYPE_CHECKING:
@@ -59,14 +61,12 @@ def repeated_paths(points: pd.DataFrame) -> float:
     Such paths have the same quality and cost on validation and test, to the last bit, at every
     point (``operating_points``).
     """
-    repeats = points.groupby(["fold", "seed"])
-    return sum(_repeated(trials) for _, trials in repeats) / max(1, int(repeats.ngroups))
-
-
-def _repeated(trials: pd.DataFrame) -> int:
-    """The same among the settings of one repeat."""
-    paths = [path[list(_MEASURED)].to_numpy(float) for _, path in trials.groupby("params")]
-    return len(paths) - len({path.tobytes() for path in paths})
+    values = points[list(_MEASURED)].to_numpy(float)
+    of = points[["fold", "seed", "params"]]
+    trials = of.groupby(["fold", "seed", "params"], sort=False, observed=True).indices
+    paths = {(fold, seed, values[rows].tobytes()) for (fold, seed, _), rows in trials.items()}
+    repeats = len(of[["fold", "seed"]].drop_duplicates())
+    return (len(trials) - len(paths)) / max(1, repeats)
 
 
 def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
@@ -77,11 +77,12 @@ def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
         own = frame[frame["dataset"] == use["name"]]
         metric = criterion(info, use["metrics"][0])
         points = operating_points(own, metric.name)
+        of = {name: own[name] for name in _TRIAL}
         for _, best in best_points(points, metric.higher_is_better).iterrows():
             path = points[points["learner"] == best["learner"]]
             ends = (use.get("ends") or {}).get(best["learner"], {})
             marks = search_marks(best.to_frame().T, path, ends, metric.higher_is_better)
-            there = own[list(_TRIAL)].eq(best[list(_TRIAL)]).all(axis=1)
+            there = np.logical_and.reduce([column == best[name] for name, column in of.items()])
             frame.loc[own.index[there], "chosen"] = "; ".join(("best", *marks))
     return frame
 
@@ -92,7 +93,7 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
 
     Boosting that ended before it had all its trees found nothing more to gain.
     """
-    trees = path["point"].map(lambda point: json.loads(str(point) or "{}").get("trees"))
+    trees = path["point"].astype(str).map(lambda point: json.loads(str(point) or "{}").get("trees"))
     if trees.isna().any():
         return None
     asked = json.loads(str(path["params"].iloc[0]) or "{}").get("trees") or 0

@@ -180,7 +180,8 @@ def diverged(rows: pd.DataFrame) -> pd.Series[bool]:
     """Which rows are of a model that is marked so."""
     if "marks" not in rows.columns:
         return rows["learner"].isna()
-    return rows["marks"].fillna("").astype(str).str.split(", ").map(lambda m: DIVERGED in m)
+    words = rows["marks"].dropna().unique()
+    return rows["marks"].isin([cell for cell in words if DIVERGED in str(cell).split(", ")])
 
 
 def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
@@ -221,7 +222,7 @@ def _missing(column: str, frame: pd.DataFrame) -> str:
 
 
 def _groups(points: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[object, ...], pd.DataFrame]]:
-    return list(points.groupby(keys, sort=True, dropna=False))
+    return list(points.groupby(keys, sort=True, dropna=False, observed=True))
 
 
 def _pick(

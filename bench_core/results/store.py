@@ -3,19 +3,19 @@
 run        a named set of trials: what was asked for, and how it went
 run_trial  which trials, in which order; a trial may belong to many runs
 trial      by ScoreKey: specification, status, error, audit, timings
-point      one row per trial, split and operating point
+point      metrics and costs of all operating points, by trial and split
 unit       values per query, row or block of rows, by trial and split (``records.StoredValues``)
 fit        by FitKey: status and timings
 attempt    every attempt of a fit, trial or audit, with traceback and output
 
-Fitted models and cost models are files beside the store (``store_files.py``).
+Every row has a checksum (``rows.py``). Fitted models and cost models are files beside the store
+(``store_files.py``).
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -29,26 +29,19 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.errors import InputError, UsageError
+from bench_core.results import rows
 from bench_core.results.budgets import CAP, Budget
-from bench_core.results.records import VALUE_ARRAYS, RunInfo, Sensors, StoredValues, with_tuples
+from bench_core.results.frame import export_frame
+from bench_core.results.records import RunInfo, Sensors, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
-from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# the columns of the export frame; metrics and costs stand between point and accounting
-_RUN = ("run", "suite", "profile")
-_DATA = ("dataset", "fold", "fingerprint", "stand_in")
-_LEARNER = ("learner", "learner_version", "params", "seed")
-_COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
-_BILLING = ("accounting", "unit", "cost_model", "surrogate")
 _NAMES = ("learner", "params", "dataset", "fold", "seed", "fingerprint")
-_MEASURED = ("fit_seconds", "predict_seconds", "peak_rss_mb")
 
 _ATTEMPTS = """
-SELECT kind, title, status, error, trace, output, seconds, created_at,
-  row_number() OVER (PARTITION BY kind, key ORDER BY number) AS attempt
+SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY number) AS attempt
 FROM attempt
 WHERE run = :run OR key IN (
   SELECT trial FROM run_trial WHERE run = :run
@@ -126,7 +119,7 @@ class Store:
             with closing(connection):
                 connection.execute("BEGIN")  # all that is read is of one moment
                 yield connection
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, rows.DamageError) as error:
             raise InputError(
                 f"{self.path}: the store is damaged ({error}); put a copy in its place, or name "
                 "another with --store"
@@ -135,8 +128,8 @@ class Store:
     def runs(self) -> list[RunInfo]:
         """All runs, the most recent first."""
         with self._read() as db:
-            rows = db.execute("SELECT * FROM run ORDER BY updated_at DESC, number DESC").fetchall()
-            return [self._info(db, row) for row in rows]
+            found = rows.select(db, "run", "true ORDER BY updated_at DESC, number DESC")
+            return [self._info(db, row) for row in found]
 
     def resolve(self, run: str = "last") -> str:
         """The id of a run given as ``last``, a number, an id or its unambiguous beginning."""
@@ -161,9 +154,9 @@ class Store:
         """One run."""
         run = self.resolve(run)
         with self._read() as db:
-            return self._info(db, db.execute("SELECT * FROM run WHERE id = ?", [run]).fetchone())
+            return self._info(db, _run(db, run))
 
-    def _info(self, db: sqlite3.Connection, row: sqlite3.Row) -> RunInfo:
+    def _info(self, db: sqlite3.Connection, row: Mapping[str, Any]) -> RunInfo:
         ended = db.execute(
             "SELECT status, count(*) FROM run_trial JOIN trial ON trial.key = run_trial.trial "
             "WHERE run_trial.run = ? GROUP BY status ORDER BY status",
@@ -184,34 +177,19 @@ class Store:
             **with_tuples(json.loads(row["about"])),
         )
 
-    def frame(self, run: str = "last") -> pd.DataFrame:
+    def frame(self, run: str = "last", *, compact: bool = False) -> pd.DataFrame:
         """One row per trial, point and split, with the export columns in order.
 
         ``cap`` is what no row may cost where that was enforced, NaN at a path's own points. A trial
         that is not ``ok`` is one row whose point and split are empty. Where the replay
-        audit refused a trial, ``error`` says why.
+        audit refused a trial, ``error`` says why. ``compact``: columns of text are categorical,
+        which for many trials takes a fraction of the memory.
         """
-        import pandas as pd
-
         info = self.info(run)
         with self._read() as db:
-            rows = [row for trial in _trials(db, info.run) for row in _exported(db, trial, info)]
-        before = (*_RUN, *_DATA, *_LEARNER, "point", "split", "status", "error", *info.metrics)
-        after = (
-            *_COSTS,
-            CAP,
-            "features_used",
-            *_BILLING,
-            "audit",
-            "marks",
-            *_MEASURED,
-            "machine",
-            "created_at",
-        )
-        frame = pd.DataFrame(rows, columns=[*before, *after])
-        numbers = dict.fromkeys((*info.metrics, *_COSTS, CAP, *_MEASURED), "float64")
-        others = {"fold": "int64", "seed": "int64", "stand_in": "bool", "surrogate": "bool"}
-        return frame.astype({**numbers, **others, "features_used": "Int64"})
+            found = rows.trials(db, _run(db, info.run))
+            made = ((t, rows.points(db, t) if t["status"] == "ok" else []) for t in found)
+            return export_frame(info, made, compact=compact)
 
     def values(
         self,
@@ -230,11 +208,8 @@ class Store:
         run = self.resolve(run)
         found: list[TrialValues] = []
         with self._read() as db:
-            for trial in _trials(db, run):
-                spec = json.loads(trial["spec"])
-                if dataset not in ("", spec["dataset"]) or learner not in ("", spec["learner"]):
-                    continue
-                found.extend(_values(db, trial["key"], spec, split, within))
+            for trial in rows.trials(db, _run(db, run), dataset, learner):
+                found.extend(_values(db, trial, split, within))
         return found
 
     def sensors(self, run: str = "last") -> dict[str, Sensors]:
@@ -242,34 +217,36 @@ class Store:
         run = self.resolve(run)
         known: dict[str, Sensors] = {}
         with self._read() as db:
-            keys = {trial["key"]: trial["sensors"] for trial in _trials(db, run)}
+            keys = {t["key"]: t["sensors"] for t in rows.trials(db, _run(db, run))}
             for key in {*keys.values()} - {""}:
-                known[key] = _sensors(db, key)
+                known[key] = rows.sensors(db, key)
         return {trial: known[key] for trial, key in keys.items() if key}
 
     def ended(self, run: str = "last") -> list[Ended]:
         """How the trials of a run that have ended did so, in order."""
         run = self.resolve(run)
         with self._read() as db:
-            trials = [(json.loads(row["spec"])["title"], row) for row in _trials(db, run)]
-        return [
-            Ended(title, row["status"], row["error"] or row["audit_error"], row["audit"])
-            for title, row in trials
-        ]
+            return [
+                Ended(t["spec"]["title"], t["status"], t["error"] or t["audit_error"], t["audit"])
+                for t in rows.trials(db, _run(db, run))
+            ]
 
     def attempts(self, run: str = "last") -> list[Attempt]:
         """The attempts of a run's fits, trials and audits in order, also those of earlier runs
         whose fits and trials it uses."""
         run = self.resolve(run)
         with self._read() as db:
-            return [Attempt(**dict(row)) for row in db.execute(_ATTEMPTS, {"run": run})]
+            found = db.execute(_ATTEMPTS, {"run": run}).fetchall()
+            logged = [rows.checked(row, "a row of table attempt") for row in found]
+        wanted = Attempt.__slots__
+        return [Attempt(**{name: row[name] for name in wanted}) for row in logged]
 
     def specs(self, run: str = "last") -> list[dict[str, Any]]:
         """The specifications of a run's trials that are ``ok``, as JSON."""
         run = self.resolve(run)
         with self._read() as db:
-            trials = [t for t in _trials(db, run) if t["status"] == "ok"]
-            return [json.loads(trial["spec"]) for trial in trials]
+            found = rows.trials(db, _run(db, run))
+            return [trial["spec"] for trial in found if trial["status"] == "ok"]
 
     def finished(self) -> tuple[frozenset[str], frozenset[str]]:
         """The ScoreKeys and FitKeys that are ``ok``."""
@@ -282,7 +259,7 @@ class Store:
         """Median seconds of finished trials' fits and of the trials, by data set and learner."""
         taken = defaultdict(list)
         with self._read() as db:
-            for row in db.execute("SELECT * FROM trial WHERE status = 'ok'"):
+            for row in rows.select(db, "trial", "status = 'ok'"):
                 spec = json.loads(row["spec"])
                 seconds = row["fit_seconds"] or 0.0, row["seconds"] or 0.0
                 taken[spec["dataset"], spec["learner"]].append(seconds)
@@ -303,73 +280,38 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _trials(db: sqlite3.Connection, run: str) -> list[sqlite3.Row]:
-    return db.execute(
-        "SELECT trial.* FROM run_trial JOIN trial ON trial.key = run_trial.trial "
-        "WHERE run_trial.run = ? ORDER BY run_trial.position",
-        [run],
-    ).fetchall()
-
-
-def _exported(
-    db: sqlite3.Connection, trial: sqlite3.Row, info: RunInfo
-) -> Iterator[dict[str, Any]]:
-    """One row per split and point; one without them for a trial that is not ``ok``."""
-    spec = json.loads(trial["spec"])
-    same = {
-        **{k: getattr(info, k) for k in _RUN},
-        **{k: spec[k] for k in (*_DATA, *_LEARNER, *_BILLING)},
-        "params": json.dumps(spec["params"], sort_keys=True),
-        "error": trial["error"] or trial["audit_error"],
-        **{k: trial[k] for k in ("status", "audit", "marks", "machine", "created_at", *_MEASURED)},
-    }
-    if trial["status"] != "ok":
-        yield {**same, "point": "", "split": ""}
-        return
-    points = db.execute("SELECT * FROM point WHERE trial = ? ORDER BY position", [trial["key"]])
-    for point in sorted(points, key=lambda row: SPLITS.index(row["split"])):
-        kept = {k: point[k] for k in ("point", "split", *_COSTS, "features_used")}
-        cap = json.loads(point["point"]).get(CAP)
-        yield {**same, **json.loads(point["metrics"]), **kept, CAP: cap}
-
-
-def _sensors(db: sqlite3.Connection, key: str) -> Sensors:
-    row = db.execute("SELECT names, price FROM sensors WHERE key = ?", [key]).fetchone()
-    names = json.loads(zlib.decompress(row["names"]))
-    return Sensors(tuple(names), tuple(np.frombuffer(row["price"], "<f8").tolist()))
+def _run(db: sqlite3.Connection, run: str) -> dict[str, Any]:
+    for row in rows.select(db, "run", "id = ?", run):
+        return row
+    raise rows.DamageError(f"run {run} is gone")
 
 
 def _values(
-    db: sqlite3.Connection,
-    trial: str,
-    spec: Mapping[str, Any],
-    split: str,
-    within: Budget | None,
+    db: sqlite3.Connection, trial: Mapping[str, Any], split: str, within: Budget | None
 ) -> Iterator[TrialValues]:
-    units = f"SELECT points, {', '.join(VALUE_ARRAYS)} FROM unit WHERE trial = ? AND split = ?"
-    points = "SELECT position, point, cost_p95 FROM point WHERE trial = ? AND split = ?"
-    settings = {r["position"]: json.loads(r["point"]) for r in db.execute(points, [trial, split])}
-    p95 = {r["position"]: r["cost_p95"] for r in db.execute(points, [trial, "valid"])}
-    wanted = {p for p, point in settings.items() if _is_within(point, p95.get(p, np.inf), within)}
-    for row in db.execute(units, [trial, split]):
-        kept = tuple(json.loads(row["points"]))
-        arrays: dict[str, Any] = {
-            name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
-            for name in VALUE_ARRAYS
-        }
-        for name in ("metric", "cost", "bought"):
-            arrays[name] = arrays[name].reshape(len(kept), -1)[[p in wanted for p in kept]]
-        kept = tuple(p for p in kept if p in wanted)
-        if not kept:
+    if trial["status"] != "ok":
+        return
+    of = {one.split: one for one in rows.points(db, trial)}
+    settings = [json.loads(point) for point in of[split].points] if split in of else []
+    p95 = of["valid"].column("cost_p95") if "valid" in of else np.full(len(settings), np.inf)
+    wanted = [p for p, s in enumerate(settings) if _is_within(s, float(p95[p]), within)]
+    for one in rows.values(db, trial["key"], split):
+        kept = [p in wanted for p in one.points]
+        if not any(kept):
             continue
+        points = tuple(p for p in one.points if p in wanted)
         yield TrialValues(
             split=split,
-            points=kept,
-            trial=trial,
-            settings=tuple(settings[p] for p in kept),
-            p95=np.array([p95.get(p, np.inf) for p in kept]),
-            **arrays,
-            **{name: spec[name] for name in _NAMES},
+            points=points,
+            trial=trial["key"],
+            settings=tuple(settings[p] for p in points),
+            p95=p95[list(points)],
+            metric=one.metric[kept],
+            cost=one.cost[kept],
+            bought=one.bought[kept],
+            weights=one.weights,
+            rows=one.rows,
+            **{name: trial["spec"][name] for name in _NAMES},
         )
 
 

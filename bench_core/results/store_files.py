@@ -20,7 +20,7 @@ from bench_core.protocols import State
 
 DEFAULT = "results/bench.db"
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 4
+SCHEMA = 5
 _JSON = "json"
 _ARRAY = "array."
 _LARGE = 1024  # bytes from which on an array is worth a reference
@@ -67,7 +67,9 @@ def check_store(path: Path) -> bool:
 
 
 def lock_path(path: Path) -> Path:
-    """The file whose lock the one writer holds."""
+    """The file whose lock the one writer holds, beside the store's own file where ``path`` is a
+    link to it."""
+    path = path.resolve()
     return path.with_name(f"{path.name}.lock")
 
 
@@ -77,7 +79,8 @@ def being_written(path: Path) -> bool:
 
 
 def states_folder(path: Path) -> Path:
-    """Where the fitted models of a store lie."""
+    """Where the fitted models of a store lie; as the lock, however the store is named."""
+    path = path.resolve()
     return path.with_name(f"{path.stem}.fits")
 
 

@@ -16,19 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.digests import canonical, digest
-from bench_core._io.files import atomic_file, locked
+from bench_core._io.digests import digest
+from bench_core._io.files import atomic_file, locked, remove_strays
 from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
-from bench_core.results.records import (
-    VALUE_ARRAYS,
-    Outcome,
-    Sensors,
-    StoredValues,
-    TrialResult,
-    TrialSpec,
-)
+from bench_core.results.records import Outcome, Sensors, TrialResult, TrialSpec
+from bench_core.results.rows import checksum, of_trials, packed_points, packed_values, select
 from bench_core.results.store_files import (
     APPLICATION,
     SCHEMA,
@@ -45,33 +39,37 @@ PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
 CREATE TABLE run (
   number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL,
-  updated_at TEXT NOT NULL, state TEXT NOT NULL, about TEXT NOT NULL);
+  updated_at TEXT NOT NULL, state TEXT NOT NULL, about TEXT NOT NULL, trials INTEGER NOT NULL,
+  checksum INTEGER NOT NULL);
 CREATE TABLE trial (
-  key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL,
+  key TEXT PRIMARY KEY, dataset TEXT NOT NULL, learner TEXT NOT NULL, spec TEXT NOT NULL,
+  status TEXT NOT NULL, error TEXT NOT NULL,
   audit TEXT NOT NULL, audit_error TEXT NOT NULL, marks TEXT NOT NULL, sensors TEXT NOT NULL,
   fit_seconds REAL,
   predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
-  created_at TEXT NOT NULL);
+  created_at TEXT NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE run_trial (
   run TEXT NOT NULL REFERENCES run(id), position INTEGER NOT NULL, trial TEXT NOT NULL,
   PRIMARY KEY (run, position)) WITHOUT ROWID;
 CREATE TABLE point (
-  trial TEXT NOT NULL REFERENCES trial(key), split TEXT NOT NULL, position INTEGER NOT NULL,
-  point TEXT NOT NULL, metrics TEXT NOT NULL, feature_cost REAL, evaluation_cost REAL,
-  total_cost REAL, cost_p95 REAL, cost_max REAL, features_used INTEGER,
-  PRIMARY KEY (trial, split, position)) WITHOUT ROWID;
+  trial TEXT NOT NULL REFERENCES trial(key), split TEXT NOT NULL, points TEXT NOT NULL,
+  columns TEXT NOT NULL, cells BLOB NOT NULL, checksum INTEGER NOT NULL,
+  PRIMARY KEY (trial, split));
 CREATE TABLE unit (
   trial TEXT NOT NULL REFERENCES trial(key), split TEXT NOT NULL, points TEXT NOT NULL,
   metric BLOB NOT NULL, cost BLOB NOT NULL, weights BLOB NOT NULL, rows BLOB NOT NULL,
-  bought BLOB NOT NULL,
+  bought BLOB NOT NULL, checksum INTEGER NOT NULL,
   PRIMARY KEY (trial, split));
-CREATE TABLE sensors (key TEXT PRIMARY KEY, names BLOB NOT NULL, price BLOB NOT NULL);
+CREATE TABLE sensors (key TEXT PRIMARY KEY, names BLOB NOT NULL, price BLOB NOT NULL,
+  checksum INTEGER NOT NULL);
 CREATE TABLE fit (
-  key TEXT PRIMARY KEY, status TEXT NOT NULL, seconds REAL, peak_rss_mb REAL);
+  key TEXT PRIMARY KEY, status TEXT NOT NULL, seconds REAL, peak_rss_mb REAL,
+  checksum INTEGER NOT NULL);
 CREATE TABLE attempt (
   number INTEGER PRIMARY KEY, run TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
   title TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL, trace TEXT NOT NULL,
-  output TEXT NOT NULL, seconds REAL NOT NULL, created_at TEXT NOT NULL);
+  output TEXT NOT NULL, seconds REAL NOT NULL, created_at TEXT NOT NULL,
+  checksum INTEGER NOT NULL);
 """
 _FORGET = """
 DELETE FROM attempt WHERE run = ? AND key NOT IN (SELECT key FROM trial)
@@ -96,6 +94,8 @@ def open_writer(path: Path) -> Iterator[Writer]:
             with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
+                connection.row_factory = sqlite3.Row
+                remove_strays(states_folder(path))
                 connection.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'")
                 yield Writer(path, connection)
         except sqlite3.Error as error:
@@ -170,17 +170,16 @@ class Writer:
         with self._db:  # commits, or rolls back where the body fails
             self._db.execute("BEGIN IMMEDIATE")
             yield self._db
+        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # all is in the one file, to be copied
 
     def begin(self, run: str, about: Mapping[str, Any], trials: list[str]) -> None:
         """Register a run, or take up one with the same id again."""
         moment = now()
         with self._transaction() as db:
-            db.execute(
-                "INSERT INTO run (id, created_at, updated_at, state, about) "
-                "VALUES (?, ?, ?, 'running', ?) ON CONFLICT (id) DO UPDATE SET "
-                "updated_at = excluded.updated_at, state = 'running', about = excluded.about",
-                [run, moment, moment, json.dumps(about)],
-            )
+            known = db.execute("SELECT number, created_at FROM run WHERE id = ?", [run]).fetchone()
+            number, begun = known or (None, moment)
+            values = {"created_at": begun, "about": json.dumps(about), "trials": of_trials(trials)}
+            _put(db, "run", number=number, id=run, updated_at=moment, state="running", **values)
             db.execute("DELETE FROM run_trial WHERE run = ?", [run])
             db.executemany(
                 "INSERT INTO run_trial (run, position, trial) VALUES (?, ?, ?)",
@@ -234,6 +233,8 @@ class Writer:
                 db,
                 "trial",
                 key=spec.key,
+                dataset=spec.dataset,
+                learner=spec.learner,
                 spec=json.dumps(asdict(spec)),
                 status=str(outcome.status),
                 error=outcome.error,
@@ -248,14 +249,10 @@ class Writer:
                 machine=self._machine,
                 created_at=now(),
             )
-            for row in result.rows if result else ():
-                values = asdict(row)
-                values["position"] = values.pop("index")
-                values["point"] = canonical(values["point"])
-                values["metrics"] = json.dumps(values["metrics"])
-                _put(db, "point", trial=spec.key, **values)
+            for points in packed_points(result.rows) if result else ():
+                _put(db, "point", trial=spec.key, **points)
             for stored in result.values if result else ():
-                _put(db, "unit", trial=spec.key, **_packed(stored))
+                _put(db, "unit", trial=spec.key, **packed_values(stored))
 
     def remove(self, runs: Iterable[str], trials: Iterable[str], fits: Iterable[str]) -> None:
         """Forget runs, trials with all that is kept of them, and fits."""
@@ -274,13 +271,13 @@ class Writer:
     def audit(self, key: str, word: str, reason: str) -> None:
         """Replace the verdict of a trial's audit."""
         with self._transaction() as db:
-            db.execute(
-                "UPDATE trial SET audit = ?, audit_error = ? WHERE key = ?", [word, reason, key]
-            )
+            for row in select(db, "trial", "key = ?", key):
+                _put(db, "trial", **row | {"audit": word, "audit_error": reason})
 
 
 def _put(db: sqlite3.Connection, table: str, **values: Any) -> None:
-    """Insert one row, or replace the one of the same key."""
+    """Insert one row with its checksum, or replace the one of the same key."""
+    values["checksum"] = checksum(values)
     marks = ", ".join("?" * len(values))
     columns = ", ".join(values)
     db.execute(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", [*values.values()])
@@ -293,10 +290,3 @@ def _put_sensors(db: sqlite3.Connection, sensors: Sensors) -> str:
     key = digest([sensors.names, sensors.price])
     _put(db, "sensors", key=key, names=names, price=price)
     return key
-
-
-def _packed(stored: StoredValues) -> dict[str, Any]:
-    """Compressed float32: most values of a split are few numbers, repeated."""
-    arrays = {name: getattr(stored, name) for name in VALUE_ARRAYS}
-    blobs = {k: zlib.compress(np.asarray(v, "<f4").tobytes(), 6) for k, v in arrays.items()}
-    return {"split": stored.split, "points": json.dumps(stored.points), **blobs}

@@ -70,7 +70,7 @@ def _within(points: pd.DataFrame, higher: bool, wish: Wish) -> pd.DataFrame:
     limit = float("inf") if wish.budget is None else wish.budget.amount
     keys = ["learner", *selection.REPEAT]
     rows = []
-    for _, part in points.groupby(keys, sort=True):
+    for _, part in points.groupby(keys, sort=True, observed=True):
         cost, quality = (part[f"valid_{name}"].to_numpy(float) for name in ("cost", "quality"))
         if wish.quality is not None:
             index = cheapest_reaching(cost, quality, wish.quality, higher)

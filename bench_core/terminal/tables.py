@@ -9,13 +9,13 @@ from __future__ import annotations
 import csv
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_core.errors import UsageError, one_line
+from bench_core.errors import UsageError, no_formula, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -183,7 +183,7 @@ def deliver(table: Table, output: Path | None) -> None:
         show(table, console())
     elif output.suffix.lower() == ".csv":
         lines = StringIO()
-        rows = ([one_line(cell) for cell in row] for row in table.rows)
+        rows = ([no_formula(one_line(cell)) for cell in row] for row in table.rows)
         csv.writer(lines, lineterminator="\n").writerows([table.titles, *rows])
         write_text(output, lines.getvalue())
     else:
@@ -204,22 +204,24 @@ def write_text(output: Path, text: str) -> None:
     write_bytes(output, text.encode())
 
 
-def write_bytes(output: Path, content: bytes) -> None:
-    """Write a whole file or nothing (into a neighbour first, then renamed); ``-`` is stdout."""
+def write_bytes(output: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a whole file or nothing, at once or by parts (into a neighbour first, then renamed); ``-`` is stdout."""
     from bench_core._io.files import atomic_file
 
+    parts = [content] if isinstance(content, bytes) else content
     if str(output) == "-":
         sys.stdout.flush()
-        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.writelines(parts)
         return
     if output.is_dir():
         raise UsageError(f"cannot write {output}: it is a folder; name a file in it")
     try:
         if output.exists() and not output.is_file():  # a pipe or a device is never replaced
-            output.write_bytes(content)
+            with output.open("wb") as file:
+                file.writelines(parts)
         else:
-            with atomic_file(output.resolve()) as new:
-                new.write_bytes(content)
+            with atomic_file(output.resolve()) as new, new.open("wb") as file:
+                file.writelines(parts)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -126,7 +126,7 @@ def _capped_gaps(
         found = selection.points_within(
             frame, metric.name, metric.higher_is_better, Budget(cap, "cap")
         )
-        for label, own in found.groupby("learner"):
+        for label, own in found.groupby("learner", observed=True):
             reached[str(label)][k] = own["test_quality"].mean()
     curves = (reached[label] for label in claim.labels)
     return [(sign * (a - b), np.ones(len(a))) for a, b in pairwise(curves)]

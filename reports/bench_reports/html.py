@@ -212,7 +212,7 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
         ("Accounting", info.accounting),
         ("Metrics", ", ".join(info.metrics)),
         ("Learners", ", ".join(f"{a} {b}".strip() for a, b in versions.itertuples(index=False))),
-        ("Machine", "; ".join(sorted(set(frame["machine"].dropna().astype(str))))),
+        ("Machine", "; ".join(sorted(set(map(str, frame["machine"].dropna().unique()))))),
         ("Fitting", f"{trials['fit_seconds'].fillna(0.0).sum():.0f} s in all"),
         ("Data", "; ".join(_fingerprints(info))),
         ("Written by", f"budget-bench {__version__}"),

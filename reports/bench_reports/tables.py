@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core.errors import one_line
+from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.at_budgets import Summary, summaries
 from bench_core.leaderboard.methods import paragraph
 from bench_core.planning.commands import command
@@ -59,11 +59,11 @@ def _rows(summary: Summary) -> Iterator[list[str]]:
             numbers = one.quality, *one.interval, one.cost
             texts = board.dataset, board.metric, board.unit, row.learner, role, kind
             yield [
-                *map(one_line, texts),
+                *(no_formula(one_line(text)) for text in texts),
                 _number(budget),
                 *map(_number, numbers),
                 *map(str, (one.tier, *one.ranks)),
-                one_line(", ".join(board.marks_of(row))),
+                no_formula(one_line(", ".join(board.marks_of(row)))),
             ]
 
 

@@ -122,9 +122,11 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
         rows.append(chosen.assign(cap=cap))
     columns = ["test_quality", "total_cost", "cost_p95", "features_used"]
     every = pd.concat(rows)
-    repeats = every.groupby("learner")[["fold", "seed"]].apply(lambda r: len(r.drop_duplicates()))
+    repeats = every.groupby("learner", observed=True)[["fold", "seed"]].apply(
+        lambda r: len(r.drop_duplicates())
+    )
     curves = []
-    for name, part in every.groupby("learner", sort=False):
+    for name, part in every.groupby("learner", sort=False, observed=True):
         at = part.groupby("cap")
         whole = at.size() == repeats[name]
         means = at[columns].mean().astype(np.float64)[whole]

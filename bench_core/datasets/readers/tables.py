@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -177,15 +178,14 @@ def read_table(path: str | Path, format: str = "") -> Table:
     path = Path(path)
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
         return _read_parquet(path)
-    raw = read_bytes(path)
+    raw = _unix_lines(read_bytes(path))
     first = next(line for line in raw.split(b"\n") if line.strip()).decode("utf-8-sig", "replace")
     separator = max(",;\t", key=first.count)
     try:
-        names = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
+        names = next(csv.reader([first], delimiter=separator, strict=True))
     except csv.Error as error:
-        old = b"\n" not in raw and b"\r" in raw
-        what = "its lines end in bare carriage returns" if old else f"not a header ({error})"
-        raise InputError(f"{path}, line 1: {what}; save it as CSV again") from error
+        raise InputError(f"{path}, line 1: not a header ({error}); save it as CSV again") from error
+    names = [cell.strip() for cell in names]
     _refuse_header(path, names)
     frame = _parse(path, raw, sep=separator, header=0)
     if not len(frame):
@@ -210,7 +210,7 @@ def read_matrix(
     and with ``missing`` cells may be missing.
     """
     path = Path(path)
-    raw = read_bytes(path)
+    raw = _unix_lines(read_bytes(path))
     frame = _parse(path, raw, sep=separator or r"\s+", header=None)
     if frame.shape[1] != columns:
         raise InputError(
@@ -225,6 +225,11 @@ def read_matrix(
     return table
 
 
+def _unix_lines(raw: bytes) -> bytes:
+    """Content with bare carriage returns, as old spreadsheets end lines, replaced."""
+    return raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in raw else raw
+
+
 def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
@@ -232,14 +237,16 @@ def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
     if (major, minor) < (3, 1):  # newer ones round to the nearest number, and refuse the request
         options["float_precision"] = "round_trip"
     try:
-        return pd.read_csv(
-            BytesIO(raw),
-            encoding="utf-8-sig",
-            na_values=list(MISSING),
-            low_memory=False,
-            index_col=False,
-            **options,
-        )
+        with warnings.catch_warnings():  # a line of more cells than the header would lose them
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                BytesIO(raw),
+                encoding="utf-8-sig",
+                na_values=list(MISSING),
+                low_memory=False,
+                index_col=False,
+                **options,
+            )
     except UnicodeDecodeError:
         read_text(path)  # refuses it with the line; the table reader counts from inside the file
         raise

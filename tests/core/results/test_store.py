@@ -218,7 +218,7 @@ def test_an_older_store_is_refused_and_left_as_it_was(home: Path) -> None:
         db.commit()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = result.store.read_bytes()
-    with pytest.raises(InputError, match=r"an older version \(schema 1, this one knows 4\)"):
+    with pytest.raises(InputError, match=r"an older version \(schema 1, this one knows 5\)"):
         Store()
     assert result.store.read_bytes() == before
 
@@ -271,7 +271,7 @@ def test_another_programs_database_is_refused_and_left_as_it_was(home: Path) -> 
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("schema", [5, 99, 2**24 + 3])
+@pytest.mark.parametrize("schema", [6, 99, 2**24 + 3])
 def test_a_newer_store_is_refused_and_left_as_it_was(home: Path, schema: int) -> None:
     result = run()
     db = sqlite3.connect(result.store)
@@ -289,7 +289,7 @@ def test_a_store_says_in_its_head_what_it_is(home: Path) -> None:
     """As SQLite's file format lays it down: the user version at byte 60, the application at 68."""
     head = run().store.read_bytes()[:100]
     assert head[:16] == b"SQLite format 3\0"
-    assert (head[60:64], head[68:72]) == (b"\0\0\0\x04", b"bnch")
+    assert (head[60:64], head[68:72]) == (b"\0\0\0\x05", b"bnch")
 
 
 def test_a_folder_in_the_stores_place_is_refused(home: Path) -> None:
@@ -378,12 +378,12 @@ def test_what_a_killed_run_left_of_a_deleted_store_stays_out_of_the_next(home: P
 def test_rows_are_of_one_moment_even_while_a_trial_is_done_anew(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core.results import store
+    from bench_core.results import rows
 
     path = run().store
-    trials = store._trials
+    trials = rows.trials
 
-    def overtaken(database: Any, name: str) -> Any:
+    def overtaken(database: Any, name: Any) -> Any:
         found = trials(database, name)
         with closing(sqlite3.connect(path)) as other:
             other.execute("UPDATE trial SET status = 'timeout'")
@@ -391,7 +391,7 @@ def test_rows_are_of_one_moment_even_while_a_trial_is_done_anew(
             other.commit()
         return found
 
-    monkeypatch.setattr(store, "_trials", overtaken)
+    monkeypatch.setattr(rows, "trials", overtaken)
     frame = Store(path).frame()
     assert set(frame["status"]) == {"ok"}
     assert set(frame["split"]) == {"valid", "test"}

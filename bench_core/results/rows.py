@@ -1,0 +1,160 @@
+"""Rows of a store as values: checked against their checksums, unpacked, and packed again.
+
+A checksum (CRC-32) covers all columns of a row but its number and what changes while a run goes on;
+that of a run also covers the list of its trials. A row that was changed by anything but the writer
+is found when it is read: numbers are shown as they were measured, or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bench_core._io.digests import canonical
+from bench_core.arrays import FloatArray
+from bench_core.results.records import VALUE_ARRAYS, PointRow, Sensors, StoredValues
+from bench_core.splits import SPLITS
+
+COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
+CELLS = (*COSTS, "features_used")
+"""The columns of a point's cells that stand behind its metrics."""
+
+_UNCHECKED = ("checksum", "number", "state", "updated_at")
+
+
+class DamageError(Exception):
+    """A store whose rows are not what the writer wrote."""
+
+
+def checksum(values: Mapping[str, Any]) -> int:
+    """Of a row's columns by name."""
+    found = 0
+    for name in sorted(values):
+        if name not in _UNCHECKED:
+            value = values[name]
+            if isinstance(value, int | float):
+                value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
+            content = value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+            found = zlib.crc32(content, zlib.crc32(name.encode(), found))
+    return found
+
+
+def of_trials(keys: Iterable[str]) -> int:
+    """The checksum of the list of a run's trials."""
+    return zlib.crc32("\n".join(keys).encode())
+
+
+def checked(row: sqlite3.Row, what: str) -> dict[str, Any]:
+    """A row as a mapping. Raises DamageError where it was changed."""
+    values = dict(row)
+    if values["checksum"] != checksum(values):
+        raise DamageError(f"{what} is not as it was written")
+    return values
+
+
+def select(db: sqlite3.Connection, table: str, where: str, *values: Any) -> list[dict[str, Any]]:
+    """Rows of a table, checked."""
+    found = db.execute(f"SELECT * FROM {table} WHERE {where}", values)
+    return [checked(row, f"a row of table {table}") for row in found]
+
+
+_TRIALS = """
+SELECT trial.* FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
+WHERE run_trial.run = ? AND ? IN ('', trial.dataset) AND ? IN ('', trial.learner)
+ORDER BY run_trial.position
+"""
+
+
+def trials(
+    db: sqlite3.Connection, run: Mapping[str, Any], dataset: str = "", learner: str = ""
+) -> Iterator[dict[str, Any]]:
+    """The trials of a run that have ended, in order, of one data set or learner where these are
+    named; ``spec`` is parsed."""
+    listed = db.execute(
+        "SELECT trial FROM run_trial WHERE run = ? ORDER BY position", [run["id"]]
+    ).fetchall()
+    if of_trials(key for (key,) in listed) != run["trials"]:
+        raise DamageError(f"the list of trials of {run['id']} is not as it was written")
+    for row in db.execute(_TRIALS, [run["id"], dataset, learner]):
+        found = checked(row, f"trial {row['key']}")
+        yield {**found, "spec": json.loads(found["spec"])}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """The operating points of a trial on one split: ``points`` (p,) as canonical JSON, and ``cells``
+    (p, c) of these ``columns``: metrics, then ``CELLS``."""
+
+    split: str
+    points: list[str]
+    columns: list[str]
+    cells: FloatArray
+
+    def column(self, name: str) -> FloatArray:
+        """One column (p,)."""
+        return self.cells[:, self.columns.index(name)]
+
+
+def points(db: sqlite3.Connection, trial: Mapping[str, Any]) -> list[Points]:
+    """The points of a trial by split. Raises DamageError where a split of the trial has none."""
+    rows = select(db, "point", "trial = ?", trial["key"])
+    if missing := {*trial["spec"]["splits"]} - {row["split"] for row in rows}:
+        raise DamageError(f"a row of table point is gone (split {min(missing)})")
+    return [_points(row) for row in sorted(rows, key=lambda row: SPLITS.index(row["split"]))]
+
+
+def _points(row: Mapping[str, Any]) -> Points:
+    columns = json.loads(row["columns"])
+    cells = np.frombuffer(row["cells"], "<f8").reshape(-1, len(columns))
+    return Points(row["split"], json.loads(row["points"]), columns, cells)
+
+
+def packed_points(rows: Sequence[PointRow]) -> Iterator[dict[str, Any]]:
+    """The rows of table ``point`` for a trial, without its key."""
+    for split in dict.fromkeys(row.split for row in rows):
+        own = sorted((row for row in rows if row.split == split), key=lambda row: row.index)
+        metrics = list(own[0].metrics)
+        cells = [
+            [*(row.metrics[name] for name in metrics), *(getattr(row, name) for name in CELLS)]
+            for row in own
+        ]
+        yield {
+            "split": split,
+            "points": json.dumps([canonical(row.point) for row in own]),
+            "columns": json.dumps([*metrics, *CELLS]),
+            "cells": np.array(cells, "<f8").tobytes(),
+        }
+
+
+def sensors(db: sqlite3.Connection, key: str) -> Sensors:
+    """What could be bought."""
+    for row in select(db, "sensors", "key = ?", key):
+        names = json.loads(zlib.decompress(row["names"]))
+        return Sensors(tuple(names), tuple(np.frombuffer(row["price"], "<f8").tolist()))
+    raise DamageError("a row of table sensors is gone")
+
+
+def values(db: sqlite3.Connection, trial: str, split: str) -> Iterator[StoredValues]:
+    """The values per unit of a trial on one split, if it has any."""
+    for row in select(db, "unit", "trial = ? AND split = ?", trial, split):
+        kept = tuple(json.loads(row["points"]))
+        arrays: dict[str, Any] = {
+            name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
+            for name in VALUE_ARRAYS
+        }
+        for name in ("metric", "cost", "bought"):
+            arrays[name] = arrays[name].reshape(len(kept), -1)
+        yield StoredValues(split=split, points=kept, **arrays)
+
+
+def packed_values(stored: StoredValues) -> dict[str, Any]:
+    """Compressed float32: most values of a split are few numbers, repeated."""
+    arrays = {name: getattr(stored, name) for name in VALUE_ARRAYS}
+    blobs = {k: zlib.compress(np.asarray(v, "<f4").tobytes(), 6) for k, v in arrays.items()}
+    return {"split": stored.split, "points": json.dumps(stored.points), **blobs}

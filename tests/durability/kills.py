@@ -1,0 +1,228 @@
+"""Runs that are killed and stores that lose power, counted.
+
+    python tests/durability/kills.py --kills 200 --cuts 50
+
+A kill ends a run of two workers by SIGKILL, at a random moment: the parent, one worker, or all of
+them. Just before it the store's one file is copied. Then: the copy is a whole store; every row that
+it has is in the store, unchanged; no process of the run is left after 5 seconds. A run is killed
+again and again until it comes to its end, and then its export equals that of an undisturbed one, and
+no temporary file is left.
+
+A power cut leaves the file and its log (-wal) as the disk happened to have them: the log cut at
+any byte, its last page torn, gone, or a full disk while it was written. What is left is a whole store
+whose rows are those of an undisturbed run, and going on gives the same export; or, where a page of
+the file itself is torn, one line that says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+
+HERE = Path(__file__).parents[1]
+sys.path.insert(0, str(HERE))
+
+from helpers import run_toys  # noqa: E402
+
+from bench_core.errors import BenchError  # noqa: E402
+from bench_core.results.store import Store  # noqa: E402
+
+TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at", "run"]
+ROW = ["learner", "params", "dataset", "fold", "seed", "split", "point"]
+
+
+def start(store: Path, mark: str, **limits: int) -> subprocess.Popen[bytes]:
+    def limited() -> None:
+        import resource
+
+        if size := limits.get("file_size"):
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return subprocess.Popen(
+        [sys.executable, run_toys.__file__, str(store)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(HERE), "DURABILITY": mark},
+        start_new_session=True,
+        preexec_fn=limited,
+    )
+
+
+def alive(mark: str) -> list[int]:
+    """The processes that a run started, itself included."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            state = (place / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            if state != "Z" and f"DURABILITY={mark}\0".encode() in (place / "environ").read_bytes():
+                found.append(int(place.name))
+    return found
+
+
+def rows(store: Path) -> pd.DataFrame:
+    frame = Store(store).frame().drop(columns=TIMED)
+    frame = frame[frame["status"] == "ok"].sort_values(ROW, ignore_index=True)
+    assert not frame.duplicated(ROW).any(), "a row is there twice"
+    return frame
+
+
+def copied(store: Path, to: Path) -> pd.DataFrame | None:
+    """The rows of a copy of the one file, None before there is a run."""
+    try:
+        shutil.copyfile(store, to)
+        return rows(to)
+    except (FileNotFoundError, BenchError) as error:
+        if "damaged" in str(error):
+            raise
+        return None
+
+
+def contained(some: pd.DataFrame, whole: pd.DataFrame) -> bool:
+    return len(some.merge(whole, how="inner")) == len(some)
+
+
+class Kills:
+    """Kills of runs in a folder, and what became of them."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.draw, self.counts = folder, random.Random(seed), Counter[str]()
+        self.whole = folder / "whole.db"
+        began = time.monotonic()
+        assert start(self.whole, "whole").wait() == 0
+        self.seconds = time.monotonic() - began
+        self.undisturbed = rows(self.whole)
+
+    def kill(self, store: Path) -> bool:
+        """Run the store once and kill it; whether it ended before that."""
+        mark = f"{store.name}-{self.counts['kills']}"
+        process = start(store, mark)
+        until = time.monotonic() + self.draw.random() * self.seconds
+        copy, known = store.with_suffix(".copy"), None
+        while time.monotonic() < until and process.poll() is None:
+            time.sleep(0.02)
+        if process.poll() is not None:
+            return True
+        try:
+            known = copied(store, copy)
+        except BenchError:  # copied in the very moment of a checkpoint
+            self.counts["copies that were torn, and said so"] += 1
+        self.counts["kills"] += 1
+        own, way = alive(mark), self.draw.choice(("parent", "all", "worker"))
+        victims = [process.pid] if way == "parent" else own
+        if way == "worker":
+            victims = [p for p in own if p != process.pid][:1]
+        for victim in victims:
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+        if way == "worker":  # the run goes on without it, and ends with a crashed trial
+            process.wait()
+        process.wait()
+        limit = time.monotonic() + 5
+        while alive(mark) and time.monotonic() < limit:
+            time.sleep(0.05)
+        self.counts["processes after 5 s"] += len(alive(mark))
+        if known is not None:
+            self.counts["copies"] += 1
+            self.counts["rows in copies"] += len(known)
+            self.counts["rows lost"] += len(known) - len(known.merge(rows(store), how="inner"))
+        return False
+
+    def run(self, kills: int) -> None:
+        number = 0
+        while self.counts["kills"] < kills:
+            number += 1
+            store = self.folder / f"store{number}.db"
+            while not self.kill(store) and self.counts["kills"] < kills:
+                pass
+            self.finish(store)
+            print(dict(self.counts), flush=True)
+
+    def finish(self, store: Path) -> None:
+        assert start(store, "end").wait() == 0
+        self.counts["stores"] += 1
+        self.counts["exports equal"] += rows(store).equals(self.undisturbed)
+        self.counts["temporary files left"] += len([*self.folder.rglob(".*.new")])
+
+    def cuts(self, cuts: int) -> None:
+        """Power cuts on what a run had on the disk at some moment."""
+        for number in range(cuts):
+            store = self.folder / f"cut{number}.db"
+            if number % 10 == 9:
+                how = "full disk"
+                size = self.draw.randrange(30, 400) * 1024
+                start(store, "full", file_size=size).wait()
+            else:
+                how = self.cut(store)
+            self.counts[f"cuts: {how}"] += 1
+            try:
+                left = rows(store) if store.exists() else self.undisturbed[:0]
+                good = contained(left, self.undisturbed)
+                self.counts["rows left by cuts"] += len(left)
+                self.counts["cuts with wrong rows"] += not good
+            except BenchError as error:
+                self.counts["cuts that are one line"] += 1
+                assert "\n" not in str(error)
+                continue
+            if number % 5 == 4:
+                self.finish(store)
+        print(dict(self.counts), flush=True)
+
+    def cut(self, store: Path) -> str:
+        """A store as a run left it in the middle, with its log damaged."""
+        process = start(store, "cut")
+        time.sleep(self.draw.uniform(0.3, 0.9) * self.seconds)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        log = store.with_name(store.name + "-wal")
+        how = self.draw.choice(("log cut", "log torn", "log gone", "page torn"))
+        if not log.exists() or not log.stat().st_size:
+            return "none: the run had ended"
+        content = bytearray(log.read_bytes())
+        if how == "log cut":
+            log.write_bytes(content[: self.draw.randrange(len(content))])
+        elif how == "log torn":
+            at = self.draw.randrange(len(content))
+            content[at : at + 512] = bytes(512)
+            log.write_bytes(content)
+        elif how == "log gone":
+            log.unlink()
+        elif store.stat().st_size > 8192:
+            with store.open("r+b") as file:
+                file.seek(4096 * self.draw.randrange(1, store.stat().st_size // 4096) + 2048)
+                file.write(bytes(2048))
+        return how
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--cuts", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.environ["BENCH_CACHE"] = f"{folder}/cache"
+        made = Kills(Path(folder), given.seed)
+        made.cuts(given.cuts)
+        made.run(given.kills)
+        bad = ("rows lost", "processes after 5 s", "cuts with wrong rows", "temporary files left")
+        assert not any(made.counts[name] for name in bad), dict(made.counts)
+        assert made.counts["exports equal"] == made.counts["stores"], dict(made.counts)
+
+
+if __name__ == "__main__":
+    main()

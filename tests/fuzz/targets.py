@@ -1,0 +1,398 @@
+"""What is fuzzed: each target takes any bytes, and passes if they are refused in one line or read as
+an independent parser reads them.
+
+A target returns whether the input was accepted. It raises AssertionError for a misreading, and
+lets through every exception that is no error for users.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import struct
+import tempfile
+import tomllib
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench_trees.importers import ModelError, read_model
+from bench_trees.importers.files import parse_ubj
+
+from bench_core._io.digests import canonical
+from bench_core._io.text import read_bytes
+from bench_core.costs.cost_file import CostFile, cost_model
+from bench_core.costs.model import SensorPrices
+from bench_core.datasets.readers import svmlight
+from bench_core.datasets.readers.tables import read_table
+from bench_core.datasets.user_datasets import read_entries
+from bench_core.errors import BenchError, InputError
+from bench_core.parameters import as_json, expand
+from bench_core.planning.request import parse_setting, with_setting
+from bench_core.planning.suites import read_suite
+from bench_core.plugins import load_registry
+
+FOLDER = Path(
+    tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+)
+NOT_THERE = ["", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"]
+NOT_THERE += ["1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def _file(name: str, data: bytes) -> Path:
+    path = FOLDER / name
+    path.write_bytes(data)
+    return path
+
+
+def same(a: Any, b: Any) -> bool:
+    return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True)
+
+
+def svm(data: bytes) -> bool:
+    """The exact and the compiled reader, and scikit-learn's."""
+    from sklearn.datasets import load_svmlight_file
+
+    path = _file("x.svm", data)
+    base = 0 if data[:2].endswith(b"0") else 1
+    ways = []
+    for small in (1 << 22, -1):
+        svmlight.SMALL = small
+        try:
+            ways.append(svmlight.read_svmlight(path, index_base=base, threads=2))
+        except InputError:
+            ways.append(None)
+        finally:
+            svmlight.SMALL = 1 << 22
+    slow, fast = ways
+    assert (slow is None) == (fast is None), "one of the two ways refuses it"
+    if slow is None or fast is None:
+        return False
+    assert same(slow.X, fast.X)
+    assert same(slow.y, fast.y)
+    assert same(np.signbit(slow.X), np.signbit(fast.X))
+    if slow.X.size > 1 << 22:
+        return True
+    X, y, qid = load_svmlight_file(
+        str(path), n_features=slow.X.shape[1], zero_based=base == 0, query_id=True
+    )
+    with np.errstate(over="ignore"):
+        assert same(slow.X, X.toarray().astype(np.float32)), "not what scikit-learn reads"
+    assert same(slow.y, y)
+    if slow.queries is not None:
+        assert same(np.flatnonzero(np.diff(qid)) + 1, slow.queries.boundaries[1:-1])
+    return True
+
+
+def table(data: bytes) -> bool:
+    """``csv`` and ``float``, rounded to float32."""
+    path = _file("x.csv", data)
+    try:
+        found = read_table(path)
+    except InputError:
+        return False
+    text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    header = next(line for line in text.split("\n") if line.strip())
+    mark = max(",;\t", key=header.count)
+    lines = list(csv.reader(io.StringIO(text, newline="\n"), delimiter=mark))
+    lines = [cells for cells in lines if cells and not (len(cells) == 1 and cells[0].isspace())]
+    for j, name in enumerate(found.names):
+        assert name == lines[0][j].strip()
+        if found.is_text(name):
+            continue
+        try:
+            values = found.numbers(name, np.float32)
+        except InputError:
+            continue
+        cells = [cells[j] if j < len(cells) else "" for cells in lines[1:]]
+        assert len(cells) == len(values), "not as many rows"
+        for cell, value in zip(cells, values, strict=True):
+            if cell in NOT_THERE:
+                assert np.isnan(value), f"{cell!r} is not missing"
+            elif NUMBER.fullmatch(cell.strip(" \t")):
+                with np.errstate(over="ignore"):
+                    assert value == np.float32(float(cell)), f"{cell!r} is read as {value}"
+    return True
+
+
+def packed(data: bytes) -> bool:
+    """``gzip``, as far as it goes."""
+    import gzip
+
+    try:
+        found = read_bytes(_file("x.gz", data))
+    except InputError:
+        return False
+    assert found == gzip.decompress(data)
+    return True
+
+
+NAMES = ("TSH", "T 4", "c")
+
+
+def costs(data: bytes) -> bool:
+    """Prices are those of ``json``, or of lines split at the mark."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    suffix = {"{": "json", "[": "json"}.get(text.lstrip()[:1], "csv")
+    file = CostFile(Path(f"costs.{suffix}"), text)
+    try:
+        prices = cost_model(file, NAMES, None, {SensorPrices.name: SensorPrices})
+    except InputError:
+        return False
+    assert isinstance(prices, SensorPrices)
+    price = prices.feature_price()
+    assert (price >= 0).all()
+    assert np.isfinite(price).all()
+    document = json.loads(text) if suffix == "json" else None
+    if isinstance(document, dict) and set(document) == set(NAMES):
+        assert same(price, [float(document[name]) for name in NAMES])
+    if isinstance(document, list) and len(document) == len(NAMES):
+        assert same(price, [float(value) for value in document])
+    if document is None:
+        plain = [line for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
+        pairs = dict(line.strip().split(",") for line in plain if line.count(",") == 1)
+        if set(pairs) == set(NAMES):
+            assert same(price, [float(pairs[name]) for name in NAMES])
+    return True
+
+
+def suite(data: bytes) -> bool:
+    """``tomllib``'s values."""
+    try:
+        found = read_suite(_file("x.toml", data), {})
+    except BenchError:
+        return False
+    document = tomllib.loads(data.decode("utf-8-sig"))
+    assert found.title == (document.get("title") or "x")
+    assert list(found.metrics) == document["metrics"]
+    assert dict(found.learners) == document["learners"]
+    seeds = document.get("profiles", {}).get("quick", {}).get("seeds", document.get("seeds", [0]))
+    assert list(found.profiles["quick"].seeds) == list(dict.fromkeys(seeds))
+    return True
+
+
+def datasets(data: bytes) -> bool:
+    """``tomllib``'s values."""
+    try:
+        found = read_entries(_file("datasets.toml", data))
+    except BenchError:
+        return False
+    document = tomllib.loads(data.decode("utf-8-sig"))
+    assert [entry.name for entry in found] == [*document]
+    assert [entry.folds for entry in found] == [t.get("folds", 1) for t in document.values()]
+    return True
+
+
+LEARNERS = ("gbrt.trees", "cscc.base", "cscc.base.trees", "gbrt.learning_rate", "cronus.f0")
+
+
+def setting(data: bytes) -> bool:
+    """``tomllib``'s value, or the word."""
+    text = data.decode("utf-8", "surrogateescape")
+    name = LEARNERS[len(text) % len(LEARNERS)]
+    try:
+        found = parse_setting(f"{name}={text}")
+    except BenchError:
+        return False
+    registry = load_registry()
+    try:
+        table = with_setting({}, found.path, found.value)
+        for made in expand(registry.learner(found.owner), table, registry)[:20]:
+            canonical(as_json(made)).encode()
+    except BenchError:
+        return False
+    value: Any = text.strip()
+    try:
+        read = tomllib.loads(f"value = {value}")
+        value = read["value"] if len(read) == 1 else value
+    except tomllib.TOMLDecodeError:
+        pass
+    assert found.value == value or found.value != found.value
+    return True
+
+
+def model(data: bytes) -> bool:
+    """A walk through the document itself, node by node."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = read_model(data)
+    except ModelError:
+        return False
+    ensemble = found.ensemble
+    rng = np.random.default_rng(len(data))
+    X = rng.normal(size=(8, ensemble.features)).astype(np.float32)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    from helpers.peer_models import raw_scores
+
+    with np.errstate(all="ignore"):
+        ours = raw_scores(found, X)
+        theirs = _walked(data, found.source, X)
+    if theirs is not None:
+        close = np.isclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(ours).max(), equal_nan=True)
+        assert close.all(), f"{ours} against {theirs}"
+    return True
+
+
+def _walked(data: bytes, source: str, X: np.ndarray) -> np.ndarray | None:
+    if source == "LightGBM":
+        return _lightgbm(data.decode().replace("\r\n", "\n"), X)
+    document = parse_ubj(data) if data[1:2] in b"iUIlL$#" else json.loads(data)
+    return (_xgboost if source == "XGBoost" else _catboost)(document, X)
+
+
+def _lightgbm(text: str, X: np.ndarray) -> np.ndarray | None:
+    if "average_output" in text or "sigmoid" in text:
+        return None
+    head, *blocks = re.split(r"^Tree=\d+[ \t]*$", text, flags=re.MULTILINE)
+    facts = dict(line.split("=", 1) for line in head.split("\n") if "=" in line)
+    outputs = int(facts.get("num_tree_per_iteration", 1))
+    sums = np.zeros((len(X), outputs))
+    for k, block in enumerate(blocks):
+        lines = block.partition("\nend of trees")[0].split("\n")
+        tree = {a.strip(): b.split() for a, _, b in (line.partition("=") for line in lines)}
+        value = [float(v) for v in tree["leaf_value"]]
+        for i, row in enumerate(X):
+            node = 0 if int(tree["num_leaves"][0]) > 1 else -1
+            while node >= 0:
+                x = float(row[int(tree["split_feature"][node])])
+                kind = int(tree["decision_type"][node])
+                missing = (kind >> 2) & 3
+                x = 0.0 if math.isnan(x) and missing < 2 else x
+                left = x <= float(tree["threshold"][node])
+                if math.isnan(x) or (missing == 1 and x == 0):
+                    left = bool(kind & 2)
+                node = int(tree["left_child" if left else "right_child"][node])
+            sums[i, k % outputs] += value[-node - 1]
+    return sums
+
+
+def _xgboost(document: Any, X: np.ndarray) -> np.ndarray | None:
+    learner = document["learner"]
+    booster = learner["gradient_booster"]
+    if booster["name"] != "gbtree":
+        return None
+    outputs = max(1, int(learner["learner_model_param"]["num_class"]))
+    sums = np.zeros((len(X), outputs))
+    for k, tree in zip(booster["model"]["tree_info"], booster["model"]["trees"], strict=True):
+        for i, row in enumerate(X):
+            node = 0
+            while int(tree["left_children"][node]) >= 0:
+                x = row[int(tree["split_indices"][node])]
+                limit = np.float32(float(tree["split_conditions"][node]))
+                left = int(tree["default_left"][node]) != 0 if np.isnan(x) else x < limit
+                node = int(tree["left_children" if left else "right_children"][node])
+            sums[i, int(k)] += float(np.float32(float(tree["split_conditions"][node])))
+    base = learner["learner_model_param"]["base_score"]
+    base = json.loads(base) if isinstance(base, str) else base
+    base = np.ravel(base).astype(float)
+    name = learner["objective"]["name"]
+    if name == "binary:logistic":
+        base = np.log(base / (1 - base))
+    elif name in ("count:poisson", "reg:gamma", "reg:tweedie"):
+        base = np.log(base)
+    return sums + base
+
+
+def _catboost(document: Any, X: np.ndarray) -> np.ndarray | None:
+    if "oblivious_trees" not in document:
+        return None
+    columns = {int(f["feature_index"]): f for f in document["features_info"]["float_features"]}
+    scale, bias = document["scale_and_bias"]
+    sums = np.zeros((len(X), len(bias)))
+    for tree in document["oblivious_trees"]:
+        values = np.array(tree["leaf_values"], dtype=float).reshape(-1, len(bias))
+        for i, row in enumerate(X):
+            leaf = 0
+            for level, split in enumerate(tree.get("splits") or ()):
+                about = columns[int(split["float_feature_index"])]
+                x = row[int(about["flat_feature_index"])]
+                above = x > np.float32(float(split["border"]))
+                if np.isnan(x):
+                    above = about.get("nan_value_treatment") == "AsTrue"
+                leaf |= int(above) << level
+            sums[i] += values[leaf]
+    return float(scale) * sums + np.array(bias, dtype=float)
+
+
+def ubj(data: bytes) -> bool:
+    """A recursive decoder of the same draft."""
+    try:
+        found = parse_ubj(data)
+    except ModelError:
+        return False
+    value, _ = _decoded(data, 0, "")
+    assert _plain(found) == _plain(value)
+    return True
+
+
+_SIZES = {"i": ">b", "U": ">B", "I": ">h", "l": ">i", "L": ">q", "d": ">f", "D": ">d"}
+
+
+def _decoded(data: bytes, at: int, kind: str) -> tuple[Any, int]:
+    while not kind or kind == "N":
+        kind, at = chr(data[at]), at + 1
+    if kind in "TFZ":
+        return {"T": True, "F": False, "Z": None}[kind], at
+    if kind in _SIZES:
+        size = struct.calcsize(_SIZES[kind])
+        return struct.unpack_from(_SIZES[kind], data, at)[0], at + size
+    if kind == "C":
+        return chr(data[at]), at + 1
+    if kind in "SH":
+        n, at = _decoded(data, at, "")
+        return data[at : at + n].decode(), at + n
+    typed, count = "", -1
+    if data[at : at + 1] == b"$":
+        typed, at = chr(data[at + 1]), at + 2
+        while typed == "N":
+            typed, at = chr(data[at]), at + 1
+    if data[at : at + 1] == b"#":
+        count, at = _decoded(data, at + 1, "")
+    items: list[Any] = []
+    end = b"]" if kind == "[" else b"}"
+    while len(items) != count:
+        while count < 0 and data[at : at + 1] == b"N":
+            at += 1
+        if count < 0 and data[at : at + 1] == end:
+            at += 1
+            break
+        name = None
+        if kind == "{":
+            n, at = _decoded(data, at, "")
+            name, at = data[at : at + n].decode(), at + n
+        value, at = _decoded(data, at, typed)
+        items.append((name, value))
+    return (dict(items) if kind == "{" else [v for _, v in items]), at
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | np.ndarray):
+        return [_plain(v) for v in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return "nan" if isinstance(value, float) and math.isnan(value) else value
+
+
+TARGETS: dict[str, Callable[[bytes], bool]] = {
+    "svm": svm,
+    "table": table,
+    "packed": packed,
+    "costs": costs,
+    "suite": suite,
+    "datasets": datasets,
+    "setting": setting,
+    "model": model,
+    "ubj": ubj,
+}

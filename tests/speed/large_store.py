@@ -1,0 +1,144 @@
+"""A store with one run of many trials, written by the writer itself.
+
+    python tests/speed/large_store.py results/large.db [--trials 10000]
+
+Five data sets, eight learners, five seeds and 50 settings of each; a trial has 46 operating points
+on validation and on test, their quality rising and levelling off with their cost, and values of
+400 queries at 12 points.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from bench_core.results.records import (
+    FitResult,
+    FitSpec,
+    Job,
+    Outcome,
+    PointRow,
+    Sensors,
+    Status,
+    StoredValues,
+    TrialResult,
+    TrialSpec,
+)
+from bench_core.results.writer import open_writer
+
+POINTS, KEPT, QUERIES, FEATURES = 46, 12, 400, 60
+DATASETS, LEARNERS, SEEDS = 5, 8, 5
+
+
+def trial(number: int) -> TrialSpec:
+    dataset, learner = number % DATASETS, number // DATASETS % LEARNERS
+    seed, setting = number // (DATASETS * LEARNERS) % SEEDS, number // (DATASETS * LEARNERS * SEEDS)
+    return TrialSpec(
+        key=f"{number:032x}",
+        title=f"learner-{learner} setting={setting} on data-{dataset}, seed {seed}",
+        fit=f"{number:031x}f",
+        learner=f"learner-{learner}",
+        learner_version="0.1.0",
+        params={"trees": 300, "depth": 4, "tradeoff": 0.01 * 1.1**setting, "rate": 0.1},
+        dataset=f"data-{dataset}",
+        fold=0,
+        seed=seed,
+        fingerprint=f"{dataset:064x}",
+        stand_in=False,
+        task="ranking",
+        data="prepared",
+        states="large.fits",
+        metrics=("ndcg@5", "precision@5"),
+        unit="cost units",
+    )
+
+
+def outcome(spec: TrialSpec, number: int) -> Outcome:
+    rng = np.random.default_rng(number)
+    place = np.arange(1, POINTS + 1) / POINTS
+    level = 0.7 + 0.02 * rng.random()
+    rows, values = [], []
+    for split in ("valid", "test"):
+        quality = level * (1 - np.exp(-5 * place)) + 0.002 * rng.normal(size=POINTS)
+        cost = 100 * place + rng.random(POINTS)
+        for k in range(POINTS):
+            rows.append(
+                PointRow(
+                    index=k,
+                    point={"trees": int(300 * place[k])},
+                    split=split,
+                    metrics={"ndcg@5": float(quality[k]), "precision@5": float(quality[k] ** 2)},
+                    feature_cost=float(cost[k] * 0.9),
+                    evaluation_cost=float(cost[k] * 0.1),
+                    total_cost=float(cost[k]),
+                    cost_p95=float(cost[k] * 1.5),
+                    cost_max=float(cost[k] * 2),
+                    features_used=int(FEATURES * place[k]),
+                )
+            )
+        kept = np.unique(np.linspace(0, POINTS - 1, KEPT).astype(int))
+        by_query = rng.normal(size=QUERIES)
+        values.append(
+            StoredValues(
+                split=split,
+                points=tuple(kept.tolist()),
+                metric=(quality[kept, None] + 0.2 * by_query).astype(np.float32),
+                cost=(cost[kept, None] * rng.uniform(0.8, 1.2, QUERIES)).astype(np.float32),
+                weights=np.ones(QUERIES, dtype=np.float32),
+                rows=np.full(QUERIES, 20, dtype=np.float32),
+                bought=rng.random((KEPT, FEATURES)).round(2).astype(np.float32),
+            )
+        )
+    names = tuple(f"f{j}" for j in range(FEATURES))
+    sensors = Sensors(names, tuple(1.0 + j for j in range(FEATURES)))
+    result = TrialResult(tuple(rows), tuple(values), "sampled", "", 0.1, 300.0, (), sensors)
+    return Outcome(Job("score", spec), Status.OK, result=result, seconds=0.2)
+
+
+def write(path: Path, trials: int) -> None:
+    specs = [trial(number) for number in range(trials)]
+    uses = [
+        {
+            "name": f"data-{d}",
+            "task": "ranking",
+            "fold": 0,
+            "seed": seed,
+            "fingerprint": f"{d:064x}",
+            "metrics": ["ndcg@5", "precision@5"],
+            "stand_in": False,
+            "queries": {"train": 2000, "valid": QUERIES, "test": QUERIES},
+            "features": FEATURES,
+        }
+        for d in range(DATASETS)
+        for seed in range(SEEDS)
+    ]
+    about = {
+        "suite": "large",
+        "title": "Many trials",
+        "profile": "quick",
+        "reference": "learner-0",
+        "accounting": "path",
+        "metrics": ["ndcg@5", "precision@5"],
+        "higher_is_better": {"ndcg@5": True, "precision@5": True},
+        "datasets": uses,
+        "request": {},
+    }
+    with open_writer(path) as writer:
+        writer._db.execute("PRAGMA synchronous = OFF")
+        writer.begin("large-quick-0", about, [spec.key for spec in specs])
+        for number, spec in enumerate(specs):
+            fit = FitSpec(spec.fit, spec.title, {}, spec.learner, spec.dataset, "", "", 0, "")
+            writer.fit(Outcome(Job("fit", fit), Status.OK, result=FitResult(1.0, 200.0)))
+            writer.attempt("large-quick-0", ended := outcome(spec, number))
+            writer.trial(spec, ended)
+        writer.end("large-quick-0", "finished")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--trials", type=int, default=10_000)
+    given = parser.parse_args()
+    write(given.path, given.trials)
