@@ -49,7 +49,7 @@ _LEAST, _MOST = 1e-3, 20.0
 class Curve:
     """One learner's steps: at each ``budget`` (p,) the mean test ``quality`` and ``cost`` over
     repeats, the ``p95`` of cost and the ``features`` bought (NaN where unknown), and ``chosen``,
-    in words."""
+    in words; ``picked`` are the fold, seed, parameters and point of every repeat there."""
 
     learner: str
     budget: FloatArray
@@ -58,6 +58,7 @@ class Curve:
     p95: FloatArray
     features: FloatArray
     chosen: tuple[str, ...]
+    picked: tuple[tuple[tuple[int, int, str, str], ...], ...] = ()
 
     def held(self, budget: float) -> int:
         """The step that a budget pays for, -1 for none."""
@@ -173,7 +174,8 @@ def _curve(
         )
         for column in ("test_quality", "total_cost", "cost_p95", "features_used")
     }
-    chosen = () if varied is None else tuple(_settings(runs, held, varied))
+    picked = () if varied is None else _picked(runs, held)
+    chosen = tuple(_settings(picked, varied or frozenset()))
     return Curve(
         learner,
         budgets,
@@ -182,6 +184,7 @@ def _curve(
         means["cost_p95"],
         means["features_used"],
         chosen,
+        picked,
     )
 
 
@@ -198,14 +201,24 @@ def thinned(budgets: FloatArray, places: int) -> FloatArray:
     return kept
 
 
+def _picked(
+    runs: Sequence[pd.DataFrame], held: Sequence[IntArray]
+) -> tuple[tuple[tuple[int, int, str, str], ...], ...]:
+    """By step the fold, seed, parameters and point of every repeat."""
+    columns = ["fold", "seed", "params", "point"]
+    rows = [list(zip(*(run[name].tolist() for name in columns), strict=True)) for run in runs]
+    by_repeat = [[own[k] for k in at] for own, at in zip(rows, held, strict=True)]
+    return tuple(zip(*by_repeat, strict=True))
+
+
 def _settings(
-    runs: Sequence[pd.DataFrame], held: Sequence[IntArray], varied: frozenset[str]
+    picked: Sequence[Sequence[tuple[int, int, str, str]]], varied: frozenset[str]
 ) -> Iterator[str]:
-    pairs = [list(zip(r["point"].astype(str), r["params"].astype(str), strict=True)) for r in runs]
-    for step in range(len(held[0])):
-        tally = Counter(own[at[step]] for own, at in zip(pairs, held, strict=True))
-        (point, params), n = tally.most_common(1)[0]
-        words = Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(runs))
+    for step in picked:
+        (point, params), n = Counter((point, params) for *_, params, point in step).most_common(1)[
+            0
+        ]
+        words = Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(step))
         yield one_line(words.short)
 
 

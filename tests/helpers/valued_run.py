@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from bench_core.results.budgets import Budget
-from bench_core.results.records import RunInfo
-from bench_core.results.store import TrialValues
+from bench_core.results.records import RunInfo, Sensors, Stages
+from bench_core.results.store import Bought, TrialValues
 from helpers import example
 
 
@@ -24,6 +24,7 @@ class ValuedRun:
     baselines: tuple[str, ...] = ()
     rows: list[dict[str, Any]] = field(default_factory=list)
     kept: list[TrialValues] = field(default_factory=list)
+    stages: dict[str, Stages] = field(default_factory=dict)
 
     def add(
         self,
@@ -87,6 +88,24 @@ class ValuedRun:
             baselines=self.baselines,
             metrics=("accuracy",),
         )
+
+    def bought(self, run: str, *, dataset: str) -> list[Bought]:
+        """As ``Store.bought``: three sensors, of which points buy more and more."""
+        price = (1.0, 1.0, 4.0)
+        return [
+            Bought(
+                learner=one.learner,
+                params=one.params,
+                fold=one.fold,
+                seed=one.seed,
+                settings=one.settings,
+                share=np.minimum(np.outer(1 + np.arange(len(one.points)), [0.5, 0.25, 0.1]), 1),
+                sensors=Sensors(("f1", "f2", "f3"), price),
+                stages=self.stages.get(one.learner),
+            )
+            for one in self.kept
+            if (one.split, one.dataset) == ("test", dataset)
+        ]
 
     def values(
         self, run: str, *, split: str, dataset: str, learner: str = "", within: Budget | None = None
