@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -242,6 +242,27 @@ class Marked(Protocol):
     @property
     def marks(self) -> tuple[str, ...]:
         """``DIVERGED`` or any other words, () for none."""
+
+
+class StageTree(NamedTuple):
+    """The stages that rows go through, for pictures.
+
+    Of each stage the one that leads to it (``parent``, -1 for the first; lower than its own
+    number), how many ``sensors`` the way to its end may buy, and the ``price`` of all of them.
+    """
+
+    parent: tuple[int, ...]
+    sensors: tuple[int, ...]
+    price: tuple[float, ...]
+
+
+@runtime_checkable
+class Staged(Protocol):
+    """A model that may describe its stages; the predictions of one that does have a ``stage``."""
+
+    @property
+    def stage_tree(self) -> StageTree | None:
+        """At most 100 stages; None where there is nothing to show."""
 
 
 @runtime_checkable

@@ -285,7 +285,7 @@ class Result(RunResult):
         chosen = chosen_within(self.info, own, name, learner, within)
         if chosen.empty:
             raise UsageError(f"{name}: {learner or 'nothing'} is not affordable at {within.words}")
-        bought = purchases(Store(self.store), self.run, chosen, within)
+        bought = purchases(Store(self.store), self.run, chosen)
         rows = [{**one._asdict(), "cost per row": one.price * one.share} for one in bought]
         return _frame(rows, ("features", "price", "share", "cost per row"))
 

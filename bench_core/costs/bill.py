@@ -85,12 +85,14 @@ class Prediction:
     ``point`` names it (``{"trees": 120}``). ``scores``: ranking in any order-preserving unit,
     regression in label units, binary log-odds, each (n,); multi-class (n, K). ``bills`` always
     holds ``"path"``, which is audited; others (``"model"``) where a paper counts otherwise.
+    ``stage`` (n,) is the last stage that each row saw, of a model that has a ``stage_tree``.
     The arrays belong to the prediction: a model must not write to them later.
     """
 
     point: Mapping[str, int | float]
     scores: FloatArray
     bills: Mapping[str, Bill]
+    stage: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from bench_core.costs.bill import Acquired, Bill, Prediction, words
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features
 from bench_core.execution.caps import Answers, Caps, Ground
-from bench_core.protocols import Concurrent
+from bench_core.protocols import Concurrent, Staged
 from bench_core.results.budgets import CAP
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def units(features: Features) -> IntArray:
 class Path:
     """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
     per row, the ``scale`` (p, 2) of both (their largest size), mean feature and evaluation costs
-    (p,), the share of rows that bought each sensor (p, s). While it is being filled p is 100.
+    (p,), the share of rows that bought each sensor (p, s) and of those that ``ended`` at each stage
+    (p, S), where the model has a ``stage_tree`` (else S is 0). While it is being filled p is 100.
     ``capped`` is the same with a point for each cap, where there are any."""
 
     points: Points
@@ -82,6 +83,7 @@ class Path:
     feature_cost: FloatArray
     evaluation_cost: FloatArray
     bought: FloatArray
+    ended: FloatArray
     seconds: float
     capped: Path | None = None
 
@@ -104,20 +106,21 @@ class Path:
         self.feature_cost[here] += block.feature_cost
         self.evaluation_cost[here] += block.evaluation_cost
         self.bought[here] += block.bought
+        self.ended[here] += block.ended
         self.seconds += block.seconds
         if self.capped is not None and block.capped is not None:
             self.capped.add(block.capped)
 
     def averaged(self, copies: float) -> Path:
         """The same with sums over so many rows as means, its arrays cut to the points found."""
-        for sums in (self.feature_cost, self.evaluation_cost, self.bought):
+        for sums in (self.feature_cost, self.evaluation_cost, self.bought, self.ended):
             sums /= copies
         capped = None if self.capped is None else self.capped.averaged(copies)
         return replace(self._cut_to_points(), capped=capped)
 
     def _cut_to_points(self) -> Path:
         p = len(self.points)
-        numbers = ("scores", "cost", "scale", "feature_cost", "evaluation_cost", "bought")
+        numbers = ("scores", "cost", "scale", "feature_cost", "evaluation_cost", "bought", "ended")
         return replace(self, **{name: getattr(self, name)[:p] for name in numbers})
 
     def forget(self) -> None:
@@ -145,7 +148,9 @@ def predict_split(
     Raises ContractError where the model breaks its contract.
     """
     copies = examples.weights
-    path = _empty(len(examples), classes, costs.sensors, MAX_POINTS)
+    tree = model.stage_tree if isinstance(model, Staged) else None
+    stages = len(tree.parent) if tree else 0
+    path = _empty(len(examples), classes, costs.sensors, MAX_POINTS, stages)
     if caps is not None and caps.limits:
         path.capped = _empty(len(examples), classes, costs.sensors, len(caps.limits))
         path.capped.points = caps.points
@@ -188,11 +193,12 @@ def in_order(
             yield waiting.popleft().result()
 
 
-def _empty(n: int, classes: int, sensors: int, p: int) -> Path:
+def _empty(n: int, classes: int, sensors: int, p: int, stages: int = 0) -> Path:
     """How many points there are is known after the first block; pages unused cost nothing."""
     scores = zeros((p, n, classes) if classes > 2 else (p, n))
     cost, scale = zeros((p, n)), np.zeros((p, 2))
-    return Path((), scores, cost, scale, np.zeros(p), np.zeros(p), zeros((p, sensors)), 0.0)
+    bought, ended = zeros((p, sensors)), np.zeros((p, stages))
+    return Path((), scores, cost, scale, np.zeros(p), np.zeros(p), bought, ended, 0.0)
 
 
 def _follow(
@@ -211,7 +217,7 @@ def _follow(
     """
     rows, n, seconds = block.rows, len(block.features), 0.0
     points: list[dict[str, int | float]] = []
-    numbers, sensors = [], []
+    numbers, sensors, ends = [], [], []
     queries, copies = block.features.queries, copies[rows]
     meter = _meter(costs, copies)
     capped = caps.start(Ground.of(model, costs, queries, copies)) if caps is not None else []
@@ -233,10 +239,11 @@ def _follow(
         )
         points.append(dict(prediction.point))
         sensors.append(bought)
+        ends.append(_ended(prediction, copies, path.ended.shape[1]))
         for answers in capped:
             answers.take(prediction.scores, bill, feature, evaluation)
         started = time.perf_counter()
-    seen = _block(path, tuple(points), rows, numbers, sensors, seconds)
+    seen = _block(path, tuple(points), rows, numbers, sensors, ends, seconds)
     if path.capped is not None:
         seen.capped = _capped(path.capped, capped, rows, costs, copies)
     return seen
@@ -252,7 +259,7 @@ def _capped(
         numbers.append(_written(path, k, rows, answers.scores, *bill))
         path.cost[k, rows] = answers.cost
         sensors.append(_buyers(Acquired(answers.bits, costs.sensors), copies))
-    return _block(path, path.points, rows, numbers, sensors, 0.0)
+    return _block(path, path.points, rows, numbers, sensors, [np.zeros(0)] * len(capped), 0.0)
 
 
 def _written(
@@ -278,12 +285,15 @@ def _block(
     rows: slice,
     numbers: Sequence[tuple[float, float, float, float]],
     sensors: Sequence[FloatArray],
+    ends: Sequence[FloatArray],
     seconds: float,
 ) -> Path:
-    """The rows of a block as a path, with the sums over them (``_written``, ``_buyers``)."""
+    """The rows of a block as a path, with the sums over them (``_written``, ``_buyers``,
+    ``_ended``)."""
     found, p = np.array(numbers, dtype=np.float64), len(points)
     parts = path.scores[:p, rows], path.cost[:p, rows]
-    return Path(points, *parts, found[:, :2], found[:, 2], found[:, 3], np.array(sensors), seconds)
+    shares = np.array(sensors), np.array(ends)
+    return Path(points, *parts, found[:, :2], found[:, 2], found[:, 3], *shares, seconds)
 
 
 def _meter(costs: CostModel, copies: FloatArray) -> Meter | None:
@@ -303,6 +313,20 @@ def _buyers(acquired: Acquired, copies: FloatArray) -> FloatArray:
     from bench_core.costs.meter import buyers
 
     return buyers(acquired, copies)
+
+
+def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArray:
+    """How many copies saw each stage last (S,)."""
+    last = prediction.stage
+    if not stages:
+        return np.zeros(0)
+    if (
+        last is None
+        or last.shape != copies.shape
+        or not bool(np.all((last >= 0) & (last < stages)))
+    ):
+        raise ContractError(f"at {dict(prediction.point)}: stage must be (n,), one of {stages}")
+    return np.bincount(last, copies, stages)
 
 
 def predictions(

@@ -28,7 +28,7 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import frontier
-from bench_core.protocols import Marked, Metric
+from bench_core.protocols import Marked, Metric, Staged
 from bench_core.results.budgets import CAP
 from bench_core.results.records import (
     FitResult,
@@ -36,6 +36,7 @@ from bench_core.results.records import (
     Job,
     Result,
     Sensors,
+    Stages,
     StoredValues,
     TrialResult,
     TrialSpec,
@@ -127,15 +128,17 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         scores[name] = score_split(paths[name], part, splits.costs, metrics, name, spec.threads)
     same_points(paths)
     verdict = _audited(spec, splits, model, spec.audit, path=paths["test"])
+    values = _values(parts, paths, scores, metrics[0])
     return TrialResult(
         rows=tuple(row for score in scores.values() for row in score.rows),
-        values=_values(parts, paths, scores, metrics[0]),
+        values=values,
         audit=verdict.word,
         audit_error=verdict.reason,
         predict_seconds=paths["valid"].seconds + paths["test"].seconds,
         peak_rss_mb=peak_rss_mb(),
         marks=model.marks if isinstance(model, Marked) else (),
         sensors=_sensors(splits),
+        stages=_stages(model, paths["test"], values[0].points if values else ()),
     )
 
 
@@ -198,6 +201,21 @@ def _stored(
     weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
     arrays = metric, np.stack(costs), weights, counts, np.stack(bought)
     return StoredValues(split, kept, *arrays)
+
+
+def _stages(model: Any, path: predict.Path, kept: tuple[int, ...]) -> dict[str, Any]:
+    """The stages of a model, and who reached them at the points ``kept`` of its path."""
+    tree = model.stage_tree if isinstance(model, Staged) else None
+    if tree is None:
+        return {}
+    reached = {}
+    for p in kept:
+        if p < len(path.points):
+            shares = path.ended[p].copy()
+            for stage in range(len(shares) - 1, 0, -1):
+                shares[tree.parent[stage]] += shares[stage]
+            reached[p] = [round(float(share), 4) for share in shares]
+    return Stages(*tree, reached)._asdict()
 
 
 def _sensors(splits: Splits) -> Sensors:

@@ -68,10 +68,9 @@ def certified(
     found = values.repeats()
     drawn = Drawn.of(found, board, budgets, resamples) if found else None
     known = {} if drawn is None else drawn.levels(budgets)
-    for budget in budgets:
-        if budget not in known:
-            known[budget] = values.levels([budget], resamples)[0]
-    at = [standing(b, frame, metric, known.get(b)) for b in (None, *budgets)]
+    others = [budget for budget in budgets if budget not in known]
+    known |= zip(others, values.levels(others, resamples), strict=True)
+    at = [standing(b, values, known.get(b)) for b in (None, *budgets)]
     best_of = {one.learner: one for one in at[0].rows}
     rows = [replace(row, standing=best_of.get(row.learner)) for row in board.rows]
     rows = _with_areas(rows, board, drawn)

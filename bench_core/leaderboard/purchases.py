@@ -49,26 +49,23 @@ def chosen_within(
     return selection.points_within(own, metric.name, metric.higher_is_better, within)
 
 
-def purchases(
-    store: Store, run: str, chosen: pd.DataFrame, within: Budget | None = None
-) -> list[Purchase]:
+def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
     """What the chosen points buy, a mean over them, the sensors that cost most per row first.
 
     Empty where a point is not kept: it is none of the frontier in the primary metric.
     """
     first = chosen.iloc[0]
     of, learner = str(first["dataset"]), str(first["learner"])
-    values = store.values(run, dataset=of, learner=learner, within=within)
-    sensors = store.sensors(run)
+    kept = store.bought(run, dataset=of, learner=learner)
     total: dict[tuple[str, float], float] = {}
     for _, row in chosen.iterrows():
         params, point = (json.loads(str(row[key])) for key in ("params", "point"))
         trial = {"params": params, "fold": row["fold"], "seed": row["seed"]}
-        same = (v for v in values if all(getattr(v, key) == trial[key] for key in trial))
+        same = (v for v in kept if all(getattr(v, key) == trial[key] for key in trial))
         one = next(same, None)
         if one is None or point not in one.settings:
             return []
-        what = zip(*sensors[one.trial], one.bought[one.settings.index(point)], strict=True)
+        what = zip(*one.sensors, one.share[one.settings.index(point)], strict=True)
         for name, price, share in what:
             total[name, price] = total.get((name, price), 0.0) + float(share) / len(chosen)
     found = [Purchase(name, price, share) for (name, price), share in total.items()]

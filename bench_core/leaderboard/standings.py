@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bench_core._io.digests import canonical
+from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.leaderboard.board import UNKNOWN
 from bench_core.leaderboard.board import Standing as Standing
 from bench_core.leaderboard.board import Standings as Standings
+from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion
-from bench_core.statistics.bootstrap import at_budget, best
+from bench_core.statistics.bootstrap import at_budget
 from bench_core.statistics.comparison import (
     better_than,
     interval,
@@ -57,12 +59,11 @@ def standings(
 
     Without a store, or where it has no values, learners stand by their quality alone.
     """
-    metric = primary_metric(info, dataset)
     frame = frame[frame["dataset"] == dataset]
-    values = Values.of(store, info.run, dataset, frame, metric)
+    values = Values.of(store, info.run, dataset, frame, primary_metric(info, dataset))
     known = values.levels(budgets, resamples)
     return tuple(
-        standing(budget, frame, metric, level) for budget, level in zip(budgets, known, strict=True)
+        standing(budget, values, level) for budget, level in zip(budgets, known, strict=True)
     )
 
 
@@ -74,53 +75,98 @@ class Named(NamedTuple):
     bounds: tuple[float, float]
 
 
+class Path(NamedTuple):
+    """The operating points (p,) of one learner in one repeat."""
+
+    valid_quality: FloatArray
+    valid_cost: FloatArray
+    valid_p95: FloatArray
+    test_quality: FloatArray
+    test_cost: FloatArray
+
+    def chosen(self, budget: Budget | None, higher: bool) -> int | None:
+        """The best point within the budget, as ``operating_points.under_budget`` takes it."""
+        limit, inside = np.inf, np.arange(len(self.valid_cost))
+        if budget is not None and budget.kind == "mean":
+            limit = budget.amount
+        if budget is not None and budget.kind == "p95":
+            inside = np.flatnonzero(self.valid_p95 <= budget.amount)
+        best = best_under(self.valid_cost[inside], self.valid_quality[inside], limit, higher)
+        return None if best is None else int(inside[best])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """The stored values of the trials that take part in a data set's ranking."""
+    """The operating points of a data set's ranking, and the stored values of their trials."""
 
     store: Store | None
     run: str
     dataset: str
     metric: Criterion
+    frame: pd.DataFrame
+    paths: dict[str, list[Path]]
     trials: frozenset[tuple[str, int, int, str]]
 
     @classmethod
     def of(
         cls, store: Store | None, run: str, dataset: str, frame: pd.DataFrame, metric: Criterion
     ) -> Values:
-        """Of the data set's rows in ``frame``."""
+        """Of the data set's rows ``frame``."""
         points = selection.operating_points(frame, metric.name)
         named = points[["learner", "fold", "seed", "params"]].drop_duplicates()
         trials = (
             (str(learner), int(fold), int(seed), canonical(json.loads(params or "{}")))
             for learner, fold, seed, params in named.itertuples(index=False)
         )
-        return cls(store, run, dataset, metric, frozenset(trials))
+        return cls(store, run, dataset, metric, frame, _paths(points), frozenset(trials))
 
-    def repeats(self, within: Budget | None = None) -> list[Repeat]:
-        """The learners that have finished in every repeat, on their units; of a cap what was
-        measured under it, of a cost for 95% of rows the points that keep to it."""
-        valid, test = (self._read(split, within) for split in ("valid", "test"))
-        return repeats(valid, test, names) if (names := complete(valid)) else []
+    def chosen(self, budget: Budget | None) -> dict[str, tuple[float, float]]:
+        """By learner quality and cost on test, NaN where not every repeat affords something."""
+        paths, found = self.paths, {}
+        if budget is not None and budget.kind == "cap":
+            points = selection.operating_points(self.frame, self.metric.name, cap=budget.amount)
+            paths = _paths(points)
+        for learner, every in self.paths.items():
+            own = paths.get(learner, [])
+            picks = [(path, path.chosen(budget, self.metric.higher_is_better)) for path in own]
+            there = [
+                (path.test_quality[k], path.test_cost[k]) for path, k in picks if k is not None
+            ]
+            quality, cost = np.mean(there, axis=0) if len(there) == len(every) else (np.nan, np.nan)
+            found[learner] = float(quality), float(cost)
+        return found
+
+    def repeats(self) -> list[Repeat]:
+        """The learners that have finished in every repeat, on their units."""
+        return _repeats(self._read("valid"), self._read("test"))
 
     def levels(self, budgets: Sequence[Budget | None], resamples: int) -> list[Named | None]:
         """The level of quality at each budget, None without values."""
-        higher = self.metric.higher_is_better
-        means = [b for b in budgets if b is None or b.kind == "mean"]
         known: dict[Budget | None, Named | None] = {}
-        every = self.repeats() if means else []
-        amounts = [math.inf if b is None else b.amount for b in means]
-        choices = [partial(at_budget, amount, higher) for amount in amounts]
-        found = levels(every, choices, higher, resamples) if every else []
-        for budget, (level, _) in zip(means, found, strict=bool(every)):
-            known[budget] = Named(tuple(every[0].candidates), level, bounds(every))
+        by_kind: dict[str, list[Budget | None]] = {}
         for budget in budgets:
-            if budget is not None and budget.kind != "mean" and (some := self.repeats(budget)):
-                ((level, _),) = levels(some, [partial(best, higher)], higher, resamples)
-                known[budget] = Named(tuple(some[0].candidates), level, bounds(some))
+            by_kind.setdefault("mean" if budget is None else budget.kind, []).append(budget)
+        caps = by_kind.pop("cap", [])
+        valid, test = (self._read(split) if by_kind else [] for split in ("valid", "test"))
+        for kind, some in by_kind.items():
+            known |= self._levels(_repeats(valid, test, kind), some, resamples)
+        for cap in caps:
+            measured = (self._read(split, cap) for split in ("valid", "test"))
+            known |= self._levels(_repeats(*measured), [cap], resamples)
         return [known.get(budget) for budget in budgets]
 
-    def _read(self, split: str, within: Budget | None) -> list[TrialValues]:
+    def _levels(
+        self, found: Sequence[Repeat], budgets: Sequence[Budget | None], resamples: int
+    ) -> dict[Budget | None, Named | None]:
+        if not found:
+            return {}
+        higher = self.metric.higher_is_better
+        choices = [partial(at_budget, _limit(budget), higher) for budget in budgets]
+        names, edges = tuple(found[0].candidates), bounds(found)
+        made = levels(found, choices, higher, resamples)
+        return {b: Named(names, level, edges) for b, (level, _) in zip(budgets, made, strict=True)}
+
+    def _read(self, split: str, within: Budget | None = None) -> list[TrialValues]:
         if self.store is None:
             return []
         return [
@@ -133,35 +179,34 @@ class Values:
         ]
 
 
-def _chosen(
-    frame: pd.DataFrame, metric: Criterion, budget: Budget | None
-) -> dict[str, tuple[float, float]]:
-    """By learner quality and cost on test, NaN where not every repeat affords something."""
-    higher = metric.higher_is_better
-    points = selection.operating_points(frame, metric.name)
-    if budget is None:
-        chosen = selection.best_points(points, higher)
-    else:
-        chosen = selection.points_within(frame, metric.name, higher, budget)
-    repeats_of = _repeats(points)
-    found = dict.fromkeys(map(str, points["learner"].unique()), (math.nan, math.nan))
-    for learner, count in _repeats(chosen).items():
-        if count == repeats_of[learner]:
-            own = chosen[chosen["learner"] == learner]
-            found[learner] = float(own["test_quality"].mean()), float(own["test_cost"].mean())
+def _repeats(
+    valid: Sequence[TrialValues], test: Sequence[TrialValues], kind: str = "mean"
+) -> list[Repeat]:
+    names = complete(valid)
+    return repeats(valid, test, names, tails=kind == "p95") if names else []
+
+
+def _limit(budget: Budget | None) -> float:
+    """What a chosen point may cost in a draw. The cost of 95% of rows is the same in all draws, but
+    for the rounding of their sums."""
+    if budget is None or budget.kind == "cap":
+        return math.inf
+    return budget.amount * (1 + 1e-5 * (budget.kind == "p95"))
+
+
+def _paths(points: pd.DataFrame) -> dict[str, list[Path]]:
+    """By learner its points in each repeat."""
+    found: dict[str, list[Path]] = {}
+    narrow = points[["learner", "fold", "seed", *Path._fields]]
+    for (learner, *_), part in narrow.groupby(["learner", "fold", "seed"]):
+        arrays = (part[name].to_numpy(dtype=np.float64) for name in Path._fields)
+        found.setdefault(str(learner), []).append(Path(*arrays))
     return found
 
 
-def _repeats(rows: pd.DataFrame) -> dict[str, int]:
-    trials = rows[["learner", "fold", "seed"]].drop_duplicates()
-    return {str(name): int(n) for name, n in trials["learner"].value_counts().items()}
-
-
-def standing(
-    budget: Budget | None, frame: pd.DataFrame, metric: Criterion, named: Named | None
-) -> Standings:
-    """The standings at one budget, from a data set's rows and the level of quality there."""
-    chosen, higher = _chosen(frame, metric, budget), metric.higher_is_better
+def standing(budget: Budget | None, values: Values, named: Named | None) -> Standings:
+    """The standings at one budget, with the level of quality there."""
+    chosen, higher = values.chosen(budget), values.metric.higher_is_better
     there = [name for name, (quality, _) in chosen.items() if not math.isnan(quality)]
     place = {name: k for k, name in enumerate(named.names)} if named else {}
     finite = np.isfinite(named.level.observed) if named else np.zeros(0)

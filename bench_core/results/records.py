@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -151,12 +151,22 @@ class Sensors(NamedTuple):
     price: tuple[float, ...] = ()
 
 
+class Stages(NamedTuple):
+    """What a model's rows go through (``protocols.StageTree``), and by operating point of the
+    validation frontier the share of test rows that ``reached`` each stage."""
+
+    parent: tuple[int, ...] = ()
+    sensors: tuple[int, ...] = ()
+    price: tuple[float, ...] = ()
+    reached: Mapping[Any, Sequence[float]] = {}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialResult:
     """The rows of a trial, values per unit on its validation frontier, and the audit.
 
-    ``marks`` are the model's. ``predict_seconds`` leaves training rows out, which only the
-    reference is scored on.
+    ``marks`` and ``stages`` (the fields of ``Stages``) are the model's. ``predict_seconds`` leaves
+    training rows out, which only the reference is scored on.
     """
 
     rows: tuple[PointRow, ...]
@@ -167,6 +177,7 @@ class TrialResult:
     peak_rss_mb: float
     marks: tuple[str, ...] = ()
     sensors: Sensors = field(default_factory=Sensors)
+    stages: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,14 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray
-from bench_core.results.records import VALUE_ARRAYS, PointRow, Sensors, StoredValues
+from bench_core.results.records import (
+    VALUE_ARRAYS,
+    PointRow,
+    Sensors,
+    Stages,
+    StoredValues,
+    with_tuples,
+)
 from bench_core.splits import SPLITS
 
 COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
@@ -151,6 +158,23 @@ def values(db: sqlite3.Connection, trial: str, split: str) -> Iterator[StoredVal
         for name in ("metric", "cost", "bought"):
             arrays[name] = arrays[name].reshape(len(kept), -1)
         yield StoredValues(split=split, points=kept, **arrays)
+
+
+def shares(db: sqlite3.Connection, trial: str) -> Iterator[tuple[tuple[int, ...], FloatArray]]:
+    """The kept points of a trial and the share of test rows that buy each sensor there (p, s)."""
+    for row in select(db, "unit", "trial = ? AND split = 'test'", trial):
+        kept = tuple(json.loads(row["points"]))
+        share = np.frombuffer(zlib.decompress(row["bought"]), "<f4").reshape(len(kept), -1)
+        yield kept, share.astype(np.float64)
+
+
+def stages(trial: Mapping[str, Any], kept: Sequence[int]) -> Stages | None:
+    """What a trial's rows go through, ``reached`` by place among the points ``kept``."""
+    if not trial["stages"]:
+        return None
+    found = Stages(**with_tuples(json.loads(trial["stages"])))
+    by_place = {k: found.reached[str(p)] for k, p in enumerate(kept) if str(p) in found.reached}
+    return found._replace(reached=by_place)
 
 
 def packed_values(stored: StoredValues) -> dict[str, Any]:

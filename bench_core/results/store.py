@@ -27,11 +27,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench_core.arrays import FloatArray
 from bench_core.errors import InputError, UsageError
 from bench_core.results import rows
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.frame import export_frame
-from bench_core.results.records import RunInfo, Sensors, StoredValues, with_tuples
+from bench_core.results.records import RunInfo, Sensors, Stages, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ ORDER BY number
 class TrialValues(StoredValues):
     """The stored values of one trial on one split, with what names them.
 
-    ``settings`` (p,) are the operating points. Units stand in the same order for all trials on
+    ``settings`` (p,) are the operating points, ``p95`` (p,) is what 95% of validation rows cost at
+    most there. Units stand in the same order for all trials on
     one data set, fold, seed and split; ``fingerprint`` is that of the data.
     """
 
@@ -66,6 +68,22 @@ class TrialValues(StoredValues):
     seed: int
     fingerprint: str
     settings: tuple[Mapping[str, float], ...]
+    p95: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bought:
+    """What rows buy at the kept points ``settings`` (p,) of one trial: the ``share`` (p, s) of test
+    rows that buy each of the ``sensors``, and where its model has ``stages``, who reaches them."""
+
+    learner: str
+    params: Mapping[str, Any]
+    fold: int
+    seed: int
+    settings: tuple[Mapping[str, float], ...]
+    share: FloatArray
+    sensors: Sensors
+    stages: Stages | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +237,33 @@ class Store:
                 known[key] = rows.sensors(db, key)
         return {trial: known[key] for trial, key in keys.items() if key}
 
+    def bought(self, run: str = "last", *, dataset: str, learner: str = "") -> list[Bought]:
+        """What the kept operating points of each trial buy on test, those under caps too."""
+        run = self.resolve(run)
+        found: list[Bought] = []
+        known: dict[str, Sensors] = {}
+        with self._read() as db:
+            for trial in rows.trials(db, _run(db, run), dataset, learner):
+                if trial["status"] != "ok":
+                    continue
+                key, points = trial["sensors"], rows.points(db, trial)
+                settings = next(one.points for one in points if one.split == "test")
+                known[key] = known.get(key) or rows.sensors(db, key)
+                for kept, share in rows.shares(db, trial["key"]):
+                    found.append(
+                        Bought(
+                            params=trial["spec"]["params"],
+                            fold=trial["spec"]["fold"],
+                            seed=trial["spec"]["seed"],
+                            learner=trial["learner"],
+                            settings=tuple(json.loads(settings[p]) for p in kept),
+                            share=share,
+                            sensors=known[key],
+                            stages=rows.stages(trial, kept),
+                        )
+                    )
+        return found
+
     def ended(self, run: str = "last") -> list[Ended]:
         """How the trials of a run that have ended did so, in order."""
         run = self.resolve(run)
@@ -305,6 +350,7 @@ def _values(
             points=points,
             trial=trial["key"],
             settings=tuple(settings[p] for p in points),
+            p95=p95[list(points)],
             metric=one.metric[kept],
             cost=one.cost[kept],
             bought=one.bought[kept],

@@ -45,7 +45,7 @@ CREATE TABLE trial (
   key TEXT PRIMARY KEY, dataset TEXT NOT NULL, learner TEXT NOT NULL, spec TEXT NOT NULL,
   status TEXT NOT NULL, error TEXT NOT NULL,
   audit TEXT NOT NULL, audit_error TEXT NOT NULL, marks TEXT NOT NULL, sensors TEXT NOT NULL,
-  fit_seconds REAL,
+  stages TEXT NOT NULL, fit_seconds REAL,
   predict_seconds REAL, seconds REAL, peak_rss_mb REAL, machine TEXT NOT NULL,
   created_at TEXT NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE run_trial (
@@ -244,6 +244,7 @@ class Writer:
                 audit_error=result.audit_error if result else "",
                 marks=", ".join(result.marks) if result else "",
                 sensors=_put_sensors(db, result.sensors) if result else "",
+                stages=json.dumps(result.stages) if result and result.stages else "",
                 fit_seconds=fit_seconds,
                 predict_seconds=result.predict_seconds if result else None,
                 seconds=outcome.seconds,

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.metrics.frontier import share_of
+from bench_core.statistics.contenders import contenders
 
 BLOCKS = 512
 _ROUNDING = 1e-6  # of sums in 32 bits
@@ -85,14 +87,16 @@ def draw_all(
     """``draw`` for several ways to choose, on the same draws: (chooses, learners, resamples + 1).
 
     On test only those points are averaged that some draw of validation has chosen. ``higher``, if
-    given, says which quality is better: points that never can be chosen are left out early.
+    given, says which quality is better: points that never can be chosen are left out early; where
+    all choices are within budgets these are the most.
     """
     streams = np.random.default_rng(seed).spawn(2)
     valid, test = (
         _Split([getattr(one, name) for one in learners], rng)
         for name, rng in zip(("valid", "test"), streams, strict=True)
     )
-    kept = valid.contenders(higher)
+    limits = [choose.limit for choose in chooses if isinstance(choose, at_budget)]
+    kept = valid.contenders(higher, limits if len(limits) == len(chooses) else None)
     valid.keep(kept)
     parts: list[list[list[Choice]]] = [[] for _ in chooses]
     for quality, cost in valid.draws(resamples):
@@ -121,18 +125,24 @@ def _read(
 ) -> tuple[Draws, Draws]:
     """Test quality and cost of the choices, of which ``test`` has the points ``used``."""
     result = np.empty((2, len(chosen), len(used), resamples + 1))
+    by_learner = [_stacked(own, points) for *own, points in zip(*chosen, used, strict=True)]
     start = 0
     for means in test.draws(resamples):
         now = slice(start, start + len(means[0][0]))
-        for which, of_learners in enumerate(chosen):
-            for k, choice in enumerate(of_learners):
-                point, other = (np.searchsorted(used[k], c[now]) for c in choice[:2])
-                none = choice.point[now] < 0
-                here = Choice(np.where(none, -1, point), other, choice.part[now])
-                for into, values in zip(result, means, strict=True):
-                    into[which, k, now] = _taken(values[k], here)
+        rows = np.arange(len(means[0][0]))
+        for k, choice in enumerate(by_learner):
+            here = Choice(*(part[:, now] for part in choice))
+            for into, values in zip(result, means, strict=True):
+                into[:, k, now] = _taken(values[k], here, rows)
         start = now.stop
     return result[0], result[1]
+
+
+def _stacked(choices: Sequence[Choice], used: IntArray) -> Choice:
+    """One learner's choices (choices, draws) among the points ``used``."""
+    point, other, part = (np.stack(column) for column in zip(*choices, strict=True))
+    found = np.where(point < 0, -1, np.searchsorted(used, point))
+    return Choice(found, np.searchsorted(used, other), part)
 
 
 def chosen_units(one: Candidates, choose: Choose) -> tuple[FloatArray, FloatArray]:
@@ -156,12 +166,18 @@ def block_sums(
     count = len(weights)
     if count <= BLOCKS:
         return np.asarray(values * weights, dtype=np.float32)
-    order = np.random.default_rng(count).permutation(count)
-    whole = count - count % BLOCKS
-    product = values[:, order] * weights[order]
+    order, whole = _shuffled(count), count - count % BLOCKS
+    product = np.take(values, order, axis=1) * weights[order]
     sums = product[:, :whole].reshape(len(values), -1, BLOCKS).sum(axis=1)
     sums[:, : count - whole] += product[:, whole:]
     return np.asarray(sums, dtype=np.float32)
+
+
+@lru_cache(4)
+def _shuffled(count: int) -> IntArray:
+    order = np.random.default_rng(count).permutation(count)
+    order.setflags(write=False)
+    return order
 
 
 class _Split:
@@ -175,11 +191,13 @@ class _Split:
         self.quality = [block_sums(one.quality, first.weights) for one in units]
         self.cost = [block_sums(one.cost, first.rows) for one in units]
 
-    def contenders(self, higher: bool | None) -> list[IntArray]:
+    def contenders(
+        self, higher: bool | None, limits: Sequence[float] | None = None
+    ) -> list[IntArray]:
         """Of each learner the points that a draw may choose, in the order of their cost, so that of
-        equals the cheaper is chosen."""
+        equals the cheaper is chosen. ``limits``, if known, are all that costs are compared with."""
         pairs = zip(self.quality, self.cost, strict=True)
-        return [_contenders(q, c, self.weights, higher) for q, c in pairs]
+        return [contenders(q, c, self.weights, higher, limits) for q, c in pairs]
 
     def keep(self, points: Sequence[IntArray]) -> None:
         """Forget all but these points of each learner."""
@@ -208,42 +226,14 @@ class _Split:
             yield np.split(quality, ends[:-1], axis=1), np.split(cost, ends[:-1], axis=1)
 
 
-_CERTAIN = 6  # standard errors
-
-
-def _contenders(
-    quality: Float32Array, cost: Float32Array, weights: Float32Array, higher: bool | None
-) -> IntArray:
-    """The points by ascending cost, without those that another one beats in quality and in cost by
-    so many standard errors that no draw chooses them.
-
-    ``quality``, ``cost`` (p, blocks) and ``weights`` (2, blocks) are sums by block.
-    """
-    order = np.argsort(cost.sum(axis=1, dtype=np.float64), kind="stable")
-    if higher is None:
-        return order
-    gain = _certainly_more(quality[order] if higher else -quality[order], weights[0])
-    return order[~(gain & _certainly_more(-cost[order], weights[1])).any(axis=0)]
-
-
-def _certainly_more(sums: Float32Array, weights: Float32Array) -> BoolArray:
-    """Which point's mean (row) is above which (column), by the standard error of the difference."""
-    total = weights.sum(dtype=np.float64)
-    mean = sums.sum(axis=1, dtype=np.float64) / total
-    noise = (sums - mean[:, None].astype(np.float32) * weights) / np.float32(total)
-    product = noise @ noise.T
-    own = np.diag(product)
-    error = np.sqrt(np.maximum(own[:, None] + own - 2 * product, 0))
-    more: BoolArray = np.subtract.outer(mean, mean) > _CERTAIN * error + 1e-6 * np.abs(mean)
-    return more
-
-
-def _taken(values: FloatArray, choice: Choice) -> FloatArray:
-    draws = np.arange(len(values))
+def _taken(values: FloatArray, choice: Choice, draws: IntArray | None = None) -> FloatArray:
+    """The values (draws, p) of a choice, or of several (choices, draws), NaN where it is none."""
+    draws = np.arange(len(values)) if draws is None else draws
     taken: FloatArray = values[draws, choice.point].astype(np.float64)
     if choice.part.any():
         taken += choice.part * (values[draws, choice.other] - taken)
-    taken[choice.point < 0] = np.nan
+    if choice.point.min(initial=0) < 0:
+        taken[choice.point < 0] = np.nan
     return taken
 
 
@@ -256,32 +246,36 @@ def best(higher: bool) -> Choose:
     return at_budget(np.inf, higher)
 
 
-def at_budget(budget: float, higher: bool) -> Choose:
+class at_budget:  # noqa: N801, as the functions beside it
     """Each learner's best point whose mean cost is at most ``budget``.
 
     A learner that has none in the data as they are has none in any draw. In a draw in which all its
     points are above, it takes the cheapest.
     """
-    affords: list[bool] = []
-    limit = budget * (1 + _ROUNDING)  # a budget may be what a point costs
 
-    def choose(quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
-        if not affords:
-            affords.extend(bool((c[0] <= limit).any()) for c in cost)
-        found = []
-        for q, c, has in zip(quality, cost, affords, strict=True):
-            if not has:
-                found.append(_single(np.full(len(q), -1)))
-                continue
-            inside = c <= limit
-            index = np.where(inside, q if higher else -q, -np.inf).argmax(axis=1)
-            none = ~inside[np.arange(len(q)), index]
-            if none.any():
-                index[none] = c[none].argmin(axis=1)
-            found.append(_single(index))
-        return found
+    def __init__(self, budget: float, higher: bool) -> None:
+        self.limit = budget * (1 + _ROUNDING)  # a budget may be what a point costs
+        self.higher = higher
+        self._affords: list[bool] = []
 
-    return choose
+    def __call__(self, quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
+        """The choice of every learner."""
+        if not self._affords:
+            self._affords = [bool((c[0] <= self.limit).any()) for c in cost]
+        return [
+            _single(self._within(q, c) if has else np.full(len(q), -1))
+            for q, c, has in zip(quality, cost, self._affords, strict=True)
+        ]
+
+    def _within(self, quality: FloatArray, cost: FloatArray) -> IntArray:
+        inside = cost <= self.limit
+        if inside.all():
+            return quality.argmax(axis=1) if self.higher else quality.argmin(axis=1)
+        index = np.where(inside, quality if self.higher else -quality, -np.inf).argmax(axis=1)
+        if not inside[:, 0].all():
+            none = ~inside.any(axis=1)
+            index[none] = cost[none].argmin(axis=1)
+        return index
 
 
 def at_matched_cost(cost: float, higher: bool) -> Choose:

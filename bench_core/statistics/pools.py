@@ -39,9 +39,17 @@ class Repeat:
 
 
 def repeats(
-    valid: Sequence[TrialValues], test: Sequence[TrialValues], learners: Sequence[str]
+    valid: Sequence[TrialValues],
+    test: Sequence[TrialValues],
+    learners: Sequence[str],
+    *,
+    tails: bool = False,
 ) -> list[Repeat]:
-    """The repeats of one data set that have all ``learners``, from the values of both splits."""
+    """The repeats of one data set that have all ``learners``, from the values of both splits.
+
+    With ``tails`` a validation unit costs what 95% of the split's rows cost at most, so that it is
+    this that a budget bounds.
+    """
     of_trial = {one.trial: one for one in test}
     found: dict[tuple[int, int], dict[str, list[TrialValues]]] = {}
     for one in valid:
@@ -52,15 +60,21 @@ def repeats(
             fold,
             seed,
             trials[learners[0]][0].fingerprint,
-            {name: _pooled(trials[name], of_trial) for name in learners},
+            {name: _pooled(trials[name], of_trial, tails) for name in learners},
         )
         for (fold, seed), trials in sorted(found.items())
         if trials.keys() == set(learners)
     ]
 
 
-def _pooled(valid: Sequence[TrialValues], of_trial: dict[str, TrialValues]) -> Candidates:
-    return Candidates(_units(valid), _units([of_trial[one.trial] for one in valid]))
+def _pooled(
+    valid: Sequence[TrialValues], of_trial: dict[str, TrialValues], tails: bool
+) -> Candidates:
+    chosen, shown = _units(valid), _units([of_trial[one.trial] for one in valid])
+    if tails:
+        p95 = np.concatenate([one.p95 for one in valid]).astype(np.float32)
+        chosen = replace(chosen, cost=np.broadcast_to(p95[:, None], chosen.cost.shape))
+    return Candidates(chosen, shown)
 
 
 def _units(values: Sequence[TrialValues]) -> Units:

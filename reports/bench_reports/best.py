@@ -113,7 +113,7 @@ def answer(
     top = found[0]
     after += [f"{top.learner}: best at {setting.short}" for setting in top.pick.settings]
     chosen = chosen_within(info, frame, name, top.learner, budget, judge)
-    after += sentences(purchases(Store(store), info.run, chosen, budget))
+    after += sentences(purchases(Store(store), info.run, chosen))
     registry = options.registry([*info.request.get("plugins", ()), *plugins])
     cap = budget.amount if budget.kind == "cap" else 0.0
     commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first

@@ -71,7 +71,7 @@ def command(
         if chosen.empty:
             console(stderr=True).out(f"{name}: {unaffordable(info, own, within, store)}")
             continue
-        bought = purchases(kept, info.run, chosen, within)
+        bought = purchases(kept, info.run, chosen)
         rows += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
             _show(name, str(chosen["learner"].iloc[0]), within, bought)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("chart.js", "board.js", "tables.js", "files.js", "page.js")
+SCRIPTS = ("chart.js", "board.js", "tables.js", "files.js", "pictures.js", "page.js")
 UNSETTLED = ("not run", "not measured")
 """Verdicts of a section's rows that are notes to the project, not results."""
 
@@ -70,11 +70,12 @@ def content(
 ) -> Content:
     """What the page draws; without a store it does not know how sure anything is."""
     from bench_reports.differences import differences
+    from bench_reports.pictures import pictures
 
     of = {board.dataset: views.views(info, board, frame) for board in boards}
     grid = views.shares([found[0] for found in of.values() if found])
     learners = payload.learner_order(of)
-    pairs = {}
+    pairs, shown = {}, {}
     for board in boards:
         own = of[board.dataset]
         if store is None:
@@ -83,7 +84,8 @@ def content(
         if own:
             names = [curve.learner for curve, _ in own[0].ranking()]
             pairs[board.dataset] = differences(info, store, board, names, learners)
-    return Content(of, grid, pairs)
+            shown[board.dataset] = pictures(store, info.run, board.dataset, own[0], learners)
+    return Content(of, grid, pairs, shown)
 
 
 def render(

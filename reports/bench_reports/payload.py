@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Content:
-    """The views of each data set, the slider's places, and where learners differ."""
+    """The views of each data set, the slider's places, where learners differ and what they buy."""
 
     views: Mapping[str, Sequence[View]]
     shares: Sequence[float]
     pairs: Mapping[str, Any]
+    pictures: Mapping[str, Any]
 
     @property
     def fine(self) -> bool:
@@ -52,6 +53,7 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
                     for k, view in enumerate(views)
                 ],
                 "pairs": found.pairs.get(board.dataset),
+                "pictures": found.pictures.get(board.dataset),
             }
             for board, views in ((board, found.views[board.dataset]) for board in boards)
         ],

@@ -38,9 +38,6 @@ PLACES = 160
 """Places along the logarithmic axis that a curve may step at; other views than a data set's first
 have a third of them."""
 
-SURE = 8
-"""Places, of budgets for 95% of rows, at which it is found out how sure an order is."""
-
 FINE = 80
 """Curves in all, above which they have steps at places of the slider alone."""
 
@@ -52,7 +49,7 @@ _LEAST, _MOST = 1e-3, 20.0
 class Curve:
     """One learner's steps: at each ``budget`` (p,) the mean test ``quality`` and ``cost`` over
     repeats, the ``p95`` of cost and the ``features`` bought (NaN where unknown), and ``chosen``,
-    in words."""
+    in words; ``picked`` are the fold, seed, parameters and point of every repeat there."""
 
     learner: str
     budget: FloatArray
@@ -61,6 +58,7 @@ class Curve:
     p95: FloatArray
     features: FloatArray
     chosen: tuple[str, ...]
+    picked: tuple[tuple[tuple[int, int, str, str], ...], ...] = ()
 
     def held(self, budget: float) -> int:
         """The step that a budget pays for, -1 for none."""
@@ -176,7 +174,8 @@ def _curve(
         )
         for column in ("test_quality", "total_cost", "cost_p95", "features_used")
     }
-    chosen = () if varied is None else tuple(_settings(runs, held, varied))
+    picked = () if varied is None else _picked(runs, held)
+    chosen = tuple(_settings(picked, varied or frozenset()))
     return Curve(
         learner,
         budgets,
@@ -185,6 +184,7 @@ def _curve(
         means["cost_p95"],
         means["features_used"],
         chosen,
+        picked,
     )
 
 
@@ -201,14 +201,24 @@ def thinned(budgets: FloatArray, places: int) -> FloatArray:
     return kept
 
 
+def _picked(
+    runs: Sequence[pd.DataFrame], held: Sequence[IntArray]
+) -> tuple[tuple[tuple[int, int, str, str], ...], ...]:
+    """By step the fold, seed, parameters and point of every repeat."""
+    columns = ["fold", "seed", "params", "point"]
+    rows = [list(zip(*(run[name].tolist() for name in columns), strict=True)) for run in runs]
+    by_repeat = [[own[k] for k in at] for own, at in zip(rows, held, strict=True)]
+    return tuple(zip(*by_repeat, strict=True))
+
+
 def _settings(
-    runs: Sequence[pd.DataFrame], held: Sequence[IntArray], varied: frozenset[str]
+    picked: Sequence[Sequence[tuple[int, int, str, str]]], varied: frozenset[str]
 ) -> Iterator[str]:
-    pairs = [list(zip(r["point"].astype(str), r["params"].astype(str), strict=True)) for r in runs]
-    for step in range(len(held[0])):
-        tally = Counter(own[at[step]] for own, at in zip(pairs, held, strict=True))
-        (point, params), n = tally.most_common(1)[0]
-        words = Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(runs))
+    for step in picked:
+        (point, params), n = Counter((point, params) for *_, params, point in step).most_common(1)[
+            0
+        ]
+        words = Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(step))
         yield one_line(words.short)
 
 
@@ -238,29 +248,28 @@ def certify(
     """Add to the views of the primary metric how sure their order is at each place."""
     from bench_core.leaderboard.standings import standings
 
-    for view in found if store is not None else ():
-        if view.metric.name != board.metric:
-            continue
-        budgets = _certified_places(view, grid)
-        made = standings(info, store, board.dataset, frame, [*budgets.values()])
-        for place, standing in zip(budgets, made, strict=True):
+    if store is None:
+        return
+    own = [view for view in found if view.metric.name == board.metric]
+    places = [_certified_places(view, grid) for view in own]
+    budgets = [budget for of in places for budget in of.values()]
+    made = iter(standings(info, store, board.dataset, frame, budgets))
+    for view, of in zip(own, places, strict=True):
+        for place, standing in zip(of, made, strict=False):
             for row in standing.rows:
                 if not math.isnan(row.interval.low):
                     none: list[Certainty | None] = [None] * (len(grid) + 1)
-                    places = view.certainty.setdefault(row.learner, none)
-                    places[place] = Certainty(*row.interval, row.tier, *row.ranks)
+                    certain = view.certainty.setdefault(row.learner, none)
+                    certain[place] = Certainty(*row.interval, row.tier, *row.ranks)
 
 
 def _certified_places(view: View, grid: Sequence[float]) -> dict[int, Budget | None]:
-    """Places of the slider and their budgets: all for mean costs; ``SURE`` for costs of 95% of
-    rows, each of which needs draws of its own; those of the caps that were measured."""
+    """Places of the slider and their budgets: all, or those of the caps that were measured."""
     amounts = [share * view.whole for share in grid]
     if view.kind == "cap":
         caps = np.unique(np.concatenate([curve.budget for curve in view.curves]))
         return {int(np.searchsorted(amounts, cap)): Budget(float(cap), "cap") for cap in caps}
-    step = 1 if view.kind == "mean" else math.ceil(len(grid) / SURE)
-    places = range((len(grid) - 1) % step, len(grid), step)
-    return {**{k: Budget(amounts[k], view.kind) for k in places}, len(grid): None}
+    return {**{k: Budget(v, view.kind) for k, v in enumerate(amounts)}, len(grid): None}
 
 
 def exact(value: float) -> float:

@@ -29,7 +29,7 @@ def page(learners: int, sets: int, points: int = 100) -> str:
     uses = tuple(example.use(name, metrics=("accuracy", "log_loss")) for name in made)
     info = example.info(datasets=uses, reference="learner-2", baselines=BASELINES)
     pairs = {name: _pairs(rng) for name in made}
-    return render(info, boards, Content(made, grid, pairs), example.frame())
+    return render(info, boards, Content(made, grid, pairs, {}), example.frame())
 
 
 def _views(rng: np.random.Generator, names: list[str], points: int) -> list[View]:

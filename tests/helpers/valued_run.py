@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from bench_core.results.budgets import Budget
-from bench_core.results.records import RunInfo
-from bench_core.results.store import TrialValues
+from bench_core.results.records import RunInfo, Sensors, Stages
+from bench_core.results.store import Bought, TrialValues
 from helpers import example
 
 
@@ -24,6 +24,7 @@ class ValuedRun:
     baselines: tuple[str, ...] = ()
     rows: list[dict[str, Any]] = field(default_factory=list)
     kept: list[TrialValues] = field(default_factory=list)
+    stages: dict[str, Stages] = field(default_factory=dict)
 
     def add(
         self,
@@ -40,6 +41,7 @@ class ValuedRun:
         params = params or {}
         dataset = more.pop("dataset", "d")
         points = [{"trees": k + 1} for k in range(len(quality[0]))]
+        tails = np.quantile(cost[0], 0.95, axis=1)
         for split, good, paid in zip(("valid", "test"), quality, cost, strict=True):
             for point, q, c in zip(points, good, paid, strict=True):
                 trial = example.trial(dataset, learner, params, seed=seed, audit="sampled")
@@ -68,6 +70,7 @@ class ValuedRun:
                     seed=seed,
                     fingerprint=fingerprint,
                     settings=tuple(points),
+                    p95=tails,
                 )
             )
 
@@ -86,19 +89,36 @@ class ValuedRun:
             metrics=("accuracy",),
         )
 
+    def bought(self, run: str, *, dataset: str) -> list[Bought]:
+        """As ``Store.bought``: three sensors, of which points buy more and more."""
+        price = (1.0, 1.0, 4.0)
+        return [
+            Bought(
+                learner=one.learner,
+                params=one.params,
+                fold=one.fold,
+                seed=one.seed,
+                settings=one.settings,
+                share=np.minimum(np.outer(1 + np.arange(len(one.points)), [0.5, 0.25, 0.1]), 1),
+                sensors=Sensors(("f1", "f2", "f3"), price),
+                stages=self.stages.get(one.learner),
+            )
+            for one in self.kept
+            if (one.split, one.dataset) == ("test", dataset)
+        ]
+
     def values(
-        self, run: str, *, split: str, dataset: str, learner: str, within: Budget | None
+        self, run: str, *, split: str, dataset: str, learner: str = "", within: Budget | None = None
     ) -> Iterable[TrialValues]:
-        """As ``Store.values``; of a cost for 95% of rows the points that keep to it."""
-        wanted = split, dataset, learner
-        found = [one for one in self.kept if (one.split, one.dataset, one.learner) == wanted]
+        """As ``Store.values``, without caps; of a cost for 95% of rows the points that keep to
+        it."""
+        found = [one for one in self.kept if (one.split, one.dataset) == (split, dataset)]
+        found = [one for one in found if learner in ("", one.learner)]
         if within is None:
             return found
-        of = {one.trial: one for one in self.kept if one.split == "valid"}
-        tails = {name: np.quantile(one.cost, 0.95, axis=1) for name, one in of.items()}
-        kept = [np.flatnonzero(tails[one.trial] <= within.amount) for one in found]
+        kept = [np.flatnonzero(one.p95 <= within.amount) for one in found]
         return [
-            replace(one, points=tuple(k), metric=one.metric[k], cost=one.cost[k])
+            replace(one, points=tuple(k), metric=one.metric[k], cost=one.cost[k], p95=one.p95[k])
             for one, k in zip(found, kept, strict=True)
             if len(k)
         ]

@@ -20,6 +20,7 @@ import numpy as np
 
 from bench_core import Acquired, Bill, Features, Prediction, Queries
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
+from bench_core.protocols import StageTree
 from bench_models.staged.model import StagedModel
 from bench_models.staged.routing import QueryGroups, below, kth_best, ranks
 from bench_models.staged.stages import MOST_POINTS
@@ -266,6 +267,11 @@ class ExitModel:
         """What the learner wants kept."""
         return self.chain.facts
 
+    @property
+    def stage_tree(self) -> StageTree | None:
+        """The chain."""
+        return self.chain.ways()
+
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per setting, and the full model's."""
         n, last = len(features), len(self.chain.stages) - 1
@@ -281,11 +287,11 @@ class ExitModel:
             ended.leave(out, stage, score, bits, splits)
         for p, point in enumerate(self.points):
             scores = _shown(ended.scores[p], ended.stage[p], last, features.queries)
-            yield Prediction(dict(point), scores, self._bills(ended, p))
+            yield Prediction(dict(point), scores, self._bills(ended, p), ended.stage[p])
         everywhere = np.full(n, last)
         scores = _shown(score.copy(), everywhere, last, None)
         bills = self.chain.bills(everywhere, bits.copy(), splits.copy())
-        yield Prediction(dict(self.full), scores, bills)
+        yield Prediction(dict(self.full), scores, bills, everywhere)
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The chain under one setting, for serving; every stage is a stop."""

@@ -11,9 +11,19 @@ import numpy as np
 
 from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices
 from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
+from bench_core.protocols import StageTree
 from bench_models.staged.routing import RowState, final_scores
 from bench_models.staged.segments import Segment, StageCosts, StageTerms, segments
-from bench_models.staged.stages import Point, Rejected, Stage, check, stages_from, stages_state
+from bench_models.staged.stages import (
+    MOST_POINTS,
+    Point,
+    Rejected,
+    Stage,
+    check,
+    parents,
+    stages_from,
+    stages_state,
+)
 from bench_models.states import nest, unnest
 
 if TYPE_CHECKING:
@@ -82,6 +92,19 @@ class StagedModel:
         """That its trees diverged, if they did."""
         return (DIVERGED,) if self.ensemble is not None and self.ensemble.diverged else ()
 
+    @property
+    def stage_tree(self) -> StageTree | None:
+        """Where rows go different ways."""
+        return None if self.independent_rows else self.ways()
+
+    def ways(self) -> StageTree | None:
+        """The stages, with what the way to the end of each may buy; None for too many."""
+        if len(self.stages) > MOST_POINTS:
+            return None
+        way = Acquired(self._costs.bits, self.prices.sensors).unpack()
+        columns = parents(self.stages), way.sum(axis=1), way @ self.prices.sensor
+        return StageTree(*(tuple(column.tolist()) for column in columns))
+
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point; ``features.X`` is (n, d), n may be 0."""
         X, queries = self._checked(features), features.queries
@@ -98,7 +121,8 @@ class StagedModel:
                     # what is handed out must not be what the walk goes on from
                     shown = rows if who is None and stage + 1 < segment.stop else rows.copied()
                     scores = final_scores(shown, self.rejected, queries)
-                    yield Prediction(dict(points[stage].values), scores, self._charge(stage, shown))
+                    bills = self._charge(stage, shown)
+                    yield Prediction(dict(points[stage].values), scores, bills, shown.last)
             rows = rows.routed(who, self.stages[segment.stop - 1], queries)
 
     def stage_by_stage(

@@ -150,8 +150,7 @@ function start(data) {
   }
 
   function walk(event) {
-    const moves = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
-    const move = moves[event.key];
+    const move = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
     if (!move) return;
     event.preventDefault();
     const shown = ranking(data, view(), last).map((r) => r.l).filter((l) => !state.hidden.has(l));
@@ -257,6 +256,9 @@ function start(data) {
     if (focused) place.querySelector(`[data-side="${focused}"]`)?.focus();
   }
 
+  const pictures = () => drawPictures(section().querySelector(".pictures"), data, set(), view() === set().views[0],
+    amount(data, view(), state.place), ranking(data, view(), state.place)[0].l);
+
   function strip() {
     if (data.sets.length < 2) return;
     $("strip").innerHTML = data.sets.map((s, i) => {
@@ -272,14 +274,14 @@ function start(data) {
       draw();
       rerank();
       versus();
+      pictures();
       section().querySelector(".points").innerHTML = curvesHtml(data, view());
-      section().querySelector(".panel").textContent = PANEL;
+      section().querySelector(".panel").textContent = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
     }
     strip();
     rerankOverview();
     write();
   }
-  const PANEL = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
 
   // events
   $("f-set").addEventListener("change", (e) => { state.set = Number(e.target.value); state.point = null; state.sort = null; all(); });
@@ -290,6 +292,7 @@ function start(data) {
     moveCursor();
     rerank();
     rerankOverview();
+    pictures();
     clearTimeout(later);
     later = setTimeout(write, 150);
   });
@@ -356,9 +359,7 @@ function start(data) {
   function download(text, type, ending) {
     const url = URL.createObjectURL(text instanceof Blob ? text : new Blob([text], { type }));
     const link = document.createElement("a");
-    link.href = url;
-    link.download = `${fileName()}.${ending}`;
-    link.click();
+    Object.assign(link, { href: url, download: `${fileName()}.${ending}` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 10000);
     root.dataset.saved = link.download;
   }
@@ -387,9 +388,8 @@ function start(data) {
   window.addEventListener("hashchange", () => { read(); all(); });
   let width = innerWidth;
   window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
-  read();
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
-  all();
+  read(); all();
   root.dataset.ready = "yes";
 }
 

@@ -168,8 +168,17 @@ def test_values_of_several_points_and_units_are_read_back_as_they_were(path: Pat
     with open_writer(path) as store:
         begin(store)
         sensors = Sensors(("a", "b, c", "d"), (1.0, 2.5, 0.1))
-        made = result(points=4, values=(values(metric, (1, 3)),), sensors=sensors)
+        stages = {"parent": (-1, 0), "sensors": (1, 3), "price": (1.0, 3.6)}
+        stages |= {"reached": {1: [1.0, 0.5], 3: [1.0, 0.25]}}
+        kept = (values(metric, (1, 3)),)
+        made = result(points=4, values=kept, sensors=sensors, stages=stages)
         store.trial(TRIAL, scored(made))
+    (bought,) = Store(path).bought(dataset=TRIAL.dataset)
+    assert bought.settings == ({"step": 1}, {"step": 3})
+    assert bought.share.tolist() == [[0.25] * 3] * 2
+    assert bought.sensors == sensors
+    reached = {0: [1.0, 0.5], 1: [1.0, 0.25]}  # by place among the kept points
+    assert bought.stages == ((-1, 0), (1, 3), (1.0, 3.6), reached)
     (found,) = Store(path).values()
     assert Store(path).sensors() == {TRIAL.key: sensors}
     assert found.bought.tolist() == [[0.25] * 3] * 2
