@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,13 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.run import following, request, request_options
+from bench_core.errors import UsageError
 from bench_core.terminal.tables import Table, check_output, deliver
 from bench_core.terminal.wording import duration
 
 if TYPE_CHECKING:
     from bench_core.planning.plan import Plan
+    from bench_core.planning.request import RunRequest
 
 
 @click.command(
@@ -24,26 +27,61 @@ if TYPE_CHECKING:
 Examples:
   bench plan --suite yahoo --learners miser,cegb
   bench plan --suite letters --profile standard --seeds 0-4
+  bench plan --suite yahoo --configs 20 --jobs 64 -o jobs/     for other machines: bench work
 
 \b
 Takes the options of 'bench run'. Data is prepared, nothing is trained. The time is estimated from
 earlier fits in the store.""",
 )
 @request_options
-@options.output_option
+@options.count_option(
+    "--jobs",
+    help="Write at most N job files into the folder -o, each to be done by 'bench work' on any "
+    "machine; --workers and --threads then hold for each job (default 1).",
+)
+@click.option(
+    *("-o", "--output"),
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to this file instead of the terminal; with --jobs the folder of the job files.",
+)
 @options.common_options
 def command(
-    no_progress: bool, output: Path | None, quiet: bool, verbose: bool, **given: Any
+    no_progress: bool, jobs: int, output: Path | None, quiet: bool, verbose: bool, **given: Any
 ) -> int:
     """Show what 'bench run' with the same options would do, and how long it may take."""
     from bench_core import api
 
     asked = request(**given)
-    check_output(output)
+    if jobs and output is None:
+        raise UsageError("--jobs writes files: name their folder with -o, as in -o jobs/")
+    if not jobs and output is not None:
+        output = options.FILE.convert(output, None, None)
+        check_output(output)
     with following("", no_progress, quiet, verbose) as show:
         made = api.plan(request=asked, on_event=show)
-    deliver(table(made), output)
+    if jobs and output:
+        print("\n".join(write(made, asked, output, jobs)))
+    else:
+        deliver(table(made), output)
     return 0
+
+
+def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str]:
+    """Write job files; lines that say what they hold and how they are done."""
+    from bench_core.planning.job_files import write_jobs
+
+    jobs = write_jobs(plan, request, folder, count, lambda spec: 1.0)
+    cores = (request.workers or 1) * (request.threads or 1)
+    store = "" if Path(request.store) == options.STORE else f" --store {request.store}"
+    n, place = len(jobs), shlex.quote(str(folder))
+    return [
+        f"{n} job files in {folder}",
+        f"one machine:  seq {n} | xargs -P 2 -I{{}} bench work {place}/{{}}",
+        f"SLURM:        sbatch --array=1-{n} --cpus-per-task={cores} "
+        f"--wrap 'bench work {place}/$SLURM_ARRAY_TASK_ID'",
+        f"then:         bench merge {place}/*.db{store}",
+    ]
 
 
 def table(plan: Plan) -> Table:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
@@ -71,15 +71,22 @@ def carry_out(
     writer: Writer,
     emit: OnEvent,
     warm_up: Callable[[Iterable[str]], None],
+    *,
+    about: Mapping[str, Any] | None = None,
+    listed: Sequence[str] = (),
+    here: Callable[[Job], Job] = lambda job: job,
 ) -> RunResult:
     """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C.
 
     ``warm_up`` is given the names of the learners to be fitted: what is compiled once and for all
-    must neither be paid by each worker nor count in a fit's seconds.
+    must neither be paid by each worker nor count in a fit's seconds. Where the plan is a part of a
+    run, ``about`` and ``listed`` are what is kept of the whole and the keys of all its trials.
+    ``here`` gives a job the places of its files on this machine; they are not kept.
     """
     started = time.perf_counter()
 
     def keep(outcome: Outcome, tried: bool = True) -> None:
+        outcome = replace(outcome, job=planned.get(outcome.job.key, outcome.job))
         if tried:
             writer.attempt(plan.run, outcome)
         spec = outcome.job.spec
@@ -89,8 +96,10 @@ def carry_out(
             writer.trial(spec, outcome)
 
     writer.costs(plan.costs)
-    writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
+    whole = about or about_run(plan, request)
+    writer.begin(plan.run, whole, listed or [t.key for t in plan.trials])
     jobs = _jobs(plan)
+    planned = {job.key: job for job in jobs}
     there = (len(plan.finished), len(plan.trials))
     emit(Event("plan", plan.run, done=there[0], total=there[1], jobs_total=len(jobs)))
     try:
@@ -98,17 +107,18 @@ def carry_out(
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason), tried=False)
         if jobs:
             warm_up(job.learner for job in jobs if job.kind == "fit")
-        _perform(jobs, request, (plan.workers, plan.threads), emit, keep)
+        _perform(list(map(here, jobs)), request, (plan.workers, plan.threads), emit, keep)
     except BaseException as error:
         writer.end(plan.run, "interrupted")
         if isinstance(error, KeyboardInterrupt):
-            raise Interrupted(_result(plan, writer.path, started, interrupted=True)) from None
+            raise Interrupted(result_of(plan, writer.path, started, interrupted=True)) from None
         raise
     writer.end(plan.run, "finished")
-    return _result(plan, writer.path, started)
+    return result_of(plan, writer.path, started)
 
 
-def _result(plan: Plan, path: Path, started: float, interrupted: bool = False) -> RunResult:
+def result_of(plan: Plan, path: Path, started: float, interrupted: bool = False) -> RunResult:
+    """How the trials of a run stand in the store at ``path``."""
     ended = Store(path).ended(plan.run)
     return RunResult(
         run=plan.run,

@@ -1,13 +1,15 @@
 """The plan of a run: its data sets, fits and trials, and what is left to do of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from bench_core.costs.model import CostModel
 from bench_core.planning.commands import FROM_PYTHON
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
+from bench_core.results.store_files import state_path
 
 Notify = Callable[[str, bool], None]
 """Takes one line for the user, and whether it is a warning."""
@@ -94,6 +96,15 @@ def fits_left(plan: Plan) -> list[FitSpec]:
             left.append(fit)
             wanted.update(fit.needs.values())
     return left[::-1]
+
+
+def usable_fits(fits: Iterable[FitSpec], fitted: Set[str], states: str | Path) -> frozenset[str]:
+    """The finished fits whose model is there, as are those of the fits that they stand on."""
+    kept: set[str] = set()  # a file of a fit may refer to those of the fits before it
+    for fit in fits:
+        if fit.key in fitted and kept.issuperset(fit.needs.values()):
+            kept |= {fit.key} if state_path(states, fit.key).is_file() else set()
+    return frozenset(kept)
 
 
 def estimated_seconds(

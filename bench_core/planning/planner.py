@@ -14,7 +14,14 @@ from bench_core.datasets.search import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.keys import Ground, Specifications
-from bench_core.planning.plan import DatasetUse, Notify, Plan, estimated_seconds, trials_left
+from bench_core.planning.plan import (
+    DatasetUse,
+    Notify,
+    Plan,
+    estimated_seconds,
+    trials_left,
+    usable_fits,
+)
 from bench_core.planning.request import (
     PROFILES,
     RunRequest,
@@ -32,7 +39,7 @@ from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
 from bench_core.results.budgets import as_caps
 from bench_core.results.store import Store
-from bench_core.results.store_files import check_store, state_path, states_folder, store_path
+from bench_core.results.store_files import check_store, states_folder, store_path
 from bench_core.splits import SPLITS, Splits
 
 
@@ -200,10 +207,6 @@ class _Planner:
         path = store_path(request.store)
         store = Store(path) if check_store(path) and not request.fresh else None
         finished, fitted = store.finished() if store else (frozenset(), frozenset())
-        kept: set[str] = set()  # a file of a fit may refer to those of the fits before it
-        for key, fit in fits.items():
-            if key in fitted and kept.issuperset(fit.needs.values()):
-                kept |= {key} if state_path(specs.states, key).is_file() else set()
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name, size = request.profile or PROFILES[0], self.uses[0].size
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
@@ -226,7 +229,7 @@ class _Planner:
             notes=tuple(self.notes),
             warnings=tuple(self.warnings),
             finished=finished & trials.keys(),
-            finished_fits=frozenset(kept),
+            finished_fits=usable_fits(fits.values(), fitted, specs.states),
             extra=suite.extra,
             paper=suite.paper,
             skipped=tuple(specs.skipped.items()),

@@ -147,6 +147,19 @@ def shared_with(path: Path) -> set[str]:
     return {key for key, _, _ in header.get("shared", {}).values()}
 
 
+def same_model(one: Path, two: Path) -> bool:
+    """Whether two files hold the same state, wherever its arrays lie. Raises InputError."""
+    (about, arrays), (about_two, arrays_two) = _read(one), _read(two)
+    same = all(about[key] == about_two[key] for key in ("model", "values"))
+    digests = ({k: _digest(v) for k, v in found.items()} for found in (arrays, arrays_two))
+    return same and next(digests) == next(digests)
+
+
+def models_in(store: Path) -> list[Path]:
+    """The files of all fitted models and cost models of a store."""
+    return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")
+
+
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     """Header and arrays of a state, also those that lie in the files of other fits."""
     try:

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -174,7 +174,7 @@ class Writer:
             yield self._db
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # all is in the one file, to be copied
 
-    def begin(self, run: str, about: Mapping[str, Any], trials: list[str]) -> None:
+    def begin(self, run: str, about: Mapping[str, Any], trials: Sequence[str]) -> None:
         """Register a run, or take up one with the same id again."""
         moment = now()
         with self._transaction() as db:

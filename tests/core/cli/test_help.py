@@ -57,6 +57,8 @@ IGNORED = {
     "claims": ("-v",),
     "list": ("-v",),
     "show": ("-q", "-v"),
+    "work": ("-o",),
+    "merge": ("-p", "-o", "-v"),
 }
 """Common options that a verb has no use for, and therefore does not take."""
 

@@ -1,0 +1,119 @@
+"""Do one job file: its fits and trials go to a shard, a results store of its own.
+
+Nothing but the package, the job file and the data is needed. What the shard holds already is not
+done again, so a job that was killed is done by starting it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import fields, replace
+from pathlib import Path
+
+from bench_core.datasets.cache import Prepared, open_prepared, prepare
+from bench_core.datasets.priced import from_json
+from bench_core.datasets.search import DataFolder
+from bench_core.errors import BenchError, InputError
+from bench_core.execution.events import Event, OnEvent
+from bench_core.execution.runner import RunResult, carry_out, result_of
+from bench_core.planning.job_files import DataPlace, JobFile
+from bench_core.planning.plan import Plan, usable_fits
+from bench_core.planning.request import read_settings
+from bench_core.planning.resolve_datasets import choose_datasets
+from bench_core.planning.suites import NO_SUITE, find_suite
+from bench_core.plugins import Registry
+from bench_core.results.records import Job, RunRecord, with_tuples
+from bench_core.results.shards import is_sealed, seal, seal_path
+from bench_core.results.store import Store
+from bench_core.results.store_files import check_store, states_folder
+from bench_core.results.writer import open_writer
+
+
+def work(
+    job: JobFile,
+    shard: Path,
+    registry: Registry,
+    emit: OnEvent,
+    warm_up: Callable[[Iterable[str]], None],
+    data_dir: str = "",
+) -> RunResult:
+    """Do what the shard lacks of a job and seal it. Raises ``Interrupted`` on Ctrl-C, InputError
+    where the data are not those of the plan."""
+    started = time.perf_counter()
+    if check_store(shard) and is_sealed(shard):
+        plan = _plan(job, shard)
+        if len(plan.finished) == len(job.trials):
+            return result_of(plan, shard, started)
+    places = {place.path: _data(place, job, registry, emit, data_dir) for place in job.data}
+    states = str(states_folder(shard).absolute())
+
+    def here(each: Job) -> Job:
+        return replace(each, spec=replace(each.spec, data=places[each.spec.data], states=states))
+
+    with open_writer(shard) as writer:
+        seal_path(shard).unlink(missing_ok=True)
+        plan = _plan(job, shard)
+        given = plan, job.request, writer, emit, warm_up
+        result = carry_out(*given, about=job.about, listed=job.listed, here=here)
+    seal(shard)
+    return result
+
+
+def _plan(job: JobFile, shard: Path) -> Plan:
+    """The job as a plan, with what its shard holds already."""
+    finished, fitted = Store(shard).finished()
+    record = {f.name: job.about[f.name] for f in fields(RunRecord)}
+    return Plan(
+        **with_tuples(record),
+        run=job.run,
+        fits=job.fits,
+        trials=(*job.trials, *(trial for trial, _ in job.skipped)),
+        costs={key: from_json(costs) for key, costs in job.costs.items()},
+        finished=finished & {trial.key for trial in job.trials},
+        finished_fits=usable_fits(job.fits, fitted, states_folder(shard)),
+        skipped=tuple((trial.key, reason) for trial, reason in job.skipped),
+        workers=job.workers,
+        threads=job.threads,
+    )
+
+
+def _data(place: DataPlace, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str) -> str:
+    """The folder of prepared data: where the plan had them, or else prepared here.
+
+    Raises InputError where they are not the same, and where they cannot be made.
+    """
+    with suppress(InputError):
+        if open_prepared(place.path).fingerprint == place.fingerprint:
+            return place.path
+    try:
+        made = _prepared(place, job, registry, emit, data_dir)
+    except BenchError as error:
+        why = f"{place.dataset} is not at {place.path}, and cannot be prepared here"
+        raise InputError(f"{why}: {error}") from error
+    if made.splits.fingerprint != place.fingerprint:
+        raise InputError(
+            f"{place.dataset}, prepared here, has the fingerprint {made.splits.fingerprint[:12]}, "
+            f"that of the plan {place.fingerprint[:12]}: bring the same files, or plan anew"
+        )
+    return str(made.path)
+
+
+def _prepared(
+    place: DataPlace, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str
+) -> Prepared:
+    request = replace(job.request, data_dir=data_dir)
+    settings = read_settings(replace(request, learners=()), registry)
+    suite = find_suite(request.suite, registry) if request.suite else NO_SUITE
+    source = DataFolder(data_dir or None)
+    ignore = lambda line, warning: None  # noqa: E731
+    chosen, _ = choose_datasets(request, suite, registry, source, settings, ignore)
+    dataset = next((c.dataset for c in chosen if c.label == place.dataset), None)
+    if dataset is None:
+        raise InputError("its files are not here: name their folder with --data-dir")
+
+    def say(line: str) -> None:
+        emit(Event("prepare", line, title=place.dataset, dataset=place.dataset))
+
+    return prepare(dataset, place.size, place.fold, place.seed, source, say=say)

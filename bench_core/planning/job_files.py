@@ -1,0 +1,277 @@
+"""Job files: a plan cut into pieces that can be done anywhere, in any order, each on its own.
+
+A fit is trained once: all that stands on one base, however far, is in one job. Such groups are
+handed out by their expected seconds, the longest first, each to the job that has the least so far.
+A job file holds all that ``bench work`` needs beside the package and the data.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from bench_core import __version__
+from bench_core._io.digests import code_key
+from bench_core._io.files import atomic_file
+from bench_core.class_names import find_class
+from bench_core.datasets.priced import to_json
+from bench_core.errors import InputError, UsageError
+from bench_core.planning.keys import SCORING
+from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
+from bench_core.planning.request import RunRequest
+from bench_core.results.merge import copy_fits
+from bench_core.results.records import FitSpec, TrialSpec, with_tuples
+from bench_core.results.store_files import store_path
+
+FORMAT = 1
+
+Seconds = Callable[[FitSpec | TrialSpec], float]
+"""How long a fit or trial may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlace:
+    """Where a prepared fold of a data set lay when the plan was made, and what makes it again."""
+
+    path: str
+    dataset: str
+    fold: int
+    seed: int
+    size: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFile:
+    """One piece of a plan.
+
+    ``listed`` are the keys of all trials of the run, ``trials`` those to be done here, ``fits`` in
+    an order in which each follows those it stands on, ``code`` digests of the learners' sources by
+    class. ``skipped``: trial specifications that cannot be done, each with the reason.
+    """
+
+    bench: str
+    scoring: int
+    run: str
+    about: Mapping[str, Any]
+    listed: tuple[str, ...]
+    data: tuple[DataPlace, ...]
+    fits: tuple[FitSpec, ...]
+    trials: tuple[TrialSpec, ...]
+    costs: Mapping[str, Any]  # from to_json, by their keys
+    code: Mapping[str, str]
+    workers: int
+    threads: int
+    timeout: float
+    memory: int
+    seconds: float
+    skipped: tuple[tuple[TrialSpec, str], ...] = ()
+
+    @property
+    def request(self) -> RunRequest:
+        """The request of the run, with the limits of this job."""
+        known = {f.name for f in fields(RunRequest)}
+        asked = {k: v for k, v in self.about["request"].items() if k in known}
+        limits = {"timeout": self.timeout, "memory": self.memory}
+        return RunRequest(**with_tuples(asked) | limits)
+
+
+def write_jobs(
+    plan: Plan, request: RunRequest, folder: Path, count: int, seconds: Seconds
+) -> list[float]:
+    """Write at most ``count`` files ``1.json``, ``2.json``, ... of what is left of a plan; the
+    expected seconds of each.
+
+    Fits that the store has already are copied into the shards of the jobs that stand on them.
+    Raises UsageError where there is nothing to do or another process could not import a learner.
+    """
+    if next(folder.glob("*.json"), None):
+        raise UsageError(f"-o {folder}: there are job files already; name another folder")
+    groups = _groups(plan, seconds)
+    if not groups:
+        raise UsageError("nothing to do: the store has all trials of this plan; see bench report")
+    pieces = _dealt(groups, count)
+    same: dict[str, Any] = {
+        "bench": __version__,
+        "scoring": SCORING,
+        "run": plan.run,
+        "about": about_run(plan, request),
+        "listed": tuple(trial.key for trial in plan.trials),
+        "workers": request.workers or 1,
+        "threads": request.threads or 1,
+        "timeout": request.timeout,
+        "memory": request.memory,
+    }
+    order = {fit.key: fit for fit in plan.fits}
+    for number, (taken, groups_taken) in enumerate(pieces, start=1):
+        keys = {fit.key for group in groups_taken for fit in group.fits}
+        trials = tuple(trial for group in groups_taken for trial in group.trials)
+        ready = _ready(plan, order, keys, trials)
+        job = JobFile(
+            **same,
+            fits=tuple(fit for key, fit in order.items() if key in keys | ready),
+            trials=trials,
+            data=_places(plan, trials),
+            costs={t.costs: to_json(plan.costs[t.costs]) for t in trials if t.costs},
+            code=learners_code(order[key] for key in keys),
+            seconds=taken,
+            skipped=tuple(trials_skipped(plan)) if number == 1 else (),
+        )
+        _write(folder / f"{number}.json", job)
+        if ready:
+            copy_fits(shard_path(folder / str(number)), store_path(request.store), sorted(ready))
+    return [taken for taken, _ in pieces]
+
+
+@dataclass(slots=True)
+class _Group:
+    """Trials and the fits under them that share one base."""
+
+    fits: list[FitSpec]
+    trials: list[TrialSpec]
+    seconds: float = 0.0
+
+
+def _groups(plan: Plan, seconds: Seconds) -> list[_Group]:
+    """What is left, cut where nothing is shared; in each group the longest trial first."""
+    root: dict[str, str] = {}
+
+    def find(key: str) -> str:
+        while (above := root.setdefault(key, key)) != key:
+            root[key] = root[above]
+            key = root[key]
+        return key
+
+    left = fits_left(plan)
+    for fit in left:
+        for need in fit.needs.values():
+            root[find(fit.key)] = find(need)
+    groups: dict[str, _Group] = {}
+    for fit in left:
+        group = groups.setdefault(find(fit.key), _Group([], []))
+        group.fits.append(fit)
+        group.seconds += seconds(fit)
+    for trial in trials_left(plan):
+        group = groups.setdefault(find(trial.fit), _Group([], []))
+        group.trials.append(trial)
+        group.seconds += seconds(trial)
+    return list(groups.values())
+
+
+def _dealt(groups: list[_Group], count: int) -> list[tuple[float, list[_Group]]]:
+    """The groups of each job with its seconds: the longest first, to the one that has least."""
+    jobs: list[tuple[float, int, list[_Group]]] = [
+        (0.0, number, []) for number in range(min(count, len(groups)))
+    ]
+    for group in sorted(groups, key=lambda group: -group.seconds):
+        taken, number, held = jobs[0]
+        held.append(group)
+        heapq.heapreplace(jobs, (taken + group.seconds, number, held))
+    longest = sorted(jobs, key=lambda job: (-job[0], job[1]))
+    return [(taken, held) for taken, _, held in longest]
+
+
+def _ready(
+    plan: Plan, fits: Mapping[str, FitSpec], keys: set[str], trials: Iterable[TrialSpec]
+) -> set[str]:
+    """The finished fits that a job stands on, with those whose arrays they may share."""
+    due = [trial.fit for trial in trials] + [n for k in keys for n in fits[k].needs.values()]
+    ready: set[str] = set()
+    while due:
+        key = due.pop()
+        if key in plan.finished_fits and key not in ready:
+            ready.add(key)
+            due += fits[key].needs.values()
+    return ready
+
+
+def _places(plan: Plan, trials: Iterable[TrialSpec]) -> tuple[DataPlace, ...]:
+    sizes = {(use.name, use.fold, use.seed): use.size for use in plan.datasets}
+    places = {
+        t.data: DataPlace(
+            t.data,
+            t.dataset,
+            t.fold,
+            t.seed,
+            sizes[t.dataset, t.fold, t.seed],
+            t.fingerprint,
+        )
+        for t in trials
+    }
+    return tuple(places.values())
+
+
+def learners_code(fits: Iterable[FitSpec]) -> dict[str, str]:
+    """Digests of the sources of learners and of those inside them, by class.
+
+    Raises UsageError where another process could not import one.
+    """
+    found: dict[str, str] = {}
+    due: list[Any] = [fit.learner for fit in fits]
+    while due:
+        spec = due.pop()
+        due += [v for v in spec["fields"].values() if isinstance(v, Mapping) and "class" in v]
+        if spec["class"] not in found:
+            try:
+                found[spec["class"]] = code_key(find_class(spec["class"]))
+            except (ImportError, AttributeError) as error:
+                why = f"learner {spec['class']} cannot be imported here ({error})"
+                raise UsageError(f"{why}: install it, or name its module with -p") from error
+    return found
+
+
+def job_path(name: Path) -> Path:
+    """The file of a job given as ``jobs/7`` or ``jobs/7.json``."""
+    return name if name.suffix == ".json" else name.with_name(f"{name.name}.json")
+
+
+def shard_path(name: Path) -> Path:
+    """The shard of a job given likewise, beside it."""
+    return job_path(name).with_suffix(".db")
+
+
+def _write(path: Path, job: JobFile) -> None:
+    document = {"format": FORMAT, **asdict(job)}
+    with atomic_file(path) as new:
+        new.write_text(json.dumps(document), encoding="utf-8")
+
+
+def read_job(path: Path) -> JobFile:
+    """The job in a file. Raises InputError where it is none, or of another version."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document.pop("format") != FORMAT:
+            raise ValueError("written by another version")
+        made = {
+            "fits": tuple(FitSpec(**with_tuples(spec)) for spec in document["fits"]),
+            "trials": tuple(TrialSpec(**with_tuples(spec)) for spec in document["trials"]),
+            "data": tuple(DataPlace(**place) for place in document["data"]),
+            "skipped": tuple(
+                (TrialSpec(**with_tuples(spec)), reason) for spec, reason in document["skipped"]
+            ),
+        }
+        return JobFile(**with_tuples(document) | made)
+    except OSError as error:
+        made_by = "'bench plan --jobs N -o FOLDER' writes job files"
+        raise InputError(f"{path}: no job file ({error.strerror}); {made_by}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+        raise InputError(f"{path}: not a job file ({error}); plan the jobs anew") from error
+
+
+def check_job(job: JobFile) -> None:
+    """Refuse a job that this installation would do otherwise than the one that planned it."""
+    if (job.bench, job.scoring) != (__version__, SCORING):
+        raise InputError(
+            f"the job was planned by budget-bench {job.bench} (scoring {job.scoring}), here is "
+            f"{__version__} (scoring {SCORING}): install the same version, or plan anew"
+        )
+    here = learners_code(job.fits)
+    if other := sorted(name for name, code in job.code.items() if here.get(name) != code):
+        raise InputError(
+            f"the source of {', '.join(other)} is not that of the plan: install the same, or plan "
+            "the jobs anew"
+        )

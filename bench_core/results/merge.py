@@ -1,0 +1,294 @@
+"""Merge results stores: row by row, under the keys that name what was computed.
+
+The same store comes of any order and any number of times. Of two rows of one key the finished one
+stays; of two finished ones, which must have the same bits, the earlier; of two failures the later.
+Attempts are a set, of two verdicts of an audit the stricter one stays, models are compared by what
+they hold. The numbers of runs are each store's own.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_core._io.files import atomic_file
+from bench_core.errors import InputError
+from bench_core.results.records import VALUE_ARRAYS
+from bench_core.results.shards import check_seal
+from bench_core.results.store_files import check_store, models_in, same_model, states_folder
+from bench_core.results.writer import open_writer
+
+_AUDITS = ("", "declared", "sampled", "verified", "failed")
+"""Verdicts, each stricter than those before it."""
+
+_ATTEMPT = "run, kind, key, title, status, error, trace, output, seconds, created_at"
+_BOTH_OK = (
+    "SELECT key FROM main.trial AS mine JOIN other.trial AS theirs USING (key) "
+    "WHERE mine.status = 'ok' AND theirs.status = 'ok'"
+)
+_STATES = """
+UPDATE run SET state = iif(EXISTS (
+  SELECT 1 FROM run_trial WHERE run = run.id AND trial NOT IN (SELECT key FROM trial)),
+  'interrupted', 'finished')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge brought: finished trials and fits that the store did not have, and its runs."""
+
+    trials: int
+    fits: int
+    runs: tuple[str, ...]
+
+
+def merge(target: Path, sources: Sequence[Path]) -> Merged:
+    """Bring the results of ``sources`` into the store at ``target``, made where there is none.
+
+    Raises InputError for a source that is no store, or was damaged since it was sealed, before
+    anything is done; and for one with a row whose result differs: it is left out whole, what
+    stands before it is in.
+    """
+    for source in sources:
+        if not check_store(source):
+            raise InputError(f"{source}: no results there; check the name")
+        check_seal(source)
+    runs: dict[str, None] = {}
+    with open_writer(target), closing(_connect(target)) as db:
+        before = _finished(db)
+        for source in sources:
+            if source.resolve() != target.resolve():
+                with _attached(db, source):
+                    runs |= dict.fromkeys(_Pair(db, target, source).join())
+        after = _finished(db)
+    return Merged(after[0] - before[0], after[1] - before[1], tuple(runs))
+
+
+def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
+    """Give the store at ``target``, made where there is none, finished fits of another."""
+    marks = ", ".join("?" * len(keys))
+    with open_writer(target), closing(_connect(target)) as db, _attached(db, source):
+        for key in keys:
+            _copy(states_folder(source), states_folder(target), f"{key[:2]}/{key}.npz")
+        db.execute(
+            f"INSERT OR IGNORE INTO fit SELECT * FROM other.fit WHERE key IN ({marks})", keys
+        )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path.resolve().as_uri(), uri=True, timeout=30, isolation_level=None)
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def _finished(db: sqlite3.Connection) -> list[int]:
+    """How many trials and fits are."""
+    count = "SELECT count(*) FROM main.{} WHERE status = 'ok'"
+    return [db.execute(count.format(table)).fetchone()[0] for table in ("trial", "fit")]
+
+
+@contextmanager
+def _attached(db: sqlite3.Connection, source: Path) -> Iterator[None]:
+    uri = f"{source.resolve().as_uri()}?mode=ro"
+    try:
+        db.execute("ATTACH ? AS other", [uri])
+        try:
+            db.execute("SELECT count(*) FROM other.trial")
+        except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
+            db.execute("DETACH other")
+            db.execute("ATTACH ? AS other", [f"{uri}&immutable=1"])
+        yield
+    except sqlite3.DatabaseError as error:
+        remedy = "put a whole copy in its place"
+        raise InputError(f"{source}: cannot be merged ({error}); {remedy}") from error
+    finally:
+        if any(row["name"] == "other" for row in db.execute("PRAGMA database_list")):
+            db.execute("DETACH other")
+
+
+def _copy(source: Path, target: Path, name: str) -> None:
+    """One file of a folder into another, unless it is there."""
+    if not (target / name).exists():
+        with atomic_file(target / name) as new:
+            shutil.copyfile(source / name, new)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A store that is written, and one that is read, attached to it as ``other``."""
+
+    db: sqlite3.Connection
+    target: Path
+    source: Path
+
+    def join(self) -> list[str]:
+        """Bring in everything, or nothing; the names of the runs."""
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            self.refuse(self.other_result())
+            self.models()
+            self.db.execute("INSERT OR IGNORE INTO sensors SELECT * FROM other.sensors")
+            self.fits()
+            self.trials()
+            self.attempts()
+            names = self.runs()
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT")
+        return names
+
+    def refuse(self, row: str) -> None:
+        """Raise InputError where there is a row that differs."""
+        if row:
+            raise InputError(
+                f"{self.source}: {row} differs from that in {self.target} under the same key, so "
+                "one of them was not computed by the code that the key names: leave one out"
+            )
+
+    def other_result(self) -> str:
+        """A finished trial that has another result there, in words, or nothing."""
+        marked = f"key IN ({_BOTH_OK}) AND (a.marks, a.sensors) IS NOT (b.marks, b.sensors)"
+        pairs = "main.trial AS a JOIN other.trial AS b USING (key)"
+        for row in self.db.execute(f"SELECT key FROM {pairs} WHERE {marked}"):
+            return self.title(row["key"])
+        for one, two in (("main", "other"), ("other", "main")):
+            for row in self.unlike("point", ("trial", "split", "position"), one, two):
+                return f"point {row['position']} ({row['split']}) of {self.title(row['trial'])}"
+            for row in self.unlike("unit", ("trial", "split"), one, two):
+                where = f"SELECT * FROM {two}.unit WHERE trial = ? AND split = ?"
+                other = self.db.execute(where, [row["trial"], row["split"]]).fetchone()
+                if other is None or _values(other) != _values(row):  # zlib's bytes may differ alone
+                    return f"the values ({row['split']}) of {self.title(row['trial'])}"
+        return ""
+
+    def unlike(self, table: str, key: tuple[str, ...], one: str, two: str) -> sqlite3.Cursor:
+        """The rows of finished trials in one store that the other has not, or otherwise."""
+        columns = [row["name"] for row in self.db.execute(f"PRAGMA main.table_info({table})")]
+        differs = " OR ".join(f"a.{column} IS NOT b.{column}" for column in columns)
+        pairs = f"{one}.{table} AS a LEFT JOIN {two}.{table} AS b USING ({', '.join(key)})"
+        return self.db.execute(
+            f"SELECT a.* FROM {pairs} WHERE a.trial IN ({_BOTH_OK}) AND ({differs})"
+        )
+
+    def title(self, key: str) -> str:
+        """A trial's name for people, and its key."""
+        query = "SELECT json_extract(spec, '$.title') FROM main.trial WHERE key = ?"
+        return f"{self.db.execute(query, [key]).fetchone()[0]} (trial {key})"
+
+    def models(self) -> None:
+        """Copy fitted models and cost models, ahead of the rows that speak of them."""
+        here, there = states_folder(self.target), states_folder(self.source)
+        for path in models_in(self.source):
+            name = path.relative_to(there)
+            mine = here / name
+            if mine.is_file() and not (filecmp.cmp(path, mine, False) or same_model(path, mine)):
+                self.refuse(f"the fitted model {name}")
+            _copy(there, here, str(name))
+
+    def fits(self) -> None:
+        """Bring in fits."""
+        for mine, theirs in self.in_both("fit"):
+            _replace(self.db, "fit", mine, _stays(mine, theirs))
+        self.db.execute("INSERT OR IGNORE INTO fit SELECT * FROM other.fit")
+
+    def trials(self) -> None:
+        """Bring in trials with their points and values."""
+        for mine, theirs in self.in_both("trial"):
+            row = _stays(mine, theirs)
+            if row is theirs and mine["status"] != "ok" == theirs["status"]:
+                self.db.execute("DELETE FROM main.trial WHERE key = ?", [mine["key"]])
+                continue  # comes with all its rows below
+            _replace(self.db, "trial", mine, row)
+            audit = max(_verdict(mine), _verdict(theirs))
+            if audit != _verdict(row):
+                update = "UPDATE main.trial SET audit = ?, audit_error = ? WHERE key = ?"
+                self.db.execute(update, [_AUDITS[audit[0]], audit[1], mine["key"]])
+        new = "trial NOT IN (SELECT key FROM main.trial)"
+        for table in ("point", "unit"):
+            self.db.execute(f"INSERT INTO {table} SELECT * FROM other.{table} WHERE {new}")
+        self.db.execute("INSERT OR IGNORE INTO trial SELECT * FROM other.trial")
+
+    def in_both(self, table: str) -> list[tuple[sqlite3.Row, sqlite3.Row]]:
+        """The rows of a table that have one key, those that are equal left out."""
+        shared = f"key IN (SELECT key FROM {{}}.{table})"
+        query = f"SELECT * FROM {{}}.{table} WHERE {shared} EXCEPT SELECT * FROM {{}}.{table}"
+        found = []
+        for row in self.db.execute(query.format("other", "main", "main")):
+            mine = self.db.execute(f"SELECT * FROM main.{table} WHERE key = ?", [row["key"]])
+            found.append((mine.fetchone(), row))
+        return found
+
+    def attempts(self) -> None:
+        self.db.execute(
+            f"INSERT INTO attempt ({_ATTEMPT}) SELECT * FROM (SELECT {_ATTEMPT} FROM other.attempt "
+            f"EXCEPT SELECT {_ATTEMPT} FROM main.attempt) ORDER BY created_at"
+        )
+
+    def runs(self) -> list[str]:
+        """Bring in runs, each with its list of trials; their names."""
+        query = "SELECT id FROM other.run ORDER BY created_at, id"
+        names = [row["id"] for row in self.db.execute(query)]
+        for name in names:
+            self.run(name)
+        self.db.execute(_STATES)
+        return names
+
+    def run(self, name: str) -> None:
+        """What was said last about a run holds; it began when it first did."""
+        lists: dict[str, list[str]] = {}
+        said = []
+        for place in ("main", "other"):
+            query = f"SELECT trial FROM {place}.run_trial WHERE run = ? ORDER BY position"
+            lists[place] = [row["trial"] for row in self.db.execute(query, [name])]
+            query = f"SELECT updated_at, about, created_at FROM {place}.run WHERE id = ?"
+            for updated, about, begun in self.db.execute(query, [name]):
+                said.append((updated, about, lists[place], begun))
+        updated, about, trials, _ = max(said)
+        begun = min(begun for *_, begun in said)
+        self.db.execute(
+            "INSERT INTO run (id, created_at, updated_at, about, state) VALUES (?, ?, ?, ?, '') "
+            "ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, "
+            "updated_at = excluded.updated_at, about = excluded.about",
+            [name, begun, updated, about],
+        )
+        if trials != lists["main"]:
+            self.db.execute("DELETE FROM run_trial WHERE run = ?", [name])
+            rows = [(name, position, trial) for position, trial in enumerate(trials)]
+            self.db.executemany("INSERT INTO run_trial VALUES (?, ?, ?)", rows)
+
+
+def _stays(mine: sqlite3.Row, theirs: sqlite3.Row) -> sqlite3.Row:
+    """Of two rows of one key the one that is kept: a choice that knows no order."""
+    first, last = sorted((mine, theirs), key=_moment)
+    if mine["status"] == "ok" or theirs["status"] == "ok":
+        return first if first["status"] == "ok" else last
+    return last
+
+
+def _moment(row: sqlite3.Row) -> tuple[Any, ...]:
+    """When a row was made; what else it holds, but its audit, decides where that is equal."""
+    rest = {name: row[name] for name in row.keys() if name not in ("audit", "audit_error")}  # noqa: SIM118
+    return rest.get("created_at", ""), repr(rest)
+
+
+def _verdict(row: sqlite3.Row) -> tuple[int, str]:
+    return _AUDITS.index(row["audit"]), row["audit_error"]
+
+
+def _values(row: sqlite3.Row) -> list[Any]:
+    return [row["points"], *(zlib.decompress(row[name]) for name in VALUE_ARRAYS)]
+
+
+def _replace(db: sqlite3.Connection, table: str, mine: sqlite3.Row, row: sqlite3.Row) -> None:
+    """Put a row in the place of another of its key."""
+    if row is not mine:
+        marks = ", ".join("?" * len(row))
+        db.execute(f"INSERT OR REPLACE INTO main.{table} VALUES ({marks})", [*row])

@@ -1,0 +1,228 @@
+"""Job files: done anywhere, in any order, killed and started again, and merged to what one run
+gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from helpers import run_toys
+from helpers.run_toys import SETTINGS
+from helpers.toys import fits
+
+import bench_core
+from bench_core import InputError, UsageError, api
+from bench_core.planning import job_files
+from bench_core.planning.job_files import JobFile, read_job, write_jobs
+from bench_core.planning.request import RunRequest
+from bench_core.results.merge import merge
+from bench_core.results.shards import is_sealed, seal_path
+from bench_core.results.store import Store
+
+TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
+TOYS = RunRequest(
+    data=("toy-rank",),
+    learners=("toy-prefix", "toy-stacked"),
+    settings=("toy-prefix.tradeoff=[0.0, 0.1, 0.5, 1.0]", "toy-stacked.shrink=[0.5, 0.25]"),
+    plugins=("helpers.toys",),
+    executor="inline",
+)
+
+
+def cut(request: RunRequest, folder: Path, count: int) -> list[JobFile]:
+    """The jobs of a request, in files."""
+    plan = api.plan(request=request)
+    write_jobs(plan, request, folder, count, lambda spec: 1.0)
+    return [read_job(folder / f"{n}.json") for n in range(1, len([*folder.glob("*.json")]) + 1)]
+
+
+def do(folder: Path, number: int, **more: Any) -> Any:
+    return api.work(read_job(folder / f"{number}.json"), folder / f"{number}.db", **more)
+
+
+def export(store: Path) -> pd.DataFrame:
+    return Store(store).frame().drop(columns=TIMED)
+
+
+def shards(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.db"))
+
+
+def test_jobs_share_no_fit_and_hold_every_trial_once(home: Path) -> None:
+    jobs = cut(TOYS, home / "jobs", 3)
+    trials = [trial.key for job in jobs for trial in job.trials]
+    assert len(jobs) == 3
+    assert sorted(trials) == sorted(jobs[0].listed)
+    assert len({*trials}) == len(trials) == 6
+    trained = Counter(fit.key for job in jobs for fit in job.fits)
+    assert {*trained.values()} == {1}
+    for job in jobs:  # whatever a fit stands on is there, before it
+        seen: set[str] = set()
+        for fit in job.fits:
+            assert {*fit.needs.values()} <= seen
+            seen.add(fit.key)
+        assert {trial.fit for trial in job.trials} <= seen
+    # toy-prefix at 0 carries both of toy-stacked: six pieces of work in one job, two in the others
+    assert sorted(job.seconds for job in jobs) == [2.0, 4.0, 6.0]
+
+
+def test_the_longest_work_goes_first_and_to_the_emptiest_job() -> None:
+    groups = [job_files._Group([], [], seconds) for seconds in (1, 7, 3, 5, 2)]
+    dealt = job_files._dealt(groups, 2)
+    assert [(taken, [g.seconds for g in held]) for taken, held in dealt] == [
+        (9, [7, 2]),
+        (9, [5, 3, 1]),
+    ]
+    assert len(job_files._dealt(groups, 9)) == 5
+
+
+def test_shards_merge_to_the_rows_of_one_run(home: Path) -> None:
+    bench_core.run(request=TOYS, store="whole.db", progress=False)
+    trained = len(fits(home))
+    folder = home / "jobs"
+    cut(TOYS, folder, 2)
+    for number in (2, 1):
+        assert do(folder, number).exit_status == 0
+    assert len(fits(home)) == 2 * trained
+    assert all(map(is_sealed, shards(folder)))
+    bytes_before = [path.read_bytes() for path in shards(folder)]
+    assert do(folder, 1).counts == {"ok": len(read_job(folder / "1.json").trials)}
+    assert len(fits(home)) == 2 * trained
+    assert [path.read_bytes() for path in shards(folder)] == bytes_before
+    merge(home / "all.db", shards(folder)[::-1])
+    assert export(home / "all.db").equals(export(home / "whole.db"))
+    info = Store("all.db").info()
+    assert (info.state, info.counts) == ("finished", {"ok": 6})
+    assert bench_core.run(request=TOYS, store="all.db", progress=False).reused == 6
+    merge(home / "whole.db", [home / "all.db"])  # the same bits
+
+
+def test_a_finished_fit_travels_with_the_job(home: Path) -> None:
+    alone = replace(TOYS, learners=("toy-prefix",), settings=("toy-prefix.tradeoff=[0.0]",))
+    bench_core.run(request=alone, progress=False)
+    before = len(fits(home))
+    jobs = cut(TOYS, home / "jobs", 1)
+    assert len(jobs[0].trials) == 5
+    do(home / "jobs", 1)
+    assert sorted(fits(home)[before:]) == [
+        "toy-prefix 0.1", "toy-prefix 0.5", "toy-prefix 1", "toy-stacked 0.25", "toy-stacked 0.5"
+    ]  # fmt: skip
+    merge(home / "results" / "bench.db", shards(home / "jobs"))
+    assert Store().info().counts == {"ok": 6}
+
+
+def test_data_that_are_not_there_are_prepared_and_compared(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home / "jobs"
+    (job,) = cut(TOYS, folder, 1)
+    monkeypatch.setenv("BENCH_CACHE", str(home / "elsewhere"))
+    planned = job.data[0].path
+    moved = replace(job, data=(replace(job.data[0], path=str(home / "gone")),))
+    specs = {
+        name: tuple(replace(spec, data=str(home / "gone")) for spec in getattr(moved, name))
+        for name in ("fits", "trials")
+    }
+    moved = replace(moved, **specs)
+    other = replace(moved, data=(replace(moved.data[0], fingerprint="0" * 64),))
+    with pytest.raises(InputError, match="toy-rank, prepared here, has the fingerprint"):
+        api.work(other, folder / "1.db")
+    assert not (folder / "1.db").exists()
+    assert api.work(moved, folder / "1.db").counts == {"ok": 6}
+    assert Path(planned) not in (home / "elsewhere").rglob("*")
+    # rows keep the plan's place, where results go
+    assert {spec["data"] for spec in Store(folder / "1.db").specs()} == {str(home / "gone")}
+
+
+def test_a_job_of_other_code_is_refused_in_one_line(home: Path) -> None:
+    (job,) = cut(TOYS, home / "jobs", 1)
+    changed = {**job.code, "helpers.toys:Prefix": "other"}
+    with pytest.raises(InputError, match=r"source of helpers\.toys:Prefix is not that of the plan"):
+        api.work(replace(job, code=changed), home / "1.db")
+    with pytest.raises(InputError, match="planned by budget-bench 9"):
+        api.work(replace(job, bench="9"), home / "1.db")
+    assert not (home / "1.db").exists()
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"format": 0}', '{"format": 1, "fits": []}'])
+def test_a_file_that_is_no_job_is_refused_in_one_line(home: Path, text: str) -> None:
+    (home / "1.json").write_text(text)
+    with pytest.raises(InputError, match="not a job file"):
+        read_job(home / "1.json")
+
+
+def test_jobs_are_not_written_over_others_nor_without_work(home: Path) -> None:
+    cut(TOYS, home / "jobs", 1)
+    with pytest.raises(UsageError, match="job files already"):
+        cut(TOYS, home / "jobs", 1)
+    bench_core.run(request=TOYS, progress=False)
+    with pytest.raises(UsageError, match="nothing to do"):
+        cut(TOYS, home / "other", 1)
+
+
+WORK = (sys.executable, "-m", "bench_core", "work", "--no-progress", "jobs/1")
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    path = os.environ | {"PYTHONPATH": str(Path(run_toys.__file__).parents[1])}
+    return subprocess.Popen(
+        [*WORK, *words], env=path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def killed_and_finished(home: Path, moments: Sequence[int]) -> None:
+    """Kill the job after so many fits each time, then let it end; nothing is done twice."""
+    request = replace(TOYS, executor="local", settings=SETTINGS)
+    cut(request, home / "jobs", 1)
+    finished: set[str] = set()
+    for moment in moments:
+        with start() as process:
+            until = time.monotonic() + 120
+            while len(fits(home)) < moment and process.poll() is None:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGKILL)
+        assert not seal_path(home / "jobs" / "1.db").exists()
+        if (home / "jobs" / "1.db").exists():
+            kept = {spec["key"] for spec in Store(home / "jobs" / "1.db").specs()}
+            assert finished <= kept
+            finished = kept
+    before = len(fits(home))
+    with start() as process:
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    assert len(fits(home)) - before <= 6 - len(finished)
+    again = subprocess.run([*WORK], capture_output=True, text=True, check=True, timeout=120)
+    assert "6 ok" in again.stderr
+    bench_core.run(request=replace(request, executor="inline"), store="whole.db", progress=False)
+    merge(home / "all.db", [home / "jobs" / "1.db"])
+    assert export(home / "all.db").equals(export(home / "whole.db"))
+
+
+def test_a_killed_job_is_done_by_starting_it_again(home: Path) -> None:
+    killed_and_finished(home, [2])
+
+
+@pytest.mark.slow
+def test_a_job_killed_ten_times_is_done_by_starting_it_again(home: Path) -> None:
+    killed_and_finished(home, [1, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+
+
+def test_a_job_file_is_plain_json(home: Path) -> None:
+    cut(TOYS, home / "jobs", 1)
+    document = json.loads((home / "jobs" / "1.json").read_text())
+    assert document["data"][0]["fingerprint"]
+    assert (document["threads"], document["workers"], document["timeout"]) == (1, 1, 0.0)
+    shutil.rmtree(home / "jobs")

@@ -1,0 +1,100 @@
+"""Small stores filled by hand, with results that look like those of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.results.records import (
+    FitResult,
+    FitSpec,
+    Job,
+    Outcome,
+    PointRow,
+    Sensors,
+    Status,
+    StoredValues,
+    TrialResult,
+    TrialSpec,
+)
+from bench_core.results.store_files import save_model, state_path, states_folder
+from bench_core.results.writer import open_writer
+
+ABOUT: dict[str, Any] = {
+    "suite": "s",
+    "title": "By hand",
+    "profile": "quick",
+    "reference": "one",
+    "accounting": "path",
+    "metrics": ["mse"],
+    "higher_is_better": {"mse": False},
+    "datasets": [],
+    "request": {},
+}
+FIT = FitSpec("f", "fit of one", {}, "one", "cars", "", "mse", 0, "")
+TRIAL = TrialSpec(
+    key="t", title="one on cars", fit="f", learner="one", learner_version="1", params={},
+    dataset="cars", fold=0, seed=0, fingerprint="0", stand_in=False, task="regression", data="",
+    states="", metrics=("mse",), unit="euro",
+)  # fmt: skip
+
+
+class Weight:
+    """A model of one number."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight = np.array([weight])
+
+    def state(self) -> dict[str, Any]:
+        return {"weight": self.weight}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Weight:
+        return cls(float(state["weight"][0]))
+
+
+def outcome(
+    key: str, status: Status, *, metric: float = 0.5, value: float = 1.0, mark: object = ""
+) -> Outcome:
+    """How the trial ``key`` ended, with one point on two splits if it is ok."""
+    job = Job("score", replace(TRIAL, key=key))
+    if status != Status.OK:
+        return Outcome(job, status, f"{key} went wrong", seconds=1.0)
+    costs = dict.fromkeys(("feature_cost", "evaluation_cost", "total_cost"), 1.0)
+    rows = tuple(
+        PointRow(0, {"step": 0}, split, {"mse": metric}, **costs, cost_p95=1.0, cost_max=1.0,
+                 features_used=1)
+        for split in ("valid", "test")
+    )  # fmt: skip
+    array = np.full((1, 3), value, np.float32)
+    values = StoredValues("test", (0,), array, array, array[0], array[0], array[:, :1])
+    marks = (str(mark),) if mark else ()
+    result = TrialResult(rows, (values,), "sampled", "", 0.1, 5.0, marks, Sensors(("a",), (1.0,)))
+    return Outcome(job, status, result=result, seconds=1.0)
+
+
+def filled(
+    path: Path,
+    trials: Mapping[str, Status],
+    *,
+    run: str = "r",
+    listed: Sequence[str] = (),
+    weight: float | None = None,
+) -> None:
+    """A store with one run, these trials and their fit, whose model is there if it has a weight."""
+    if weight is not None:
+        save_model(state_path(states_folder(path), FIT.key), Weight(weight))
+    with open_writer(path) as writer:
+        writer.begin(run, ABOUT, [*(listed or trials)])
+        fit = Outcome(Job("fit", FIT), Status.OK, result=FitResult(1.5, 9.0), seconds=1.5)
+        writer.attempt(run, fit)
+        writer.fit(fit)
+        for key, status in trials.items():
+            ended = outcome(key, status)
+            writer.attempt(run, ended)
+            writer.trial(replace(TRIAL, key=key), ended)
+        writer.end(run, "finished")
