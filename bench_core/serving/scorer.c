@@ -1,0 +1,394 @@
+/* One row through a model, see bench_model.h. Compile as C99 (-std=c99) or with -ffp-contract=off, and
+   without -ffast-math: then scores and costs have the bits of the Python predictor. */
+
+#include "bench_model.h"
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+#if defined(__FAST_MATH__)
+#error "-ffast-math changes scores and loses missing values: compile without it"
+#endif
+
+enum { LAST, MIN, AND, ADD };        /* combine */
+enum { ALWAYS, SCORE, CLASS };       /* gate */
+enum { IDENTITY, EXP, PROBABILITY }; /* link */
+enum { REJECT = BENCH_CAP + 1 };     /* stopped */
+
+/* tables */
+
+struct row {
+    const struct bench_source *source;
+    float cells[2 * FEATURES + 1];         /* the second of a pair has NaN where missing, the first -inf */
+    unsigned char have[2 * FEATURES + 1];  /* 0 not there, 1 there, 2 read; the last is for leaves */
+    unsigned char bought[SENSORS];
+    double paid[SENSORS];                  /* 0 or the price */
+    double own[BENCH_OUTPUTS], score[BENCH_OUTPUTS], stop[BENCH_OUTPUTS];
+    double price, splits, cap;
+    int trees, stopped, capped;
+};
+
+static double price_of(const double *paid)
+{
+    double total = 0.0;
+    for (int w = 0; w < SENSORS; w += 64) {
+        double word = 0.0;
+        for (int b = w; b < w + 64 && b < SENSORS; b += 8) {
+            double part = 0.0;
+            for (int s = b; s < b + 8 && s < SENSORS; s++)
+                part += paid[s];
+            word += part;
+        }
+        total += word;
+    }
+    return total;
+}
+
+static int within(const struct row *r, double splits, int trees)
+{
+    return r->price + (SPLIT * splits + TREE * trees) <= r->cap;
+}
+
+static void acquire(struct row *r, int count, const int *asked, float *values)
+{
+    if (r->source->acquire)
+        r->source->acquire(r->source->context, count, asked, values);
+    else
+        for (int k = 0; k < count; k++)
+            values[k] = r->source->cells[asked[k]];
+}
+
+static int open_now(const struct row *r, int cell)
+{
+    for (int i = needs_of[cell]; i < needs_of[cell + 1]; i++)
+        if (!r->bought[needs[i]])
+            return 0;
+    return !r->have[2 * cell];
+}
+
+/* Ask for the cells of wanted features and of all that can be read with them. */
+static void ask(struct row *r, const int *wanted, int count)
+{
+    int cell[FEATURES], asked[FEATURES], found = 0;
+    float values[FEATURES];
+    for (int k = 0; k < count; k++)
+        for (int i = mates_of[wanted[k]]; i < mates_of[wanted[k] + 1]; i++)
+            if (open_now(r, mates[i])) {
+                int at = found++;
+                for (; at > 0 && cell[at - 1] > mates[i]; at--)
+                    cell[at] = cell[at - 1];
+                cell[at] = mates[i];
+                r->have[2 * mates[i]] = r->have[2 * mates[i] + 1] = 1;
+            }
+    if (found == 0)
+        return;
+    for (int k = 0; k < found; k++) {
+        asked[k] = features[cell[k]];
+        values[k] = NAN;
+    }
+    acquire(r, found, asked, values);
+    for (int k = 0; k < found; k++) {
+        r->cells[2 * cell[k]] = isnan(values[k]) ? -INFINITY : values[k];
+        r->cells[2 * cell[k] + 1] = values[k];
+    }
+}
+
+/* The cell of a feature that has a sensor to itself. */
+static void ask_one(struct row *r, int cell)
+{
+    float value = NAN;
+    r->have[2 * cell] = r->have[2 * cell + 1] = 1;
+    r->bought[own_sensor[cell]] = 1;
+    r->paid[own_sensor[cell]] = prices[own_sensor[cell]];
+    acquire(r, 1, features + cell, &value);
+    r->cells[2 * cell] = isnan(value) ? -INFINITY : value;
+    r->cells[2 * cell + 1] = value;
+}
+
+/* 0, and nothing is bought, where the cap forbids it. */
+static int buy(struct row *r, const int *wanted, int count)
+{
+    int fresh[SENSORS], paid = 0;
+    double before = r->price;
+    if (count == 1 && own_sensor[*wanted] >= 0 && !r->capped) {
+        ask_one(r, *wanted);
+        return 1;
+    }
+    for (int k = 0; k < count; k++)
+        for (int i = needs_of[wanted[k]]; i < needs_of[wanted[k] + 1]; i++)
+            if (!r->bought[needs[i]]) {
+                fresh[paid++] = needs[i];
+                r->bought[needs[i]] = 1;
+                r->paid[needs[i]] = prices[needs[i]];
+            }
+    if (r->capped)
+        r->price = price_of(r->paid);
+    if (r->capped && !within(r, r->splits, r->trees)) {
+        while (paid > 0) {
+            r->bought[fresh[--paid]] = 0;
+            r->paid[fresh[paid]] = 0.0;
+        }
+        r->price = before;
+        return 0;
+    }
+    ask(r, wanted, count);
+    return 1;
+}
+
+static void add_leaf(struct row *r, const struct use *u, const struct leaf *leaf)
+{
+    if (u->output >= 0)
+        r->own[u->output] += leaf->value * u->weight;
+    else
+        for (int k = 0; k < BENCH_OUTPUTS; k++)
+            r->own[k] += vectors[(int)leaf->value][k];
+    if (u->billed) {
+        r->trees++;
+        r->splits += leaf->path;
+    }
+}
+
+static int add_trees(struct row *r, const struct step *s)
+{
+    for (const struct use *u = uses + s->first_use; u < uses + s->last_use; u++) {
+        const struct node *tree = nodes + u->root;
+        const struct leaf *ends = leaves + u->root;
+        unsigned at = 0;
+        for (int level = LEVELS; level > 0; level--) {
+            const struct node n = tree[at];
+            if (r->capped && u->billed && !within(r, r->splits + ends[n.below].path, r->trees + 1))
+                return 0;
+            if (!r->have[n.cell]) {
+                int cell = n.cell / 2;
+                if (!buy(r, &cell, 1))
+                    return 0;
+            }
+            at = n.below + !(r->cells[n.cell] <= n.threshold);
+        }
+        add_leaf(r, u, ends + at);
+    }
+    return 1;
+}
+
+/* The same where all cells are at hand and there is no cap: what was read is paid for later. */
+static void read_trees(struct row *r, const struct step *s)
+{
+    for (const struct use *u = uses + s->first_use; u < uses + s->last_use; u++) {
+        const struct node *tree = nodes + u->root;
+        unsigned at = 0;
+        for (int level = LEVELS; level > 0; level--) {
+            const struct node *n = tree + at;
+            r->have[n->cell] = 2;
+            at = n->below + !(r->cells[n->cell] <= n->threshold);
+        }
+        add_leaf(r, u, leaves + u->root + at);
+    }
+}
+
+static double scaled(double x, double mean, double factor)
+{
+    return isfinite(x) ? (x - mean) * factor : 0.0;
+}
+
+static int add_columns(struct row *r, const struct step *s)
+{
+    int all = 1;
+    for (int i = s->first_read; i < s->last_read; i++)
+        all = all && r->have[2 * reads[i] + 1];
+    if (!all && !buy(r, reads + s->first_read, s->last_read - s->first_read))
+        return 0;
+    for (int i = s->first_read; i < s->last_read; i++)
+        r->have[2 * reads[i] + 1] = 2;
+    for (int i = s->first_column; i < s->last_column; i++) {
+        const struct column *c = columns + i;
+        double x = r->cells[2 * c->cell + 1];
+        if (c->scaled)
+            r->own[c->output] += c->weight * scaled(x, c->mean, c->factor);
+        else if (!isnan(x))
+            r->own[c->output] += c->weight * x;
+    }
+    return 1;
+}
+
+/* Gaussian kernels over the support vectors, a tile at a time; the bias comes last. */
+static void add_kernel(struct row *r, const struct step *s)
+{
+    const struct support *v = supports + s->kernel;
+    double z[FEATURES], total[BENCH_OUTPUTS] = {0.0};
+    for (int j = 0; j < v->places; j++)
+        z[j] = scaled(r->cells[2 * v->cells[j] + 1], v->mean[j], v->factor[j]);
+    for (int first = 0; first < v->count; first += v->tile) {
+        double part[BENCH_OUTPUTS] = {0.0};
+        for (int i = first; i < first + v->tile && i < v->count; i++) {
+            double sum = 0.0;
+            for (int g = 0; g < v->groups; g++) {
+                double distance = 0.0;
+                for (int j = v->start[g]; j < v->start[g + 1]; j++) {
+                    double off = z[j] - v->vectors[j * v->count + i];
+                    distance += off * off;
+                }
+                sum += exp(-v->gamma[g] * distance);
+            }
+            for (int k = 0; k < BENCH_OUTPUTS; k++)
+                part[k] += v->coefficients[k * v->count + i] * sum;
+        }
+        for (int k = 0; k < BENCH_OUTPUTS; k++)
+            total[k] += part[k];
+    }
+    for (int k = 0; k < BENCH_OUTPUTS; k++)
+        r->own[k] = total[k] + s->bias[k];
+}
+
+static double log_add(double a, double b)
+{
+    double off = a - b;
+    if (a == b)
+        return a + log(2.0);
+    return off > 0 ? a + log1p(exp(-off)) : b + log1p(exp(off));
+}
+
+static void combine(struct row *r, int how)
+{
+    for (int k = 0; k < BENCH_OUTPUTS; k++) {
+        double a = r->score[k], b = r->own[k];
+        if (how == MIN)
+            r->score[k] = a < b || isnan(a) ? a : b;
+        else if (how == ADD)
+            r->score[k] = a + b;
+        else if (how == AND)
+            r->score[k] = -log_add(log_add(-a, -b), -a - b);
+        else
+            r->score[k] = b;
+    }
+}
+
+static double largest_probability(const double *score)
+{
+    double best = score[0], others = 0.0;
+    if (BENCH_OUTPUTS == 1)
+        return 1.0 / (1.0 + exp(-fabs(score[0])));
+    for (int k = 1; k < BENCH_OUTPUTS; k++)
+        best = score[k] > best ? score[k] : best;
+    for (int k = 0; k < BENCH_OUTPUTS; k++)
+        others += exp(score[k] - best);
+    return 1.0 / (1.0 + (others - 1.0));
+}
+
+static int passes(const struct row *r, const struct step *s)
+{
+    if (s->gate == SCORE)
+        return r->score[0] >= s->value;
+    return s->gate == ALWAYS || largest_probability(r->score) <= s->value;
+}
+
+static void finish(double *score, const struct finish *f)
+{
+    for (int k = 0; f->given && k < BENCH_OUTPUTS; k++) {
+        double raw = f->base[k] + score[k] / f->rounds;
+        if (f->link == EXP)
+            raw = exp(raw < 700.0 ? raw : 700.0);
+        if (f->link == PROBABILITY) {
+            raw = raw < 1e-6 ? 1e-6 : raw > 1 - 1e-6 ? 1 - 1e-6 : raw;
+            raw = BENCH_OUTPUTS == 1 ? log(raw) - log1p(-raw) : log(raw);
+        }
+        score[k] = f->slope * raw + f->intercept;
+    }
+}
+
+/* Through all steps; the last one that counts, -1 where the cap allows nothing. */
+static int run(struct row *r, int at_hand)
+{
+    int at = 0, last = -1, stop = -1;
+    while (at >= 0) {
+        const struct step *s = steps + at;
+        for (int k = 0; k < BENCH_OUTPUTS; k++)
+            r->own[k] = (s->carry ? r->own[k] : 0.0) + s->bias[k];
+        if (at_hand)
+            read_trees(r, s);
+        if ((!at_hand && !add_trees(r, s)) || !add_columns(r, s)) {
+            memcpy(r->score, r->stop, sizeof r->stop);
+            r->stopped = BENCH_CAP;
+            return stop;
+        }
+        if (s->kernel >= 0)
+            add_kernel(r, s);
+        combine(r, s->combine);
+        last = at;
+        int on = passes(r, s);
+        at = on ? s->then : s->otherwise;
+        if (on ? s->stop_then : s->stop_otherwise) {
+            stop = last;
+            memcpy(r->stop, r->score, sizeof r->stop);
+        }
+        r->stopped = at == -2 ? REJECT : on ? BENCH_END : BENCH_GATE;
+    }
+    return last;
+}
+
+static void begin(struct row *r, const struct bench_source *source)
+{
+    r->source = source;
+    memset(r->have, 0, sizeof r->have);
+    memset(r->bought, 0, sizeof r->bought);
+    memset(r->paid, 0, sizeof r->paid);
+    for (int k = 0; k < BENCH_OUTPUTS; k++)
+        r->own[k] = r->score[k] = r->stop[k] = 0.0;
+    r->cells[2 * FEATURES] = -INFINITY;
+    r->have[2 * FEATURES] = 1;
+    r->price = r->splits = 0.0;
+    r->cap = source->cap > 0 ? source->cap : CAP;
+    r->capped = r->cap < INFINITY;
+    r->trees = r->stopped = 0;
+}
+
+/* All cells of the row, and what was read of them. */
+static void take_all(struct row *r)
+{
+    for (int c = 0; c < FEATURES; c++) {
+        float value = r->source->cells[features[c]];
+        r->cells[2 * c] = isnan(value) ? -INFINITY : value;
+        r->cells[2 * c + 1] = value;
+    }
+    memset(r->have, 1, sizeof r->have);
+}
+
+static void pay_all(struct row *r)
+{
+    for (int c = 0; c < FEATURES; c++)
+        if ((r->have[2 * c] | r->have[2 * c + 1]) & 2)
+            for (int i = needs_of[c]; i < needs_of[c + 1]; i++)
+                r->paid[needs[i]] = prices[needs[i]];
+}
+
+int bench_scores(const struct bench_source *source, double *scores, double *spent)
+{
+    struct row r;
+    begin(&r, source);
+    int at_hand = !source->acquire && !r.capped;
+    if (at_hand)
+        take_all(&r);
+    int last = run(&r, at_hand);
+    if (at_hand)
+        pay_all(&r);
+    for (int k = 0; k < BENCH_OUTPUTS; k++)
+        scores[k] = last < 0 ? nothing[k]
+                  : r.stopped == REJECT && REJECTED_HAVE ? REJECTED
+                  : r.score[k];
+    if (last >= 0)
+        finish(scores, &finishes[last]);
+    if (spent)
+        *spent = price_of(r.paid) + (SPLIT * r.splits + TREE * r.trees);
+    return r.stopped == REJECT ? BENCH_GATE : r.stopped;
+}
+
+#if BENCH_OUTPUTS == 1
+double bench_score(const struct bench_source *source, double *spent)
+{
+    double score;
+    bench_scores(source, &score, spent);
+    return score;
+}
+#endif
