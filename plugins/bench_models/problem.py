@@ -27,7 +27,8 @@ class Problem:
 
     ``columns`` (T, n) are the trees' outputs; ``y`` (n,) is +1 or -1; ``weight`` (n,) is m w / N,
     what a row's loss counts; ``share`` (n,) is m / N, its part in every mean; ``tree_cost`` (T,)
-    and ``sensor_cost`` (s,) are prices; ``needs`` (s, T) is 1.0 where a tree needs a sensor.
+    and ``sensor_cost`` (s,) are prices; ``needs`` (s, T) is 1.0 where a tree needs a sensor, s
+    being the sensors that any tree needs (``needed``).
     """
 
     columns: Float32Array
@@ -59,6 +60,13 @@ class Problem:
             piece = used[i : i + step]
             total += weights[piece] @ self.columns[piece].astype(np.float64)
         return bias + total
+
+
+def needed(sensor_cost: FloatArray, needs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A problem's ``sensor_cost`` and ``needs`` without the sensors that no tree needs: of
+    thousands of features a dictionary reads some hundreds."""
+    some = needs.any(axis=1)
+    return sensor_cost[some], needs[some]
 
 
 def sigmoid(z: FloatArray) -> FloatArray:

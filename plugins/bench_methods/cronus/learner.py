@@ -16,7 +16,7 @@ from bench_models.boosting import OnTrees, ensemble_of
 from bench_models.descent import Settings
 from bench_models.dictionary import dictionary
 from bench_models.least_squares import one_blas_thread
-from bench_models.problem import Problem, positives
+from bench_models.problem import Problem, needed, positives
 from bench_models.staged import END, Gate, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
@@ -122,14 +122,15 @@ class CronusSingle(OnTrees):
         positive = positives(self.name, train, context.task, self.relevant_grade)
         share = train.weights / train.weights.sum()
         trees = dictionary(ensemble, train.X, share, prices, context.threads)
+        sensor_cost, needs = needed(prices.sensor, trees.needs)
         return Problem(
             columns=trees.columns,
             y=np.where(positive, 1.0, -1.0),
             weight=share * np.where(positive, self._weight(context.task), 1.0),
             share=share,
             tree_cost=trees.tree_cost,
-            sensor_cost=prices.sensor,
-            needs=trees.needs,
+            sensor_cost=sensor_cost,
+            needs=needs,
             slope=self.gate_slope,
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from bench_models.boosting import ensemble_of
 from bench_models.dictionary import dictionary, needs_of, tree_columns
-from bench_models.problem import Problem
+from bench_models.problem import Problem, needed
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
 from bench_core.arrays import Float32Array, FloatArray
@@ -67,13 +67,14 @@ def inputs(
         walked = shared(context, trees, 4 * ensemble.trees * len(train), walk)
         found = Inputs(ensemble, np.ones(ensemble.trees), trees)
         columns, cost, needs = walked["columns"], walked["cost"], needs_of(ensemble, prices)
+    sensor_cost, needs = needed(prices.sensor, needs)
     problem = Problem(
         columns=columns,
         y=2.0 * train.y - 1.0 if context.task == Task.BINARY else train.y,
         weight=share,
         share=share,
         tree_cost=cost,
-        sensor_cost=prices.sensor,
+        sensor_cost=sensor_cost,
         needs=needs,
     )
     return found, problem
