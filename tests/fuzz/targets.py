@@ -102,7 +102,11 @@ def table(data: bytes) -> bool:
     header = next(line for line in text.split("\n") if line.strip())
     mark = max(",;\t", key=header.count)
     lines = list(csv.reader(io.StringIO(text, newline="\n"), delimiter=mark))
-    lines = [cells for cells in lines if cells and not (len(cells) == 1 and cells[0] and not cells[0].strip(" \t"))]
+    lines = [
+        cells
+        for cells in lines
+        if cells and not (len(cells) == 1 and cells[0] and not cells[0].strip(" \t"))
+    ]
     for j, name in enumerate(found.names):
         assert name == lines[0][j].strip()
         if found.is_text(name):
