@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
 from bench_core.results import operating_points as selection
@@ -205,25 +207,38 @@ def _effort(own: pd.DataFrame) -> dict[str, Any]:
 
 def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
     """A row of ``over_repeats`` or ``mean_curve`` with the rows it is the mean of."""
-    tally = Counter(zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True))
+    return _pick(mean, _choices(chosen), varied)
+
+
+def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
+    """Point and parameters of each row."""
+    return [*zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True)]
+
+
+def _pick(
+    mean: Mapping[str, Any] | pd.Series[Any],
+    choices: Sequence[tuple[str, str]],
+    varied: frozenset[str],
+) -> Pick:
     return Pick(
         quality=float(mean["test_quality"]),
         spread=float(mean["test_quality_std"]),
         cost=float(mean["test_cost"]),
         settings=tuple(
-            Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(chosen))
-            for (point, params), n in tally.most_common()
+            Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(choices))
+            for (point, params), n in Counter(choices).most_common()
         ),
     )
 
 
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
+    runs = [run for _, run in frontiers.groupby(["fold", "seed"], sort=True)]  # the cheapest first
+    held = [(run["valid_cost"].to_numpy(float), _choices(run)) for run in runs]
     points = []
-    for _, row in selection.mean_curve(frontiers).iterrows():
+    for row in selection.mean_curve(frontiers).to_dict("records"):
         budget = float(row["budget"])
-        affordable = frontiers[frontiers["valid_cost"] <= budget]
-        held = affordable.groupby(["fold", "seed"], sort=True).tail(1)  # cheapest come first
-        points.append(CurvePoint(budget, pick(row, held, varied)))
+        at = [(int(np.searchsorted(cost, budget, "right")), choices) for cost, choices in held]
+        points.append(CurvePoint(budget, _pick(row, [c[k - 1] for k, c in at if k], varied)))
     return tuple(points)
 
 
