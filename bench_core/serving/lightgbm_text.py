@@ -98,7 +98,9 @@ def _tree(trees: Trees, t: int, weight: float, constant: float) -> list[str]:
     nodes = np.arange(trees.start[t], trees.start[t + 1])
     leaf = trees.feature[nodes] < 0
     value: FloatArray = trees.value[nodes][leaf] * weight + constant
-    number = np.where(leaf, -np.cumsum(leaf), np.cumsum(~leaf) - 1)  # leaves are -1, -2, ...
+    number = np.where(
+        leaf, -np.cumsum(leaf, dtype=np.int64), np.cumsum(~leaf) - 1
+    )  # leaves: -1, ...
     inner = nodes[~leaf]
     if len(inner) == 0:
         return _lines(1, leaf_value=value.tolist())

@@ -33,7 +33,7 @@ AcquireFor = Callable[[int, list[str]], Sequence[Any]]
 AcquireLater = Callable[[list[str]], Awaitable[Sequence[Any]]]
 AcquireLaterFor = Callable[[int, list[str]], Awaitable[Sequence[Any]]]
 Way = Generator[list[Ask], list[Values], None]
-Rounds = Generator[list[Ask], Any, Any]
+Rounds = Generator[list[Ask], Any, list[Any]]
 
 WORTH = 300_000
 """Trees that the plain walk takes through rows (5 us each) in the time that loading numba takes."""
@@ -187,26 +187,26 @@ class Predictor:
         await self._run_async(self._narrowed(way), acquire)
         return self._answers(rows, grouped)
 
-    def _run(self, way: Rounds, acquire: AcquireFor) -> Any:
-        values = None
+    def _run(self, way: Rounds, acquire: AcquireFor) -> list[Answer]:
+        values: Any = None
         while True:
             try:
                 asks = way.send(values)
             except StopIteration as end:
-                return end.value
+                return list(end.value)
             values = [
                 self._checked(ask.features, acquire(ask.row, self._spelt(ask))) for ask in asks
             ]
 
-    async def _run_async(self, way: Rounds, acquire: AcquireLaterFor) -> Any:
+    async def _run_async(self, way: Rounds, acquire: AcquireLaterFor) -> list[Answer]:
         from asyncio import gather
 
-        values = None
+        values: Any = None
         while True:
             try:
                 asks = way.send(values)
             except StopIteration as end:
-                return end.value
+                return list(end.value)
             got = await gather(*(acquire(ask.row, self._spelt(ask)) for ask in asks))
             pairs = zip(asks, got, strict=True)
             values = [self._checked(ask.features, found) for ask, found in pairs]
@@ -219,6 +219,7 @@ class Predictor:
             asks = _send(
                 way, [_narrow([np.nan if v is None else v for v in g]).tolist() for g in got]
             )
+        return []
 
     def _side_by_side(self, engine: Engine, rows: int, cap: float | None) -> Rounds:
         """Rows by compiled code; in each round all that are not at their ends ask."""
@@ -245,11 +246,8 @@ class Predictor:
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
         if (engine := self._engine(len(cells), queries is not None)) is not None:
-            limit = self._limit(cap)
-            scores, spent, bought, places = engine.rows(_narrow(cells), limit)
-            step, capped = engine.ends(places)
-            scores = scores[:, 0] if scores.shape[1] == 1 else scores
-            return Answers(scores, spent, bought, step, capped)
+            scores, *others = engine.rows(_narrow(cells), self._limit(cap))
+            return Answers(scores[:, 0] if scores.shape[1] == 1 else scores, *others)
         if queries is None or (not self.program.in_queries and self._by_row):
             groups = [np.arange(len(cells))]
         else:
@@ -388,6 +386,8 @@ def probabilities(scores: FloatArray, task: str) -> FloatArray:
 
 
 def _narrow(values: Any) -> Float32Array:
+    if isinstance(values, np.ndarray) and values.dtype == np.float32:
+        return values
     with np.errstate(over="ignore"):  # a cell too large for float32 is infinite, as when training
         return np.asarray(values).astype(np.float32)
 

@@ -31,10 +31,11 @@ from bench_core.serving.c_source import write_c
 pytestmark = [pytest.mark.speed, pytest.mark.benchmark(group="serving")]
 
 TREES, FEATURES, LEAVES = setting("TREES", 1000), 519, 16
-ROWS, ROUNDS = 200, 15
+ROWS, ROUNDS = 200, 31
 NAMES = tuple(f"f{j}" for j in range(FEATURES))
 COSTS = price_list(np.ones(FEATURES), split=0.25, tree=0.5)
 LOOP = """
+#include <stddef.h>
 #include "bench_model.h"
 static void acquire(void *context, int count, const int *features, float *values)
 {
@@ -57,7 +58,7 @@ PEER = """
 import sys
 import lleaves, numpy
 model = lleaves.Model(sys.argv[1])
-model.compile()
+model.compile(cache=sys.argv[3])
 X = numpy.load(sys.argv[2])
 print("ready", flush=True)
 for _ in sys.stdin:
@@ -68,13 +69,23 @@ for _ in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def trained() -> Any:
+def kept(request: pytest.FixtureRequest) -> Path:
+    """A folder for what takes minutes to make: the trained model, and lleaves' code for it."""
+    folder: Path = request.config.cache.mkdir(f"serving-{TREES}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(kept: Path) -> Any:
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, FEATURES), dtype=np.float32)
-    y = np.log1p(np.abs(X[:, :100])) @ np.linspace(0.1, 1, 100) + X[:, 0]
-    shape = {"num_leaves": LEAVES, "max_depth": 4, "verbose": -1, "num_threads": 1}
-    return lightgbm.train(shape, lightgbm.Dataset(X, y), TREES)
+    file = kept / "model.txt"
+    if not file.exists():
+        X = np.random.default_rng(0).standard_normal((3000, FEATURES), dtype=np.float32)
+        y = np.log1p(np.abs(X[:, :100])) @ np.linspace(0.1, 1, 100) + X[:, 0]
+        shape = {"num_leaves": LEAVES, "max_depth": 4, "verbose": -1, "num_threads": 1}
+        data = lightgbm.Dataset(X, y, params={"max_bin": 63})
+        lightgbm.train(shape, data, TREES).save_model(file)
+    return lightgbm.Booster(model_file=file)
 
 
 @pytest.fixture(scope="module")
@@ -107,15 +118,13 @@ def each(action: Callable[[Any], Any], X: Any) -> Callable[[], None]:
 
 
 @pytest.fixture(scope="module")
-def lleaves(trained: Any, rows: Any, tmp_path_factory: Any) -> Iterator[Callable[[], None] | None]:
+def lleaves(trained: Any, rows: Any, kept: Path) -> Iterator[Callable[[], None] | None]:
     python = os.environ.get("BENCH_SPEED_LLEAVES")
     if python is None:
         yield None
         return
-    place = tmp_path_factory.mktemp("lleaves")
-    trained.save_model(place / "model.txt")
-    np.save(place / "X.npy", rows.astype(np.float64))
-    words = [python, "-c", PEER, str(place / "model.txt"), str(place / "X.npy")]
+    np.save(kept / "X.npy", rows.astype(np.float64))
+    words = [python, "-c", PEER, *(str(kept / n) for n in ("model.txt", "X.npy", "lleaves"))]
     with subprocess.Popen(words, stdin=-1, stdout=-1, text=True) as child:
         assert child.stdin
         assert child.stdout

@@ -13,7 +13,7 @@ import pytest
 from helpers.program_cases import PROGRAMS, D, X, folder_of
 
 from bench_core import Queries
-from bench_core.serving import Answer, Folder, Predictor
+from bench_core.serving import Answer, Folder, Predictor, kernels
 
 KNOWN = ("chain", "outputs", "gated", "rejected")
 CAPS = (None, 5.0, 60.0)
@@ -113,6 +113,16 @@ def test_compiled_code_begins_when_enough_was_walked() -> None:
     assert model._compiled is None
     model.predict_rows(np.repeat(X, 80, axis=0))
     assert model._compiled is not None
+
+
+def test_rows_of_any_kind_of_array() -> None:
+    _, fast = pair(folder_of(PROGRAMS["chain"]))
+    expected = fast.predict_rows(X).scores
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for rows in (frozen, np.asfortranarray(X), X.astype(np.float64), X.tolist()):
+        assert np.array_equal(fast.predict_rows(rows).scores, expected)
+    assert len(kernels.walk_rows.signatures) == 1
 
 
 @pytest.mark.parametrize("name", ["support", "vectors"])
