@@ -86,6 +86,12 @@ class Engine:
             scores, (step, capped) = self._scores(sums, places), self.ends(places)
         return scores, sums[:, PRICE], bought, step, capped
 
+    def warm_up(self) -> None:
+        """Compile all kernels, or load them from numba's cache."""
+        self.rows(np.zeros((0, len(self.program.multiplier)), dtype=np.float32), inf)
+        _Cells(self, inf).answer()
+        next(self.way(inf), None)
+
     def ends(self, places: IntArray) -> tuple[IntArray, BoolArray]:
         """The last step that counts (n,), and which rows (n,) the cap ended."""
         capped = places[:, STOPPED] == CAPPED

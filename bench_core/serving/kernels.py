@@ -27,7 +27,7 @@ NODES, USES, STEPS, COLUMNS, LEAVES, WEIGHTS, GATES, FACTORS, OUTPUTS, HEADER = 
 FIRST_USE, LAST_USE, FIRST_COLUMN, LAST_COLUMN, CARRY, COMBINE, GATED, THEN, ELSE = range(9)
 STOP_THEN, STOP_ELSE, STEP_WIDTH = range(9, 12)
 LAST, MIN, AND, ADD = range(4)
-STEP, USE, TREES, NEW_TREE, LAST_STEP, STOPPED, STOP_AT, PLACES = range(8)
+STEP, USE, TREES, NEW_TREE, LAST_STEP, STOPPED, STOP_AT, AT_HAND, PLACES = range(9)
 SPLITS, NEW_SPLITS, PRICE, CAP, SPLIT, TREE, SUMS = range(7)
 END, GATE, REJECTED, CAPPED = range(4)
 DONE, READS = -1, -2
@@ -49,6 +49,8 @@ def advance(ints: Any, floats: Any, cells: Any, have: Any, place: Any, sums: Any
                     sums[SUMS + k] = 0.0
                 sums[SUMS + k] += floats[gate + 1 + k]
             place[USE] = ints[line + FIRST_USE]
+        if place[AT_HAND]:
+            _read_trees(ints, floats, cells, have, place, sums, ints[line + LAST_USE])
         needed = _trees(ints, floats, cells, have, place, sums, ints[line + LAST_USE])
         if needed >= 0 or place[STOPPED] == CAPPED:
             return needed
@@ -98,6 +100,31 @@ def _trees(ints: Any, floats: Any, cells: Any, have: Any, place: Any, sums: Any,
         u += 1
     place[USE], place[TREES], sums[SPLITS] = u, trees, splits
     return needed
+
+
+@njit(cache=True, nogil=True)
+def _read_trees(
+    ints: Any, floats: Any, cells: Any, have: Any, place: Any, sums: Any, stop: int
+) -> None:
+    """Add the trees up to use ``stop`` where all cells are there and nothing is capped."""
+    thresholds = ints.view(np.float32)
+    nodes, leaves, weights = _I(ints[NODES]), _I(ints[LEAVES]), _I(ints[WEIGHTS])
+    splits, trees = sums[SPLITS], place[TREES]
+    at = _I(ints[USES] + 4 * place[USE])
+    for u in range(place[USE], stop):
+        node = _I(ints[at])
+        for _ in range(ints[at + _I(1)]):
+            i = nodes + _I(4) * node
+            cell = _I(ints[i + _I(1)])
+            have[cell] = 3
+            node = _I(ints[i + _I(2)]) + _I(not cells[cell] <= thresholds[i])
+        found = leaves + _I(2) * node
+        if ints[at + _I(3)]:
+            trees += 1
+            splits += floats[found + _I(1)]
+        sums[SUMS + ints[at + _I(2)]] += floats[found] * floats[weights + _I(u)]
+        at += _I(4)
+    place[USE], place[TREES], sums[SPLITS] = stop, trees, splits
 
 
 @njit(cache=True, nogil=True)
@@ -224,6 +251,7 @@ def walk_rows(
         bits[:] = 0
         place, total = places[i], sums[i]
         place[USE] = place[LAST_STEP] = place[STOP_AT] = -1
+        place[AT_HAND] = limits[0] == np.inf
         total[CAP : CAP + 3] = limits
         need = advance(ints, floats, cells, have, place, total)
         while need != DONE and place[STOPPED] != CAPPED:

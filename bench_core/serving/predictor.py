@@ -94,9 +94,12 @@ class Predictor:
         self._walked = 0
 
     def compile(self) -> bool:
-        """Walk by compiled code from now on, which needs numba; else that begins by itself once
-        enough rows were walked to pay for it. Answers are the same. False where the model, its
-        costs or this machine allow the plain walk only."""
+        """Walk by compiled code from now on, which needs numba: with the same answers.
+
+        For the start of a service: it loads numba, and compiles once per machine. Many rows at
+        hand do it by themselves. False where the model, its costs or this machine allow the plain
+        walk only.
+        """
         prices = prices_of(self.costs)
         if self._compiled is None and prices is not None and compilable(self.program):
             try:
@@ -104,10 +107,11 @@ class Predictor:
             except ImportError:  # no numba here
                 return False
             self._compiled = Engine(self.program, prices)
+            self._compiled.warm_up()
         return self._compiled is not None
 
     def _engine(self, rows: int, grouped: bool) -> Engine | None:
-        """Compiled code where it knows the model and has paid for being loaded."""
+        """Compiled code, where it knows the model and ``rows`` at hand have paid for loading it."""
         if grouped and (self.program.in_queries or not isinstance(self.costs, SensorPrices)):
             return None
         if self._compiled is None and self._walked < WORTH:
@@ -136,10 +140,8 @@ class Predictor:
         the same. With ``cap`` the row never costs more: it answers at the last point of the path
         that was reached. A model that compares the rows of a query takes the row by itself.
         """
-        engine = self._engine(1, False)
-        if engine is None:
-            begun = self._begin(1, False, cap)
-            return self._ask(lambda _, names: acquire(names), *begun, False)[0]
+        if (engine := self._engine(0, False)) is None:
+            return self._run(self._rounds(1, False, cap), lambda _, names: acquire(names))[0]
         way, values, names = engine.way(self._limit(cap)), None, self.names
         while True:
             try:
@@ -155,37 +157,24 @@ class Predictor:
 
         ``cap`` is per row; one that it stops takes no part in later comparisons.
         """
-        if (engine := self._engine(documents, True)) is not None:
-            return self._run(self._side_by_side(engine, documents, cap), acquire)
-        return self._ask(acquire, *self._begin(documents, True, cap), True)
+        return self._run(self._rounds(documents, True, cap), acquire)
 
     async def predict_async(self, acquire: AcquireLater, *, cap: float | None = None) -> Answer:
         """As ``predict``, where ``acquire`` is a coroutine function."""
-        if (engine := self._engine(1, False)) is not None:
-            way = self._side_by_side(engine, 1, cap)
-            return (await self._run_async(way, lambda _, names: acquire(names)))[0]
-        begun = self._begin(1, False, cap)
-        return (await self._ask_async(lambda _, names: acquire(names), *begun, False))[0]
+        rounds = self._rounds(1, False, cap)
+        return (await self._run_async(rounds, lambda _, names: acquire(names)))[0]
 
     async def predict_query_async(
         self, acquire: AcquireLaterFor, documents: int, *, cap: float | None = None
     ) -> list[Answer]:
         """As ``predict_query``; what the rows need next is acquired at the same time."""
-        if (engine := self._engine(documents, True)) is not None:
-            return await self._run_async(self._side_by_side(engine, documents, cap), acquire)
-        return await self._ask_async(acquire, *self._begin(documents, True, cap), True)
+        return await self._run_async(self._rounds(documents, True, cap), acquire)
 
-    def _ask(
-        self, acquire: AcquireFor, rows: Sequence[Row], way: Way, grouped: bool
-    ) -> list[Answer]:
-        self._run(self._narrowed(way), acquire)
-        return self._answers(rows, grouped)
-
-    async def _ask_async(
-        self, acquire: AcquireLaterFor, rows: Sequence[Row], way: Way, grouped: bool
-    ) -> list[Answer]:
-        await self._run_async(self._narrowed(way), acquire)
-        return self._answers(rows, grouped)
+    def _rounds(self, rows: int, grouped: bool, cap: float | None) -> Rounds:
+        """All that the rows need next, round by round; returns their answers."""
+        if (engine := self._engine(0, grouped)) is not None:
+            return self._side_by_side(engine, rows, cap)
+        return self._plain(*self._begin(rows, grouped, cap), grouped)
 
     def _run(self, way: Rounds, acquire: AcquireFor) -> list[Answer]:
         values: Any = None
@@ -211,15 +200,13 @@ class Predictor:
             pairs = zip(asks, got, strict=True)
             values = [self._checked(ask.features, found) for ask, found in pairs]
 
-    def _narrowed(self, way: Way) -> Rounds:
-        """The plain walk with values as they were acquired."""
+    def _plain(self, rows: Sequence[Row], way: Way, grouped: bool) -> Rounds:
         asks = next(way, None)
         while asks is not None:
             got = yield asks
-            asks = _send(
-                way, [_narrow([np.nan if v is None else v for v in g]).tolist() for g in got]
-            )
-        return []
+            values = [_narrow([np.nan if v is None else v for v in g]).tolist() for g in got]
+            asks = _send(way, values)
+        return self._answers(rows, grouped)
 
     def _side_by_side(self, engine: Engine, rows: int, cap: float | None) -> Rounds:
         """Rows by compiled code; in each round all that are not at their ends ask."""
