@@ -51,11 +51,13 @@ def advance(ints: Any, floats: Any, cells: Any, have: Any, place: Any, sums: Any
             place[USE] = ints[line + FIRST_USE]
         if place[AT_HAND]:
             _read_trees(ints, floats, cells, have, place, sums, ints[line + LAST_USE])
-        needed = _trees(ints, floats, cells, have, place, sums, ints[line + LAST_USE])
-        if needed >= 0 or place[STOPPED] == CAPPED:
-            return needed
-        place[NEW_TREE], sums[NEW_SPLITS] = 0, 0.0
-        if not _columns(ints, floats, cells, have, sums, line):
+        else:
+            needed = _trees(ints, floats, cells, have, place, sums, ints[line + LAST_USE])
+            if needed >= 0 or place[STOPPED] == CAPPED:
+                return needed
+            place[NEW_TREE], sums[NEW_SPLITS] = 0, 0.0
+        some = ints[line + FIRST_COLUMN] < ints[line + LAST_COLUMN]
+        if some and not _columns(ints, floats, cells, have, sums, line):
             return READS
         _leave(ints, sums, place, line, floats[gate])
     return DONE
