@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, quality, settings, stand_in_notice, times
 
 if TYPE_CHECKING:
+    from bench_core.arrays import FloatArray
     from bench_core.data import Examples
-    from bench_core.serving import Predictor
+    from bench_core.datasets.file_parts import Part
+    from bench_core.serving import Folder, Predictor
 
 DIFFERS = 1
 _SAME = 1e-9
@@ -29,6 +32,7 @@ _SAME = 1e-9
 Examples:
   bench model export --budget 60 -o model/               of the best learner within the budget
   bench model export 3 --learner cegb --budget 60 --budget-kind p95 -o model/
+  bench model export --budget 60 --format c -o model-c/
   bench model show model/
   bench model check model/ --data today.svm
 
@@ -58,6 +62,13 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
     metavar="FOLDER",
     help="Where to; a model that is there is replaced.",
 )
+@click.option(
+    *("--format", "written"),
+    type=click.Choice(["folder", "c", "lightgbm"]),
+    default="folder",
+    show_default=True,
+    help="For Python; bench_model.h and .c, C99; LightGBM's model.txt, without prices.",
+)
 @options.store_option
 @options.plugins_option
 @options.debug_option
@@ -68,6 +79,7 @@ def export_command(
     dataset: str,
     metric: str,
     output: Path,
+    written: str,
     store: Path,
     plugins: tuple[str, ...],
     **given: Any,
@@ -77,7 +89,6 @@ def export_command(
     from bench_core.results.store import Store
     from bench_core.serving import Predictor
     from bench_core.serving.export import Wish, export
-    from bench_core.serving.folder import write_folder
 
     if budget is not None and given["quality"] is not None:
         raise UsageError("--budget and --quality: give one of them")
@@ -88,15 +99,37 @@ def export_command(
     limit = None if budget is None else options.one_budget(budget, budget_kind)
     wish = Wish(dataset=name, budget=limit, **given)
     folder = export(Store(store), info, frame, primary_metric(info, name, metric), wish)
-    write_folder(output, folder)
+    if limit is not None and limit.kind == "cap":
+        folder = _under_cap(folder)
+    _write(output, folder, written)
     console().out("\n".join([f"wrote {output}", *summary(Predictor(folder))]), highlight=False)
+
+
+def _under_cap(folder: Folder) -> Folder:
+    """With the figures of the model as it serves, which keeps the cap while it asks."""
+    from bench_core.datasets.cache import open_prepared
+    from bench_core.serving import Predictor
+
+    splits, model = open_prepared(folder.about["provenance"]["data"]), Predictor(folder)
+    valid, test = (replayed(model, part) for part in (splits.valid, splits.test))
+    own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
+    return replace(folder, about={**folder.about, **own})
+
+
+def _write(output: Path, folder: Folder, written: str) -> None:
+    if written == "c":
+        from bench_core.serving.c_source import write_c as write
+    elif written == "lightgbm":
+        from bench_core.serving.lightgbm_text import write_lightgbm as write
+    else:
+        from bench_core.serving.folder import write_folder as write
+    write(output, folder)
 
 
 def _check_place(output: Path) -> None:
     """Refuse a folder that holds something else."""
-    from bench_core.serving.folder import INDEX
-
-    if output.is_dir() and any(output.iterdir()) and not (output / INDEX).is_file():
+    ours = ("model.json", "bench_model.c", "model.txt")
+    if output.is_dir() and any(output.iterdir()) and not any((output / n).is_file() for n in ours):
         raise UsageError(f"{output}: holds something else; name an empty or a new folder")
 
 
@@ -194,9 +227,10 @@ def check_command(folder: Path, data: Path | None, label: str, query: str, index
         rows = _test_rows(model.about["provenance"])
     else:
         rows = _rows_of(data, model, {"--label": label, "--query": query}, index_base)
-    found = replayed(model, rows)
+    again = replayed(model, rows)
     metric = model.about["metric"]
-    exported = [model.about["test"][name] for name in ("quality", "total_cost", "cost_max")]
+    kept = ("quality", "total_cost", "cost_max")
+    exported, found = ([figures[name] for name in kept] for figures in (model.about["test"], again))
     titles = ("figure", "exported", "replayed")
     names = (metric, f"mean cost ({model.about['unit']})", "largest cost")
     worded = (quality, cost, cost)
@@ -213,15 +247,17 @@ def check_command(folder: Path, data: Path | None, label: str, query: str, index
     return 0 if same else DIFFERS
 
 
-def replayed(model: Predictor, rows: Examples) -> tuple[float, float, float]:
-    """Quality, mean cost and largest cost of a model over rows."""
+def replayed(model: Predictor, rows: Examples) -> dict[str, float]:
+    """Quality on rows, and what they cost: on average, 95% of them, and at most."""
+    from bench_core.costs.bill import summarise_cost
     from bench_core.metrics import parse_metric
 
     answers = model.predict_rows(rows.X, rows.queries)
     metric = parse_metric(model.about["metric"], options.registry(()).metrics)
     judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
-    paid = float((answers.spent * rows.weights).sum() / rows.weights.sum())
-    return judged.mean, paid, float(answers.spent.max())
+    cost = summarise_cost(answers.spent, rows.multiplicity)
+    figures = {"total_cost": cost.average, "cost_p95": cost.p95, "cost_max": cost.maximum}
+    return {"quality": judged.mean, **figures}
 
 
 def _test_rows(provenance: Mapping[str, Any]) -> Examples:
@@ -243,8 +279,7 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     from bench_core.datasets.file_parts import read_part
 
     part = read_part(path, {**columns, "--split": ""}, index_base, "")
-    if part.labels.dtype.kind != "f":
-        raise InputError(f"{part.place(0)}: label {str(part.labels[0])!r} is text; give numbers")
+    y = _numbers(part, model.about)
     X = np.zeros((len(part), len(model.names)), dtype=np.float32)
     place = {name: j for j, name in enumerate(model.names)}
     for j, name in enumerate(part.names):
@@ -253,4 +288,23 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     if not part.numbered and (lost := [n for n in model.features if n not in part.names]):
         raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
     queries = part.queries if model.about["task"] == "ranking" else None
-    return Examples(X, part.labels.astype(np.float64), queries)
+    return Examples(X, y, queries)
+
+
+def _numbers(part: Part, about: Mapping[str, Any]) -> FloatArray:
+    """Labels as the numbers that the model was trained on: classes in the order of their labels."""
+    import numpy as np
+
+    values, places = np.unique(part.labels, return_inverse=True)
+    classes = int(about["classes"])
+    if classes and len(values) == classes:
+        return places.astype(np.float64)
+    text = part.labels.dtype.kind != "f"
+    if text and not classes:
+        raise InputError(f"{part.place(0)}: label {str(part.labels[0])!r} is text; give numbers")
+    if text or (classes and not np.isin(values, np.arange(classes)).all()):
+        raise InputError(
+            f"{part.place(0)}: {len(values)} of {classes} classes, which are numbered in the order "
+            "of all their labels; give rows of each class, or numbers from 0"
+        )
+    return part.labels.astype(np.float64)

@@ -176,7 +176,7 @@ def _levels(each: IntArray) -> str:
 
 def _most(program: Program) -> int:
     """The largest number in a node, which counts nodes from the root of its tree."""
-    return max(2 * len(program.features), *np.diff(program.trees.start).tolist(), 0)
+    return max(2 * len(program.features), int(np.diff(program.trees.start).max(initial=0)))
 
 
 def number(value: Any) -> str:
@@ -230,7 +230,7 @@ def _tables(program: Program, packed: Packed) -> list[str]:
     uses = zip(packed.uses.tolist(), packed.weights, strict=True)
     columns = zip(packed.columns.tolist(), packed.factors, strict=True)
     nothing = program.nothing if program.nothing is not None else [float("nan")] * program.outputs
-    vectors = [] if program.vectors is None else program.vectors
+    vectors: Any = [] if program.vectors is None else program.vectors
     kernels = [s.kernel for s in program.steps if s.kernel is not None]
     return [
         array("struct node", "nodes", nodes),

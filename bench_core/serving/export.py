@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bench_core import __version__
+from bench_core.data import Features
 from bench_core.datasets.cache import open_prepared
 from bench_core.errors import UsageError, unknown
 from bench_core.metrics.frontier import best_under, cheapest_reaching
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget
+from bench_core.results.budgets import CAP, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
@@ -49,7 +52,8 @@ def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]
     if wish.learner and wish.learner not in known:
         raise UsageError(unknown("learner of this run", wish.learner, known))
     kind = "mean" if wish.budget is None else wish.budget.kind
-    points = selection.operating_points(frame, metric.name, COSTS[kind])
+    cap = _measured_cap(frame, wish)
+    points = selection.operating_points(frame, metric.name, COSTS[kind], cap=cap)
     for column in ("learner", "seed", "fold"):
         if (wanted := getattr(wish, column)) not in ("", None):
             points = points[points[column] == wanted]
@@ -65,9 +69,18 @@ def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]
     return own.sort_values(["fold", "seed"], kind="stable").iloc[0]
 
 
+def _measured_cap(frame: pd.DataFrame, wish: Wish) -> float | None:
+    """The cap of a wish, if the run measured all learners under it: then that is what decides."""
+    if wish.budget is None or wish.budget.kind != "cap":
+        return None
+    return wish.budget.amount if wish.budget.amount in selection.caps_of(frame) else None
+
+
 def _within(points: pd.DataFrame, higher: bool, wish: Wish) -> pd.DataFrame:
-    """One point of each learner and repeat that has one."""
+    """One point of each learner and repeat that has one; a cap that was measured holds anyway."""
     limit = float("inf") if wish.budget is None else wish.budget.amount
+    if CAP in points.columns and points[CAP].notna().any():
+        limit = float("inf")
     keys = ["learner", *selection.REPEAT]
     rows = []
     for _, part in points.groupby(keys, sort=True, observed=True):
@@ -104,8 +117,12 @@ def export(
     spec = _spec(store, info.run, row)
     states = states_folder(store.path)
     model = load_model(state_path(states, spec["fit"]))
-    point = json.loads(str(row["point"]))
     splits = open_prepared(spec["data"])
+    point = json.loads(str(row["point"]))
+    if CAP in point:  # rows follow the path to its end
+        nobody = Features(np.zeros((0, len(splits.names)), dtype=np.float32))
+        *_, last = model.predict_path(nobody)
+        point = dict(last.point)
     if spec["costs"]:
         splits = splits.under(load_model(costs_path(states, spec["costs"])))
     about = {

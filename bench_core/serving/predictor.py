@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,17 +18,25 @@ from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import ParallelPrices
 from bench_core.data import Queries
 from bench_core.errors import UsageError
+from bench_core.serving.compiled import compilable, prices_of
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import below, finished
 from bench_core.serving.program import END, Program
 from bench_core.serving.tables import Row, Tables
 from bench_core.serving.walk import Afford, Ask, Values, walk
 
+if TYPE_CHECKING:
+    from bench_core.serving.engine import Engine
+
 Acquire = Callable[[list[str]], Sequence[Any]]
 AcquireFor = Callable[[int, list[str]], Sequence[Any]]
 AcquireLater = Callable[[list[str]], Awaitable[Sequence[Any]]]
 AcquireLaterFor = Callable[[int, list[str]], Awaitable[Sequence[Any]]]
 Way = Generator[list[Ask], list[Values], None]
+Rounds = Generator[list[Ask], Any, list[Any]]
+
+WORTH = 300_000
+"""Trees that the plain walk takes through rows (3 us each) in the time that loading numba takes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +90,43 @@ class Predictor:
         self.about: Mapping[str, Any] = folder.about
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
+        self._compiled: Engine | None = None
+        self._walked = 0
+
+    def compile(self) -> bool:
+        """Walk by compiled code from now on, which needs numba: with the same answers.
+
+        For the start of a service: it loads numba, and compiles once per machine. Many rows at
+        hand do it by themselves. False where the model, its costs or this machine allow the plain
+        walk only.
+        """
+        prices = prices_of(self.costs)
+        if self._compiled is None and prices is not None and compilable(self.program):
+            try:
+                from bench_core.serving.engine import Engine
+            except ImportError:  # no numba here
+                return False
+            self._compiled = Engine(self.program, prices)
+            self._compiled.warm_up()
+        return self._compiled is not None
+
+    def _engine(self, rows: int, grouped: bool) -> Engine | None:
+        """Compiled code, where it knows the model and ``rows`` at hand have paid for loading it."""
+        if grouped and (self.program.in_queries or not isinstance(self.costs, SensorPrices)):
+            return None
+        if self._compiled is None and self._walked < WORTH:
+            self._walked += rows * self._uses
+            if self._walked >= WORTH:
+                self.compile()
+        return self._compiled
+
+    def _limit(self, cap: float | None) -> float:
+        cap = self.cap if cap is None else cap
+        return inf if cap is None else cap
+
+    @cached_property
+    def _uses(self) -> int:
+        return sum(len(step.trees) for step in self.program.steps)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -94,7 +140,15 @@ class Predictor:
         the same. With ``cap`` the row never costs more: it answers at the last point of the path
         that was reached. A model that compares the rows of a query takes the row by itself.
         """
-        return self._ask(lambda _, names: acquire(names), *self._begin(1, False, cap), False)[0]
+        if (engine := self._engine(0, False)) is None:
+            return self._run(self._rounds(1, False, cap), lambda _, names: acquire(names))[0]
+        way, values, names = engine.way(self._limit(cap)), None, self.names
+        while True:
+            try:
+                asked = way.send(values)
+            except StopIteration as end:
+                return self._answer(*end.value)
+            values = self._checked(asked, acquire([names[f] for f in asked]))
 
     def predict_query(
         self, acquire: AcquireFor, documents: int, *, cap: float | None = None
@@ -103,38 +157,73 @@ class Predictor:
 
         ``cap`` is per row; one that it stops takes no part in later comparisons.
         """
-        return self._ask(acquire, *self._begin(documents, True, cap), True)
+        return self._run(self._rounds(documents, True, cap), acquire)
 
     async def predict_async(self, acquire: AcquireLater, *, cap: float | None = None) -> Answer:
         """As ``predict``, where ``acquire`` is a coroutine function."""
-        begun = self._begin(1, False, cap)
-        return (await self._ask_async(lambda _, names: acquire(names), *begun, False))[0]
+        rounds = self._rounds(1, False, cap)
+        return (await self._run_async(rounds, lambda _, names: acquire(names)))[0]
 
     async def predict_query_async(
         self, acquire: AcquireLaterFor, documents: int, *, cap: float | None = None
     ) -> list[Answer]:
         """As ``predict_query``; what the rows need next is acquired at the same time."""
-        return await self._ask_async(acquire, *self._begin(documents, True, cap), True)
+        return await self._run_async(self._rounds(documents, True, cap), acquire)
 
-    def _ask(
-        self, acquire: AcquireFor, rows: Sequence[Row], way: Way, grouped: bool
-    ) -> list[Answer]:
-        asks = next(way, None)
-        while asks is not None:
-            found = [self._values(ask, acquire(ask.row, self._spelt(ask))) for ask in asks]
-            asks = _send(way, found)
-        return self._answers(rows, grouped)
+    def _rounds(self, rows: int, grouped: bool, cap: float | None) -> Rounds:
+        """All that the rows need next, round by round; returns their answers."""
+        if (engine := self._engine(0, grouped)) is not None:
+            return self._side_by_side(engine, rows, cap)
+        return self._plain(*self._begin(rows, grouped, cap), grouped)
 
-    async def _ask_async(
-        self, acquire: AcquireLaterFor, rows: Sequence[Row], way: Way, grouped: bool
-    ) -> list[Answer]:
+    def _run(self, way: Rounds, acquire: AcquireFor) -> list[Answer]:
+        values: Any = None
+        while True:
+            try:
+                asks = way.send(values)
+            except StopIteration as end:
+                return list(end.value)
+            values = [
+                self._checked(ask.features, acquire(ask.row, self._spelt(ask))) for ask in asks
+            ]
+
+    async def _run_async(self, way: Rounds, acquire: AcquireLaterFor) -> list[Answer]:
         from asyncio import gather
 
+        values: Any = None
+        while True:
+            try:
+                asks = way.send(values)
+            except StopIteration as end:
+                return list(end.value)
+            got = await gather(*(acquire(ask.row, self._spelt(ask)) for ask in asks))
+            pairs = zip(asks, got, strict=True)
+            values = [self._checked(ask.features, found) for ask, found in pairs]
+
+    def _plain(self, rows: Sequence[Row], way: Way, grouped: bool) -> Rounds:
         asks = next(way, None)
         while asks is not None:
-            got = await gather(*(acquire(ask.row, self._spelt(ask)) for ask in asks))
-            asks = _send(way, [self._values(*pair) for pair in zip(asks, got, strict=True)])
+            got = yield asks
+            values = [_narrow([np.nan if v is None else v for v in g]).tolist() for g in got]
+            asks = _send(way, values)
         return self._answers(rows, grouped)
+
+    def _side_by_side(self, engine: Engine, rows: int, cap: float | None) -> Rounds:
+        """Rows by compiled code; in each round all that are not at their ends ask."""
+        ways = [engine.way(self._limit(cap)) for _ in range(rows)]
+        answers: list[Any] = [None] * rows
+        values: list[Any] = [None] * rows
+        here = list(range(rows))
+        while here:
+            asks = []
+            for i, value in zip(here, values, strict=True):
+                try:
+                    asks.append(Ask(i, ways[i].send(value)))
+                except StopIteration as end:
+                    answers[i] = self._answer(*end.value)
+            here = [ask.row for ask in asks]
+            values = (yield asks) if asks else []
+        return answers
 
     def predict_rows(
         self, X: Any, queries: Queries | None = None, *, cap: float | None = None
@@ -143,6 +232,9 @@ class Predictor:
         cells = np.asarray(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
+        if (engine := self._engine(len(cells), queries is not None)) is not None:
+            scores, *others = engine.rows(_narrow(cells), self._limit(cap))
+            return Answers(scores[:, 0] if scores.shape[1] == 1 else scores, *others)
         if queries is None or (not self.program.in_queries and self._by_row):
             groups = [np.arange(len(cells))]
         else:
@@ -171,13 +263,15 @@ class Predictor:
         )
 
     def _begin(self, count: int, grouped: bool, cap: float | None) -> tuple[list[Row], Way]:
-        cap = self.cap if cap is None else cap
+        limit = self._limit(cap)
         rows = [self._tables.row() for _ in range(count)]
-        if cap is not None and count > 1 and grouped and not self._by_row:
+        if limit < inf and count > 1 and grouped and not self._by_row:
             raise UsageError(
                 f"no cap per row: costs {self.costs.name!r} share bills within a query"
             )
-        return rows, walk(self._tables, rows, grouped, None if cap is None else self._within(cap))
+        return rows, walk(
+            self._tables, rows, grouped, None if limit == inf else self._within(limit)
+        )
 
     def _within(self, cap: float) -> Afford:
         def afford(bits: int, splits: float, trees: int) -> bool:
@@ -241,15 +335,21 @@ class Predictor:
     def _spelt(self, ask: Ask) -> list[str]:
         return [self.names[f] for f in ask.features]
 
-    def _values(self, ask: Ask, found: Any) -> Values:
-        values = list(found)
-        if len(values) != len(ask.features):
-            asked = ", ".join(self._spelt(ask)[:3])
+    def _checked(self, features: Sequence[int], found: Any) -> Sequence[Any]:
+        values = found if isinstance(found, list | tuple) else list(found)
+        if len(values) != len(features):
+            asked = ", ".join(self.names[f] for f in features[:3])
             raise UsageError(
-                f"acquire returned {len(values)} values for {len(ask.features)} features "
+                f"acquire returned {len(values)} values for {len(features)} features "
                 f"({asked}); return one for each, None where it is missing"
             )
-        return _narrow([np.nan if v is None else v for v in values]).tolist()  # type: ignore[no-any-return]
+        return values
+
+    def _answer(
+        self, scores: FloatArray, spent: float, bought: list[int], step: int, stopped: str
+    ) -> Answer:
+        value = scores.copy() if len(scores) > 1 else float(scores[0])
+        return Answer(value, spent, tuple(self.names[f] for f in bought), step, stopped)
 
     @property
     def _by_row(self) -> bool:
@@ -273,6 +373,8 @@ def probabilities(scores: FloatArray, task: str) -> FloatArray:
 
 
 def _narrow(values: Any) -> Float32Array:
+    if isinstance(values, np.ndarray) and values.dtype == np.float32:
+        return values
     with np.errstate(over="ignore"):  # a cell too large for float32 is infinite, as when training
         return np.asarray(values).astype(np.float32)
 

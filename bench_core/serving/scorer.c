@@ -108,8 +108,8 @@ static void ask_one(struct row *r, int cell)
     r->cells[2 * cell + 1] = value;
 }
 
-/* 0, and nothing is bought, where the cap forbids it. */
-static int buy(struct row *r, const int *wanted, int count)
+/* 0, and nothing is bought, where the cap forbids it; splits and trees are those paid by then. */
+static int buy(struct row *r, const int *wanted, int count, double splits, int trees)
 {
     int fresh[SENSORS], paid = 0;
     double before = r->price;
@@ -126,7 +126,7 @@ static int buy(struct row *r, const int *wanted, int count)
             }
     if (r->capped)
         r->price = price_of(r->paid);
-    if (r->capped && !within(r, r->splits, r->trees)) {
+    if (r->capped && !within(r, splits, trees)) {
         while (paid > 0) {
             r->bought[fresh[--paid]] = 0;
             r->paid[fresh[paid]] = 0.0;
@@ -159,11 +159,12 @@ static int add_trees(struct row *r, const struct step *s)
         unsigned at = 0;
         for (int level = LEVELS; level > 0; level--) {
             const struct node n = tree[at];
-            if (r->capped && u->billed && !within(r, r->splits + ends[n.below].path, r->trees + 1))
+            double splits = r->splits + (u->billed ? ends[n.below].path : 0.0);
+            if (r->capped && u->billed && !within(r, splits, r->trees + 1))
                 return 0;
             if (!r->have[n.cell]) {
                 int cell = n.cell / 2;
-                if (!buy(r, &cell, 1))
+                if (!buy(r, &cell, 1, splits, r->trees + u->billed))
                     return 0;
             }
             at = n.below + !(r->cells[n.cell] <= n.threshold);
@@ -198,7 +199,7 @@ static int add_columns(struct row *r, const struct step *s)
     int all = 1;
     for (int i = s->first_read; i < s->last_read; i++)
         all = all && r->have[2 * reads[i] + 1];
-    if (!all && !buy(r, reads + s->first_read, s->last_read - s->first_read))
+    if (!all && !buy(r, reads + s->first_read, s->last_read - s->first_read, r->splits, r->trees))
         return 0;
     for (int i = s->first_read; i < s->last_read; i++)
         r->have[2 * reads[i] + 1] = 2;

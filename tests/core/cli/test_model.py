@@ -69,6 +69,19 @@ def test_other_kinds_of_budget_bound_other_costs(
         assert (model.predict_rows(X).spent <= limit).all()
 
 
+def test_a_cap_that_was_measured_decides_by_what_was_measured(bench: Run, done: Ended) -> None:
+    limit = float(validation(bench)["total_cost"].median())  # less than some rows of all points
+    assert bench("run", *MODELS, "-m", "accuracy,log_loss", "--caps", repr(limit)).status == 0
+    words = ("-b", repr(limit), "--budget-kind", "cap", "-o", "model")
+    ended = bench("model", "export", *GBRT, *words)
+    assert ended.status == 0, ended.err
+    model = load("model")
+    assert model.about["point"] == {"trees": 5}  # the end of the path, and rows stop before it
+    assert model.cap == limit
+    assert model.about["test"]["cost_max"] <= limit
+    assert "the same as when exported" in bench("model", "check", "model").out
+
+
 def test_a_quality_asks_for_the_cheapest_that_reaches_it(bench: Run, done: Ended) -> None:
     points = validation(bench)
     wanted = float(points["accuracy"].median())
@@ -89,6 +102,27 @@ def test_rows_of_a_file_are_replayed_by_column_name(bench: Run, done: Ended) -> 
     assert plain.out.splitlines()[1:] == turned.out.splitlines()[1:]
     frame[["c", "label"]].to_csv("narrow.csv", index=False)
     assert "no column 'a'" in bench("model", "check", "model", "-d", "narrow.csv").err
+
+
+def test_labels_that_are_text_are_numbered_as_when_training(bench: Run, done: Ended) -> None:
+    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    write_csv(Path("today.csv"), 60)
+    frame = pd.read_csv("today.csv")
+    assert set(frame["label"]) == {0, 1}
+    plain = bench("model", "check", "model", "-d", "today.csv").out.splitlines()[1:]
+    frame["label"] = frame["label"].map({0: "no", 1: "yes"})
+    frame.to_csv("text.csv", index=False)
+    assert bench("model", "check", "model", "-d", "text.csv").out.splitlines()[1:] == plain
+    frame[frame["label"] == "no"].to_csv("half.csv", index=False)
+    assert "1 of 2 classes" in bench("model", "check", "model", "-d", "half.csv").err
+
+
+def test_c_and_lightgbm_text(bench: Run, done: Ended) -> None:
+    for written, files in (("c", {"bench_model.c", "bench_model.h"}), ("lightgbm", {"model.txt"})):
+        words = ("model", "export", *GBRT, "-o", "out", "--format", written)
+        for _ in range(2):  # an older one is replaced
+            assert bench(*words).status == 0
+        assert {file.name for file in Path("out").iterdir()} == files
 
 
 @pytest.mark.parametrize(

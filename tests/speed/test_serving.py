@@ -1,0 +1,264 @@
+"""One row through an exported model: beside lleaves and LightGBM, on demand, as C, loaded.
+
+lleaves needs an older llvmlite than this project, so it lives in an environment of its own:
+``python -m venv peers && peers/bin/pip install "lleaves==1.3.0" "llvmlite<0.44" lightgbm``, then
+``BENCH_SPEED_LLEAVES=peers/bin/python`` before the command. Without it LightGBM is the only peer.
+Nothing here fails because it is slow.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_models.boosting import chain, prefix_chain
+from bench_trees.importers import from_lightgbm
+from paired import compare, setting, value
+
+from bench_core import price_list
+from bench_core.serving import Folder, Predictor, load, write_folder
+from bench_core.serving.c_source import write_c
+
+pytestmark = [pytest.mark.speed, pytest.mark.benchmark(group="serving")]
+
+TREES, FEATURES, LEAVES = setting("TREES", 1000), 519, 16
+ROWS, ROUNDS = 200, 31
+NAMES = tuple(f"f{j}" for j in range(FEATURES))
+COSTS = price_list(np.ones(FEATURES), split=0.25, tree=0.5)
+LOOP = """
+#include <stddef.h>
+#include "bench_model.h"
+static void acquire(void *context, int count, const int *features, float *values)
+{
+    const float *cells = context;
+    for (int k = 0; k < count; k++)
+        values[k] = cells[features[k]];
+}
+void score_rows(float *X, long rows, int asking, double *scores, double *spent)
+{
+    for (long i = 0; i < rows; i++) {
+        struct bench_source source = {0};
+        source.context = X + i * BENCH_FEATURES;
+        source.acquire = asking ? acquire : NULL;
+        source.cells = X + i * BENCH_FEATURES;
+        scores[i] = bench_score(&source, spent + i);
+    }
+}
+"""
+PEER = """
+import sys
+import lleaves, numpy
+model = lleaves.Model(sys.argv[1])
+model.compile(cache=sys.argv[3])
+X = numpy.load(sys.argv[2])
+print("ready", flush=True)
+for _ in sys.stdin:
+    for i in range(len(X)):
+        model.predict(X[i : i + 1], n_jobs=1)
+    print("done", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def kept(request: pytest.FixtureRequest) -> Path:
+    """A folder for what takes minutes to make: the trained model, and lleaves' code for it."""
+    folder: Path = request.config.cache.mkdir(f"serving-{TREES}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(kept: Path) -> Any:
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    file = kept / "model.txt"
+    if not file.exists():
+        X = np.random.default_rng(0).standard_normal((3000, FEATURES), dtype=np.float32)
+        y = np.log1p(np.abs(X[:, :100])) @ np.linspace(0.1, 1, 100) + X[:, 0]
+        shape = {"num_leaves": LEAVES, "max_depth": 4, "verbose": -1, "num_threads": 1}
+        data = lightgbm.Dataset(X, y, params={"max_bin": 63})
+        lightgbm.train(shape, data, TREES).save_model(file)
+    return lightgbm.Booster(model_file=file)
+
+
+@pytest.fixture(scope="module")
+def rows() -> Any:
+    return np.random.default_rng(1).standard_normal((ROWS, FEATURES), dtype=np.float32)
+
+
+def folder_of(booster: Any, points: bool = False) -> Folder:
+    """At the last point of a path of one point, or of all that a chain has."""
+    ensemble = from_lightgbm(booster.model_to_string()).ensemble
+    model = chain(ensemble, COSTS, {}) if points else prefix_chain(ensemble, [TREES], COSTS, {})
+    program = model.program(model.points[-1].values)
+    return Folder(program, COSTS, NAMES, {"task": "regression"})
+
+
+def compiled(folder: Folder) -> Predictor:
+    model = Predictor(folder)
+    assert model.compile()
+    return model
+
+
+def each(action: Callable[[Any], Any], X: Any) -> Callable[[], None]:
+    parts = [X[i : i + 1] for i in range(len(X))]
+
+    def run() -> None:
+        for part in parts:
+            action(part)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def lleaves(trained: Any, rows: Any, kept: Path) -> Iterator[Callable[[], None] | None]:
+    python = os.environ.get("BENCH_SPEED_LLEAVES")
+    if python is None:
+        yield None
+        return
+    np.save(kept / "X.npy", rows.astype(np.float64))
+    words = [python, "-c", PEER, *(str(kept / n) for n in ("model.txt", "X.npy", "lleaves"))]
+    with subprocess.Popen(words, stdin=-1, stdout=-1, text=True) as child:
+        assert child.stdin
+        assert child.stdout
+        assert child.stdout.readline() == "ready\n"
+
+        def run() -> None:
+            print(file=child.stdin, flush=True)
+            assert child.stdout
+            assert child.stdout.readline() == "done\n"
+
+        yield run
+        child.stdin.close()
+
+
+def in_c(folder: Folder, place: Path) -> Callable[[Any, bool], tuple[Any, Any]]:
+    """Scores and costs of rows by the compiled C source."""
+    write_c(place / "c", folder)
+    (place / "loop.c").write_text(LOOP)
+    words = [
+        "-std=c99",
+        "-O3",
+        "-shared",
+        "-fPIC",
+        f"-I{place / 'c'}",
+        "-o",
+        str(place / "model.so"),
+    ]
+    files = [str(place / "c" / "bench_model.c"), str(place / "loop.c")]
+    subprocess.run(["gcc", *words, *files, "-lm"], check=True)
+    score = ctypes.CDLL(str(place / "model.so")).score_rows
+
+    def run(X: Any, asking: bool) -> tuple[Any, Any]:
+        scores, spent = np.empty(len(X)), np.empty(len(X))
+        pointers = (ctypes.c_void_p(a.ctypes.data) for a in (scores, spent))
+        score(ctypes.c_void_p(X.ctypes.data), ctypes.c_long(len(X)), int(asking), *pointers)
+        return scores, spent
+
+    return run
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_one_row(trained: Any, rows: Any, lleaves: Any, tmp_path: Path, benchmark: Any) -> None:
+    folder = folder_of(trained)
+    model, c = compiled(folder), in_c(folder, tmp_path)
+    sides = {
+        "ours": each(model.predict_rows, rows),
+        "C": lambda: c(rows, False),
+        "C, asked for": lambda: c(rows, True),
+        "LightGBM": each(lambda x: trained.predict(x, num_threads=1), rows.astype(np.float64)),
+    }
+    peers = ["LightGBM"]
+    if lleaves is not None:
+        sides["lleaves"] = lleaves
+        peers.append("lleaves")
+    compare(
+        benchmark,
+        sides,
+        work=f"one metered row, {TREES} trees of {LEAVES} leaves x {FEATURES}",
+        peers=peers,
+        bars={("ours", "lleaves"): 0.6, ("C", "lleaves"): 0.3},
+        rounds=ROUNDS,
+        per=ROWS,
+    )
+    answers = model.predict_rows(rows)
+    for asking in (False, True):
+        scores, spent = c(rows, asking)
+        assert scores.tobytes() == answers.scores.tobytes()
+        assert spent.tobytes() == answers.spent.tobytes()
+
+
+def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
+    """The peer is the same row at hand; what the callback itself takes is the work of both."""
+    model = compiled(folder_of(trained))
+    cells = [dict(zip(NAMES, row.tolist(), strict=True)) for row in rows]
+    asked: list[list[list[str]]] = []
+    for row in cells:
+        calls: list[list[str]] = []
+        model.predict(
+            lambda names, row=row, calls=calls: calls.append(names) or [row[n] for n in names]
+        )
+        asked.append(calls)
+
+    def on_demand() -> None:
+        for row in cells:
+            model.predict(lambda names, row=row: [row[n] for n in names])
+
+    def at_hand() -> None:
+        for i, (row, calls) in enumerate(zip(cells, asked, strict=True)):
+            acquire = lambda names, row=row: [row[n] for n in names]  # noqa: E731
+            for names in calls:
+                acquire(names)
+            model.predict_rows(rows[i : i + 1])
+
+    compare(
+        benchmark,
+        {"ours": on_demand, "the same at hand and its callbacks": at_hand},
+        work=f"one row asked for by a Python callback, {TREES} trees x {FEATURES}",
+        peers=["the same at hand and its callbacks"],
+        bars={("ours", "the same at hand and its callbacks"): 1.25},
+        rounds=ROUNDS,
+        per=ROWS,
+        callbacks=median(len(calls) for calls in asked),
+    )
+
+
+def test_a_path_of_points(trained: Any, rows: Any, benchmark: Any) -> None:
+    """A model exported with all points of its path, at which a cap may stop it, and with one."""
+    whole, one = (compiled(folder_of(trained, points)) for points in (True, False))
+    compare(
+        benchmark,
+        {"ours": each(whole.predict_rows, rows), "one point": each(one.predict_rows, rows)},
+        work=f"one row, a path of {len(whole.program.stops)} points, {TREES} trees",
+        peers=["one point"],
+        bars={("ours", "one point"): 2.0},
+        rounds=ROUNDS,
+        per=ROWS,
+    )
+
+
+def test_loading(trained: Any, tmp_path: Path, benchmark: Any) -> None:
+    """In a process that has numpy and bench_core.serving; without what importing them takes."""
+    write_folder(tmp_path / "model", folder_of(trained))
+    code = (
+        "import sys, time; from bench_core.serving import load; t = time.perf_counter(); "
+        f"load({str(tmp_path / 'model')!r}); print(time.perf_counter() - t); "
+        "assert 'numba' not in sys.modules"
+    )
+    found = [
+        float(subprocess.check_output([sys.executable, "-c", code], text=True)) for _ in range(5)
+    ]
+    compare(
+        benchmark,
+        {"ours": lambda: load(tmp_path / "model")},
+        work=f"loading an exported model of {TREES} trees",
+        rounds=ROUNDS,
+        values={"in a fresh process": value(1e3 * median(found), "ms", 20)},
+    )
