@@ -387,7 +387,7 @@ function start(data) {
   }
   window.addEventListener("hashchange", () => { read(); all(); });
   let width = innerWidth;
-  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
+  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); pictures(); } });
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   read(); all();
   root.dataset.ready = "yes";

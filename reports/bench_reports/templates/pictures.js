@@ -59,7 +59,7 @@ function treeSvg(tree, reached, width) {
   };
   settle(0);
   const y = (k) => 22 + depth[k] * 62;
-  const edges = tree.p.map((parent, k) => (parent < 0 ? "" : `<path class="edge" d="M${x[parent]} ${y(parent) + 16}L${x[k]} ${y(k) - 14}" stroke-width="${(0.5 + reached[k] / 12).toFixed(1)}"/>`));
+  const edges = tree.p.map((parent, k) => (parent < 0 ? "" : `<path class="edge" d="M${x[parent]} ${y(parent) + 19}L${x[k]} ${y(k) - 14}" stroke-width="${(0.5 + reached[k] / 12).toFixed(1)}"/>`));
   const nodes = tree.p.map((_, k) => `<text text-anchor="middle" x="${x[k]}" y="${y(k)}" font-weight="600">${reached[k]}%</text><text class="words" text-anchor="middle" x="${x[k]}" y="${y(k) + 13}">${tree.n[k]}</text>`);
   const label = tree.p.map((parent, k) => `stage ${k + 1}${parent < 0 ? "" : ` after ${parent + 1}`}: ${reached[k]}% of rows, ${sensors(tree.n[k])}`).join("; ");
   const height = 44 + 62 * Math.max(...depth);
