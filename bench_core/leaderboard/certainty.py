@@ -244,7 +244,8 @@ def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure | None:
     """What the curve lacks to the known optimum, a mean over the same costs."""
     if not board.optimum:
         return None
-    most = float(np.interp(grid, *zip(*board.optimum, strict=True)).mean())
+    corners = np.array(board.optimum)
+    most = float(np.interp(grid, corners[:, 0], corners[:, 1]).mean())
     low, high = most - area.interval.high, most - area.interval.low
     if board.higher_is_better:
         return Measure(most - area.value, Interval(low, high))

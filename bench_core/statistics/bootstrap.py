@@ -167,8 +167,7 @@ def block_sums(
     if count <= BLOCKS:
         return np.asarray(values * weights, dtype=np.float32)
     order, whole = _shuffled(count), count - count % BLOCKS
-    shuffled: FloatArray | Float32Array = np.take(values, order, axis=1)
-    product = shuffled * weights[order]
+    product = np.asarray(values.take(order, axis=1) * weights[order])
     sums = product[:, :whole].reshape(len(values), -1, BLOCKS).sum(axis=1)
     sums[:, : count - whole] += product[:, whole:]
     return np.asarray(sums, dtype=np.float32)
@@ -272,9 +271,8 @@ class at_budget:  # noqa: N801, as the functions beside it
         inside = cost <= self.limit
         if inside.all():
             return np.asarray(quality.argmax(axis=1) if self.higher else quality.argmin(axis=1))
-        index: IntArray = np.where(inside, quality if self.higher else -quality, -np.inf).argmax(
-            axis=1
-        )
+        good = np.where(inside, quality if self.higher else -quality, -np.inf)
+        index: IntArray = good.argmax(axis=1)
         if not inside[:, 0].all():
             none = ~inside.any(axis=1)
             index[none] = cost[none].argmin(axis=1)
