@@ -52,9 +52,21 @@ def one_line(text: str, most: int = 0) -> str:
     It is cut to ``most`` characters where that is not 0.
     """
     flat = " ".join((text[: 8 * most] if most else text).split())  # a message may have any length
-    if not flat.isprintable():
-        flat = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in flat)
+    flat = _escaped(flat)
     return flat if not most or len(flat) <= most else f"{flat[: most - 1]}…"
+
+
+def printable(text: str) -> str:
+    """Text of several lines, their control characters escaped."""
+    return "\n".join(map(_escaped, text.splitlines()))
+
+
+def _escaped(line: str) -> str:
+    return (
+        line
+        if line.isprintable()
+        else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    )
 
 
 def no_formula(text: str) -> str:

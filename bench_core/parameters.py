@@ -19,7 +19,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from bench_core.annotations import convert, in_words, learner_type, members
 from bench_core.contracts import name_of
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, one_line, unknown
 
 
 class Registry(typing.Protocol):
@@ -291,6 +291,9 @@ def held(
     """Class and table of the learner that a name or table stands for as a value of ``p``."""
     table = {"learner": value} if isinstance(value, str) else dict(value)
     name = table.pop("learner", p.default if isinstance(p.default, str) else None)
+    if name is not None and not isinstance(name, str):
+        shown = one_line(repr(name), 60)
+        raise UsageError(f"{where}.learner: a learner's name is wanted, not {shown}")
     if name is not None:
         return registry.learner(name), table
     if p.default is None:

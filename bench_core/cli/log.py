@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
+from bench_core.errors import one_line
 from bench_core.terminal.tables import console, write_text
 from bench_core.terminal.wording import duration
 
@@ -58,7 +59,7 @@ def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
     again = f", attempt {attempt.attempt}" if attempt.attempt > 1 else ""
     when = attempt.created_at[:19].replace("T", " ")
     about = f"({duration(attempt.seconds)}{again}, {when} UTC)"
-    head = f"{attempt.status} {attempt.kind} {attempt.title} {about}"
+    head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}")
     lines = [(head, "bold red" if attempt.status != "ok" else "bold")]
-    lines += [(f"  {attempt.error}", "")] if attempt.error else []
+    lines += [(f"  {one_line(attempt.error)}", "")] if attempt.error else []
     return lines + detail_lines(attempt.trace, attempt.output)

@@ -12,7 +12,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.list import summary
-from bench_core.errors import InputError, UsageError
+from bench_core.errors import InputError, UsageError, printable
 from bench_core.terminal.tables import write_text
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """Show what NAME is: a learner, data set, suite, metric, cost model or report."""
     registry = options.registry(plugins, data_dir)
-    text = "\n\n".join(_described(registry, name, kind, data_dir))
+    text = printable("\n\n".join(_described(registry, name, kind, data_dir)))
     if output is None:
         click.echo(text)
     else:

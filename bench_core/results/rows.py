@@ -57,7 +57,7 @@ def of_trials(keys: Iterable[str]) -> int:
     return zlib.crc32("\n".join(keys).encode())
 
 
-def checked(row: sqlite3.Row, what: str) -> dict[str, Any]:
+def checked(row: sqlite3.Row | Mapping[str, Any], what: str) -> dict[str, Any]:
     """A row as a mapping. Raises DamageError where it was changed."""
     values = dict(row)
     if values["checksum"] != checksum(values):

@@ -279,9 +279,12 @@ class Store:
         run = self.resolve(run)
         with self._read() as db:
             found = db.execute(_ATTEMPTS, {"run": run}).fetchall()
-            logged = [rows.checked(row, "a row of table attempt") for row in found]
-        wanted = Attempt.__slots__
-        return [Attempt(**{name: row[name] for name in wanted}) for row in logged]
+            logged = [(dict(row), row["attempt"]) for row in found]
+            for row, _ in logged:
+                del row["attempt"]
+                rows.checked(row, "a row of table attempt")
+        texts = Attempt.__slots__[:-1]
+        return [Attempt(**{name: row[name] for name in texts}, attempt=n) for row, n in logged]
 
     def specs(self, run: str = "last") -> list[dict[str, Any]]:
         """The specifications of a run's trials that are ``ok``, as JSON."""

@@ -87,6 +87,8 @@ def open_writer(path: Path) -> Iterator[Writer]:
     is writing to it; the file is then left as it was.
     """
     check_store(path)
+    if path.exists() and path.stat().st_nlink > 1:  # SQLite has a log, and we a lock, by name
+        raise InputError(f"{path}: the file has a second name (a hard link); write to a copy of it")
     with _alone(path):
         try:
             if not check_store(path):
@@ -278,6 +280,9 @@ class Writer:
 
 def _put(db: sqlite3.Connection, table: str, **values: Any) -> None:
     """Insert one row with its checksum, or replace the one of the same key."""
+    for name, value in values.items():
+        if isinstance(value, str):  # a file's name that is no UTF-8
+            values[name] = value.encode("utf-8", "backslashreplace").decode()
     values["checksum"] = checksum(values)
     marks = ", ".join("?" * len(values))
     columns = ", ".join(values)

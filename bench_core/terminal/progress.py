@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Self
 
-from bench_core.errors import one_line
+from bench_core.errors import one_line, printable
 from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Lines(AbstractContextManager["Lines"]):
         if event.kind == "plan":
             return [plan_line(event)]
         if event.kind == "start" and self._verbose:
-            return [f"started {event.activity} {event.title}"]
+            return [one_line(f"started {event.activity} {event.title}")]
         if event.kind != "finish":
             return []
         details = detail_lines(event.trace, event.output) if self._verbose else []
@@ -146,7 +146,7 @@ class Bars:
         for other in [k for k in self._jobs if k != key]:  # data sets are prepared one by one
             self._drop(other)
         bar = self._bar(key, event.message or f"preparing {event.title}", event.total)
-        self._bars.update(bar, completed=event.done, description=event.message)
+        self._bars.update(bar, completed=event.done, description=printable(event.message))
 
     def _on_plan(self, event: Event) -> None:
         for key in list(self._jobs):
@@ -180,7 +180,7 @@ class Bars:
 
     def _bar(self, key: str, description: str, total: int) -> TaskID:
         if key not in self._jobs:
-            self._jobs[key] = self._bars.add_task(description, total=total or None)
+            self._jobs[key] = self._bars.add_task(printable(description), total=total or None)
         return self._jobs[key]
 
     def _drop(self, key: str) -> None:
@@ -245,7 +245,7 @@ def note_line(event: Event) -> str:
 def plan_line(event: Event) -> str:
     """The name of the run, how many jobs are to do, and how many trials are finished."""
     before = f", {event.done} of {event.total} trials are there already" if event.done else ""
-    return f"run {event.message}: {count(event.jobs_total, 'job')} to do{before}"
+    return f"run {one_line(event.message)}: {count(event.jobs_total, 'job')} to do{before}"
 
 
 def finish_line(event: Event) -> str:
@@ -253,7 +253,8 @@ def finish_line(event: Event) -> str:
     width = len(str(event.jobs_total))
     number = f"[{event.jobs_done:>{width}}/{event.jobs_total}]"
     error = f": {one_line(event.message)}" if event.message else ""
-    return f"{number} {event.status} {event.activity} {event.title} ({event.seconds:.1f} s){error}"
+    title = one_line(event.title)
+    return f"{number} {event.status} {event.activity} {title} ({event.seconds:.1f} s){error}"
 
 
 def detail_lines(trace: str, output: str) -> list[tuple[str, str]]:

@@ -205,7 +205,8 @@ def write_text(output: Path, text: str) -> None:
 
 
 def write_bytes(output: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a whole file or nothing, at once or by parts (into a neighbour first, then renamed); ``-`` is stdout."""
+    """Write a whole file or nothing (into a neighbour first, then renamed), at once or by parts;
+    ``-`` is stdout."""
     from bench_core._io.files import atomic_file
 
     parts = [content] if isinstance(content, bytes) else content

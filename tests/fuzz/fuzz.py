@@ -3,8 +3,8 @@
     python tests/fuzz/fuzz.py svm --seconds 600 [--corpus DIR] [--findings DIR]
 
 Half of the inputs are changed byte by byte, half token by token (numbers, names and marks are
-repeated, exchanged, left out, or replaced by unkind ones). What fails is kept once for each place of
-the fault, and fuzzing goes on; DIR/TARGET.json has the counts.
+repeated, exchanged, left out, or replaced by unkind ones). What fails is kept once for each place
+of the fault, and fuzzing goes on; DIR/TARGET.json has the counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import atheris
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 TOKEN = re.compile(rb"[A-Za-z_]+|[0-9.]+|\s+|.", re.DOTALL)
-UNKIND = rb"""-1 0 1e999 nan -inf 9223372036854775808 1e-46 3.4028236e38 0x10 "" null true [] {} [[ ]
+UNKIND = rb"""-1 0 1e999 nan -inf 9223372036854775808 1e-46 3.4028236e38 0x10 "" null true [] {}
 -9223372036854775808 99999999999999999999 1_0 1,5 \0 \r \x1b[2J =1+1 2020-01-01 '' " # : qid: , ;"""
 WORDS = [*UNKIND.split(), b"\r", b"\r\n", b"\0", b"\x1b", b"\xff", b"[" * 3000, b"9" * 5000, b"\t"]
 READERS = [

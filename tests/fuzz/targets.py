@@ -1,5 +1,5 @@
-"""What is fuzzed: each target takes any bytes, and passes if they are refused in one line or read as
-an independent parser reads them.
+"""What is fuzzed: each target takes any bytes, and passes if they are refused in one line or read
+as an independent parser reads them.
 
 A target returns whether the input was accepted. It raises AssertionError for a misreading, and
 lets through every exception that is no error for users.
@@ -38,9 +38,8 @@ from bench_core.planning.request import parse_setting, with_setting
 from bench_core.planning.suites import read_suite
 from bench_core.plugins import load_registry
 
-FOLDER = Path(
-    tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-)
+FOLDER = Path(tempfile.gettempdir(), "budget-bench-fuzz", str(os.getpid()))
+FOLDER.mkdir(parents=True, exist_ok=True)
 NOT_THERE = ["", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"]
 NOT_THERE += ["1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

@@ -74,7 +74,7 @@ def parse_ubj(data: bytes) -> Any:
         return _Reader(data).value("", 0)
     except ModelError:
         raise
-    except (IndexError, KeyError, ValueError) as error:
+    except (IndexError, KeyError, ValueError, OverflowError) as error:
         raise ModelError(f"it is no UBJ, or cut short ({type(error).__name__}: {error})") from None
 
 
@@ -83,6 +83,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
+        self.free = len(data)  # elements without a size, which a file could claim any number of
 
     def next_is(self, mark: bytes) -> bool:
         """Step over the mark if it comes next; whether it did."""
@@ -143,7 +144,8 @@ class _Reader:
                 raise ModelError("it is no UBJ: a typed container without a length")
             return "", -1
         count = self.length()
-        if not 0 <= count <= len(self.data):
+        self.free -= count if kind in _WORDS else 0
+        if not 0 <= count <= len(self.data) or self.free < 0:
             raise ModelError("it is no UBJ, or cut short")
         return kind, count
 

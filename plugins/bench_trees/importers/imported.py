@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bench_trees.arrays import Float32Array, Float64Array
 from bench_trees.ensemble import LEAF, Ensemble
 
-MOST_NODES = 50_000_000
+MOST_NODES, MOST_OUTPUTS = 50_000_000, 100_000
 
 
 class ModelError(ValueError):
@@ -68,7 +68,9 @@ def complete(library: str) -> Iterator[None]:
     """Raise ModelError where a document lacks something, or holds it in another form."""
     try:
         yield
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except ModelError:
+        raise
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
         raise ModelError(f"it is no complete {library} model ({error!r})") from None
     except RecursionError:
         raise ModelError("its trees are too deep") from None
@@ -144,7 +146,10 @@ def interleaved(output: Sequence[int], outputs: int) -> list[int]:
 
     Raises ModelError where outputs have different numbers of trees.
     """
-    of = [[t for t, k in enumerate(output) if k == own] for own in range(outputs)]
+    of: list[list[int]] = [[] for _ in range(min(outputs, len(output) + 1))]
+    for t, k in enumerate(output):
+        if 0 <= k < len(of):
+            of[k].append(t)
     if len({len(own) for own in of}) != 1 or sum(map(len, of)) != len(output):
         raise ModelError(f"its {len(output)} trees do not share out evenly over {outputs} outputs")
     return list(chain.from_iterable(zip(*of, strict=True)))

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from bench_trees.arrays import Int64Array
 from bench_trees.ensemble import LEAF
 from bench_trees.importers.imported import (
+    MOST_OUTPUTS,
     Imported,
     ModelError,
     Tree,
     array,
     at_most,
+    complete,
     flat,
     interleaved,
     kinds_of,
@@ -42,6 +44,7 @@ _NONE, _ZEROS = 0, 1  # missing types
 _MOST_COPIES = 200_000
 
 
+@complete("LightGBM")
 def from_lightgbm(text: str) -> Imported:
     """The trees of a model's text; ModelError in one line where it is no such text."""
     head, *blocks = re.split(r"^Tree=\d+[ \t]*$", text.replace("\r\n", "\n"), flags=re.M)
@@ -51,7 +54,8 @@ def from_lightgbm(text: str) -> Imported:
         raise ModelError("it is cut short: there is no line 'end of trees'")
     facts = _facts(head)
     features = whole(facts.get("max_feature_idx"), "max_feature_idx") + 1
-    outputs = whole(facts.get("num_tree_per_iteration", 1), "num_tree_per_iteration", 1)
+    count = facts.get("num_tree_per_iteration", 1)
+    outputs = whole(count, "num_tree_per_iteration", 1, MOST_OUTPUTS)
     scale, kind, link = _objective(facts.get("objective", ""))
     trees = [_tree(t, _facts(block), scale) for t, block in enumerate(blocks)]
     output = [t % outputs for t in range(len(trees))]
@@ -108,7 +112,9 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
     near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)  # to its edge: all of the band goes one way
     limit = np.where(near, np.where(zero_left, _ZERO, _BELOW_ZERO), limit)
     ends = np.full(leaves, -1)
-    children = (numbers(f"{side}_child", np.int64, inner) for side in ("left", "right"))
+    children = [numbers(f"{side}_child", np.int64, inner) for side in ("left", "right")]
+    if any(bool(np.any((c < -leaves) | (c >= inner))) for c in children):
+        raise ModelError(f"the nodes of tree {number} do not form a tree")
     left, right = (np.where(c < 0, inner - 1 - c, c) for c in children)  # its leaf c is -c - 1
     tree = Tree(
         feature=np.concatenate([numbers("split_feature", np.int64, inner), ends]),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bench_trees.arrays import Float64Array
 from bench_trees.importers.imported import (
+    MOST_OUTPUTS,
     Imported,
     ModelError,
     Tree,
@@ -47,7 +48,7 @@ def from_xgboost(document: Mapping[str, Any]) -> Imported:
     if whole(about.get("num_target", 1), "num_target", 0) > 1:
         raise ModelError("it has several targets, which cannot be imported")
     features = whole(about["num_feature"], "num_feature", 1)
-    outputs = max(1, whole(about["num_class"], "num_class"))
+    outputs = max(1, whole(about["num_class"], "num_class", 0, MOST_OUTPUTS))
     model, trees = _trees(learner["gradient_booster"])
     output = array(model["tree_info"], np.int64, len(trees), "tree_info").tolist()
     order = interleaved(output, outputs)

@@ -125,10 +125,7 @@ CASES = [
     csv("two columns of one name", "a,b", "a,a", "line 1: two columns", "rename one"),
     csv("a column without a name", "a,b", "a,", "line 1: column 3", "give it one"),
     csv("queries and splits alone", CSV, "query,split\n1,train\n", "line 1: no feature", "add"),
-    Case(
-        "line ends of old spreadsheets", "rows.csv", own, CSV, CSV.replace("\n", "\r"),
-        "line 1: its lines end in bare carriage returns", "save it as CSV again",
-    ),
+    csv("a header whose quote is not closed", "b,", '"b,', "line 1: not a header", "save it as"),
     Case(
         "decompression bomb", "rows.csv.gz", own, CSV, CSV + "\n" * 3_000_000,
         "a decompression bomb", "get the file again",

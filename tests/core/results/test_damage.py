@@ -1,0 +1,204 @@
+"""Stores that were changed, cut, copied or linked."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import toys  # noqa: F401 - the plugin
+
+import bench_core
+from bench_core import InputError
+from bench_core._io.files import atomic_file
+from bench_core.results.store import Store
+from bench_core.results.store_files import states_folder
+from bench_core.results.writer import open_writer
+
+ONE = "toy-prefix.tradeoff=[0.1, 0.5]"
+
+
+def run(**options: Any) -> Any:
+    given = {"data": "toy-rank", "learners": ["toy-prefix", "toy-broken"], **options}
+    return bench_core.run(plugins=("helpers.toys",), executor="inline", settings=ONE, **given)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A finished run, in one file."""
+    home = tmp_path_factory.mktemp("sound")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        patch.setenv("BENCH_CACHE", str(home / "cache"))
+        yield run(store=home / "sound.db").store
+
+
+@pytest.fixture
+def copy(sound: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copyfile(sound, tmp_path / "copy.db"))
+
+
+def everything(path: Path) -> list[Any]:
+    """All that a store tells."""
+    store = Store(path)
+    frame = store.frame()
+    values = [v for split in ("valid", "test") for v in store.values(split=split)]
+    arrays = [getattr(v, name).tobytes() for v in values for name in ("metric", "cost", "bought")]
+    told = [store.runs(), store.sensors(), store.ended(), store.attempts(), store.specs()]
+    return [frame.to_csv(), arrays, [v.settings for v in values], *told, store.typical_seconds()]
+
+
+COLUMNS = [
+    ("run", "about"),
+    ("run", "created_at"),
+    ("trial", "spec"),
+    ("trial", "status"),
+    ("trial", "audit"),
+    ("trial", "fit_seconds"),
+    ("trial", "machine"),
+    ("point", "points"),
+    ("point", "cells"),
+    ("unit", "points"),
+    ("unit", "metric"),
+    ("unit", "cost"),
+    ("unit", "bought"),
+    ("sensors", "names"),
+    ("sensors", "price"),
+    ("attempt", "error"),
+    ("attempt", "seconds"),
+    ("run_trial", "trial"),
+]
+
+
+def other(value: Any) -> Any:
+    """Another value of the same type; of bytes and texts one character is another."""
+    if isinstance(value, bytes):
+        at = len(value) // 2
+        return value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :]
+    if isinstance(value, str):
+        return f"{value[:-1]}{'0' if value[-1:] != '0' else '1'}"
+    return 1.0 if value is None else value + 1
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS)
+def test_a_value_that_was_changed_is_one_line(copy: Path, table: str, column: str) -> None:
+    with closing(sqlite3.connect(copy)) as db, db:
+        db.create_function("other", 1, other)
+        db.execute(f"UPDATE {table} SET {column} = other({column})")
+    with pytest.raises(InputError, match=r"copy\.db: the store is damaged \(.*; put a copy"):
+        everything(copy)
+
+
+@pytest.mark.parametrize("table", ["point", "run_trial", "sensors"])
+def test_rows_that_are_gone_are_one_line(copy: Path, table: str) -> None:
+    with closing(sqlite3.connect(copy)) as db, db:
+        key = "position" if table == "run_trial" else "rowid"
+        db.execute(f"DELETE FROM {table} WHERE {key} = (SELECT min({key}) FROM {table})")
+    with pytest.raises(InputError, match="the store is damaged"):
+        everything(copy)
+
+
+def bytes_changed(content: bytearray, draw: random.Random) -> None:
+    for _ in range(draw.choice((1, 3, 30))):
+        content[draw.randrange(100, len(content))] = draw.randrange(256)
+
+
+def page_zeroed(content: bytearray, draw: random.Random) -> None:
+    at = 4096 * draw.randrange(1, len(content) // 4096)
+    content[at : at + 4096] = bytes(4096)
+
+
+def cut(content: bytearray, draw: random.Random) -> None:
+    del content[draw.randrange(100, len(content)) :]
+
+
+def damaged(sound: Path, copy: Path, spoil: Callable[..., None], times: int) -> int:
+    """How many of the damaged files are refused; all others tell what the sound one does."""
+    before, draw, refused = everything(sound), random.Random(spoil.__name__), 0
+    for _ in range(times):
+        content = bytearray(sound.read_bytes())
+        spoil(content, draw)
+        copy.write_bytes(content)
+        try:
+            assert everything(copy) == before
+        except InputError as error:
+            says = re.fullmatch(r".*copy\.db: the store is damaged \(.*; put a copy .*", str(error))
+            refused += says is not None
+            assert says
+    return refused
+
+
+@pytest.mark.parametrize("spoil", [bytes_changed, page_zeroed, cut])
+def test_a_damaged_file_is_one_line_or_tells_what_it_did(
+    sound: Path, copy: Path, spoil: Callable[..., None]
+) -> None:
+    assert damaged(sound, copy, spoil, 4) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spoil", [bytes_changed, page_zeroed, cut])
+def test_many_damaged_files(sound: Path, copy: Path, spoil: Callable[..., None]) -> None:
+    assert damaged(sound, copy, spoil, 300) > 200
+
+
+def test_a_copy_of_the_one_file_has_every_finished_trial_at_any_time(home: Path) -> None:
+    seen = []
+
+    def look(event: Any) -> None:
+        if event.kind == "finish":
+            shutil.copyfile("results/bench.db", "copy.db")
+            there, copied = Store().info(), Store("copy.db")
+            assert copied.info().counts == there.counts
+            assert copied.frame().equals(Store().frame())
+            seen.append(sum(there.counts.values()))
+
+    run(on_event=look)
+    assert seen[0] == 0
+    assert seen[-1] == 3
+
+
+def test_a_link_to_a_store_has_its_lock_and_its_models(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_core.results import writer
+
+    monkeypatch.setattr(writer, "_LOCK_SECONDS", 0.1)
+    store = run().store
+    Path("link.db").symlink_to(store)
+    with open_writer(store), pytest.raises(InputError, match="another run is writing"):
+        run(store="link.db")
+    assert states_folder(Path("link.db")) == states_folder(store.resolve())
+    assert run(store="link.db").reused == 2
+    os.link(store, "hard.db")
+    with pytest.raises(InputError, match="a second name"):
+        run(store="hard.db")
+
+
+def test_what_dead_processes_left_of_models_goes_when_a_run_begins(home: Path) -> None:
+    folder = states_folder(run().store.resolve()) / "0a"
+    folder.mkdir(exist_ok=True)
+    stray = folder / ".0abc.npz.999999999-0.new"
+    stray.touch()
+    with atomic_file(folder / "0abd.npz") as busy:
+        busy.touch()
+        run()
+        assert busy.exists()
+    assert not stray.exists()
+
+
+def test_a_name_that_is_no_utf_8_is_kept_readably(home: Path) -> None:
+    name = os.fsdecode(b"t\xff.csv")
+    rows = np.random.default_rng(0).normal(size=(60, 2)).round(3)
+    lines = [f"{a},{b},{int(a > b)}" for a, b in rows]
+    Path(name).write_text("\n".join(["=a,b,label", *lines]) + "\n")
+    result = bench_core.run(data=name, learners="constant", executor="inline")
+    assert result.counts["ok"] > 0
+    assert "t\\udcff" in Store().info().datasets[0]["name"]
