@@ -23,7 +23,7 @@ function boughtSvg(groups, steps, width, at) {
   const ends = drawn.map(({ title, g }, i) => `<text class="k${g}" x="${right + 6}" y="${places[i] + 4}">${MARKS[g]}${width < 480 ? "" : ` ${esc(title.replace(/ \(.*/, ""))}`}</text>`);
   const now = at < 0 ? "" : `<path class="cursor" fill="none" stroke-dasharray="4 3" d="M${across(steps.x[at])} ${top}V${bottom}"/>`;
   return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Share of rows that buy, by price and budget; the list below has the numbers" font-size="12">`
-    + `<path class="rule" fill="none" d="${ruled}"/><g class="words">${words.join("")}</g>${now}<g class="lines" fill="none">${lines.join("")}</g><g class="ends">${ends.join("")}</g></svg>`;
+    + `<path class="rule" fill="none" d="${ruled}"/><g class="words">${words.join("")}</g>${now}<g class="lines" fill="none">${lines.join("")}</g><g class="marks">${ends.join("")}</g></svg>`;
 }
 
 const sensors = (n) => `${n} sensor${n === 1 ? "" : "s"}`;
