@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
 from bench_core.results import operating_points as selection
@@ -205,26 +207,44 @@ def _effort(own: pd.DataFrame) -> dict[str, Any]:
 
 
 def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
-    """A row of ``over_repeats`` or ``mean_curve`` with the rows it is the mean of."""
-    tally = Counter(zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True))
-    return Pick(
-        quality=float(mean["test_quality"]),
-        spread=float(mean["test_quality_std"]),
-        cost=float(mean["test_cost"]),
-        settings=tuple(
-            Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(chosen))
-            for (point, params), n in tally.most_common()
-        ),
+    """A row of ``over_repeats`` with the rows it is the mean of."""
+    quality, spread = float(mean["test_quality"]), float(mean["test_quality_std"])
+    return _pick(quality, spread, float(mean["test_cost"]), _settings_chosen(chosen), varied)
+
+
+def _settings_chosen(chosen: pd.DataFrame) -> list[tuple[str, str]]:
+    return list(zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True))
+
+
+def _pick(
+    quality: float,
+    spread: float,
+    cost: float,
+    chosen: Sequence[tuple[str, str]],
+    varied: frozenset[str],
+) -> Pick:
+    found = tuple(
+        Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(chosen))
+        for (point, params), n in Counter(chosen).most_common()
     )
+    return Pick(quality, spread, cost, found)
 
 
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
+    """At each budget the mean of what every repeat holds there."""
+    if frontiers.empty:
+        return ()
+    runs = [
+        (run["valid_cost"].to_numpy(dtype=np.float64), _settings_chosen(run))
+        for _, run in frontiers.groupby(["fold", "seed"], sort=True)
+    ]
+    mean = selection.mean_curve(frontiers)
+    columns = ("budget", "test_quality", "test_quality_std", "test_cost")
     points = []
-    for _, row in selection.mean_curve(frontiers).iterrows():
-        budget = float(row["budget"])
-        affordable = frontiers[frontiers["valid_cost"] <= budget]
-        held = affordable.groupby(["fold", "seed"], sort=True).tail(1)  # cheapest come first
-        points.append(CurvePoint(budget, pick(row, held, varied)))
+    rows = zip(*(mean[name].tolist() for name in columns), strict=True)
+    for budget, quality, spread, cost in rows:
+        held = [own[int(np.searchsorted(costs, budget, "right")) - 1] for costs, own in runs]
+        points.append(CurvePoint(budget, _pick(quality, spread, cost, held, varied)))
     return tuple(points)
 
 
