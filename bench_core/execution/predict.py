@@ -326,7 +326,7 @@ def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArra
         or not bool(np.all((last >= 0) & (last < stages)))
     ):
         raise ContractError(f"at {dict(prediction.point)}: stage must be (n,), one of {stages}")
-    return np.bincount(last, copies, stages)
+    return np.bincount(last, copies, stages).astype(np.float64)
 
 
 def predictions(

@@ -83,6 +83,7 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
         facts=_facts(use),
         notes=notes,
         budgets=budgets,
+        optimum=tuple((c, q) for c, q in (use.get("optimum") or {}).get(metric.name, ())),
     )
 
 

@@ -132,7 +132,7 @@ class Row:
     search. ``within`` is what it reaches at each of the board's budgets, None unless all repeats
     can afford something. How sure all this is, ``certified`` adds: ``standing`` of the best point,
     ``saved``, and over the board's costs ``area``, the mean quality, and ``regret``, what it lacks
-    to the best learner at each cost.
+    to the best learner at each cost, and ``gap``, what it lacks to the known optimum.
     """
 
     learner: str
@@ -154,6 +154,7 @@ class Row:
     saved: Saved | None = None
     area: Measure | None = None
     regret: Measure | None = None
+    gap: Measure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,8 @@ class Board:
     """The leaderboard of one data set: rows sorted, failures apart. ``marks`` stand beside every
     number; ``repeats`` is what a learner without failures has; ``budgets`` are those that learners
     are compared at. ``certified`` adds the ``standings`` at these budgets, and ``costs``, the range
-    that areas are taken over."""
+    that areas are taken over. ``optimum`` are the corners of the best that can be expected, where
+    that is known (``CompleteDataset.optimum``)."""
 
     dataset: str
     metric: str
@@ -191,6 +193,7 @@ class Board:
     budgets: tuple[Budget, ...] = ()
     standings: tuple[Standings, ...] = ()
     costs: tuple[float, float] | None = None
+    optimum: tuple[tuple[float, float], ...] = ()
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """The board's marks and those of the row."""

@@ -212,8 +212,8 @@ def grid_of(board: Board) -> FloatArray:
 
 
 def _with_areas(rows: Sequence[Row], board: Board, drawn: Drawn | None) -> list[Row]:
-    """Rows with ``area`` and ``regret``; where a learner can afford nothing, it counts as the worst
-    of the learners at their cheapest points."""
+    """Rows with ``area``, ``regret`` and ``gap``; where a learner can afford nothing, it counts as
+    the worst of the learners at their cheapest points."""
     grid = grid_of(board)
     read = {row.learner: _read(row, grid) for row in rows if row.curve}
     names = [name for name in read if drawn is None or name in drawn.names]
@@ -235,8 +235,21 @@ def _with_areas(rows: Sequence[Row], board: Board, drawn: Drawn | None) -> list[
             at, below = edges.get(row.learner, (UNKNOWN, UNKNOWN))
             regret = Measure(sign * (float(top) - area), below if sign > 0 else _negative(below))
             row = replace(row, area=Measure(area, at), regret=regret)
+            row = replace(row, gap=_gap(Measure(area, at), board, grid))
         found.append(row)
     return found
+
+
+def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure | None:
+    """What the curve lacks to the known optimum, a mean over the same costs."""
+    if not board.optimum:
+        return None
+    corners = np.array(board.optimum)
+    most = float(np.interp(grid, corners[:, 0], corners[:, 1]).mean())
+    low, high = most - area.interval.high, most - area.interval.low
+    if board.higher_is_better:
+        return Measure(most - area.value, Interval(low, high))
+    return Measure(area.value - most, Interval(-high, -low))
 
 
 def _negative(one: Interval) -> Interval:

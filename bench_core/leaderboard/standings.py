@@ -151,8 +151,8 @@ class Values:
         for kind, some in by_kind.items():
             known |= self._levels(_repeats(valid, test, kind), some, resamples)
         for cap in caps:
-            measured = (self._read(split, cap) for split in ("valid", "test"))
-            known |= self._levels(_repeats(*measured), [cap], resamples)
+            valid, test = (self._read(split, cap) for split in ("valid", "test"))
+            known |= self._levels(_repeats(valid, test), [cap], resamples)
         return [known.get(budget) for budget in budgets]
 
     def _levels(

@@ -36,6 +36,7 @@ class DatasetUse:
     unit: str
     metrics: tuple[str, ...]  # those of the run that suit the task, the primary one first
     notes: tuple[str, ...] = ()
+    optimum: Mapping[str, Any] = field(default_factory=dict)  # CompleteDataset.optimum
     ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
     caps: tuple[float, ...] = ()  # what no row may cost, measured besides the points of the paths
     budgets: tuple[str, ...] = ()  # to be shown (results/budgets.py), in the prices' unit

@@ -182,7 +182,7 @@ class _Planner:
         for line in splits.all_notes:
             self.note(f"{label}: {line}")
         names = tuple(metric.name for metric in self.metrics(splits, label))
-        use = _use(chosen, splits, fold, seed, size, names, learners)
+        use = _use(chosen, splits, fold, seed, size, names, learners, own_prices=not costs)
         suite, name = self.suite, chosen.replaces or chosen.dataset.name
         use = replace(
             use,
@@ -268,6 +268,7 @@ def _use(
     size: str,
     metrics: tuple[str, ...],
     learners: Sequence[ChosenLearner],
+    own_prices: bool,
 ) -> DatasetUse:
     parts = {name: getattr(splits, name) for name in SPLITS}
     return DatasetUse(
@@ -288,5 +289,6 @@ def _use(
         unit=splits.costs.unit,
         metrics=metrics,
         notes=splits.all_notes,
+        optimum=dict(chosen.dataset.optimum) if own_prices else {},
         ends={x.name: search_ends(x.instances, x.drawn) for x in learners},
     )

@@ -131,7 +131,7 @@ def _read(
         now = slice(start, start + len(means[0][0]))
         rows = np.arange(len(means[0][0]))
         for k, choice in enumerate(by_learner):
-            here = Choice(*(part[:, now] for part in choice))
+            here = Choice(choice.point[:, now], choice.other[:, now], choice.part[:, now])
             for into, values in zip(result, means, strict=True):
                 into[:, k, now] = _taken(values[k], here, rows)
         start = now.stop
@@ -167,7 +167,7 @@ def block_sums(
     if count <= BLOCKS:
         return np.asarray(values * weights, dtype=np.float32)
     order, whole = _shuffled(count), count - count % BLOCKS
-    product = np.take(values, order, axis=1) * weights[order]
+    product = np.asarray(values.take(order, axis=1) * weights[order])
     sums = product[:, :whole].reshape(len(values), -1, BLOCKS).sum(axis=1)
     sums[:, : count - whole] += product[:, whole:]
     return np.asarray(sums, dtype=np.float32)
@@ -270,8 +270,9 @@ class at_budget:  # noqa: N801, as the functions beside it
     def _within(self, quality: FloatArray, cost: FloatArray) -> IntArray:
         inside = cost <= self.limit
         if inside.all():
-            return quality.argmax(axis=1) if self.higher else quality.argmin(axis=1)
-        index = np.where(inside, quality if self.higher else -quality, -np.inf).argmax(axis=1)
+            return np.asarray(quality.argmax(axis=1) if self.higher else quality.argmin(axis=1))
+        good = np.where(inside, quality if self.higher else -quality, -np.inf)
+        index: IntArray = good.argmax(axis=1)
         if not inside[:, 0].all():
             none = ~inside.any(axis=1)
             index[none] = cost[none].argmin(axis=1)

@@ -158,7 +158,7 @@ def _highest(noise: FloatArray, first: IntArray, second: IntArray, error: FloatA
 def _widening(unit: FloatArray, group: FloatArray, level: Level, share: float) -> FloatArray:
     """Student's quantile over the normal one, by the parts of a variance that come from units and
     from groups (Satterthwaite 1946)."""
-    from scipy.stats import norm, t
+    from scipy.special import ndtri, stdtrit
 
     parts = unit**2 / max(level.units - 1, 1) + group**2 / max(level.groups - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -166,5 +166,5 @@ def _widening(unit: FloatArray, group: FloatArray, level: Level, share: float) -
     # never below the smaller of the two, which rounding breaks where nothing varies
     freedom = np.maximum(freedom, max(min(level.units, level.groups) - 1, 1))
     at = (1 + share) / 2
-    wider: FloatArray = t.ppf(at, np.minimum(freedom, 1e6)) / norm.ppf(at)
+    wider: FloatArray = stdtrit(np.minimum(freedom, 1e6), at) / ndtri(at)
     return wider

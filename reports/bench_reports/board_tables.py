@@ -91,6 +91,7 @@ def plain_tables(board: Board) -> Iterator[Table]:
         ("± area", [_measure(row, "area", half=True) for row in rows]),
         ("regret", [_measure(row, "regret") for row in rows]),
         ("± regret", [_measure(row, "regret", half=True) for row in rows]),
+        *(_gaps(rows) if board.optimum else ()),
         ("audit", [row.audit for row in rows]),
         ("marks", [", ".join(board.marks_of(row)) or "-" for row in rows]),
     ]
@@ -107,6 +108,11 @@ def plain_tables(board: Board) -> Iterator[Table]:
                 (f"tier {name}", [_tier(one) for one in at]),
             ]
         yield _plain(columns, about_budgets(board))
+
+
+def _gaps(rows: Sequence[Row]) -> Iterator[Column]:
+    yield "to optimum", [_measure(row, "gap") for row in rows]
+    yield "± to optimum", [_measure(row, "gap", half=True) for row in rows]
 
 
 def _plain(columns: Sequence[Column], title: str) -> Table:

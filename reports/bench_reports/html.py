@@ -73,7 +73,8 @@ def content(
     from bench_reports.pictures import pictures
 
     of = {board.dataset: views.views(info, board, frame) for board in boards}
-    grid = views.shares([found[0] for found in of.values() if found])
+    firsts = [found[0] for found in of.values() if found]
+    grid = views.places(firsts, [view for found in of.values() for view in found[1:]])
     learners = payload.learner_order(of)
     pairs, shown = {}, {}
     for board in boards:

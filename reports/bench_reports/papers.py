@@ -33,7 +33,6 @@ def markdown(
     output: Path | None,
     *,
     sections: Sequence[Section] = (),
-    verbose: bool = False,
     store: Any = None,
 ) -> None:
     """Write Markdown with tables."""
@@ -84,15 +83,7 @@ def md(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|<>#~])", r"\\\1", one_line(text))
 
 
-def latex(
-    run: RunInfo,
-    frame: pd.DataFrame,
-    output: Path | None,
-    *,
-    sections: Sequence[Section] = (),
-    verbose: bool = False,
-    store: Any = None,
-) -> None:
+def latex(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
     """Write LaTeX: a table for each data set, then a paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
     for summary in summaries(run, frame, store):

@@ -53,7 +53,8 @@ class Groups(NamedTuple):
             np.bincount(place, weights, len(self.edges) + 1)[:-1]
             for weights in (one.share[point], None)
         )
-        return np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0)
+        none = np.full(len(sums), np.nan)
+        return np.asarray(np.divide(sums, sizes, out=none, where=sizes > 0))
 
 
 def pictures(

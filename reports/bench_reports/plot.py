@@ -6,7 +6,6 @@ which is a mean cost per row on validation. The same run gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes  # not installed everywhere
 
-    from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
@@ -49,15 +47,7 @@ STYLE: Any = {
 }
 
 
-def write(
-    run: RunInfo,
-    frame: pd.DataFrame,
-    output: Path | None,
-    *,
-    sections: Sequence[Section] = (),
-    verbose: bool = False,
-    store: Any = None,
-) -> None:
+def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
     """Draw a panel for each data set that has curves. Raises UsageError without matplotlib."""
     from bench_core.leaderboard.assembly import boards
 

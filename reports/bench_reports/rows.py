@@ -57,6 +57,7 @@ def heads(board: Board, view: View) -> list[Head]:
         Head("features", "features"): not all(math.isnan(c.features[-1]) for c in view.curves),
         Head("cheap", f"{SHARE:.0%} cost"): any(row.cheap for row in rows),
         Head("saving", "saving", "down"): any(row.cheap for row in rows),
+        Head("gap", "to optimum"): any(row.gap for row in rows),
         Head("trained", "training"): any(row.seconds for row in rows),
         Head("marks", "marks", numeric=False): any(_marks(board, row) for row in rows),
     }
@@ -99,6 +100,7 @@ def _cells(
         "features": Cell("-" if math.isnan(features) else f"{features:.3g}"),
         "cheap": Cell(cost(row.cheap.cost) if row.cheap else "-"),
         "saving": Cell(times(row.saving)),
+        "gap": Cell(quality(row.gap.value) if row.gap else "-"),
         "trained": Cell(f"{row.fits} in {duration(row.seconds)}", round(row.seconds, 2)),
         "marks": Cell(", ".join(_marks(board, row)) or "-"),
     }

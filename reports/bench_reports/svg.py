@@ -243,7 +243,8 @@ def log_ticks(low: float, high: float) -> list[float]:
     per = (1,) if decades > 3 else (1, 3) if decades > 2 else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     found = [m * 10.0**p for p in powers for m in per]
-    return [v for v in found if low <= v <= high]
+    inside = [v for v in found if low <= v <= high]
+    return inside if len(inside) > 1 else ticks(low, high)
 
 
 def brief(value: float) -> str:

@@ -32,15 +32,7 @@ TITLES = (
 )
 
 
-def write_csv(
-    run: RunInfo,
-    frame: pd.DataFrame,
-    output: Path | None,
-    *,
-    sections: Sequence[Section] = (),
-    verbose: bool = False,
-    store: Any = None,
-) -> None:
+def write_csv(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
     """Write one row for each data set, learner and budget; no limit is an empty budget."""
     text = StringIO()
     made = csv.writer(text, lineterminator="\n")
@@ -81,7 +73,6 @@ def write_json(
     output: Path | None,
     *,
     sections: Sequence[Section] = (),
-    verbose: bool = False,
     store: Any = None,
 ) -> None:
     """Write boards with curves, standings and failures as one JSON document."""

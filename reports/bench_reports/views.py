@@ -222,9 +222,22 @@ def _settings(
         yield one_line(words.short)
 
 
+def places(firsts: Sequence[View], others: Sequence[View]) -> list[float]:
+    """The places of the slider: ``shares`` over the first views of data sets, and the caps that
+    were measured (a little above, as an amount may be rounded)."""
+    caps = {
+        float(cap / view.whole * (1 + 1e-9))
+        for view in others
+        if view.kind == "cap"
+        for curve in view.curves
+        for cap in curve.budget
+    }
+    return sorted({*shares(firsts), *caps})
+
+
 def shares(all_views: Sequence[View]) -> list[float]:
-    """The places of the slider: preferred numbers over what the curves span, 40 at most, or 24
-    where there are many curves."""
+    """Preferred numbers over what the curves span, 40 at most, or 24 where there are many
+    curves."""
     spans = [(view, curve) for view in all_views for curve in view.curves]
     starts = [c.budget[c.budget > 0][0] / v.whole for v, c in spans if (c.budget > 0).any()]
     least = min(max(min(starts, default=1.0), _LEAST), 0.5)

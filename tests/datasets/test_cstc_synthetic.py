@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_datasets.cstc_synthetic import CSTCSynthetic, bench_datasets
+from bench_datasets.cstc_synthetic import MEANS, CSTCSynthetic, bench_datasets, generate
 from helpers.cstc_cases import synthetic
 
 from bench_core import Task
@@ -59,3 +59,13 @@ def test_seeds_and_splits_are_drawn_apart() -> None:
     assert not np.array_equal(a.train.y, b.train.y)
     assert not np.array_equal(a.train.y, a.test.y)
     np.testing.assert_array_equal(a.train.X, again.train.X)
+
+
+def test_its_optimum_is_what_models_reach_that_know_how_it_is_made() -> None:
+    rows = generate(np.random.default_rng(9), 200_000)
+    x, z = rows.X[:, 0] > 0, rows.X[:, 1] > 0
+    both = np.select([x & z, x & ~z, ~x & z], MEANS[:3], MEANS[3])
+    expert = rows.X[np.arange(len(x)), np.select([x & z, x & ~z, ~x & z], [2, 3, 4], 5)]
+    made = {0: np.zeros(len(x)), 1: np.where(x, 2, -2), 2: both, 12: expert}
+    for cost, error in CSTCSynthetic.optimum["mse"]:
+        assert np.mean((rows.y - made[cost]) ** 2) == pytest.approx(error, rel=0.02, abs=1e-9)

@@ -15,11 +15,14 @@ import pandas as pd
 import pytest
 from bench_reports import svg, views
 from bench_reports.html import content, linked, packed, page, policy_hash, public, render
+from bench_reports.pictures import Groups
+from bench_reports.views import Curve, View, places, shares
 from helpers import example, made_board, page_run
 
 from bench_core.leaderboard.assembly import boards
 from bench_core.planning.commands import command
 from bench_core.protocols import Section
+from bench_core.results.operating_points import Criterion
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +182,38 @@ def test_the_sentence_names_winner_margin_certainty_and_the_cheapest(sure: str) 
     assert re.search(
         r"miser keeps 99% of gbrt's accuracy at 3\d% of its cost \(.*; 95%: 3\d% to", text
     )
+
+
+def test_pictures_hold_what_each_group_of_prices_buys(sure: str) -> None:
+    found = unpacked(sure)["sets"][0]["pictures"]
+    assert found["groups"] == ["cost 1.00 (2 sensors)", "cost 4.00 (1 sensor)"]
+    assert found["trees"][found["of"]["1"]["t"][0]] == {"p": [-1, 0], "n": [1, 3], "c": [1, 6]}
+    steps = found["of"]["1"]  # miser buys the first sensors for (1 + k) halves and quarters
+    assert steps["s"] == [[38, 10], [75, 20], [88, 30], [100, 40]]
+    assert steps["r"] == [[100, 25]] * 4
+    assert "r" not in found["of"]["2"]  # the constant has no stages
+
+
+def test_many_prices_are_put_into_five_groups_of_about_as_many_sensors() -> None:
+    price = np.array([0.0] * 4 + list(range(1, 17)))
+    groups = Groups.of(price)
+    assert groups.titles[0] == "cost 0.00 (4 sensors)"
+    assert groups.titles[-1] == "cost 13.00 to 16.00 (4 sensors)"
+    assert len(groups.edges) == 5
+
+
+def test_the_slider_stands_at_every_cap_that_was_measured() -> None:
+    quality = np.array([0.5, 0.6, 0.7])
+    caps = np.array([1.1, 2.3, 40.7])
+    none = np.full(3, np.nan)
+    curve = Curve("a", caps, quality, caps, none, none, ())
+    mean = View(Criterion("accuracy", True), "mean", 7.3, [curve])
+    capped = View(Criterion("accuracy", True), "cap", 7.3, [curve])
+    grid = places([mean], [capped])
+    at = [int(np.searchsorted([share * 7.3 for share in grid], cap)) for cap in caps]
+    assert len(set(at)) == 3
+    assert [curve.held(grid[place] * 7.3) for place in at] == [0, 1, 2]
+    assert {*shares([mean])} <= {*grid}
 
 
 def test_thinned_keeps_the_ends_and_one_budget_a_place() -> None:

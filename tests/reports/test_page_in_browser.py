@@ -172,7 +172,9 @@ def test_the_address_keeps_the_state_and_gives_it_back(tab: browser.Page) -> Non
     tab.js(f"location.hash = {json.dumps(kept)}")
     tab.wait("document.getElementById('f-scale').getAttribute('aria-pressed') === 'true'")
     assert story(tab) == told
-    assert tab.js("document.querySelectorAll('section.set:not(.off) .ends text').length") == 2
+    assert (
+        tab.js("document.querySelectorAll('section.set:not(.off) .ends text').length") == 2
+    )
     assert tab.js("location.hash") == kept
 
 
@@ -228,6 +230,20 @@ def test_a_point_shows_what_varied_in_a_panel_by_pointer_and_by_arrow_keys(
     press(tab, "ArrowRight")
     assert tab.js(panel) != first
     assert "95% of rows cost at most" in first
+
+
+def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab: browser.Page) -> None:
+    place = "document.querySelector('section.set:not(.off) .pictures')"
+    assert "cost 1.00 (2 sensors): 100% of rows" in tab.js(f"{place}.innerText")
+    pictures = f"[...{place}.querySelectorAll('svg')].map(s => s.getAttribute('aria-label'))"
+    words = "stage 1 is reached by 100% of rows, stage 2 is reached by 25% of rows"
+    assert tab.js(pictures)[1] == words
+    slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
+    assert "cost 1.00 (2 sensors): 75% of rows" in tab.js(f"{place}.innerText")
+    choose(tab, "section.set:not(.off) .pictures select", "0")
+    assert "stage 3 after 1: 60% of rows, 3 sensors" in tab.js(pictures)[1]
+    choose(tab, "#f-kind", "p95")
+    assert tab.js(f"{place}.hidden")
 
 
 def test_where_one_beats_another_is_answered_for_any_pair(tab: browser.Page) -> None:

@@ -1,6 +1,7 @@
 // What stands at a budget: ranking, sentences, tables to take away.
 
 const times = (value) => (value < 100 ? `${value.toFixed(1)}x` : `${Math.round(value)}x`);
+const percent = (share) => `${Number((100 * share).toPrecision(3))}%`;
 const listed = (names, most = 3) => {
   const shown = names.length > most + 1 ? [...names.slice(0, most), `${names.length - most} more`] : names;
   return shown.length > 1 ? `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}` : shown[0];
@@ -46,7 +47,7 @@ function story(data, set, view, place) {
   const rows = ranking(data, view, place).filter((row) => row.at >= 0);
   const limit = amount(data, view, place);
   const share = place < data.shares.length && set.reference
-    ? ` (${brief(100 * data.shares[place])}% of ${set.reference}'s best)` : "";
+    ? ` (${percent(data.shares[place])} of ${set.reference}'s best)` : "";
   const rowsMeant = { mean: "", p95: " for 95% of rows", cap: " for every row" }[view.kind];
   const when = place < data.shares.length ? `Within a budget of ${cost(limit)}${rowsMeant}${share}` : "Without a limit";
   if (!rows.length) return `${when} no learner can predict anything.`;

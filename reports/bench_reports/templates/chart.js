@@ -132,7 +132,8 @@ function logTicks(low, high, narrow) {
   for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p += 1) {
     found.push(...per.map((m) => Number((m * 10 ** p).toPrecision(6))));
   }
-  return found.filter((v) => v >= low && v <= high);
+  const inside = found.filter((v) => v >= low && v <= high);
+  return inside.length > 1 ? inside : ticks(low, high);
 }
 
 function spread(wanted, gap, low, high) {

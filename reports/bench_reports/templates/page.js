@@ -10,11 +10,11 @@ function start(data) {
   const viewIn = (one) => one.views.find((v) => v.metric === state.metric && v.kind === state.kind)
     ?? one.views.find((v) => v.kind === state.kind) ?? one.views[0];
   const view = () => viewIn(set());
-  /** The places of the slider: all, or those at which it is known how sure an order is. */
+  /** The places of the slider: all, or those at which it is known how sure an order is; of caps those measured. */
   const places = (v) => {
     const all = [...data.shares.keys(), last];
-    const sure = all.filter((k) => k === last || v.curves.some((c) => c.t?.[k]));
-    return sure.length > 1 ? sure : all;
+    const sure = all.filter((k) => (k === last ? v.kind !== "cap" : v.curves.some((c) => c.t?.[k])));
+    return sure.length > (v.kind === "cap" ? 0 : 1) ? sure : all;
   };
   let ax = null;
 
@@ -67,7 +67,7 @@ function start(data) {
     $("f-kind").innerHTML = kinds.map((k) => option(k, KINDS[k])).join("");
     $("f-kind").value = state.kind;
     const open = places(view());
-    state.place = open.find((k) => k >= state.place) ?? last;
+    state.place = open.find((k) => k >= state.place) ?? open.at(-1);
     $("f-budget").max = open.length - 1;
     $("f-budget").value = open.indexOf(state.place);
     $("f-scale").setAttribute("aria-pressed", state.linear);
@@ -206,7 +206,7 @@ function start(data) {
     told.textContent = usual ? told.dataset.whole : story(data, set(), view(), state.place);
     const limit = amount(data, view(), state.place);
     const unit = set().unit && set().unit !== "cost" ? ` ${set().unit}` : "";
-    const text = state.place < last ? `${cost(limit)}${unit}${set().reference ? `, ${brief(100 * data.shares[state.place])}% of ${set().reference}'s best` : ""}` : "no limit";
+    const text = state.place < last ? `${cost(limit)}${unit}${set().reference ? `, ${percent(data.shares[state.place])} of ${set().reference}'s best` : ""}` : "no limit";
     $("f-amount").textContent = text;
     $("f-budget").setAttribute("aria-valuetext", text);
   }
@@ -387,7 +387,7 @@ function start(data) {
   }
   window.addEventListener("hashchange", () => { read(); all(); });
   let width = innerWidth;
-  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
+  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); pictures(); } });
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   read(); all();
   root.dataset.ready = "yes";

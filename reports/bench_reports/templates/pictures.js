@@ -23,7 +23,7 @@ function boughtSvg(groups, steps, width, at) {
   const ends = drawn.map(({ title, g }, i) => `<text class="k${g}" x="${right + 6}" y="${places[i] + 4}">${MARKS[g]}${width < 480 ? "" : ` ${esc(title.replace(/ \(.*/, ""))}`}</text>`);
   const now = at < 0 ? "" : `<path class="cursor" fill="none" stroke-dasharray="4 3" d="M${across(steps.x[at])} ${top}V${bottom}"/>`;
   return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Share of rows that buy, by price and budget; the list below has the numbers" font-size="12">`
-    + `<path class="rule" fill="none" d="${ruled}"/><g class="words">${words.join("")}</g>${now}<g class="lines" fill="none">${lines.join("")}</g><g class="ends">${ends.join("")}</g></svg>`;
+    + `<path class="rule" fill="none" d="${ruled}"/><g class="words">${words.join("")}</g>${now}<g class="lines" fill="none">${lines.join("")}</g><g class="marks">${ends.join("")}</g></svg>`;
 }
 
 const sensors = (n) => `${n} sensor${n === 1 ? "" : "s"}`;
@@ -59,7 +59,7 @@ function treeSvg(tree, reached, width) {
   };
   settle(0);
   const y = (k) => 22 + depth[k] * 62;
-  const edges = tree.p.map((parent, k) => (parent < 0 ? "" : `<path class="edge" d="M${x[parent]} ${y(parent) + 16}L${x[k]} ${y(k) - 14}" stroke-width="${(0.5 + reached[k] / 12).toFixed(1)}"/>`));
+  const edges = tree.p.map((parent, k) => (parent < 0 ? "" : `<path class="edge" d="M${x[parent]} ${y(parent) + 19}L${x[k]} ${y(k) - 14}" stroke-width="${(0.5 + reached[k] / 12).toFixed(1)}"/>`));
   const nodes = tree.p.map((_, k) => `<text text-anchor="middle" x="${x[k]}" y="${y(k)}" font-weight="600">${reached[k]}%</text><text class="words" text-anchor="middle" x="${x[k]}" y="${y(k) + 13}">${tree.n[k]}</text>`);
   const label = tree.p.map((parent, k) => `stage ${k + 1}${parent < 0 ? "" : ` after ${parent + 1}`}: ${reached[k]}% of rows, ${sensors(tree.n[k])}`).join("; ");
   const height = 44 + 62 * Math.max(...depth);

@@ -218,3 +218,22 @@ def test_ranks_are_separated_as_by_a_peer() -> None:
     assert (apart == (p < 0.05)).all()
     assert apart.any()
     assert not apart.all()
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_gap_is_what_an_area_lacks_to_the_known_optimum(higher: bool) -> None:
+    """Of an optimum that is .9 from a cost of 10 on and rises to there from .5 in a line."""
+    run, sign = ValuedRun(), 1 if higher else -1
+    ones = [np.ones((1, 50)), np.ones((1, 50))]
+    run.add("gbrt", [sign * 0.8 * v for v in ones], [100 * v for v in ones])
+    run.add("mine", [sign * 0.5 * v for v in ones], ones)
+    info, held = replace(run.info, higher_is_better={"accuracy": higher}), run
+    (board,) = boards(info, run.frame)
+    assert all(one.gap is None for one in certified(info, held, board, run.frame).rows)  # type: ignore[arg-type]
+    board = replace(board, optimum=((1.0, sign * 0.5), (10.0, sign * 0.9)))
+    board = certified(info, held, board, run.frame, resamples=400)  # type: ignore[arg-type]
+    cells = np.minimum(0.5 + 0.4 * (grid_of(board) - 1) / 9, 0.9)
+    gap = row(board, "mine").gap
+    assert gap is not None
+    assert gap.value == pytest.approx(cells.mean() - 0.5)
+    assert gap.interval == pytest.approx((gap.value, gap.value), abs=1e-4)
