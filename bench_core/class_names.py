@@ -52,6 +52,14 @@ def importable(cls: type) -> bool:
         return False
 
 
+SHIPPED = ("bench_core", "bench_methods", "bench_models")
+
+
+def is_shipped(cls: type) -> bool:
+    """Whether a class is part of Budget Bench, and not only says so."""
+    return cls.__module__.partition(".")[0] in SHIPPED and importable(cls)
+
+
 def find_class(spelling: str) -> type:
     """The class that ``remember_class`` spelt. Raises ImportError or AttributeError."""
     if spelling in _local:

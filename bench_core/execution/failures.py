@@ -17,7 +17,7 @@ CUT = "-- above: frames of the plugin; below: the whole traceback, with bench_co
 
 def failure(error: BaseException) -> tuple[Status, str, str]:
     """Status, one line and traceback of an exception that a job raised."""
-    from bench_core.execution.predict import ContractError
+    from bench_core.execution.contract import ContractError
 
     status = Status.OUT_OF_MEMORY if isinstance(error, MemoryError) else Status.FAILED
     if isinstance(error, MemoryError):

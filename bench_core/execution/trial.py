@@ -25,6 +25,7 @@ from bench_core.errors import UsageError
 from bench_core.execution import predict
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
+from bench_core.execution.contract import ContractError
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import frontier
@@ -160,7 +161,7 @@ def _caps(spec: TrialSpec, splits: Splits) -> Caps | None:
 def same_points(paths: Mapping[str, predict.Path]) -> None:
     """Raise ContractError where two splits have different paths."""
     if len({canonical([dict(p) for p in path.points]) for path in paths.values()}) > 1:
-        raise predict.ContractError(f"its path differs between the splits {', '.join(paths)}")
+        raise ContractError(f"its path differs between the splits {', '.join(paths)}")
 
 
 def _values(

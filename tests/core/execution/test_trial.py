@@ -34,7 +34,8 @@ from bench_core import (
 from bench_core._io import large_arrays
 from bench_core.api import plan
 from bench_core.execution import predict
-from bench_core.execution.predict import ContractError, blocks, predict_split
+from bench_core.execution.contract import ContractError
+from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import condense, readable, score_split, unit_costs
 from bench_core.execution.trial import run_fit, run_trial
 from bench_core.metrics import parse_metric
