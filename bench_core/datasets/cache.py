@@ -27,7 +27,7 @@ import numpy as np
 
 from bench_core._io.digests import code_key, digest, module_digest
 from bench_core._io.files import atomic_file, atomic_folder, locked
-from bench_core._io.large_arrays import shared_arrays
+from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
 from bench_core.costs.model import SensorPrices
@@ -139,15 +139,24 @@ def _identity(path: Path) -> tuple[str, int, int]:
     return str(path), facts.st_size, facts.st_mtime_ns
 
 
-def open_prepared(path: str | Path) -> Splits:
-    """The splits in an entry, as read-only memory maps.
+def open_prepared(
+    path: str | Path, rows: Sequence[str] = SPLITS, labels: Sequence[str] = SPLITS
+) -> Splits:
+    """The splits in an entry, as read-only memory maps that do not lead to their files.
 
-    Raises InputError where a file is missing or has the wrong length.
+    Splits that are not among ``rows`` are not opened and have none; labels of those that are not
+    among ``labels`` are not opened and are NaN. Raises InputError where a file is missing or has
+    the wrong length.
     """
     path = Path(path)
     try:
         meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        train, valid, test = (_open_examples(path, meta["arrays"], name) for name in SPLITS)
+        train, valid, test = (
+            _open_examples(path, meta["arrays"], name, name in labels)
+            if name in rows
+            else _no_rows(meta["arrays"], name)
+            for name in SPLITS
+        )
         prices = from_json(meta["prices"])
         if not isinstance(prices, SensorPrices):
             raise TypeError(f"prices hold {prices.name!r}, not sensor prices")
@@ -179,7 +188,12 @@ def _whole(path: Path) -> Splits | None:
     return None
 
 
-def _open_examples(path: Path, arrays: dict[str, Any], split: str) -> Examples:
+def _no_rows(arrays: dict[str, Any], split: str) -> Examples:
+    features = arrays[f"{split}.X"]["shape"][1]
+    return Examples(np.empty((0, features), np.float32), np.empty(0))
+
+
+def _open_examples(path: Path, arrays: dict[str, Any], split: str, labels: bool) -> Examples:
     def array(name: str) -> Array | None:
         facts = arrays.get(f"{split}.{name}")
         if facts is None:
@@ -187,14 +201,17 @@ def _open_examples(path: Path, arrays: dict[str, Any], split: str) -> Examples:
         file = path / f"{split}.{name}.npy"
         if file.stat().st_size != facts["bytes"]:
             raise ValueError(f"{file.name} has the wrong length")
-        mapped = np.load(file, mmap_mode="r", allow_pickle=False)
-        if list(mapped.shape) != facts["shape"]:
+        found = mapped(file)
+        if list(found.shape) != facts["shape"]:
             raise ValueError(f"{file.name} has the wrong shape")
-        return np.asarray(mapped)
+        return found
 
-    X, y, boundaries = array("X"), array("y"), array("queries")
-    if X is None or y is None:
+    X, boundaries = array("X"), array("queries")
+    if X is None:
         raise ValueError(f"no rows of split {split}")
+    y = array("y") if labels else np.broadcast_to(np.nan, len(X))
+    if y is None:
+        raise ValueError(f"no labels of split {split}")
     queries = None if boundaries is None else Queries(boundaries)
     pixels = array("frames")
     frames = None if pixels is None else Frames(pixels, array("widths"))

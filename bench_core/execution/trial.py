@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from bench_core.errors import UsageError
 from bench_core.execution import predict
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
+from bench_core.execution.context import Build, Context, Progress, context
 from bench_core.execution.contract import ContractError
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
@@ -43,10 +45,7 @@ from bench_core.results.records import (
     Verdict,
 )
 from bench_core.results.store_files import costs_path, load_model, save_model, state_path
-from bench_core.splits import Splits
-
-Progress = Callable[[int, int], None]
-"""Takes how much is done, and of how much."""
+from bench_core.splits import SPLITS, Splits
 
 
 def perform(job: Job, progress: Progress) -> Result:
@@ -58,48 +57,50 @@ def perform(job: Job, progress: Progress) -> Result:
     return run_trial(job.spec, progress)
 
 
-class Context:
-    """The ``FitContext`` of one fit."""
-
-    def __init__(self, spec: FitSpec, splits: Splits, metric: Metric, progress: Progress) -> None:
-        self.spec, self.splits, self.metric, self.progress = spec, splits, metric, progress
-        self.task, self.classes = splits.task, splits.classes
-        self.feature_names = splits.feature_names
-        self.seed, self.threads = spec.seed, spec.threads
-
-    def fitted(self, learner: Any) -> Any:
-        """The model of one of the learner's ``needs()``."""
-        key = self.spec.needs.get(canonical(encode(learner)))
-        if key is None:
-            raise KeyError(f"{learner} is not among needs() of {self.spec.learner_name}")
-        return load_model(state_path(self.spec.states, key))
-
-    def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-        """Arrays of the training data, kept beside it until the code around ``build`` changes.
-
-        Where somebody else's prepared data may be read and not written they are not kept.
-        """
-        code = import_key(getattr(build, "__module__", ""))
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-        folder = Path(self.spec.data) / "shared"
-        path = folder / f"{safe}-{code[:16]}"
-        place = folder if folder.is_dir() else folder.parent
-        if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
-            return build()
-        return shared_arrays(path, build)
-
-
 def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
     """Fit one learner and save its state; what is raised on the way is the caller's to report."""
     reset_peak_rss()
     learner = decode(spec.learner)
-    splits = open_splits(spec)
-    context = Context(spec, splits, find_metric(spec.metric, spec.plugins), progress)
-    started = time.perf_counter()
-    model = learner.fit(splits.train, splits.valid, splits.prices, context)
-    seconds = time.perf_counter() - started
+    splits = open_splits(spec, ("train", "valid"))
+    with fit_context(spec, splits, progress) as context:
+        started = time.perf_counter()
+        model = learner.fit(splits.train, splits.valid, splits.prices, context)
+        seconds = time.perf_counter() - started
     save_model(state_path(spec.states, spec.key), model, spec.needs.values())
     return FitResult(seconds, peak_rss_mb())
+
+
+def fit_context(
+    spec: FitSpec, splits: Splits, progress: Progress
+) -> AbstractContextManager[Context]:
+    """What the learner of a fit gets to ask."""
+
+    def fitted(learner: Any) -> Any:
+        key = spec.needs.get(canonical(encode(learner)))
+        if key is None:
+            raise KeyError(f"{learner} is not among needs() of {spec.learner_name}")
+        return load_model(state_path(spec.states, key))
+
+    def shared(name: str, module: str, build: Build) -> Mapping[str, Array]:
+        return _kept_beside(Path(spec.data), name, module, build)
+
+    metric = find_metric(spec.metric, spec.plugins)
+    return context(splits, metric, spec.seed, spec.threads, fitted, shared, progress)
+
+
+def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[str, Array]:
+    """Arrays of the training data, kept beside it until the code of ``module`` changes.
+
+    Where somebody else's prepared data may be read and not written they are not kept.
+    """
+    code = import_key(module)
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+    folder = data / "shared"
+    path = folder / f"{safe}-{code[:16]}"
+    place = folder if folder.is_dir() else folder.parent
+    if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
+        return build()
+    return shared_arrays(path, build)
 
 
 def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> TrialResult:
@@ -215,9 +216,14 @@ def _short_list(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def open_splits(spec: FitSpec | TrialSpec) -> Splits:
-    """Prepared data as memory maps, under the cost model that the specification names."""
-    splits = open_prepared(Path(spec.data))
+def open_splits(
+    spec: FitSpec | TrialSpec,
+    rows: Sequence[str] = SPLITS,
+    labels: Sequence[str] = SPLITS,
+) -> Splits:
+    """Prepared data as memory maps (``open_prepared``), under the cost model that the specification
+    names."""
+    splits = open_prepared(Path(spec.data), rows, labels)
     if not spec.costs:
         return splits
     return splits.under(load_model(costs_path(spec.states, spec.costs)))

@@ -457,26 +457,27 @@ def test_specifications_are_json(home: Path) -> None:
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
     from helpers.toys import Prefix
 
-    from bench_core.execution.trial import Context, open_splits
+    from bench_core.execution.trial import fit_context, open_splits
 
-    p = prepared(home)
-    splits = open_splits(p.fits[0])
-    context = Context(p.fits[0], splits, parse_metric("accuracy"), lambda done, total: None)
-    with pytest.raises(KeyError, match="is not among needs"):
+    spec = prepared(home).fits[0]
+    with (
+        fit_context(spec, open_splits(spec), lambda done, total: None) as context,
+        pytest.raises(KeyError, match="is not among needs"),
+    ):
         context.fitted(Prefix())
 
 
 def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core.execution.trial import Context, open_splits
+    from bench_core.execution.trial import fit_context, open_splits
 
     spec = prepared(home).fits[0]
     before = sorted(Path(spec.data).rglob("*"))
-    splits = open_splits(spec)
-    context = Context(spec, splits, parse_metric("accuracy"), lambda done, total: None)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
-    assert context.shared("some", lambda: {"codes": np.arange(3)})["codes"].tolist() == [0, 1, 2]
+    with fit_context(spec, open_splits(spec), lambda done, total: None) as context:
+        found = context.shared("some", lambda: {"codes": np.arange(3)})
+    assert found["codes"].tolist() == [0, 1, 2]
     assert sorted(Path(spec.data).rglob("*")) == before
 
 
