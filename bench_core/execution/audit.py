@@ -36,7 +36,7 @@ from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Answers, Caps, Ground
-from bench_core.execution.contract import ContractError, predictions
+from bench_core.execution.contract import ContractError, HostedError, predictions
 from bench_core.execution.predict import BLOCK_ROWS, Path, predict_split, units
 from bench_core.execution.recount import recount
 from bench_core.execution.score import readable
@@ -169,7 +169,8 @@ class _Judge:
         except ContractError as error:
             raise _PeekError(f"{doing}: {error}") from error
         except Exception as error:
-            raise _PeekError(f"{doing} it raises {type(error).__name__}: {error}") from error
+            kind = "" if isinstance(error, HostedError) else f"{type(error).__name__}: "
+            raise _PeekError(f"{doing} it raises {kind}{error}") from error
         if before and len(answers) != len(before):
             raise _PeekError(f"{doing} its path has another length")
         return answers

@@ -71,7 +71,7 @@ class InlineExecutor:
         written = _Tee(sys.stderr)  # stdout holds nothing but the result of the command
         try:
             with redirect_stdout(written), redirect_stderr(written):
-                result = perform(job, progress)
+                result = perform(job, progress, apart=False)
         except (Exception, SystemExit) as error:
             status, line, trace = failure(error)
         seconds = time.perf_counter() - started

@@ -52,6 +52,8 @@ class FitSpec:
     ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
     learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
     fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
+    ``origin`` names the packages besides Budget Bench's own that the learner and what it stands on
+    come from.
     """
 
     key: str
@@ -67,14 +69,15 @@ class FitSpec:
     needs: Mapping[str, str] = field(default_factory=dict)
     costs: str = ""
     plugins: tuple[str, ...] = ()
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices than those;
-    ``caps``: what no row may cost, each a further point of the results.
+    ``costs`` and ``origin`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
+    than those; ``caps``: what no row may cost, each a further point of the results.
     """
 
     key: str
@@ -102,6 +105,7 @@ class TrialSpec:
     costs: str = ""
     plugins: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,7 @@ class TrialResult:
     """The rows of a trial, values per unit on its validation frontier, and the audit.
 
     ``marks`` are the model's. ``predict_seconds`` leaves training rows out, which only the
-    reference is scored on.
+    reference is scored on. ``load_seconds`` is what a stranger's model took to be rebuilt.
     """
 
     rows: tuple[PointRow, ...]
@@ -167,6 +171,7 @@ class TrialResult:
     peak_rss_mb: float
     marks: tuple[str, ...] = ()
     sensors: Sensors = field(default_factory=Sensors)
+    load_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
