@@ -17,6 +17,13 @@ CUT = "-- above: frames of the plugin; below: the whole traceback, with bench_co
 
 def failure(error: BaseException) -> tuple[Status, str, str]:
     """Status, one line and traceback of an exception that a job raised."""
+    try:
+        return _failure(error)
+    except BaseException:  # its text or its class fails, or needs too much memory
+        return Status.FAILED, f"{type(error).__name__}, whose text cannot be had", ""
+
+
+def _failure(error: BaseException) -> tuple[Status, str, str]:
     from bench_core.execution.predict import ContractError
 
     status = Status.OUT_OF_MEMORY if isinstance(error, MemoryError) else Status.FAILED

@@ -140,6 +140,7 @@ class Specifications:
             costs=on.costs,
             plugins=request.plugins,
             caps=use.caps,
+            origin=self._origin(type(instance)),
         )
         key = score_key(spec, costs_key(on.splits.costs), self.registry.metrics)
         self.trials.setdefault(key, replace(spec, key=key))
@@ -166,6 +167,7 @@ class Specifications:
                 needs=needs,
                 costs=on.costs,
                 plugins=self.request.plugins,
+                origin=self._origin(type(instance)),
             )
         return key
 
@@ -189,6 +191,13 @@ class Specifications:
         if self.registry.learners.get(name) is not cls:
             return own
         return self.registry.origin["learner", name].version or own
+
+    def _origin(self, cls: Any) -> str:
+        """The distribution that brought a learner, or else a module."""
+        info = self.registry.origin.get(("learner", str(cls.name)))
+        if info is None or self.registry.learners.get(str(cls.name)) is not cls:
+            return str(cls.__module__)
+        return info.module if info.origin == "-p" else info.origin
 
 
 def _unsuited(learner: Any, use: DatasetUse) -> str:

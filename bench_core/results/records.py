@@ -52,6 +52,7 @@ class FitSpec:
     ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
     learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
     fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
+    ``origin`` is the distribution or module of ``-p`` that brought the learner.
     """
 
     key: str
@@ -67,14 +68,16 @@ class FitSpec:
     needs: Mapping[str, str] = field(default_factory=dict)
     costs: str = ""
     plugins: tuple[str, ...] = ()
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices than those;
-    ``caps``: what no row may cost, each a further point of the results.
+    ``costs`` and ``origin`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
+    than those; ``caps``: what no row may cost, each a further point of the results; ``workers``:
+    how many jobs run at the same time.
     """
 
     key: str
@@ -102,11 +105,14 @@ class TrialSpec:
     costs: str = ""
     plugins: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()
+    origin: str = ""
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """What a fit cost: wall-clock seconds of ``fit`` alone, and the peak of resident memory."""
+    """What a fit cost: wall-clock seconds of ``fit`` alone, without those that passed while modules
+    or kernels were loaded, and the peak of resident memory."""
 
     seconds: float
     peak_rss_mb: float

@@ -444,7 +444,7 @@ def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
 
 
 def test_specifications_are_json(home: Path) -> None:
-    from bench_core.execution.worker import job_from_json, job_to_json
+    from bench_core.execution.messages import job_from_json, job_to_json
     from bench_core.results.records import Job
 
     p = prepared(home)
