@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench_core._io.machine import memory
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
-from bench_core.planning.request import RunRequest, cores_for
+from bench_core.planning.request import DAY, RunRequest, cores_for
 from bench_core.results.records import (
     FitSpec,
     Job,
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
     from bench_core.results.writer import Writer
+
+
+MEMORY_SHARE = 0.8
+"""The part of the machine's memory that the jobs of a run may use together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +149,12 @@ def _jobs(plan: Plan) -> list[Job]:
         return early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
 
     jobs = []
-    for fit in sorted(left, key=rank):
+    for fit in sorted(left, key=lambda fit: (rank(fit), fit.origin)):  # each new one starts workers
         needs = tuple(f"fit:{key}" for key in fit.needs.values())
         jobs.append(Job("fit", replace(fit, threads=plan.threads), needs))
     for trial in trials_left(plan):
-        jobs.append(Job("score", replace(trial, threads=plan.threads), (f"fit:{trial.fit}",)))
+        spec = replace(trial, threads=plan.threads, workers=plan.workers)
+        jobs.append(Job("score", spec, (f"fit:{trial.fit}",)))
     return jobs
 
 
@@ -216,14 +222,15 @@ def _perform(
     def count(event: Event) -> None:
         emit(replace(event, jobs_done=done, jobs_total=len(jobs)))
 
-    limits = request.timeout, request.memory
     if request.executor == "inline":
         executor: InlineExecutor | LocalExecutor = InlineExecutor(count)
-        if any(limits):
+        if request.timeout != DAY or request.memory:
             line = "limits on time and memory do not hold inline: nothing can be killed there"
             count(Event("note", line, warning=True))
     else:
-        executor = LocalExecutor(*cores, count, *limits)
+        share = int(MEMORY_SHARE * memory() / cores[0])
+        limit, most = request.memory or share, request.memory
+        executor = LocalExecutor(*cores, count, request.timeout, limit, most)
     try:
         for outcome in run_jobs(jobs, executor):
             keep(outcome)

@@ -30,6 +30,7 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.context import Build, Context, Progress, context
 from bench_core.execution.contract import ContractError
 from bench_core.execution.hosted import POSSIBLE, Hosted
+from bench_core.execution.loading import loading
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import frontier
@@ -70,12 +71,12 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
     reset_peak_rss()
     learner = decode(spec.learner)
     splits = open_splits(spec, ("train", "valid"))
-    with fit_context(spec, splits, progress) as context:
+    with fit_context(spec, splits, progress) as offered, loading() as spent:
         started = time.perf_counter()
-        model = learner.fit(splits.train, splits.valid, splits.prices, context)
+        model = learner.fit(splits.train, splits.valid, splits.prices, offered)
         seconds = time.perf_counter() - started
     save_model(state_path(spec.states, spec.key), model, spec.needs.values())
-    return FitResult(seconds, peak_rss_mb())
+    return FitResult(max(0.0, seconds - spent.seconds), peak_rss_mb())
 
 
 def fit_context(

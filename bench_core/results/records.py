@@ -77,7 +77,8 @@ class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
     ``costs`` and ``origin`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
-    than those; ``caps``: what no row may cost, each a further point of the results.
+    than those; ``caps``: what no row may cost, each a further point of the results; ``workers``:
+    how many jobs run at the same time.
     """
 
     key: str
@@ -106,11 +107,13 @@ class TrialSpec:
     plugins: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()
     origin: str = ""
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """What a fit cost: wall-clock seconds of ``fit`` alone, and the peak of resident memory."""
+    """What a fit cost: wall-clock seconds of ``fit`` alone, without those that passed while modules
+    or kernels were loaded, and the peak of resident memory."""
 
     seconds: float
     peak_rss_mb: float

@@ -14,6 +14,7 @@ Fitted models and cost models are files beside the store (``store_files.py``).
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import zlib
 from collections import defaultdict
@@ -44,6 +45,7 @@ _COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max
 _BILLING = ("accounting", "unit", "cost_model", "surrogate")
 _NAMES = ("learner", "params", "dataset", "fold", "seed", "fingerprint")
 _MEASURED = ("fit_seconds", "predict_seconds", "peak_rss_mb")
+_HOW = ("threads", "workers", "cpu")  # what the seconds depend on besides
 
 _ATTEMPTS = """
 SELECT kind, title, status, error, trace, output, seconds, created_at,
@@ -202,13 +204,15 @@ class Store:
             "audit",
             "marks",
             *_MEASURED,
+            *_HOW,
             "machine",
             "created_at",
         )
         frame = pd.DataFrame(rows, columns=[*before, *after])
         numbers = dict.fromkeys((*info.metrics, *_COSTS, CAP, *_MEASURED), "float64")
         others = {"fold": "int64", "seed": "int64", "stand_in": "bool", "surrogate": "bool"}
-        return frame.astype({**numbers, **others, "features_used": "Int64"})
+        counts = dict.fromkeys(("features_used", "threads", "workers"), "Int64")
+        return frame.astype({**numbers, **others, **counts})
 
     def values(
         self,
@@ -329,6 +333,8 @@ def _exported(
         **{k: spec[k] for k in (*_DATA, *_LEARNER, *_BILLING)},
         "params": json.dumps(spec["params"], sort_keys=True),
         "error": trial["error"] or trial["audit_error"],
+        **{k: spec.get(k) for k in ("threads", "workers")},
+        "cpu": re.split(r", \d+ cores, ", trial["machine"])[0],
         **{k: trial[k] for k in ("status", "audit", "marks", "machine", "created_at", *_MEASURED)},
     }
     if trial["status"] != "ok":

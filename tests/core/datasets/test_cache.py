@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import multiprocessing
 import os
 import signal
@@ -117,7 +118,7 @@ def test_what_is_opened_equals_what_was_prepared(folder: Path) -> None:
 
 def test_arrays_are_read_only_memory_maps(folder: Path) -> None:
     _, splits = entry(folder)
-    assert isinstance(splits.train.X.base, np.memmap)
+    assert isinstance(splits.train.X.base, mmap.mmap)
     with pytest.raises(ValueError, match="read-only"):
         splits.train.X[0, 0] = 1
 

@@ -18,8 +18,8 @@ from hypothesis.extra import numpy as hnp
 import bench_core
 from bench_core.errors import InputError
 from bench_core.execution.failures import failure
+from bench_core.execution.messages import receive, send
 from bench_core.execution.runner import run_jobs
-from bench_core.execution.worker import receive, send
 from bench_core.results.records import FitSpec, Job, Outcome, Status
 
 FIT = FitSpec(
@@ -206,7 +206,7 @@ def test_what_stands_on_a_failed_fit_is_skipped(home: Path) -> None:
 
 
 def test_inline_and_workers_give_the_same_rows(home: Path) -> None:
-    timed = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
+    timed = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "threads", "workers"]
     frames = [
         run(learners=["toy-prefix", "toy-stacked"], executor=executor, store=f"{executor}.db")
         .frame()
@@ -352,7 +352,7 @@ def test_threads_are_pinned_in_workers(home: Path) -> None:
 
     executor = LocalExecutor(1, 3, lambda event: None)
     try:
-        worker = executor._start()
+        worker = executor._start("")
         environ = Path(f"/proc/{worker.process.pid}/environ")
         if not environ.exists():
             pytest.skip("no /proc here")

@@ -53,7 +53,7 @@ def workers_of(parent: int) -> list[int]:
             state = (cmdline.parent / "stat").read_text().rsplit(")", 1)[1].split()[0]
         except OSError:
             continue
-        if "bench_core.execution.worker" in text and f'"parent": {parent},' in text:
+        if "bench_core.execution.start" in text and f'"parent": {parent},' in text:
             found += [int(cmdline.parent.name)] if state != "Z" else []
     return found
 

@@ -372,7 +372,7 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
     results = []
     for _ in range(2):
         run_fit(p.fits[0])
-        results.append(run_trial(p.trials[0]))
+        results.append(run_trial(p.trials[0], apart=True))
     assert results[0].rows == results[1].rows
     assert results[0].audit == "sampled"
     assert {row.split for row in results[0].rows} == {"valid", "test"}
@@ -445,7 +445,7 @@ def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
 
 
 def test_specifications_are_json(home: Path) -> None:
-    from bench_core.execution.worker import job_from_json, job_to_json
+    from bench_core.execution.messages import job_from_json, job_to_json
     from bench_core.results.records import Job
 
     p = prepared(home)
