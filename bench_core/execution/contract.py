@@ -77,15 +77,15 @@ def plain_path(model: Any, features: Features) -> Iterator[Prediction]:
 
 def plain(given: Any) -> Prediction:
     """The same prediction in numpy's own arrays and our own classes. Raises ContractError."""
-    for name in ("point", "scores", "bills"):
-        if not hasattr(given, name):
-            raise ContractError(f"predict_path yields {given!r:.40}: it has no {name}")
-    point, bills = given.point, given.bills
+    try:
+        point, scores, bills = given.point, given.scores, given.bills
+    except AttributeError:
+        raise ContractError(f"predict_path yields {given!r:.40}: yield Prediction") from None
     if not isinstance(point, Mapping) or not isinstance(bills, Mapping):
         raise ContractError("point and bills of a prediction must be mappings")
     named = {str(name): _number(value, point) for name, value in point.items()}
     at = f"at {named}"
-    scores = _real(given.scores, f"{at}: scores")
+    scores = _real(scores, f"{at}: scores")
     billed = {str(name): _plain_bill(bill, f"{at}: bill {name!r}") for name, bill in bills.items()}
     return Prediction(named, scores, billed)
 
@@ -105,17 +105,18 @@ def _number(value: Any, point: Any) -> int | float:
 
 
 def _plain_bill(bill: Any, at: str) -> Bill:
-    acquired = getattr(bill, "acquired", None)
-    if not all(hasattr(acquired, name) for name in ("bits", "sensors")):
-        raise ContractError(f"{at} has no acquired sensors")
-    bits, sensors = acquired.bits, acquired.sensors  # type: ignore[union-attr]
+    try:
+        acquired, splits, trees = bill.acquired, bill.splits, bill.trees
+        bits, sensors = acquired.bits, acquired.sensors
+    except AttributeError:
+        raise ContractError(f"{at} is {bill!r:.40}: it must be a Bill") from None
     bits = bits if type(bits) is np.ndarray else np.asarray(bits)
     if not isinstance(sensors, int) or bits.dtype != np.uint64 or bits.ndim != 2:
         raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
     if bits.shape[1] != words(sensors):
         raise ContractError(f"{at}: {sensors} sensors need {words(sensors)} words of bits a row")
-    splits, trees = _real(bill.splits, f"{at}: splits"), _real(bill.trees, f"{at}: trees")
-    return Bill(Acquired(bits, int(sensors)), splits, trees)
+    counts = _real(splits, f"{at}: splits"), _real(trees, f"{at}: trees")
+    return Bill(Acquired(bits, int(sensors)), *counts)
 
 
 def _real(values: Any, what: str) -> FloatArray:

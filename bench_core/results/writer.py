@@ -79,6 +79,11 @@ DELETE FROM attempt WHERE run = ? AND key NOT IN (SELECT key FROM trial)
   AND key NOT IN (SELECT json_extract(spec, '$.fit') FROM trial)
 """
 """Attempts of a run that no trial left has need of."""
+_CHANGED = "another program wrote to the store during the run"
+_DISTRUST = """
+UPDATE trial SET audit = 'failed', audit_error = ?
+WHERE key IN (SELECT trial FROM run_trial WHERE run = ?)
+"""
 _LOCK_SECONDS = 1.0
 
 
@@ -165,16 +170,27 @@ class Writer:
         self.path = path
         self._db = connection
         self._machine = machine()
+        self._run = ""
+        self._version = self._data_version()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._db:  # commits, or rolls back where the body fails
             self._db.execute("BEGIN IMMEDIATE")
-            yield self._db
+            changed, self._version = self._version, self._data_version()
+            if changed == self._version:
+                yield self._db
+                return
+            self._db.execute(_DISTRUST, [_CHANGED, self._run])
+        raise InputError(f"{self.path}: {_CHANGED}; run again --fresh, with learners you trust")
+
+    def _data_version(self) -> int:
+        """Changes whenever another program has written to the store."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def begin(self, run: str, about: Mapping[str, Any], trials: list[str]) -> None:
         """Register a run, or take up one with the same id again."""
-        moment = now()
+        moment, self._run = now(), run
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO run (id, created_at, updated_at, state, about) "
