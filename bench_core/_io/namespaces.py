@@ -27,9 +27,9 @@ def confine(hidden: Sequence[str], shown: Sequence[str], places: Sequence[Sequen
     """
     _unshare(_USER | _MOUNT | _NETWORK)
     _mount(None, "/", _RECURSIVE | _PRIVATE)
-    files = {path: os.open(path, os.O_PATH) for path in shown}  # type: ignore[attr-defined]
-    folders = {at: os.open(path, os.O_PATH) for path, at in places}  # type: ignore[attr-defined]
-    nothing = os.open(os.devnull, os.O_PATH)  # type: ignore[attr-defined]
+    files = {path: os.open(path, os.O_PATH) for path in shown}
+    folders = {at: os.open(path, os.O_PATH) for path, at in places}
+    nothing = os.open(os.devnull, os.O_PATH)
     for path in sorted(map(Path, hidden)):
         if path.is_dir():
             _mount("tmpfs", str(path), 0, "tmpfs", "mode=0755")
