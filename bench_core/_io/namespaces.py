@@ -19,6 +19,14 @@ _KEPT, _RELATIVE_TIME = 2 | 4 | 8 | 1024 | 2048, (4096, 1 << 21)  # ST_..., and 
 _PROBE = "import sys; sys.path[:] = {path!r}; from {module} import confine; confine([], [], [])"
 
 
+_hidden: list[str] = []
+
+
+def hidden() -> tuple[str, ...]:
+    """What this process was told to hide, () where it is not confined."""
+    return tuple(_hidden)
+
+
 def confine(hidden: Sequence[str], shown: Sequence[str], places: Sequence[Sequence[str]]) -> None:
     """Move this process into its namespaces. Raises OSError where the system does not allow it.
 
@@ -45,6 +53,7 @@ def confine(hidden: Sequence[str], shown: Sequence[str], places: Sequence[Sequen
         _mount(None, name, _REMOUNT | _BIND | _READ_ONLY | _flags(name))
     for handle in (*files.values(), *folders.values(), nothing):
         os.close(handle)
+    _hidden[:] = hidden
     os.chdir(Path.cwd())  # what lies under a mount could be reached through it
     _unshare(_USER | _MOUNT)
 

@@ -58,7 +58,7 @@ class InlineExecutor:
         written = _Tee(sys.stderr)  # stdout holds nothing but the result of the command
         try:
             with redirect_stdout(written), redirect_stderr(written):
-                result = perform(job, progress)
+                result = perform(job, progress, apart=False)
         except (Exception, SystemExit) as error:
             status, line, trace = failure(error)
         seconds = time.perf_counter() - started
@@ -107,9 +107,11 @@ class LocalExecutor:
     _checked: float = 0.0
 
     def submit(self, job: Job) -> None:
-        """Give a job to an idle worker of its origin, or to a new one."""
+        """Give a job to an idle worker of its origin, or to a new one. Models are judged where no
+        stranger's learner has been."""
+        origin = job.spec.origin if job.kind == "fit" else ""
         view = self.isolation.view(job) if self.isolation is not None else None
-        worker = self._idle(job.spec.origin) or self._start(job.spec.origin, view)
+        worker = self._idle(origin) or self._start(origin, view)
         worker.assign(job, self.timeout or float("inf"))
 
     def outcome(self) -> Outcome:
@@ -139,12 +141,12 @@ class LocalExecutor:
                 self._drop(worker)
             elif worker.origin == origin:
                 return worker
-        if len(self._workers) == self.slots:
+        if len(self._workers) == 2 * self.slots:  # judges wait beside learners
             self._drop(next(w for w in self._workers.values() if w.job is None))
         return None
 
     def _start(self, origin: str, view: View | None = None) -> Worker:
-        number = next(n for n in range(1, self.slots + 1) if n not in self._workers)
+        number = next(n for n in range(1, 2 * self.slots + 1) if n not in self._workers)
         memory = self.allocation if _LINUX else self.memory
         worker = Worker.start(number, origin, self.threads, memory, view, self._heard)
         self._workers[number] = worker

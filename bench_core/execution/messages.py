@@ -26,7 +26,6 @@ from bench_core.results.records import (
     StoredValues,
     TrialResult,
     TrialSpec,
-    Verdict,
     with_tuples,
 )
 
@@ -103,7 +102,7 @@ def result_to_wire(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
 
 def result_of(job: Job, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Result:
     """The result of a job, its types and shapes checked. Raises ForeignAnswerError."""
-    wanted = {"fit": "FitResult", "score": "TrialResult", "audit": "Verdict"}[job.kind]
+    wanted = {"fit": "FitResult", "score": "TrialResult", "audit": "TrialResult"}[job.kind]
     try:
         _need(header["type"] == wanted, f"a {header['type']}")
         result = _result_from_wire(header, arrays)
@@ -117,8 +116,8 @@ def result_of(job: Job, header: Mapping[str, Any], arrays: Mapping[str, Array]) 
 
 def _result_from_wire(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Result:
     fields = {k: v for k, v in header.items() if k != "type"}
-    if header["type"] != "TrialResult":
-        return {"FitResult": FitResult, "Verdict": Verdict}[header["type"]](**fields)
+    if header["type"] == "FitResult":
+        return FitResult(**fields)
     fields["rows"] = tuple(PointRow(**row) for row in header["rows"])
     fields["values"] = tuple(
         StoredValues(
@@ -148,11 +147,6 @@ def _check_fit(spec: Any, result: FitResult) -> None:
     _need_numbers((result.seconds, result.peak_rss_mb), "a cost of fitting", 0.0)
 
 
-def _check_verdict(spec: Any, result: Verdict) -> None:
-    _need(result.word in ("verified", "sampled", "declared", "failed"), f"verdict {result.word!r}")
-    _need(isinstance(result.reason, str), "a verdict's reason")
-
-
 _WORDS = {"off": ("declared",), "sample": ("sampled", "failed"), "full": ("verified", "failed")}
 _COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max", "features_used")
 
@@ -160,7 +154,8 @@ _COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max
 def _check_trial(spec: TrialSpec, result: TrialResult) -> None:
     _need(result.audit in _WORDS[spec.audit], f"verdict {result.audit!r}")
     _need(isinstance(result.audit_error, str), "a verdict's reason")
-    _need_numbers((result.predict_seconds, result.peak_rss_mb), "a cost of predicting", 0.0)
+    seconds = result.predict_seconds, result.load_seconds
+    _need_numbers((*seconds, result.peak_rss_mb), "a cost of predicting", 0.0)
     _need(all(isinstance(mark, str) for mark in result.marks), "marks")
     points: dict[str, list[Any]] = {name: [] for name in spec.splits}
     for row in result.rows:
@@ -186,6 +181,5 @@ def _check_trial(spec: TrialSpec, result: TrialResult) -> None:
 
 _CHECKS: dict[str, Any] = {
     "FitResult": _check_fit,
-    "Verdict": _check_verdict,
     "TrialResult": _check_trial,
 }

@@ -15,9 +15,18 @@ from bench_core.datasets.search import data_folder
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
-from bench_core.results.records import FitSpec, Job, Outcome, Status, TrialSpec, with_tuples
+from bench_core.results.records import (
+    FitSpec,
+    Job,
+    Outcome,
+    Status,
+    TrialSpec,
+    Verdict,
+    with_tuples,
+)
 from bench_core.results.store import Store
 from bench_core.results.store_files import states_folder, store_path
+from bench_core.results.stored_rows import unlike_stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,24 +171,29 @@ def _jobs(plan: Plan) -> list[Job]:
 def carry_out_audit(
     store: Store, run: str, request: RunRequest, writer: Writer, emit: OnEvent
 ) -> RunResult:
-    """Replay every query and point of a run's finished trials."""
+    """Do a run's finished trials again, replay every query and point, compare with the store."""
     started = time.perf_counter()
     specs = [TrialSpec(**with_tuples(spec)) for spec in store.specs(run)]
     cores = cores_for(request, len(specs))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
-    jobs = [Job("audit", replace(spec, threads=cores[1], states=states)) for spec in specs]
+    jobs = [
+        Job("audit", replace(spec, audit="full", threads=cores[1], states=states)) for spec in specs
+    ]
     counts: Counter[str] = Counter()
     failures: list[tuple[str, str, str]] = []
     refused: list[str] = []
 
     def keep(outcome: Outcome) -> None:
         writer.attempt(run, outcome)
-        title, verdict = outcome.job.spec.title, outcome.result
+        key, title = outcome.job.spec.key, outcome.job.spec.title
         counts[str(outcome.status)] += 1
         if outcome.status != Status.OK:
             failures.append((title, str(outcome.status), outcome.error))
             return
-        writer.audit(outcome.job.spec.key, verdict.word, verdict.reason)
+        verdict = Verdict(outcome.result.audit, outcome.result.audit_error)
+        if verdict.word != "failed" and (wrong := unlike_stored(store, key, outcome.result)):
+            verdict = Verdict("failed", wrong)
+        verdict = writer.audit(key, verdict)
         if verdict.word == "failed":
             refused.append(title)
             failures.append((title, "audit failed", verdict.reason))

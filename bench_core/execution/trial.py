@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from bench_core._io.digests import canonical, import_key
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
-from bench_core.class_names import decode, encode
+from bench_core.class_names import decode, encode, is_shipped_name
 from bench_core.data import Examples
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
@@ -27,6 +28,8 @@ from bench_core.execution import predict
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.context import Build, Context, Progress, context
+from bench_core.execution.contract import ContractError
+from bench_core.execution.hosted import POSSIBLE, Hosted
 from bench_core.execution.loading import loading
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
@@ -44,17 +47,23 @@ from bench_core.results.records import (
     TrialSpec,
     Verdict,
 )
-from bench_core.results.store_files import costs_path, load_model, save_model, state_path
+from bench_core.results.store_files import (
+    costs_path,
+    load_model,
+    model_class,
+    save_model,
+    state_path,
+)
 from bench_core.splits import SPLITS, Splits
 
 
-def perform(job: Job, progress: Progress) -> Result:
-    """Do a job in this process; raises whatever goes wrong."""
+def perform(job: Job, progress: Progress, apart: bool = True) -> Result:
+    """Do a job in this process; raises whatever goes wrong. ``apart``: models of strangers live in
+    processes of their own, where the system can do that."""
     if isinstance(job.spec, FitSpec):
         return run_fit(job.spec, progress)
-    if job.kind == "audit":
-        return run_audit(job.spec, progress)
-    return run_trial(job.spec, progress)
+    spec = replace(job.spec, audit="full") if job.kind == "audit" else job.spec
+    return run_trial(spec, progress, apart)
 
 
 def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
@@ -103,12 +112,53 @@ def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[st
     return shared_arrays(path, build)
 
 
-def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> TrialResult:
-    """Predict, meter, score and audit one fitted model."""
+def run_trial(
+    spec: TrialSpec,
+    progress: Progress = lambda done, total: None,
+    apart: bool = False,
+) -> TrialResult:
+    """Predict, meter, score and audit one fitted model.
+
+    The model of a stranger, if ``apart``, lives in a process of its own, and so does the instance
+    of it that is shown replaced cells: labels, metrics and this judgement are out of its reach.
+    What was judged beside such a model is only declared.
+    """
     reset_peak_rss()
     splits = open_splits(spec)
-    model = load_model(state_path(spec.states, spec.fit))
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
+    with ExitStack() as stack:
+        model = _loaded(spec, apart, stack)
+        paths, scores = _scored(spec, splits, model, metrics, progress)
+        verdict = _audited(spec, splits, model, paths["test"], lambda: _loaded(spec, apart, stack))
+        if spec.origin and not apart and verdict.word != "failed":
+            verdict = Verdict("declared")
+        hosted = isinstance(model, Hosted)
+        return TrialResult(
+            rows=tuple(row for score in scores.values() for row in score.rows),
+            values=_values(splits, paths, scores, metrics[0]),
+            audit=verdict.word,
+            audit_error=verdict.reason,
+            predict_seconds=paths["valid"].seconds + paths["test"].seconds,
+            peak_rss_mb=max(peak_rss_mb(), model.peak_rss_mb if hosted else 0.0),
+            marks=model.marks if isinstance(model, Marked) else (),
+            sensors=_sensors(splits),
+            load_seconds=model.load_seconds if hosted else 0.0,
+        )
+
+
+def _loaded(spec: TrialSpec, apart: bool, stack: ExitStack) -> Any:
+    """A fresh instance of the fitted model, here or in a process of its own."""
+    path = state_path(spec.states, spec.fit)
+    ours = not spec.origin and is_shipped_name(model_class(path))
+    if apart and POSSIBLE and not ours:
+        return stack.enter_context(Hosted(path, spec.threads))
+    return load_model(path)
+
+
+def _scored(
+    spec: TrialSpec, splits: Splits, model: Any, metrics: Sequence[Metric], progress: Progress
+) -> tuple[dict[str, predict.Path], dict[str, SplitScore]]:
+    """The paths of a model on the splits of a trial, and what they are worth."""
     parts = {name: getattr(splits, name) for name in spec.splits}
     total, done = sum(len(part) for part in parts.values()), 0
     caps = _caps(spec, splits)
@@ -128,29 +178,26 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         done += len(part)
         scores[name] = score_split(paths[name], part, splits.costs, metrics, name, spec.threads)
     same_points(paths)
-    verdict = _audited(spec, splits, model, spec.audit, path=paths["test"])
-    return TrialResult(
-        rows=tuple(row for score in scores.values() for row in score.rows),
-        values=_values(parts, paths, scores, metrics[0]),
-        audit=verdict.word,
-        audit_error=verdict.reason,
-        predict_seconds=paths["valid"].seconds + paths["test"].seconds,
-        peak_rss_mb=peak_rss_mb(),
-        marks=model.marks if isinstance(model, Marked) else (),
-        sensors=_sensors(splits),
+    return paths, scores
+
+
+def _audited(
+    spec: TrialSpec, splits: Splits, model: Any, path: predict.Path, blind: Callable[[], Any]
+) -> Verdict:
+    if spec.audit == "off":
+        return Verdict("declared")
+    return replay(
+        model,
+        splits.test,
+        splits.costs,
+        splits.classes,
+        spec.audit,
+        seed=spec.key,
+        path=path,
+        accounting=spec.accounting,
+        blind=blind(),
+        caps=_caps(spec, splits),
     )
-
-
-def run_audit(spec: TrialSpec, progress: Progress) -> Verdict:
-    """Replay every query and every point of one fitted model."""
-    model = load_model(state_path(spec.states, spec.fit))
-    return _audited(spec, open_splits(spec), model, "full", progress=progress)
-
-
-def _audited(spec: TrialSpec, splits: Splits, model: Any, mode: str, **more: Any) -> Verdict:
-    how = {"seed": spec.key, "accounting": spec.accounting, "caps": _caps(spec, splits), **more}
-    blind = load_model(state_path(spec.states, spec.fit))
-    return replay(model, splits.test, splits.costs, splits.classes, mode, blind=blind, **how)
 
 
 def _caps(spec: TrialSpec, splits: Splits) -> Caps | None:
@@ -162,11 +209,11 @@ def _caps(spec: TrialSpec, splits: Splits) -> Caps | None:
 def same_points(paths: Mapping[str, predict.Path]) -> None:
     """Raise ContractError where two splits have different paths."""
     if len({canonical([dict(p) for p in path.points]) for path in paths.values()}) > 1:
-        raise predict.ContractError(f"its path differs between the splits {', '.join(paths)}")
+        raise ContractError(f"its path differs between the splits {', '.join(paths)}")
 
 
 def _values(
-    parts: Mapping[str, Examples],
+    splits: Splits,
     paths: Mapping[str, predict.Path],
     scores: Mapping[str, SplitScore],
     primary: Metric,
@@ -180,7 +227,8 @@ def _values(
     caps = (row.index for row in scores["valid"].rows[len(valid) :])
     kept = (*map(int, points), *caps)
     return tuple(
-        _stored(name, parts[name], paths[name], scores[name], kept) for name in ("valid", "test")
+        _stored(name, getattr(splits, name), paths[name], scores[name], kept)
+        for name in ("valid", "test")
     )
 
 

@@ -52,7 +52,8 @@ class FitSpec:
     ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
     learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
     fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
-    ``origin`` is the distribution or module of ``-p`` that brought the learner.
+    ``origin`` names the packages besides Budget Bench's own that the learner and what it stands on
+    come from.
     """
 
     key: str
@@ -162,7 +163,7 @@ class TrialResult:
     """The rows of a trial, values per unit on its validation frontier, and the audit.
 
     ``marks`` are the model's. ``predict_seconds`` leaves training rows out, which only the
-    reference is scored on.
+    reference is scored on. ``load_seconds`` is what a stranger's model took to be rebuilt.
     """
 
     rows: tuple[PointRow, ...]
@@ -173,6 +174,7 @@ class TrialResult:
     peak_rss_mb: float
     marks: tuple[str, ...] = ()
     sensors: Sensors = field(default_factory=Sensors)
+    load_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import re
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -238,6 +238,17 @@ class Store:
                 found.extend(_values(db, trial["key"], spec, split, within))
         return found
 
+    def of_trial(self, trial: str) -> tuple[list[sqlite3.Row], dict[str, StoredValues]]:
+        """The rows of a trial's points, and its stored values by split."""
+        with self._read() as db:
+            rows = db.execute("SELECT * FROM point WHERE trial = ?", [trial]).fetchall()
+            units = db.execute("SELECT * FROM unit WHERE trial = ?", [trial]).fetchall()
+        values = {}
+        for row in units:
+            points = tuple(json.loads(row["points"]))
+            values[row["split"]] = StoredValues(row["split"], points, **_arrays(row, points))
+        return rows, values
+
     def sensors(self, run: str = "last") -> dict[str, Sensors]:
         """What could be bought, by trial."""
         run = self.resolve(run)
@@ -356,12 +367,9 @@ def _values(
     wanted = {p for p, point in settings.items() if _is_within(point, p95.get(p, np.inf), within)}
     for row in db.execute(units, [trial, split]):
         kept = tuple(json.loads(row["points"]))
-        arrays: dict[str, Any] = {
-            name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
-            for name in VALUE_ARRAYS
-        }
+        arrays = _arrays(row, kept)
         for name in ("metric", "cost", "bought"):
-            arrays[name] = arrays[name].reshape(len(kept), -1)[[p in wanted for p in kept]]
+            arrays[name] = arrays[name][[p in wanted for p in kept]]
         kept = tuple(p for p in kept if p in wanted)
         if not kept:
             continue
@@ -373,6 +381,18 @@ def _values(
             **arrays,
             **{name: spec[name] for name in _NAMES},
         )
+
+
+def _arrays(row: sqlite3.Row, points: Sequence[int]) -> dict[str, Any]:
+    """The arrays of ``StoredValues`` in a row of the table ``unit``."""
+    arrays: dict[str, Any] = {
+        name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
+        for name in VALUE_ARRAYS
+    }
+    by_point = {
+        name: arrays[name].reshape(len(points), -1) for name in ("metric", "cost", "bought")
+    }
+    return arrays | by_point
 
 
 def _is_within(point: Mapping[str, float], p95: float, budget: Budget | None) -> bool:

@@ -28,6 +28,7 @@ from bench_core.results.records import (
     StoredValues,
     TrialResult,
     TrialSpec,
+    Verdict,
 )
 from bench_core.results.store_files import (
     APPLICATION,
@@ -227,6 +228,8 @@ class Writer:
         with self._transaction() as db:
             fit = db.execute("SELECT seconds, peak_rss_mb FROM fit WHERE key = ?", [spec.fit])
             fit_seconds, fit_peak = fit.fetchone() or (None, None)
+            if result and fit_seconds is not None:  # what was put off until loading is training
+                fit_seconds += result.load_seconds
             peak = max((p for p in (fit_peak, result and result.peak_rss_mb) if p), default=None)
             for table in ("unit", "point"):
                 db.execute(f"DELETE FROM {table} WHERE trial = ?", [spec.key])
@@ -271,12 +274,19 @@ class Writer:
             db.execute("DELETE FROM sensors WHERE key NOT IN (SELECT sensors FROM trial)")
         self._db.execute("VACUUM")
 
-    def audit(self, key: str, word: str, reason: str) -> None:
-        """Replace the verdict of a trial's audit."""
+    def audit(self, key: str, verdict: Verdict) -> Verdict:
+        """Keep the verdict of a trial's audit, and return the one that holds: what was refused
+        once stays so."""
         with self._transaction() as db:
+            before = db.execute("SELECT audit, audit_error FROM trial WHERE key = ?", [key])
+            row = before.fetchone()
+            if row and row[0] == "failed":
+                return Verdict(*row)
             db.execute(
-                "UPDATE trial SET audit = ?, audit_error = ? WHERE key = ?", [word, reason, key]
+                "UPDATE trial SET audit = ?, audit_error = ? WHERE key = ?",
+                [verdict.word, verdict.reason, key],
             )
+        return verdict
 
 
 def _put(db: sqlite3.Connection, table: str, **values: Any) -> None:

@@ -34,7 +34,8 @@ from bench_core import (
 from bench_core._io import large_arrays
 from bench_core.api import plan
 from bench_core.execution import predict
-from bench_core.execution.predict import ContractError, blocks, predict_split
+from bench_core.execution.contract import ContractError
+from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import condense, readable, score_split, unit_costs
 from bench_core.execution.trial import run_fit, run_trial
 from bench_core.metrics import parse_metric
@@ -371,7 +372,7 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
     results = []
     for _ in range(2):
         run_fit(p.fits[0])
-        results.append(run_trial(p.trials[0]))
+        results.append(run_trial(p.trials[0], apart=True))
     assert results[0].rows == results[1].rows
     assert results[0].audit == "sampled"
     assert {row.split for row in results[0].rows} == {"valid", "test"}

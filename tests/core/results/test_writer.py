@@ -27,6 +27,7 @@ from bench_core.results.records import (
     StoredValues,
     TrialResult,
     TrialSpec,
+    Verdict,
 )
 from bench_core.results.store import Ended, Store
 from bench_core.results.store_files import costs_path, load_model, lock_path, states_folder
@@ -192,7 +193,9 @@ def test_how_trials_ended_says_why_they_failed_or_were_refused(path: Path) -> No
             Ended("b", "ok", "it peeks", "failed"),
             Ended("one on cars", "ok", "", "sampled"),
         ]
-        store.audit("t", "failed", "it peeks too")
+        verified, peeks = Verdict("verified"), Verdict("failed", "it peeks too")
+        for given, kept in ((verified, verified), (peeks, peeks), (verified, peeks)):
+            assert store.audit("t", given) == kept  # a verdict gets no better
         assert Store(path).ended()[2] == Ended("one on cars", "ok", "it peeks too", "failed")
     assert [spec["key"] for spec in Store(path).specs()] == ["b", "t"]
 
