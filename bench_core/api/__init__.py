@@ -104,6 +104,7 @@ def run(
     executor: str = "local",
     timeout: float = DAY,
     memory: int = 0,
+    isolate: bool = False,
     audit: str = "sample",
     fresh: bool = False,
     strict_data: bool = False,
@@ -151,6 +152,7 @@ def run(
     executor            ``"local"`` (processes that can be killed) or ``"inline"``
     timeout, memory     seconds (0: no limit) and bytes (0: 80% of the machine's, shared by the
                         workers) for each job with all processes that it starts
+    isolate             hide data and results from learners, and the network (Linux)
     audit               ``"sample"``, ``"full"`` or ``"off"``: replay with unpaid cells replaced
     fresh               do everything anew
     strict_data         refuse generated data in place of licensed ones

@@ -152,6 +152,12 @@ request_options = options.together(
         "Default: 80% of the machine's memory, shared by the workers.",
     ),
     click.option(
+        "--isolate",
+        is_flag=True,
+        help="Hide the store, prepared data that a job does not need and the files of data sets "
+        "from the job's process, and the network (Linux).",
+    ),
+    click.option(
         "--audit",
         type=click.Choice(AUDITS),
         default=AUDITS[0],

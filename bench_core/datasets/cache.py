@@ -6,9 +6,12 @@ An entry is a folder ``NAME-KEY``::
     train.X.npy  train.y.npy  train.queries.npy  train.multiplicity.npy   (valid., test. alike)
     train.frames.npy  train.widths.npy                                    where rows are pixels
 
+    shared/                                         what learners derive from its training rows
+
 It is built under a temporary name and renamed, so that a folder of the final name is whole
-whatever was killed. One process at a time builds an entry, others wait for it. An entry whose
-files are missing or have the wrong length is built again.
+whatever was killed, and read-only from then on. One process at a time builds an entry, others wait
+for it. An entry whose files are missing or have the wrong length is built again; a run compares the
+sha256 of those that it uses, once (``check_prepared``).
 
 Beside the entries are arrays and text that all folds of a data set share (``kept_arrays``):
 computing them for each fold would repeat the work, and measured values would differ by fold.
@@ -26,7 +29,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from bench_core._io.digests import code_key, digest, module_digest
-from bench_core._io.files import atomic_file, atomic_folder, locked
+from bench_core._io.files import atomic_file, atomic_folder, locked, remove_folder, seal
 from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
@@ -39,6 +42,7 @@ from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Splits
 
 FORMAT = 2
+SHARED = "shared"
 _OURS = ("encoding", "file_parts", "priced", "readers", "splitting", "user_files")
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
 """What decides in bench_core which numbers are read; a data set that imports it is prepared anew
@@ -130,8 +134,11 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "files": dataset.stamp(source)
         or [_identity(source.find(name).resolve()) for name in dataset.files if source.has(name)],
     }
-    readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in dataset.name)[:60]
-    return f"{readable}-{digest(facts)}"
+    return f"{_safe(dataset.name)}-{digest(facts)}"
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:60]
 
 
 def _identity(path: Path) -> tuple[str, int, int]:
@@ -186,6 +193,15 @@ def _whole(path: Path) -> Splits | None:
         with suppress(InputError):
             return open_prepared(path)
     return None
+
+
+def files_of(path: Path, rows: Sequence[str], labels: Sequence[str]) -> Iterator[Path]:
+    """The files that ``open_prepared`` opens."""
+    yield path / "meta.json"
+    for file in path.glob("*.npy"):
+        split, what = file.name.split(".")[:2]
+        if split in rows and (what != "y" or split in labels):
+            yield file
 
 
 def _no_rows(arrays: dict[str, Any], split: str) -> Examples:
@@ -243,6 +259,33 @@ def fingerprint(splits: Splits) -> str:
     return h.hexdigest()
 
 
+def check_prepared(path: str | Path) -> None:
+    """Compare an entry with the sha256 that was noted when it was made.
+
+    Raises InputError where it is damaged, and removes it.
+    """
+    path, same = Path(path), False
+    with suppress(InputError):
+        splits = open_prepared(path)
+        meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        noted = meta.pop("sum", None)  # older entries have none
+        same = noted in (None, digest(meta)) and fingerprint(splits) == splits.fingerprint
+    if not same:
+        with _writable(path.parent, f"{path}: cannot remove damaged data"):
+            remove_folder(path)
+        raise InputError(
+            f"{path}: the prepared data are not those that were made (another sha256) and were "
+            "removed; the same command prepares them anew"
+        )
+
+
+def prepared_entries(names: Sequence[str] = ()) -> list[Path]:
+    """The entries of data sets, or all."""
+    beginnings = {_safe(name) for name in names}
+    folders = [path for path in (cache_folder() / "prepared").glob("[!.]*") if path.is_dir()]
+    return sorted(p for p in folders if not names or p.name.rpartition("-")[0] in beginnings)
+
+
 def _write(path: Path, splits: Splits) -> None:
     with atomic_folder(path) as new:
         arrays = {}
@@ -264,7 +307,10 @@ def _write(path: Path, splits: Splits) -> None:
             "notes": list(splits.notes),
             "fingerprint": fingerprint(splits),
         }
+        meta["sum"] = digest(json.loads(json.dumps(meta)))
         (new / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+        (new / SHARED).mkdir()
+    seal(path)
 
 
 def kept_arrays(

@@ -21,6 +21,7 @@ from bench_core._io.machine import EXIT_OUT_OF_MEMORY
 from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure, shortened
+from bench_core.execution.isolation import Isolation, View
 from bench_core.execution.messages import ForeignAnswerError, result_of
 from bench_core.execution.processes import Heard, Worker
 from bench_core.execution.trial import perform
@@ -90,7 +91,8 @@ class LocalExecutor:
     0 is no limit.
 
     A worker serves learners of one origin; those that come with bench share one. ``allocation`` is
-    what one process may allocate (Linux), whether it uses that or not.
+    what one process may allocate (Linux), whether it uses that or not. Under ``isolation`` every
+    job has a process of its own.
     """
 
     slots: int
@@ -99,6 +101,7 @@ class LocalExecutor:
     timeout: float = 0.0
     memory: int = 0
     allocation: int = 0
+    isolation: Isolation | None = None
     _workers: dict[int, Worker] = field(default_factory=dict)
     _heard: queue.Queue[Heard] = field(default_factory=lambda: queue.Queue(1000))
     _checked: float = 0.0
@@ -107,7 +110,8 @@ class LocalExecutor:
         """Give a job to an idle worker of its origin, or to a new one. Models are judged where no
         stranger's learner has been."""
         origin = job.spec.origin if job.kind == "fit" else ""
-        worker = self._idle(origin) or self._start(origin)
+        view = self.isolation.view(job) if self.isolation is not None else None
+        worker = self._idle(origin) or self._start(origin, view)
         worker.assign(job, self.timeout or float("inf"))
 
     def outcome(self) -> Outcome:
@@ -133,7 +137,7 @@ class LocalExecutor:
         where processes were left running, is no fault of the next."""
         idle = [worker for worker in self._workers.values() if worker.job is None]
         for worker in idle:
-            if worker.process.poll() is not None or worker.leaves_processes():
+            if worker.view or worker.process.poll() is not None or worker.leaves_processes():
                 self._drop(worker)
             elif worker.origin == origin:
                 return worker
@@ -141,10 +145,10 @@ class LocalExecutor:
             self._drop(next(w for w in self._workers.values() if w.job is None))
         return None
 
-    def _start(self, origin: str) -> Worker:
+    def _start(self, origin: str, view: View | None = None) -> Worker:
         number = next(n for n in range(1, 2 * self.slots + 1) if n not in self._workers)
-        about = {"memory": self.allocation if _LINUX else self.memory}
-        worker = Worker.start(number, origin, self.threads, about, self._heard)
+        memory = self.allocation if _LINUX else self.memory
+        worker = Worker.start(number, origin, self.threads, memory, view, self._heard)
         self._workers[number] = worker
         return worker
 

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from bench_core._io.namespaces import hidden
 from bench_core.arrays import Array
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.bill import Bill, Prediction
@@ -31,6 +32,7 @@ POSSIBLE = os.name == "posix"
 _LONGEST_MARK, _MOST_MARKS = 40, 10
 _START = (
     "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
+    "from bench_core._io.namespaces import confine; a['hidden'] and confine(a['hidden'], [], []); "
     "from bench_core.execution.host import main; main(a['parent'], a['sockets'])"
 )
 
@@ -46,7 +48,7 @@ class Hosted:
         header, arrays = read_state(state)
         pairs = [socket.socketpair() for _ in range(max(1, threads))]
         there = [other.fileno() for _, other in pairs]
-        told = {"path": sys.path, "parent": os.getpid(), "sockets": there}
+        told = {"path": sys.path, "parent": os.getpid(), "sockets": there, "hidden": hidden()}
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps(told)],
             stdin=subprocess.DEVNULL,

@@ -11,12 +11,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from bench_core._io.processes import descendants, end_all, own_memory
 from bench_core.execution.failures import LONGEST_TEXT
+from bench_core.execution.isolation import View
 from bench_core.execution.messages import job_to_json, receive, send
 from bench_core.results.records import Job
 
@@ -56,13 +56,16 @@ class Worker:
     deadline: float = float("inf")
     sent: float = 0.0
     log_start: int = 0  # where the output of the job begins in the log
+    view: View | None = None  # what it can see, if that is not all
 
     @classmethod
     def start(
-        cls, number: int, origin: str, threads: int, about: Mapping[str, Any], heard: Any
+        cls, number: int, origin: str, threads: int, memory: int, view: View | None, heard: Any
     ) -> "Worker":
-        """A fresh interpreter, whose messages are put into ``heard``."""
-        told = {"path": sys.path, "parent": os.getpid(), **about}
+        """A fresh interpreter, whose messages are put into ``heard``; ``memory`` is what a process
+        may allocate, 0 is no limit."""
+        told = {"path": sys.path, "parent": os.getpid(), "memory": memory}
+        told["view"] = view.told if view is not None else None
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the worker
         if _LINUX:
             import fcntl
@@ -76,7 +79,7 @@ class Worker:
             env=os.environ | dict.fromkeys(_THREADS, str(threads)),
             start_new_session=True,  # Ctrl-C in the terminal is the parent's business
         )
-        worker = cls(number, origin, process, log)
+        worker = cls(number, origin, process, log, view=view)
         worker.listener = threading.Thread(
             target=_listen, args=(worker, heard), name=f"worker-{number}", daemon=True
         )
@@ -101,6 +104,8 @@ class Worker:
 
     def free(self) -> None:
         """Its job is done."""
+        if self.view is not None and self.job is not None:
+            self.view.keep(self.job)
         self.served.add(self.token)
         self.job, self.token = None, ""
 
@@ -126,6 +131,8 @@ class Worker:
             self.process.stdin.close()  # type: ignore[union-attr]
         self.listener.join(timeout=1)  # something it started elsewhere may still hold the pipe
         self.log.close()
+        if self.view is not None:
+            self.view.close()
 
     def _end_guard(self) -> None:
         for number in (signal.SIGTERM, signal.SIGCONT):  # a learner may have stopped its guard

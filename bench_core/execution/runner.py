@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core._io.machine import memory
+from bench_core.datasets.cache import check_prepared
+from bench_core.datasets.search import data_folder
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
@@ -23,13 +25,14 @@ from bench_core.results.records import (
     with_tuples,
 )
 from bench_core.results.store import Store
-from bench_core.results.store_files import states_folder
+from bench_core.results.store_files import states_folder, store_path
 from bench_core.results.stored_rows import unlike_stored
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
+    from bench_core.execution.isolation import Isolation
     from bench_core.results.writer import Writer
 
 
@@ -111,6 +114,7 @@ def carry_out(
         for trial, reason in trials_skipped(plan):
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason), tried=False)
         if jobs:
+            _check_data(jobs)
             warm_up(job.learner for job in jobs if job.kind == "fit")
         _perform(jobs, request, (plan.workers, plan.threads), emit, keep)
     except BaseException as error:
@@ -136,6 +140,12 @@ def _result(plan: Plan, path: Path, started: float, interrupted: bool = False) -
         interrupted=interrupted,
         failures=tuple((t.title, t.status, t.error) for t in ended if t.status != "ok"),
     )
+
+
+def _check_data(jobs: Iterable[Job]) -> None:
+    """Compare all prepared data with their sha256, once. Raises InputError where they differ."""
+    for data in dict.fromkeys(job.spec.data for job in jobs):
+        check_prepared(data)
 
 
 def _jobs(plan: Plan) -> list[Job]:
@@ -201,6 +211,7 @@ def carry_out_audit(
 
     emit(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
     try:
+        _check_data(jobs)
         _perform(jobs, request, cores, emit, keep)
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None
@@ -230,7 +241,8 @@ def _perform(
     else:
         share = int(MEMORY_SHARE * memory() / cores[0])
         limit, most = request.memory or share, request.memory
-        executor = LocalExecutor(*cores, count, request.timeout, limit, most)
+        isolation = _isolation(request, jobs) if request.isolate else None
+        executor = LocalExecutor(*cores, count, request.timeout, limit, most, isolation)
     try:
         for outcome in run_jobs(jobs, executor):
             keep(outcome)
@@ -240,6 +252,15 @@ def _perform(
             count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
     finally:
         executor.close()
+
+
+def _isolation(request: RunRequest, jobs: Sequence[Job]) -> Isolation:
+    from bench_core.execution.isolation import Isolation
+
+    named = (*request.data, request.test, request.valid)
+    files = [Path(name) for name in named if isinstance(name, str) and name]
+    files = [path for path in files if path.is_file()]
+    return Isolation.of(store_path(request.store), [data_folder(request.data_dir or None), *files])
 
 
 def run_jobs(jobs: Sequence[Job], executor: InlineExecutor | LocalExecutor) -> Iterator[Outcome]:

@@ -22,7 +22,7 @@ from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
 from bench_core.class_names import decode, encode, is_shipped_name
 from bench_core.data import Examples
-from bench_core.datasets.cache import open_prepared
+from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
 from bench_core.execution import predict
 from bench_core.execution.audit import replay
@@ -104,7 +104,7 @@ def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[st
     """
     code = import_key(module)
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-    folder = data / "shared"
+    folder = data / SHARED
     path = folder / f"{safe}-{code[:16]}"
     place = folder if folder.is_dir() else folder.parent
     if not code or (not path.is_dir() and not os.access(place, os.W_OK)):

@@ -41,7 +41,8 @@ class RunRequest:
     ``unit`` is what its costs count. ``workers`` and ``threads`` 0: chosen from the cores at hand.
     ``executor`` is ``"local"`` (processes that can be killed) or ``"inline"``. ``timeout`` in
     seconds (0 is no limit) and ``memory`` in bytes (0: 80% of the machine's, shared by the
-    ``workers``) hold for each job. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh``
+    ``workers``) hold for each job; ``isolate`` (Linux) hides data and results from its process and
+    keeps it off the network. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh``
     does everything anew, ``strict_data`` refuses stand-ins.
     What is "" is as the command's default.
     """
@@ -70,6 +71,7 @@ class RunRequest:
     executor: str = "local"
     timeout: float = DAY
     memory: int = 0
+    isolate: bool = False
     audit: str = "sample"
     fresh: bool = False
     strict_data: bool = False
@@ -129,6 +131,8 @@ def check_request(request: RunRequest) -> None:
                 raise UsageError(f"--{name}: {number} is not a whole number from 0 to {MOST_SEED}")
     with blaming("--caps"):
         as_caps(request.caps)
+    if request.isolate and request.executor == "inline":
+        raise UsageError("--isolate needs processes of their own: leave out --executor inline")
     if request.index_base not in (0, 1):
         raise UsageError("--index-base is 0 or 1")
 
