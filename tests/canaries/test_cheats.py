@@ -13,7 +13,6 @@ import pytest
 import bench_core
 from canaries.cheats import CHEATS
 
-MOST_STANDING = 3
 FEW = ("honest", "notes-in-module", "row-number", "negative-bill", "complex-scores")
 
 
