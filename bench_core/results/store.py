@@ -389,10 +389,7 @@ def _arrays(row: sqlite3.Row, points: Sequence[int]) -> dict[str, Any]:
         name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
         for name in VALUE_ARRAYS
     }
-    by_point = {
-        name: arrays[name].reshape(len(points), -1) for name in ("metric", "cost", "bought")
-    }
-    return arrays | by_point
+    return arrays | {k: arrays[k].reshape(len(points), -1) for k in ("metric", "cost", "bought")}
 
 
 def _is_within(point: Mapping[str, float], p95: float, budget: Budget | None) -> bool:
