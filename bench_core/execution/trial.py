@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +58,10 @@ from bench_core.splits import SPLITS, Splits
 
 def perform(job: Job, progress: Progress, apart: bool = True) -> Result:
     """Do a job in this process; raises whatever goes wrong. ``apart``: models of strangers live in
-    processes of their own, where the system can do that."""
+    processes of their own, where the system can do that; while ``bench audit`` they always do."""
     if isinstance(job.spec, FitSpec):
         return run_fit(job.spec, progress)
-    spec = replace(job.spec, audit="full") if job.kind == "audit" else job.spec
-    return run_trial(spec, progress, apart)
+    return run_trial(job.spec, progress, apart or job.kind == "audit")
 
 
 def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:

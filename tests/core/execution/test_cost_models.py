@@ -28,7 +28,7 @@ TOYS = ("helpers.toys", "helpers.flat_costs_plugin")
 
 
 def run(**options: object) -> bench_core.api.RunResult:
-    return bench_core.run(executor="inline", **({"plugins": TOYS} | options))
+    return bench_core.run(**({"plugins": TOYS, "executor": "inline"} | options))
 
 
 def suite(folder: Path, costs: str, extra: str = "") -> str:
