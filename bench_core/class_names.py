@@ -52,6 +52,21 @@ def importable(cls: type) -> bool:
         return False
 
 
+SHIPPED = ("bench_core", "bench_methods", "bench_models")
+OPAQUE = "bench_models.opaque:"
+
+
+def is_shipped(cls: type) -> bool:
+    """Whether a class is part of Budget Bench, and not only says so."""
+    return cls.__module__.partition(".")[0] in SHIPPED and importable(cls)
+
+
+def is_shipped_name(spelling: str) -> bool:
+    """Whether a spelling of a model's class names one of Budget Bench whose state holds no code of
+    others."""
+    return spelling.partition(".")[0] in SHIPPED and not spelling.startswith(OPAQUE)
+
+
 def find_class(spelling: str) -> type:
     """The class that ``remember_class`` spelt. Raises ImportError or AttributeError."""
     if spelling in _local:

@@ -4,6 +4,7 @@ import mmap
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -27,7 +28,24 @@ def shared_arrays(folder: Path, build: Callable[[], Mapping[str, Array]]) -> Map
                 with atomic_folder(folder) as new:
                     for name, array in arrays.items():
                         np.save(new / f"{name}.npy", np.asarray(array), allow_pickle=False)
-    return {p.stem: np.load(p, mmap_mode="r") for p in sorted(folder.glob("*.npy"))}
+    return {p.stem: mapped(p) for p in sorted(folder.glob("*.npy"))}
+
+
+def mapped(path: Path) -> Array:
+    """The array of a ``.npy`` file as a read-only map that, unlike numpy's, does not hold the
+    file's name. Raises ValueError for other files."""
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        if version > (2, 0):
+            raise ValueError(f"{path.name} has a header of version {version}")
+        first = np.lib.format.read_array_header_1_0
+        read = first if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, by_column, kind = read(file)
+        if kind.hasobject:
+            raise ValueError(f"{path.name} holds Python objects")
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        order: Literal["F", "C"] = "F" if by_column else "C"
+        return np.ndarray(shape, kind, buffer=content, offset=file.tell(), order=order)
 
 
 def zeros(shape: tuple[int, ...]) -> FloatArray:

@@ -34,6 +34,18 @@ def _value(file: str, name: str) -> str:
     return ""
 
 
+@cache
+def memory() -> int:
+    """Bytes of memory that this machine or its container has, 0 where that is not known."""
+    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
+        return 0
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
+            found.append(int(Path("/sys/fs/cgroup", limit).read_text()))
+    return min(found)
+
+
 def reset_peak_rss() -> None:
     """Start counting the peak anew, where the system can."""
     with contextlib.suppress(OSError):  # else the peak covers the whole life of the process

@@ -27,7 +27,7 @@ from bench_core.planning.job_files import JobFile, check_job
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
-from bench_core.planning.request import RunRequest, check_request
+from bench_core.planning.request import DAY, RunRequest, check_request
 from bench_core.plugins import Registry, load_registry
 from bench_core.results.budgets import Budget, as_caps
 from bench_core.results.store import Store
@@ -103,8 +103,9 @@ def run(
     workers: int = 0,
     threads: int = 0,
     executor: str = "local",
-    timeout: float = 0.0,
+    timeout: float = DAY,
     memory: int = 0,
+    isolate: bool = False,
     audit: str = "sample",
     fresh: bool = False,
     strict_data: bool = False,
@@ -150,7 +151,9 @@ def run(
     seeds, folds        whole numbers; None: as the profile says
     workers, threads    processes, and threads of each; 0: by the cores at hand
     executor            ``"local"`` (processes that can be killed) or ``"inline"``
-    timeout, memory     seconds and bytes for each job; 0 is no limit
+    timeout, memory     seconds (0: no limit) and bytes (0: 80% of the machine's, shared by the
+                        workers) for each job with all processes that it starts
+    isolate             hide data and results from learners, and the network (Linux)
     audit               ``"sample"``, ``"full"`` or ``"off"``: replay with unpaid cells replaced
     fresh               do everything anew
     strict_data         refuse generated data in place of licensed ones

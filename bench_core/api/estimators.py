@@ -27,8 +27,9 @@ from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import grouped_rows
 from bench_core.datasets.user_files import LARGEST_GRADE
 from bench_core.errors import BenchError
+from bench_core.execution.contract import predictions
 from bench_core.execution.in_process import fit_in_process
-from bench_core.execution.predict import blocks, predict_split, predictions
+from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import score_split
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import best_under

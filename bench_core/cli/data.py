@@ -92,12 +92,14 @@ def verify_command(
     plugins: Sequence[str],
     quiet: bool,
 ) -> int:
-    """Check the files of data sets (NAME..., or all that are there).
+    """Check the files of data sets (NAME..., or all that are there), and data prepared from them.
 
     The sha256 is compared where the publisher's is known, and always that the files can be read and
-    have the right numbers of rows, labels and values. Each data set with a fault is an error in one
-    line; the exit status is then 2.
+    have the right numbers of rows, labels and values. Prepared data are compared with the sha256 of
+    when they were made, and removed where it differs. Each fault is an error in one line; the exit
+    status is then 2.
     """
+    from bench_core.datasets.cache import check_prepared, prepared_entries
     from bench_core.datasets.publishers.fetch import is_there, verify_dataset
     from bench_core.datasets.user_datasets import FILE
 
@@ -105,7 +107,8 @@ def verify_command(
     rows: list[tuple[str, ...]] = []
 
     def verify(dataset: Any) -> None:
-        if names != ("all",) or is_there(dataset, folder):
+        prepared = not dataset.files and prepared_entries((dataset.name,))
+        if not prepared and (names != ("all",) or is_there(dataset, folder)):
             found = verify_dataset(dataset, folder, say)
             rows.extend((dataset.name, *facts, "as expected") for facts in found)
 
@@ -115,6 +118,14 @@ def verify_command(
         if names == ("all",) and plugin.name == FILE and plugin.error:
             options.note(f"error: {plugin.error}")
             status = UNUSABLE_INPUT
+
+    def verify_prepared(entry: Path) -> None:
+        check_prepared(entry)
+        size = sum(file.stat().st_size for file in entry.glob("*.npy"))
+        name = entry.name.rpartition("-")[0]
+        rows.append((name, entry.name, str(size), "as prepared", "as expected"))
+
+    status = _each(prepared_entries(() if names == ("all",) else names), verify_prepared) or status
     if not rows and not status:
         say(f"nothing to verify in {folder.folder}: 'bench data fetch NAME' puts files there")
     if rows:
@@ -134,12 +145,12 @@ def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> 
     return [registry.dataset(name)() for name in names]
 
 
-def _each(datasets: Sequence[Any], work: Callable[[Any], None]) -> int:
+def _each(things: Sequence[Any], work: Callable[[Any], None]) -> int:
     """Work on all of them, also after one failed; the exit status."""
     status = ALL_WELL
-    for dataset in datasets:
+    for thing in things:
         try:
-            work(dataset)
+            work(thing)
         except BenchError as error:
             if options.debugging():
                 raise

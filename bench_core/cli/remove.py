@@ -63,8 +63,7 @@ def _runs(store: Path, runs: tuple[str, ...], fits: bool, dry_run: bool) -> str:
 
 
 def _cache(dry_run: bool) -> str:
-    import shutil
-
+    from bench_core._io.files import remove_folder
     from bench_core.datasets.cache import cache_folder
 
     folders = [
@@ -73,7 +72,7 @@ def _cache(dry_run: bool) -> str:
     bytes_ = sum(total(folder.rglob("*")) for folder in folders)
     if not dry_run:
         for folder in folders:
-            shutil.rmtree(folder)
+            remove_folder(folder)
     return f"prepared data in {cache_folder()} ({size(bytes_)})"
 
 

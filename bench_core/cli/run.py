@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -136,10 +138,24 @@ request_options = options.together(
     options.count_option("-t", "--threads", help="Threads of each job."),
     options.executor_option,
     click.option(
-        "--timeout", type=options.DURATION, metavar="TIME", help="Limit of each job: 90s, 10m, 2h."
+        "--timeout",
+        type=options.DURATION,
+        metavar="TIME",
+        help="Limit of each job, start of its process left out: 90s, 10m, 2h. Default: 24h.",
     ),
     click.option(
-        "--memory", type=options.MEMORY, metavar="SIZE", help="Limit of each job: 500MiB, 4GiB."
+        "--memory",
+        type=options.MEMORY,
+        metavar="SIZE",
+        help="Limit of each job: 500MiB, 4GiB. Counted are heap and shared memory of its process "
+        "and of all that it starts (elsewhere than on Linux its process alone), not mapped files. "
+        "Default: 80% of the machine's memory, shared by the workers.",
+    ),
+    click.option(
+        "--isolate",
+        is_flag=True,
+        help="Hide the store, prepared data that a job does not need and the files of data sets "
+        "from the job's process, and the network (Linux).",
     ),
     click.option(
         "--audit",
@@ -171,7 +187,7 @@ def request(
     **given: Any,
 ) -> RunRequest:
     """The request that the options of ``request_options`` and ``-p`` make."""
-    from bench_core.planning.request import RunRequest
+    from bench_core.planning.request import DAY, RunRequest
 
     options.find_plugins_here(plugins)
     return RunRequest(
@@ -180,7 +196,7 @@ def request(
         data_dir=str(data_dir or ""),
         seeds=seeds or None,
         folds=folds or None,
-        timeout=timeout or 0.0,
+        timeout=timeout or DAY,
         memory=int(memory or 0),
         **given,
     )
@@ -230,11 +246,31 @@ def following(advice: str, no_progress: bool, quiet: bool, verbose: bool) -> Ite
     from bench_core.terminal.progress import progress
 
     try:
-        with progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show:
+        with (
+            interruptible(),
+            progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show,
+        ):
             yield show
     except Interrupted as stop:
         options.note(f"interrupted: {summary(stop.result)}{advice}")
         raise click.exceptions.Exit(stop.result.exit_status) from None
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP for Ctrl-C, unless they are ignored."""
+    names = ("SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) is signal.SIG_DFL}
+    if threading.current_thread() is not threading.main_thread():
+        before = {}  # only the main thread may handle signals
+    try:
+        for number in before:
+            signal.signal(number, signal.default_int_handler)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def needed_plugins(store: Path, run: str, named: Sequence[str]) -> tuple[str, ...]:

@@ -21,8 +21,9 @@ from bench_core.costs.bill import Prediction
 from bench_core.data import Features
 from bench_core.execution.audit import gather, replay
 from bench_core.execution.caps import Caps
-from bench_core.execution.predict import ContractError, predict_split, predictions
+from bench_core.execution.contract import ContractError, predictions
 from bench_core.execution.predict import Path as ScoredPath
+from bench_core.execution.predict import predict_split
 from bench_core.parameters import as_json, parameters
 from bench_core.results.store_files import StateError, load_model, save_model
 from bench_core.splits import Splits

@@ -6,9 +6,12 @@ An entry is a folder ``NAME-KEY``::
     train.X.npy  train.y.npy  train.queries.npy  train.multiplicity.npy   (valid., test. alike)
     train.frames.npy  train.widths.npy                                    where rows are pixels
 
+    shared/                                         what learners derive from its training rows
+
 It is built under a temporary name and renamed, so that a folder of the final name is whole
-whatever was killed. One process at a time builds an entry, others wait for it. An entry whose
-files are missing or have the wrong length is built again.
+whatever was killed, and read-only from then on. One process at a time builds an entry, others wait
+for it. An entry whose files are missing or have the wrong length is built again; a run compares the
+sha256 of those that it uses, once (``check_prepared``).
 
 Beside the entries are arrays and text that all folds of a data set share (``kept_arrays``):
 computing them for each fold would repeat the work, and measured values would differ by fold.
@@ -26,8 +29,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from bench_core._io.digests import code_key, digest, module_digest
-from bench_core._io.files import atomic_file, atomic_folder, locked
-from bench_core._io.large_arrays import shared_arrays
+from bench_core._io.files import atomic_file, atomic_folder, locked, remove_folder, seal
+from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
 from bench_core.costs.model import SensorPrices
@@ -39,6 +42,7 @@ from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Splits
 
 FORMAT = 2
+SHARED = "shared"
 _OURS = ("encoding", "file_parts", "priced", "readers", "splitting", "user_files")
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
 """What decides in bench_core which numbers are read; a data set that imports it is prepared anew
@@ -130,8 +134,11 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "files": dataset.stamp(source)
         or [_identity(source.find(name).resolve()) for name in dataset.files if source.has(name)],
     }
-    readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in dataset.name)[:60]
-    return f"{readable}-{digest(facts)}"
+    return f"{_safe(dataset.name)}-{digest(facts)}"
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:60]
 
 
 def _identity(path: Path) -> tuple[str, int, int]:
@@ -139,15 +146,24 @@ def _identity(path: Path) -> tuple[str, int, int]:
     return str(path), facts.st_size, facts.st_mtime_ns
 
 
-def open_prepared(path: str | Path) -> Splits:
-    """The splits in an entry, as read-only memory maps.
+def open_prepared(
+    path: str | Path, rows: Sequence[str] = SPLITS, labels: Sequence[str] = SPLITS
+) -> Splits:
+    """The splits in an entry, as read-only memory maps that do not lead to their files.
 
-    Raises InputError where a file is missing or has the wrong length.
+    Splits that are not among ``rows`` are not opened and have none; labels of those that are not
+    among ``labels`` are not opened and are NaN. Raises InputError where a file is missing or has
+    the wrong length.
     """
     path = Path(path)
     try:
         meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        train, valid, test = (_open_examples(path, meta["arrays"], name) for name in SPLITS)
+        train, valid, test = (
+            _open_examples(path, meta["arrays"], name, name in labels)
+            if name in rows
+            else _no_rows(meta["arrays"], name)
+            for name in SPLITS
+        )
         prices = from_json(meta["prices"])
         if not isinstance(prices, SensorPrices):
             raise TypeError(f"prices hold {prices.name!r}, not sensor prices")
@@ -179,7 +195,21 @@ def _whole(path: Path) -> Splits | None:
     return None
 
 
-def _open_examples(path: Path, arrays: dict[str, Any], split: str) -> Examples:
+def files_of(path: Path, rows: Sequence[str], labels: Sequence[str]) -> Iterator[Path]:
+    """The files that ``open_prepared`` opens."""
+    yield path / "meta.json"
+    for file in path.glob("*.npy"):
+        split, what = file.name.split(".")[:2]
+        if split in rows and (what != "y" or split in labels):
+            yield file
+
+
+def _no_rows(arrays: dict[str, Any], split: str) -> Examples:
+    features = arrays[f"{split}.X"]["shape"][1]
+    return Examples(np.empty((0, features), np.float32), np.empty(0))
+
+
+def _open_examples(path: Path, arrays: dict[str, Any], split: str, labels: bool) -> Examples:
     def array(name: str) -> Array | None:
         facts = arrays.get(f"{split}.{name}")
         if facts is None:
@@ -187,14 +217,17 @@ def _open_examples(path: Path, arrays: dict[str, Any], split: str) -> Examples:
         file = path / f"{split}.{name}.npy"
         if file.stat().st_size != facts["bytes"]:
             raise ValueError(f"{file.name} has the wrong length")
-        mapped = np.load(file, mmap_mode="r", allow_pickle=False)
-        if list(mapped.shape) != facts["shape"]:
+        found = mapped(file)
+        if list(found.shape) != facts["shape"]:
             raise ValueError(f"{file.name} has the wrong shape")
-        return np.asarray(mapped)
+        return found
 
-    X, y, boundaries = array("X"), array("y"), array("queries")
-    if X is None or y is None:
+    X, boundaries = array("X"), array("queries")
+    if X is None:
         raise ValueError(f"no rows of split {split}")
+    y = array("y") if labels else np.broadcast_to(np.nan, len(X))
+    if y is None:
+        raise ValueError(f"no labels of split {split}")
     queries = None if boundaries is None else Queries(boundaries)
     pixels = array("frames")
     frames = None if pixels is None else Frames(pixels, array("widths"))
@@ -226,6 +259,33 @@ def fingerprint(splits: Splits) -> str:
     return h.hexdigest()
 
 
+def check_prepared(path: str | Path) -> None:
+    """Compare an entry with the sha256 that was noted when it was made.
+
+    Raises InputError where it is damaged, and removes it.
+    """
+    path, same = Path(path), False
+    with suppress(InputError):
+        splits = open_prepared(path)
+        meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        noted = meta.pop("sum", None)  # older entries have none
+        same = noted in (None, digest(meta)) and fingerprint(splits) == splits.fingerprint
+    if not same:
+        with _writable(path.parent, f"{path}: cannot remove damaged data"):
+            remove_folder(path)
+        raise InputError(
+            f"{path}: the prepared data are not those that were made (another sha256) and were "
+            "removed; the same command prepares them anew"
+        )
+
+
+def prepared_entries(names: Sequence[str] = ()) -> list[Path]:
+    """The entries of data sets, or all."""
+    beginnings = {_safe(name) for name in names}
+    folders = [path for path in (cache_folder() / "prepared").glob("[!.]*") if path.is_dir()]
+    return sorted(p for p in folders if not names or p.name.rpartition("-")[0] in beginnings)
+
+
 def _write(path: Path, splits: Splits) -> None:
     with atomic_folder(path) as new:
         arrays = {}
@@ -247,7 +307,10 @@ def _write(path: Path, splits: Splits) -> None:
             "notes": list(splits.notes),
             "fingerprint": fingerprint(splits),
         }
+        meta["sum"] = digest(json.loads(json.dumps(meta)))
         (new / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+        (new / SHARED).mkdir()
+    seal(path)
 
 
 def kept_arrays(

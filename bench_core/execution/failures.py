@@ -17,7 +17,19 @@ CUT = "-- above: frames of the plugin; below: the whole traceback, with bench_co
 
 def failure(error: BaseException) -> tuple[Status, str, str]:
     """Status, one line and traceback of an exception that a job raised."""
-    from bench_core.execution.predict import ContractError
+    from bench_core.execution.contract import HostedError
+
+    if isinstance(error, HostedError):  # it was reported where it happened
+        told = shortened(error.trace, 2 * LONGEST_TEXT)
+        return error.status, one_line(str(error), LONGEST_LINE), told
+    try:
+        return _failure(error)
+    except BaseException:  # its text or its class fails, or needs too much memory
+        return Status.FAILED, f"{type(error).__name__}, whose text cannot be had", ""
+
+
+def _failure(error: BaseException) -> tuple[Status, str, str]:
+    from bench_core.execution.contract import ContractError
 
     status = Status.OUT_OF_MEMORY if isinstance(error, MemoryError) else Status.FAILED
     if isinstance(error, MemoryError):

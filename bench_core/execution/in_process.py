@@ -1,6 +1,7 @@
 """Fit a learner in this process, with nothing on disk: for estimators and conformance checks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,37 +9,13 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import Array
 from bench_core.class_names import encode
-from bench_core.execution.trial import Context
+from bench_core.data import Examples
+from bench_core.execution.context import Build, Context
 from bench_core.protocols import Metric
-from bench_core.results.records import FitSpec
 from bench_core.splits import Splits
 
 Kept = dict[str, Any]
 """Fitted models and shared arrays, by what they are made of."""
-
-
-class InProcess(Context):
-    """The harness's context; what is needed is fitted on the spot and ``kept``."""
-
-    def __init__(self, spec: FitSpec, splits: Splits, metric: Metric, kept: Kept) -> None:
-        super().__init__(spec, splits, metric, lambda done, total: None)
-        self.kept = kept
-
-    def fitted(self, learner: Any) -> Any:
-        """The model of a learner that another stands on."""
-        key = f"fit {canonical(encode(learner))}"
-        if key not in self.kept:
-            how = self.splits, self.metric, self.seed, self.threads, self.kept
-            self.kept[key] = fit_in_process(learner, *how)
-        return self.kept[key]
-
-    def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-        """The arrays of that name, read-only as the harness's memory maps are."""
-        key = f"shared {build.__module__} {name}"
-        if key not in self.kept:
-            self.kept[key] = {of: _sealed(array) for of, array in build().items()}
-        arrays: Mapping[str, Array] = self.kept[key]
-        return arrays
 
 
 def fit_in_process(
@@ -48,9 +25,31 @@ def fit_in_process(
 
     ``kept``, given to several calls on the same data, shares what they have in common.
     """
-    spec = FitSpec("", "", {}, learner.name, "", "", metric.name, seed, "", threads)
-    context = InProcess(spec, splits, metric, {} if kept is None else kept)
+    models: Kept = {} if kept is None else kept
+    splits = replace(splits, test=_no_rows(splits.test))
+
+    def fitted(learner: Any) -> Any:
+        key = f"fit {canonical(encode(learner))}"
+        if key not in models:
+            models[key] = fit_in_process(learner, splits, metric, seed, threads, models)
+        return models[key]
+
+    def shared(name: str, build: Build) -> Mapping[str, Array]:
+        key = f"shared {build.__module__} {name}"
+        if key not in models:
+            models[key] = {of: _sealed(array) for of, array in build().items()}
+        arrays: Mapping[str, Array] = models[key]
+        return arrays
+
+    def progress(done: int, total: int) -> None: ...
+
+    context = Context.of(splits, metric, seed, threads, fitted, shared, progress)
     return learner.fit(splits.train, splits.valid, splits.prices, context)
+
+
+def _no_rows(part: Examples) -> Examples:
+    """No learner sees those of the test split."""
+    return Examples(part.X[:0].copy(), np.empty(0))
 
 
 def _sealed(array: Array) -> Array:

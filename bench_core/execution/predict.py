@@ -1,10 +1,10 @@
-"""Predict a split block by block, bill each prediction, and check the model's contract."""
+"""Predict a split block by block and bill each prediction."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,28 +13,28 @@ import numpy as np
 
 from bench_core._io.large_arrays import forget, zeros
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.bill import Acquired, Bill, Prediction, words
+from bench_core.costs.bill import Acquired
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features
 from bench_core.execution.caps import Answers, Caps, Ground
+from bench_core.execution.contract import (
+    MAX_POINTS,
+    ContractError,
+    check_costs,
+    predictions,
+)
 from bench_core.protocols import Concurrent, Staged
-from bench_core.results.budgets import CAP
 
 if TYPE_CHECKING:
     from bench_core.costs.meter import Meter
 
 BLOCK_ROWS = 8000
-MAX_POINTS = 100
 METER_ROWS = 1000
 FORGET_ROWS = 250_000  # of large splits, after which their pages are given back
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 Points = tuple[dict[str, int | float], ...]
-
-
-class ContractError(Exception):
-    """A model broke the contract; the message says how, in one line."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,6 +234,7 @@ def _follow(
             feature = bill.feature_cost(costs, n, queries, copies)
             bought = _buyers(bill.acquired, copies)
         evaluation = bill.evaluation_cost(costs, n)
+        check_costs(feature + evaluation, costs, prediction.point)
         numbers.append(
             _written(path, len(points), rows, prediction.scores, feature, evaluation, copies)
         )
@@ -327,59 +328,6 @@ def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArra
     ):
         raise ContractError(f"at {dict(prediction.point)}: stage must be (n,), one of {stages}")
     return np.bincount(last, copies, stages).astype(np.float64)
-
-
-def predictions(
-    model: Any, features: Features, costs: CostModel, classes: int, *, finite: bool = True
-) -> Iterator[Prediction]:
-    """The predictions of one block as they come, checked: at most 100 points, shapes, bills, and
-    with ``finite`` that scores are finite."""
-    found = 0
-    path = model.predict_path(features)
-    if not isinstance(path, Iterable):
-        raise ContractError(f"predict_path gives {path!r:.40}: yield predictions")
-    for prediction in path:
-        if found == MAX_POINTS:
-            raise ContractError(f"its path has more than {MAX_POINTS} points")
-        _check(prediction, len(features), costs, classes, finite)
-        yield prediction
-        found += 1
-    if found == 0:
-        raise ContractError("its path is empty")
-
-
-def _check(prediction: Prediction, n: int, costs: CostModel, classes: int, finite: bool) -> None:
-    at = f"at {dict(prediction.point)}"
-    if not all(isinstance(v, int | float) for v in prediction.point.values()):
-        raise ContractError(f"{at}: a point holds plain numbers by name")
-    if CAP in prediction.point:
-        raise ContractError(f"{at}: the name {CAP!r} is the benchmark's own; take another")
-    wanted = (n, classes) if classes > 2 else (n,)
-    scores = np.asarray(prediction.scores)
-    if scores.shape != wanted:
-        raise ContractError(f"{at}: scores have shape {scores.shape} instead of {wanted}")
-    if finite and not bool(np.isfinite(scores).all()):
-        raise ContractError(f"{at}: {int((~np.isfinite(scores)).sum())} scores are not finite")
-    if "path" not in prediction.bills:
-        raise ContractError(f"{at}: there is no bill 'path'")
-    for name, bill in prediction.bills.items():
-        _check_bill(bill, n, costs, f"{at}: bill {name!r}")
-
-
-def _check_bill(bill: Bill, n: int, costs: CostModel, at: str) -> None:
-    bits, sensors = bill.acquired.bits, bill.acquired.sensors
-    if sensors != costs.sensors:
-        raise ContractError(f"{at} has {sensors} sensors, the prices have {costs.sensors}")
-    if len(bits) not in (1, n) or bits.dtype != np.uint64:
-        raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
-    spare = words(sensors) * 64 - sensors
-    if spare and len(bits) and int(bits[:, -1].max()) >> (64 - spare):
-        raise ContractError(f"{at}: bits beyond the last sensor are set")
-    for name, counts in (("splits", bill.splits), ("trees", bill.trees)):
-        values = np.asarray(counts, dtype=float)
-        least, most = values.min(initial=0.0), values.max(initial=0.0)  # NaN where there is one
-        if values.shape not in ((), (n,)) or not (least >= 0 and most < np.inf):
-            raise ContractError(f"{at}: {name} must be finite, >= 0 and one number or ({n},)")
 
 
 def _other_points(first: Points, here: Points) -> str:

@@ -9,18 +9,35 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench_core._io.machine import memory
+from bench_core.datasets.cache import check_prepared
+from bench_core.datasets.search import data_folder
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
-from bench_core.planning.request import RunRequest, cores_for
-from bench_core.results.records import FitSpec, Job, Outcome, Status, TrialSpec, with_tuples
+from bench_core.planning.request import DAY, RunRequest, cores_for
+from bench_core.results.records import (
+    FitSpec,
+    Job,
+    Outcome,
+    Status,
+    TrialSpec,
+    Verdict,
+    with_tuples,
+)
 from bench_core.results.store import Store
-from bench_core.results.store_files import states_folder
+from bench_core.results.store_files import states_folder, store_path
+from bench_core.results.stored_rows import unlike_stored
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
+    from bench_core.execution.isolation import Isolation
     from bench_core.results.writer import Writer
+
+
+MEMORY_SHARE = 0.8
+"""The part of the machine's memory that the jobs of a run may use together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,7 @@ def carry_out(
         for trial, reason in trials_skipped(plan):
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason), tried=False)
         if jobs:
+            _check_data(jobs)
             warm_up(job.learner for job in jobs if job.kind == "fit")
         _perform(list(map(here, jobs)), request, (plan.workers, plan.threads), emit, keep)
     except BaseException as error:
@@ -134,6 +152,12 @@ def result_of(plan: Plan, path: Path, started: float, interrupted: bool = False)
     )
 
 
+def _check_data(jobs: Iterable[Job]) -> None:
+    """Compare all prepared data with their sha256, once. Raises InputError where they differ."""
+    for data in dict.fromkeys(job.spec.data for job in jobs):
+        check_prepared(data)
+
+
 def _jobs(plan: Plan) -> list[Job]:
     """What is to be done of a plan: fits of baselines, then of the reference, so that an
     interrupted run has a board; then what other fits stand on, and last what stands on others."""
@@ -145,35 +169,41 @@ def _jobs(plan: Plan) -> list[Job]:
         return early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
 
     jobs = []
-    for fit in sorted(left, key=rank):
+    for fit in sorted(left, key=lambda fit: (rank(fit), fit.origin)):  # each new one starts workers
         needs = tuple(f"fit:{key}" for key in fit.needs.values())
         jobs.append(Job("fit", replace(fit, threads=plan.threads), needs))
     for trial in trials_left(plan):
-        jobs.append(Job("score", replace(trial, threads=plan.threads), (f"fit:{trial.fit}",)))
+        spec = replace(trial, threads=plan.threads, workers=plan.workers)
+        jobs.append(Job("score", spec, (f"fit:{trial.fit}",)))
     return jobs
 
 
 def carry_out_audit(
     store: Store, run: str, request: RunRequest, writer: Writer, emit: OnEvent
 ) -> RunResult:
-    """Replay every query and point of a run's finished trials."""
+    """Do a run's finished trials again, replay every query and point, compare with the store."""
     started = time.perf_counter()
     specs = [TrialSpec(**with_tuples(spec)) for spec in store.specs(run)]
     cores = cores_for(request, len(specs))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
-    jobs = [Job("audit", replace(spec, threads=cores[1], states=states)) for spec in specs]
+    jobs = [
+        Job("audit", replace(spec, audit="full", threads=cores[1], states=states)) for spec in specs
+    ]
     counts: Counter[str] = Counter()
     failures: list[tuple[str, str, str]] = []
     refused: list[str] = []
 
     def keep(outcome: Outcome) -> None:
         writer.attempt(run, outcome)
-        title, verdict = outcome.job.spec.title, outcome.result
+        key, title = outcome.job.spec.key, outcome.job.spec.title
         counts[str(outcome.status)] += 1
         if outcome.status != Status.OK:
             failures.append((title, str(outcome.status), outcome.error))
             return
-        writer.audit(outcome.job.spec.key, verdict.word, verdict.reason)
+        verdict = Verdict(outcome.result.audit, outcome.result.audit_error)
+        if verdict.word != "failed" and (wrong := unlike_stored(store, key, outcome.result)):
+            verdict = Verdict("failed", wrong)
+        verdict = writer.audit(key, verdict)
         if verdict.word == "failed":
             refused.append(title)
             failures.append((title, "audit failed", verdict.reason))
@@ -191,6 +221,7 @@ def carry_out_audit(
 
     emit(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
     try:
+        _check_data(jobs)
         _perform(jobs, request, cores, emit, keep)
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None
@@ -212,14 +243,16 @@ def _perform(
     def count(event: Event) -> None:
         emit(replace(event, jobs_done=done, jobs_total=len(jobs)))
 
-    limits = request.timeout, request.memory
     if request.executor == "inline":
         executor: InlineExecutor | LocalExecutor = InlineExecutor(count)
-        if any(limits):
+        if request.timeout != DAY or request.memory:
             line = "limits on time and memory do not hold inline: nothing can be killed there"
             count(Event("note", line, warning=True))
     else:
-        executor = LocalExecutor(*cores, count, *limits)
+        share = int(MEMORY_SHARE * memory() / cores[0])
+        limit, most = request.memory or share, request.memory
+        isolation = _isolation(request, jobs) if request.isolate else None
+        executor = LocalExecutor(*cores, count, request.timeout, limit, most, isolation)
     try:
         for outcome in run_jobs(jobs, executor):
             keep(outcome)
@@ -229,6 +262,15 @@ def _perform(
             count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
     finally:
         executor.close()
+
+
+def _isolation(request: RunRequest, jobs: Sequence[Job]) -> Isolation:
+    from bench_core.execution.isolation import Isolation
+
+    named = (*request.data, request.test, request.valid)
+    files = [Path(name) for name in named if isinstance(name, str) and name]
+    files = [path for path in files if path.is_file()]
+    return Isolation.of(store_path(request.store), [data_folder(request.data_dir or None), *files])
 
 
 def run_jobs(jobs: Sequence[Job], executor: InlineExecutor | LocalExecutor) -> Iterator[Outcome]:

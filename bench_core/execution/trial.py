@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,17 @@ from bench_core._io.digests import canonical, import_key
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
-from bench_core.class_names import decode, encode
+from bench_core.class_names import decode, encode, is_shipped_name
 from bench_core.data import Examples
-from bench_core.datasets.cache import open_prepared
+from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
 from bench_core.execution import predict
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
+from bench_core.execution.context import Build, Context, Progress, context
+from bench_core.execution.contract import ContractError
+from bench_core.execution.hosted import POSSIBLE, Hosted
+from bench_core.execution.loading import loading
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import frontier
@@ -42,72 +47,119 @@ from bench_core.results.records import (
     TrialSpec,
     Verdict,
 )
-from bench_core.results.store_files import costs_path, load_model, save_model, state_path
-from bench_core.splits import Splits
+from bench_core.results.store_files import (
+    costs_path,
+    load_model,
+    model_class,
+    save_model,
+    state_path,
+)
+from bench_core.splits import SPLITS, Splits
 
-Progress = Callable[[int, int], None]
-"""Takes how much is done, and of how much."""
 
-
-def perform(job: Job, progress: Progress) -> Result:
-    """Do a job in this process; raises whatever goes wrong."""
+def perform(job: Job, progress: Progress, apart: bool = True) -> Result:
+    """Do a job in this process; raises whatever goes wrong. ``apart``: models of strangers live in
+    processes of their own, where the system can do that; while ``bench audit`` they always do."""
     if isinstance(job.spec, FitSpec):
         return run_fit(job.spec, progress)
-    if job.kind == "audit":
-        return run_audit(job.spec, progress)
-    return run_trial(job.spec, progress)
-
-
-class Context:
-    """The ``FitContext`` of one fit."""
-
-    def __init__(self, spec: FitSpec, splits: Splits, metric: Metric, progress: Progress) -> None:
-        self.spec, self.splits, self.metric, self.progress = spec, splits, metric, progress
-        self.task, self.classes = splits.task, splits.classes
-        self.feature_names = splits.feature_names
-        self.seed, self.threads = spec.seed, spec.threads
-
-    def fitted(self, learner: Any) -> Any:
-        """The model of one of the learner's ``needs()``."""
-        key = self.spec.needs.get(canonical(encode(learner)))
-        if key is None:
-            raise KeyError(f"{learner} is not among needs() of {self.spec.learner_name}")
-        return load_model(state_path(self.spec.states, key))
-
-    def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-        """Arrays of the training data, kept beside it until the code around ``build`` changes.
-
-        Where somebody else's prepared data may be read and not written they are not kept.
-        """
-        code = import_key(getattr(build, "__module__", ""))
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-        folder = Path(self.spec.data) / "shared"
-        path = folder / f"{safe}-{code[:16]}"
-        place = folder if folder.is_dir() else folder.parent
-        if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
-            return build()
-        return shared_arrays(path, build)
+    return run_trial(job.spec, progress, apart or job.kind == "audit")
 
 
 def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
     """Fit one learner and save its state; what is raised on the way is the caller's to report."""
     reset_peak_rss()
     learner = decode(spec.learner)
-    splits = open_splits(spec)
-    context = Context(spec, splits, find_metric(spec.metric, spec.plugins), progress)
-    started = time.perf_counter()
-    model = learner.fit(splits.train, splits.valid, splits.prices, context)
-    seconds = time.perf_counter() - started
+    splits = open_splits(spec, ("train", "valid"))
+    with fit_context(spec, splits, progress) as offered, loading() as spent:
+        started = time.perf_counter()
+        model = learner.fit(splits.train, splits.valid, splits.prices, offered)
+        seconds = time.perf_counter() - started
     save_model(state_path(spec.states, spec.key), model, spec.needs.values())
-    return FitResult(seconds, peak_rss_mb())
+    return FitResult(max(0.0, seconds - spent.seconds), peak_rss_mb())
 
 
-def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> TrialResult:
-    """Predict, meter, score and audit one fitted model."""
+def fit_context(
+    spec: FitSpec, splits: Splits, progress: Progress
+) -> AbstractContextManager[Context]:
+    """What the learner of a fit gets to ask."""
+
+    def fitted(learner: Any) -> Any:
+        key = spec.needs.get(canonical(encode(learner)))
+        if key is None:
+            raise KeyError(f"{learner} is not among needs() of {spec.learner_name}")
+        return load_model(state_path(spec.states, key))
+
+    def shared(name: str, module: str, build: Build) -> Mapping[str, Array]:
+        return _kept_beside(Path(spec.data), name, module, build)
+
+    metric = find_metric(spec.metric, spec.plugins)
+    return context(splits, metric, spec.seed, spec.threads, fitted, shared, progress)
+
+
+def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[str, Array]:
+    """Arrays of the training data, kept beside it until the code of ``module`` changes.
+
+    Where somebody else's prepared data may be read and not written they are not kept.
+    """
+    code = import_key(module)
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+    folder = data / SHARED
+    path = folder / f"{safe}-{code[:16]}"
+    place = folder if folder.is_dir() else folder.parent
+    if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
+        return build()
+    return shared_arrays(path, build)
+
+
+def run_trial(
+    spec: TrialSpec,
+    progress: Progress = lambda done, total: None,
+    apart: bool = False,
+) -> TrialResult:
+    """Predict, meter, score and audit one fitted model.
+
+    The model of a stranger, if ``apart``, lives in a process of its own, and so does the instance
+    of it that is shown replaced cells: labels, metrics and this judgement are out of its reach.
+    What was judged beside such a model is only declared.
+    """
     reset_peak_rss()
     splits = open_splits(spec)
-    model = load_model(state_path(spec.states, spec.fit))
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
+    with ExitStack() as stack:
+        model = _loaded(spec, apart, stack)
+        paths, scores = _scored(spec, splits, model, metrics, progress)
+        verdict = _audited(spec, splits, model, paths["test"], lambda: _loaded(spec, apart, stack))
+        if spec.origin and not apart and verdict.word != "failed":
+            verdict = Verdict("declared")
+        hosted = isinstance(model, Hosted)
+        values = _values(splits, paths, scores, metrics[0])
+        return TrialResult(
+            rows=tuple(row for score in scores.values() for row in score.rows),
+            values=values,
+            audit=verdict.word,
+            audit_error=verdict.reason,
+            predict_seconds=paths["valid"].seconds + paths["test"].seconds,
+            peak_rss_mb=max(peak_rss_mb(), model.peak_rss_mb if hosted else 0.0),
+            marks=model.marks if isinstance(model, Marked) else (),
+            sensors=_sensors(splits),
+            stages=_stages(model, paths["test"], values[0].points if values else ()),
+            load_seconds=model.load_seconds if hosted else 0.0,
+        )
+
+
+def _loaded(spec: TrialSpec, apart: bool, stack: ExitStack) -> Any:
+    """A fresh instance of the fitted model, here or in a process of its own."""
+    path = state_path(spec.states, spec.fit)
+    ours = not spec.origin and is_shipped_name(model_class(path))
+    if apart and POSSIBLE and not ours:
+        return stack.enter_context(Hosted(path, spec.threads))
+    return load_model(path)
+
+
+def _scored(
+    spec: TrialSpec, splits: Splits, model: Any, metrics: Sequence[Metric], progress: Progress
+) -> tuple[dict[str, predict.Path], dict[str, SplitScore]]:
+    """The paths of a model on the splits of a trial, and what they are worth."""
     parts = {name: getattr(splits, name) for name in spec.splits}
     total, done = sum(len(part) for part in parts.values()), 0
     caps = _caps(spec, splits)
@@ -127,31 +179,26 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         done += len(part)
         scores[name] = score_split(paths[name], part, splits.costs, metrics, name, spec.threads)
     same_points(paths)
-    verdict = _audited(spec, splits, model, spec.audit, path=paths["test"])
-    values = _values(parts, paths, scores, metrics[0])
-    return TrialResult(
-        rows=tuple(row for score in scores.values() for row in score.rows),
-        values=values,
-        audit=verdict.word,
-        audit_error=verdict.reason,
-        predict_seconds=paths["valid"].seconds + paths["test"].seconds,
-        peak_rss_mb=peak_rss_mb(),
-        marks=model.marks if isinstance(model, Marked) else (),
-        sensors=_sensors(splits),
-        stages=_stages(model, paths["test"], values[0].points if values else ()),
+    return paths, scores
+
+
+def _audited(
+    spec: TrialSpec, splits: Splits, model: Any, path: predict.Path, blind: Callable[[], Any]
+) -> Verdict:
+    if spec.audit == "off":
+        return Verdict("declared")
+    return replay(
+        model,
+        splits.test,
+        splits.costs,
+        splits.classes,
+        spec.audit,
+        seed=spec.key,
+        path=path,
+        accounting=spec.accounting,
+        blind=blind(),
+        caps=_caps(spec, splits),
     )
-
-
-def run_audit(spec: TrialSpec, progress: Progress) -> Verdict:
-    """Replay every query and every point of one fitted model."""
-    model = load_model(state_path(spec.states, spec.fit))
-    return _audited(spec, open_splits(spec), model, "full", progress=progress)
-
-
-def _audited(spec: TrialSpec, splits: Splits, model: Any, mode: str, **more: Any) -> Verdict:
-    how = {"seed": spec.key, "accounting": spec.accounting, "caps": _caps(spec, splits), **more}
-    blind = load_model(state_path(spec.states, spec.fit))
-    return replay(model, splits.test, splits.costs, splits.classes, mode, blind=blind, **how)
 
 
 def _caps(spec: TrialSpec, splits: Splits) -> Caps | None:
@@ -163,11 +210,11 @@ def _caps(spec: TrialSpec, splits: Splits) -> Caps | None:
 def same_points(paths: Mapping[str, predict.Path]) -> None:
     """Raise ContractError where two splits have different paths."""
     if len({canonical([dict(p) for p in path.points]) for path in paths.values()}) > 1:
-        raise predict.ContractError(f"its path differs between the splits {', '.join(paths)}")
+        raise ContractError(f"its path differs between the splits {', '.join(paths)}")
 
 
 def _values(
-    parts: Mapping[str, Examples],
+    splits: Splits,
     paths: Mapping[str, predict.Path],
     scores: Mapping[str, SplitScore],
     primary: Metric,
@@ -181,7 +228,8 @@ def _values(
     caps = (row.index for row in scores["valid"].rows[len(valid) :])
     kept = (*map(int, points), *caps)
     return tuple(
-        _stored(name, parts[name], paths[name], scores[name], kept) for name in ("valid", "test")
+        _stored(name, getattr(splits, name), paths[name], scores[name], kept)
+        for name in ("valid", "test")
     )
 
 
@@ -232,9 +280,14 @@ def _short_list(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def open_splits(spec: FitSpec | TrialSpec) -> Splits:
-    """Prepared data as memory maps, under the cost model that the specification names."""
-    splits = open_prepared(Path(spec.data))
+def open_splits(
+    spec: FitSpec | TrialSpec,
+    rows: Sequence[str] = SPLITS,
+    labels: Sequence[str] = SPLITS,
+) -> Splits:
+    """Prepared data as memory maps (``open_prepared``), under the cost model that the specification
+    names."""
+    splits = open_prepared(Path(spec.data), rows, labels)
     if not spec.costs:
         return splits
     return splits.under(load_model(costs_path(spec.states, spec.costs)))

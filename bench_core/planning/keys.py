@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench_core._io.digests import canonical, code_key, digest
-from bench_core.class_names import encode
+from bench_core.class_names import encode, is_shipped
 from bench_core.contracts import learner_of
 from bench_core.costs.model import costs_key
 from bench_core.data import Task
@@ -27,7 +27,7 @@ from bench_core.protocols import Metric
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.splits import Splits
 
-SCORING = 5
+SCORING = 6
 """Rises when scoring, metering or the audit would give other rows for the same model."""
 
 CHEAP_TRAINING_ROWS = 50_000
@@ -47,6 +47,16 @@ def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
     }
     stamp = learner_of(learner).stamp()
     return {**key, "stamp": stamp} if stamp else key
+
+
+def origin(learner: Any) -> str:
+    """The packages besides Budget Bench's own whose code runs when a learner is fitted."""
+    cls = type(learner)
+    found = set() if is_shipped(cls) else {cls.__module__.partition(".")[0]}
+    values = [getattr(learner, p.name) for p in parameters(cls)]
+    for inner in (*learner_of(learner).needs(), *filter(is_learner, values)):
+        found.update(origin(inner).split("+"))
+    return "+".join(sorted(found - {""}))
 
 
 def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
@@ -140,6 +150,7 @@ class Specifications:
             costs=on.costs,
             plugins=request.plugins,
             caps=use.caps,
+            origin=origin(instance),
         )
         key = score_key(spec, costs_key(on.splits.costs), self.registry.metrics)
         self.trials.setdefault(key, replace(spec, key=key))
@@ -166,6 +177,7 @@ class Specifications:
                 needs=needs,
                 costs=on.costs,
                 plugins=self.request.plugins,
+                origin=origin(instance),
             )
         return key
 

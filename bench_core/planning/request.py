@@ -20,6 +20,8 @@ MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
 
 MOST_CONFIGS = 1000
+DAY = 86_400.0
+"""Seconds that a job may take unless the request says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,10 @@ class RunRequest:
     (``"a,b:5"``) share one sensor, ``cv`` folds or ``share`` (of validation and test) divide it,
     ``unit`` is what its costs count. ``workers`` and ``threads`` 0: chosen from the cores at hand.
     ``executor`` is ``"local"`` (processes that can be killed) or ``"inline"``. ``timeout`` in
-    seconds and ``memory`` in bytes hold for each job, 0 is no limit. ``audit`` is ``"off"``,
-    ``"sample"`` or ``"full"``. ``fresh`` does everything anew, ``strict_data`` refuses stand-ins.
+    seconds (0 is no limit) and ``memory`` in bytes (0: 80% of the machine's, shared by the
+    ``workers``) hold for each job; ``isolate`` (Linux) hides data and results from its process and
+    keeps it off the network. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh``
+    does everything anew, ``strict_data`` refuses stand-ins.
     What is "" is as the command's default.
     """
 
@@ -65,8 +69,9 @@ class RunRequest:
     workers: int = 0
     threads: int = 0
     executor: str = "local"
-    timeout: float = 0.0
+    timeout: float = DAY
     memory: int = 0
+    isolate: bool = False
     audit: str = "sample"
     fresh: bool = False
     strict_data: bool = False
@@ -126,6 +131,8 @@ def check_request(request: RunRequest) -> None:
                 raise UsageError(f"--{name}: {number} is not a whole number from 0 to {MOST_SEED}")
     with blaming("--caps"):
         as_caps(request.caps)
+    if request.isolate and request.executor == "inline":
+        raise UsageError("--isolate needs processes of their own: leave out --executor inline")
     if request.index_base not in (0, 1):
         raise UsageError("--index-base is 0 or 1")
 

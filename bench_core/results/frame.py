@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,11 @@ _DATA = ("dataset", "fold", "fingerprint", "stand_in")
 _LEARNER = ("learner", "learner_version", "params", "seed")
 _BILLING = ("accounting", "unit", "cost_model", "surrogate")
 _MEASURED = ("fit_seconds", "predict_seconds", "peak_rss_mb")
+_HOW = ("threads", "workers", "cpu")  # what the seconds depend on besides
 _TRIAL = ("status", "audit", "marks", "machine", "created_at")
+_COUNTS = ("threads", "workers")
 _TYPES = {
-    **dict.fromkeys(_MEASURED, "float64"),
+    **dict.fromkeys((*_MEASURED, *_COUNTS), "float64"),
     **dict.fromkeys(("fold", "seed"), "int64"),
     **dict.fromkeys(("stand_in", "surrogate"), "bool"),
 }
@@ -71,7 +74,7 @@ def export_frame(
     import pandas as pd
 
     before = (*_RUN, *_DATA, *_LEARNER, "point", "split", "status", "error")
-    after = (*_BILLING, "audit", "marks", *_MEASURED, "machine", "created_at")
+    after = (*_BILLING, "audit", "marks", *_MEASURED, *_HOW, "machine", "created_at")
     same = {name: _Column() for name in (*before, *after)}
     points, caps, lengths = same.pop("point"), _Column(), []
     numbers = (*info.metrics, *CELLS)
@@ -105,7 +108,8 @@ def export_frame(
             made[name] = same[name].array(lengths, _TYPES[name])
         else:
             made[name] = same[name].texts(lengths, compact)
-    made["features_used"] = pd.array(made["features_used"], dtype="Int64")
+    for name in ("features_used", *_COUNTS):
+        made[name] = pd.array(made[name], dtype="Int64")
     return pd.DataFrame(made, copy=False)
 
 
@@ -115,6 +119,8 @@ def _row(info: RunInfo, trial: Mapping[str, Any]) -> dict[str, Any]:
         **{name: getattr(info, name) for name in _RUN},
         **{name: spec[name] for name in (*_DATA, *_LEARNER, *_BILLING)},
         **{name: trial[name] for name in (*_TRIAL, *_MEASURED)},
+        **{name: spec.get(name) for name in _COUNTS},
+        "cpu": re.split(r", \d+ cores, ", trial["machine"])[0],
         "params": json.dumps(spec["params"], sort_keys=True),
         "error": trial["error"] or trial["audit_error"],
     }

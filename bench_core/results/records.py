@@ -52,6 +52,8 @@ class FitSpec:
     ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
     learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
     fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
+    ``origin`` names the packages besides Budget Bench's own that the learner and what it stands on
+    come from.
     """
 
     key: str
@@ -67,14 +69,16 @@ class FitSpec:
     needs: Mapping[str, str] = field(default_factory=dict)
     costs: str = ""
     plugins: tuple[str, ...] = ()
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices than those;
-    ``caps``: what no row may cost, each a further point of the results.
+    ``costs`` and ``origin`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
+    than those; ``caps``: what no row may cost, each a further point of the results; ``workers``:
+    how many jobs run at the same time.
     """
 
     key: str
@@ -102,11 +106,14 @@ class TrialSpec:
     costs: str = ""
     plugins: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()
+    origin: str = ""
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """What a fit cost: wall-clock seconds of ``fit`` alone, and the peak of resident memory."""
+    """What a fit cost: wall-clock seconds of ``fit`` alone, without those that passed while modules
+    or kernels were loaded, and the peak of resident memory."""
 
     seconds: float
     peak_rss_mb: float
@@ -166,7 +173,8 @@ class TrialResult:
     """The rows of a trial, values per unit on its validation frontier, and the audit.
 
     ``marks`` and ``stages`` (the fields of ``Stages``) are the model's. ``predict_seconds`` leaves
-    training rows out, which only the reference is scored on.
+    training rows out, which only the reference is scored on. ``load_seconds`` is what a stranger's
+    model took to be rebuilt.
     """
 
     rows: tuple[PointRow, ...]
@@ -178,6 +186,7 @@ class TrialResult:
     marks: tuple[str, ...] = ()
     sensors: Sensors = field(default_factory=Sensors)
     stages: Mapping[str, Any] = field(default_factory=dict)
+    load_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,6 +227,18 @@ class Store:
                 found.extend(_values(db, trial, split, within))
         return found
 
+    def of_trial(self, trial: str) -> tuple[list[rows.Points], dict[str, StoredValues]]:
+        """The points of a trial by split, and its stored values by split."""
+        with self._read() as db:
+            for row in rows.select(db, "trial", "key = ?", trial):
+                row["spec"] = json.loads(row["spec"])
+                splits = row["spec"]["splits"]
+                values = {
+                    one.split: one for split in splits for one in rows.values(db, trial, split)
+                }
+                return rows.points(db, row), values
+        raise InputError(f"{self.path}: there is no trial {trial}")
+
     def sensors(self, run: str = "last") -> dict[str, Sensors]:
         """What could be bought, by trial."""
         run = self.resolve(run)

@@ -109,7 +109,7 @@ def save_model(path: Path, model: Any, needs: Iterable[str] = ()) -> None:
     known = {
         _digest(array): (key, name)
         for key in needs
-        for name, array in _read(state_path(path.parents[1], key))[1].items()
+        for name, array in read_state(state_path(path.parents[1], key))[1].items()
         if array.nbytes >= _LARGE
     }
     for name, array in arrays.items() if known else ():
@@ -131,9 +131,19 @@ def load_model(path: Path) -> Any:
 
     Raises InputError where the file, or one that it shares arrays with, is gone or is none.
     """
-    header, arrays = _read(path)
+    header, arrays = read_state(path)
     model: Any = find_class(header["model"])
     return model.from_state({**header["values"], **arrays})
+
+
+def model_class(path: Path) -> str:
+    """The spelling of the class whose state a file holds, "" where it cannot be read; nothing is
+    imported."""
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            return str(json.loads(file[_JSON].tobytes())["model"])
+    except (OSError, ValueError, KeyError):
+        return ""
 
 
 def shared_with(path: Path) -> set[str]:
@@ -149,7 +159,7 @@ def shared_with(path: Path) -> set[str]:
 
 def same_model(one: Path, two: Path) -> bool:
     """Whether two files hold the same state, wherever its arrays lie. Raises InputError."""
-    (about, arrays), (about_two, arrays_two) = _read(one), _read(two)
+    (about, arrays), (about_two, arrays_two) = read_state(one), read_state(two)
     same = all(about[key] == about_two[key] for key in ("model", "values"))
     digests = ({k: _digest(v) for k, v in found.items()} for found in (arrays, arrays_two))
     return same and next(digests) == next(digests)
@@ -160,8 +170,9 @@ def models_in(store: Path) -> list[Path]:
     return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Header and arrays of a state, also those that lie in the files of other fits."""
+def read_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Header and arrays of a state, also those that lie in the files of other fits; no class is
+    imported. Raises InputError as ``load_model``."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(file[_JSON].tobytes())
@@ -174,7 +185,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
         raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
     shared = header.get("shared", {})
     bases = {key: state_path(path.parents[1], key) for key, _, _ in shared.values()}
-    others = {key: _read(base)[1] for key, base in bases.items()}
+    others = {key: read_state(base)[1] for key, base in bases.items()}
     for name, (key, there, digest) in shared.items():
         array = others[key].get(there)
         if array is None or _digest(array) != digest:

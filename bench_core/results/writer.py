@@ -21,7 +21,7 @@ from bench_core._io.files import atomic_file, locked, remove_strays
 from bench_core._io.machine import machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
-from bench_core.results.records import Outcome, Sensors, TrialResult, TrialSpec
+from bench_core.results.records import Outcome, Sensors, TrialResult, TrialSpec, Verdict
 from bench_core.results.rows import checksum, of_trials, packed_points, packed_values, select
 from bench_core.results.store_files import (
     APPLICATION,
@@ -76,6 +76,7 @@ DELETE FROM attempt WHERE run = ? AND key NOT IN (SELECT key FROM trial)
   AND key NOT IN (SELECT json_extract(spec, '$.fit') FROM trial)
 """
 """Attempts of a run that no trial left has need of."""
+_CHANGED = "another program wrote to the store during the run"
 _LOCK_SECONDS = 1.0
 
 
@@ -166,17 +167,36 @@ class Writer:
         self.path = path
         self._db = connection
         self._machine = machine()
+        self._run = ""
+        self._version = self._data_version()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._db:  # commits, or rolls back where the body fails
             self._db.execute("BEGIN IMMEDIATE")
-            yield self._db
+            changed, self._version = self._version, self._data_version()
+            if changed == self._version:
+                yield self._db
+            else:
+                self._distrust()
+        if changed != self._version:
+            fault = f"{_CHANGED}; run again --fresh, with learners you trust"
+            raise InputError(f"{self.path}: {fault}")
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # all is in the one file, to be copied
+
+    def _distrust(self) -> None:
+        """No number of this run is known to be its own any more."""
+        trials = "key IN (SELECT trial FROM run_trial WHERE run = ?)"
+        for row in select(self._db, "trial", trials, self._run):
+            _put(self._db, "trial", **row | {"audit": "failed", "audit_error": _CHANGED})
+
+    def _data_version(self) -> int:
+        """Changes whenever another program has written to the store."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def begin(self, run: str, about: Mapping[str, Any], trials: Sequence[str]) -> None:
         """Register a run, or take up one with the same id again."""
-        moment = now()
+        moment, self._run = now(), run
         with self._transaction() as db:
             known = db.execute("SELECT number, created_at FROM run WHERE id = ?", [run]).fetchone()
             number, begun = known or (None, moment)
@@ -228,6 +248,8 @@ class Writer:
         with self._transaction() as db:
             fit = db.execute("SELECT seconds, peak_rss_mb FROM fit WHERE key = ?", [spec.fit])
             fit_seconds, fit_peak = fit.fetchone() or (None, None)
+            if result and fit_seconds is not None:  # what was put off until loading is training
+                fit_seconds += result.load_seconds
             peak = max((p for p in (fit_peak, result and result.peak_rss_mb) if p), default=None)
             for table in ("unit", "point"):
                 db.execute(f"DELETE FROM {table} WHERE trial = ?", [spec.key])
@@ -271,11 +293,15 @@ class Writer:
             db.execute("DELETE FROM sensors WHERE key NOT IN (SELECT sensors FROM trial)")
         self._db.execute("VACUUM")
 
-    def audit(self, key: str, word: str, reason: str) -> None:
-        """Replace the verdict of a trial's audit."""
+    def audit(self, key: str, verdict: Verdict) -> Verdict:
+        """Keep the verdict of a trial's audit, and return the one that holds: what was refused
+        once stays so."""
         with self._transaction() as db:
             for row in select(db, "trial", "key = ?", key):
-                _put(db, "trial", **row | {"audit": word, "audit_error": reason})
+                if row["audit"] == "failed":
+                    return Verdict(row["audit"], row["audit_error"])
+                _put(db, "trial", **row | {"audit": verdict.word, "audit_error": verdict.reason})
+        return verdict
 
 
 def _put(db: sqlite3.Connection, table: str, **values: Any) -> None:

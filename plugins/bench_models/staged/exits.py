@@ -258,6 +258,11 @@ class ExitModel:
             raise ValueError(f"at most {MOST_POINTS - 1} settings; combine: {list(_COMBINE)}")
 
     @property
+    def reads_order(self) -> bool:
+        """Whether the order of a query's rows decides who leaves: the audit then keeps it."""
+        return isinstance(self.rule, ExitRule) and self.rule.kind == "capacity"
+
+    @property
     def ensemble(self) -> Ensemble | None:
         """The trees, where the full model adds them up."""
         return self.chain.ensemble if self.combine == "last" and self.chain.adds_up else None

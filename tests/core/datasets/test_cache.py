@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import multiprocessing
 import os
 import signal
@@ -15,10 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench_core._io.files import remove_folder
 from bench_core.costs.model import DiscountGroup, Prices, price_list
 from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.cache import (
     cache_folder,
+    check_prepared,
     fingerprint,
     open_prepared,
     prepare,
@@ -117,7 +120,7 @@ def test_what_is_opened_equals_what_was_prepared(folder: Path) -> None:
 
 def test_arrays_are_read_only_memory_maps(folder: Path) -> None:
     _, splits = entry(folder)
-    assert isinstance(splits.train.X.base, np.memmap)
+    assert isinstance(splits.train.X.base, mmap.mmap)
     with pytest.raises(ValueError, match="read-only"):
         splits.train.X[0, 0] = 1
 
@@ -221,6 +224,12 @@ DAMAGE = {
 }
 
 
+def unseal(path: Path) -> None:
+    path.chmod(0o755)
+    for file in path.glob("*.*"):
+        file.chmod(0o644)
+
+
 def swap(path: Path) -> None:
     array = np.load(path)
     np.save(path, array.T.copy())
@@ -229,6 +238,7 @@ def swap(path: Path) -> None:
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_is_noticed_and_mended(damage: str, folder: Path) -> None:
     path, _ = entry(folder)
+    unseal(path)
     DAMAGE[damage](path)
     with pytest.raises(InputError, match="run again to rebuild it"):
         open_prepared(path)
@@ -237,6 +247,32 @@ def test_damage_is_noticed_and_mended(damage: str, folder: Path) -> None:
     assert_same(splits, made(1.0))
     assert times(folder) == 2
     assert left_over(folder) == []
+
+
+def test_prepared_data_are_read_only_and_can_be_removed_and_made_anew(folder: Path) -> None:
+    path, _ = entry(folder)
+    assert path.stat().st_mode & 0o777 == 0o555
+    assert {p.stat().st_mode & 0o777 for p in path.iterdir() if p.is_file()} == {0o444}
+    assert os.access(path / "shared", os.W_OK)
+    remove_folder(folder / "cache" / "prepared")
+    assert_same(entry(folder)[1], made(1.0))
+
+
+@pytest.mark.parametrize("name", ["test.y.npy", "train.X.npy", "meta.json"])
+def test_one_byte_that_differs_is_named_and_the_data_are_made_anew(name: str, folder: Path) -> None:
+    path, _ = entry(folder)
+    check_prepared(path)
+    unseal(path)
+    file = path / name
+    raw = file.read_bytes()
+    changed = raw.replace(b'"unit": "ms"', b'"unit": "mm"') if name == "meta.json" else None
+    file.write_bytes(changed or raw[:-1] + bytes([raw[-1] ^ 1]))
+    entry(folder)  # opening it does not read it all
+    with pytest.raises(InputError, match=r"another sha256.*prepares them anew"):
+        check_prepared(path)
+    assert_same(entry(folder)[1], made(1.0))
+    check_prepared(path)
+    assert times(folder) == 2
 
 
 def left_over(folder: Path) -> list[str]:

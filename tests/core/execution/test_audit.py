@@ -60,7 +60,8 @@ def test_a_zero_weight_times_what_was_not_paid_is_caught() -> None:
 def test_a_model_that_keys_on_the_blocks_other_queries_is_caught(mode: str, say: Any) -> None:
     found = verdict(say, mode)
     assert found.word == "failed"
-    assert "other queries of its block" in found.reason
+    where = {"sample": "other queries of its block", "full": "the block a query stands in"}
+    assert where[mode] in found.reason
 
 
 def test_a_model_that_keys_on_the_size_of_its_block_is_caught_by_the_trials_own_scores() -> None:
@@ -278,18 +279,70 @@ def test_of_three_rows_one_is_sampled_as_a_stranger_to_another() -> None:
     assert any("other queries of its block" in one.reason for one in found)
 
 
-@pytest.mark.parametrize("query", [0, 1, 2])
-def test_the_full_audit_replaces_the_strangers_of_every_query(query: int) -> None:
-    def one_keys_on_others(X: Any, features: Any, point: int) -> Any:
-        scores, mask = models.honest(X, features, point)
-        own = features.queries.index() == query
-        return scores + np.where(own, 0.01 * scores.sum(), 0.0), mask
+def test_the_full_audit_replaces_the_strangers_of_every_query() -> None:
+    """The order of rows and queries does not matter to it, only what stands in its block."""
 
-    model = models.Scripted(one_keys_on_others)
-    found = replay(model, data(15), PRICES, 0, "full", seed="s")
+    def looks_around(X: Any, features: Any, point: int) -> Any:
+        scores, mask = models.honest(X, features, point)
+        return scores + 0.01 * len(np.unique(X[:, 0])), mask
+
+    found = replay(models.Scripted(looks_around), data(15), PRICES, 0, "full", seed="s")
     assert "other queries of its block are replaced, its scores change" in found.reason
     honest = models.Scripted(models.honest)
     assert replay(honest, data(15), PRICES, 0, "full", seed="s").word == "verified"
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_model_that_scores_by_the_place_in_its_block_is_caught(mode: str, ranked: bool) -> None:
+    def counts_rows(X: Any, features: Any, point: int) -> Any:
+        return np.arange(len(X), dtype=float), models.bought(len(X))
+
+    model, examples = models.Scripted(counts_rows), data(ranked=ranked)
+    path = predict_split(model, examples, PRICES, 0)
+    found = replay(model, examples, PRICES, 0, mode, seed="s", path=path)
+    assert "its scores change with the block" in found.reason
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_a_model_that_scores_by_the_place_in_the_query_is_caught(mode: str) -> None:
+    """Files list a query's documents by grade often enough."""
+
+    def first_is_best(X: Any, features: Any, point: int) -> Any:
+        place = np.arange(len(X)) - features.queries.boundaries[features.queries.index()]
+        return -place.astype(float), models.bought(len(X))
+
+    model, examples = models.Scripted(first_is_best), data()
+    path = predict_split(model, examples, PRICES, 0)
+    found = replay(model, examples, PRICES, 0, mode, seed="s", path=path)
+    assert "its scores change with the block" in found.reason
+
+
+def test_a_peek_at_a_single_row_and_point_is_found_by_the_full_audit() -> None:
+    examples = data(900, ranked=False)
+    examples.X[637, 0] = 9
+
+    def peeks_once(X: Any, features: Any, point: int) -> Any:
+        scores, mask = models.honest(X, features, point)
+        return scores + ((X[:, 0] == 9) & (point == 2) & np.isnan(X[:, 4])), mask
+
+    found = replay(models.Scripted(peeks_once), examples, PRICES, 0, "full", seed="s")
+    assert found.reason.startswith("query 637 at {'step': 2}: where cells it did not pay for")
+
+
+def test_each_purchase_of_a_query_is_tried_once_and_judged_at_all_its_points() -> None:
+    """Thirty points, five different purchases: ten replaced predictions per block, not sixty."""
+    calls = []
+
+    def five(X: Any, features: Any, point: int) -> Any:
+        calls.append(bool(np.isnan(X[:, 5]).all()))
+        return X[:, 0].astype(float), models.bought(len(X), *range(1 + point // 7))
+
+    examples = complete()
+    blind = models.Scripted(five, 30)
+    honest = models.Scripted(lambda *given: (calls, five(*given))[1], 30)
+    assert replay(honest, examples, PRICES, 0, "full", seed="s", blind=blind).word == "verified"
+    assert len(calls) // 30 == 6 + 2 + 10
 
 
 def test_points_that_change_with_other_queries_are_caught() -> None:
@@ -300,7 +353,7 @@ def test_points_that_change_with_other_queries_are_caught() -> None:
             yield Prediction({"threshold": threshold}, np.zeros(len(features)), {"path": bill})
 
     found = replay(Renames(), data(), PRICES, 0, "full", seed="s")
-    assert "other queries of its block are replaced, its points change" in found.reason
+    assert "its path changes with the block" in found.reason
 
 
 def test_the_query_that_gave_the_model_away_is_named_by_its_number_in_the_split() -> None:
@@ -320,13 +373,13 @@ def test_the_query_that_gave_the_model_away_is_named_by_its_number_in_the_split(
 
 
 def test_the_full_audit_tells_how_far_it_is_in_rows() -> None:
-    """A third of 100 rows is 33 by the first of three points."""
+    """Half of 100 rows are done by the first of two different purchases."""
     seen: list[tuple[int, int]] = []
     model, examples = models.Scripted(models.honest), data(100)
     replay(
         model, examples, PRICES, 0, "full", progress=lambda done, total: seen.append((done, total))
     )
-    assert seen == [(33, 100), (66, 100), (100, 100)]
+    assert seen == [(50, 100), (100, 100)]
     seen.clear()
     verdict(models.honest, "full", progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(200, 600), (400, 600), (600, 600)]
+    assert seen == [(300, 600), (600, 600)]

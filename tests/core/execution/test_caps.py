@@ -16,7 +16,8 @@ from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, Q
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
-from bench_core.execution.predict import ContractError, predict_split
+from bench_core.execution.contract import ContractError
+from bench_core.execution.predict import predict_split
 
 SENSORS, CONSTANT = 4, -1.0
 PRICE = [1.0, 2.0, 4.0, 8.0]

@@ -28,7 +28,7 @@ TOYS = ("helpers.toys", "helpers.flat_costs_plugin")
 
 
 def run(**options: object) -> bench_core.api.RunResult:
-    return bench_core.run(executor="inline", **({"plugins": TOYS} | options))
+    return bench_core.run(**({"plugins": TOYS, "executor": "inline"} | options))
 
 
 def suite(folder: Path, costs: str, extra: str = "") -> str:
@@ -126,7 +126,7 @@ def last_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 def test_a_third_partys_cost_model_bills_and_is_audited(home: Path) -> None:
     (home / "fee.toml").write_text('model = "visit-fee"\nfee = 7\n')
-    asked = {"data": "toy-rank", "learners": "toy-prefix", "audit": "full"}
+    asked = {"data": "toy-rank", "learners": "toy-prefix", "audit": "full", "executor": "local"}
     plain, billed = (run(**asked, **more).frame() for more in ({}, {"costs": "fee.toml"}))
     assert set(billed["audit"]) == {"verified"}
     one, two = last_rows(plain), last_rows(billed)

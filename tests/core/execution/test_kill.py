@@ -53,7 +53,7 @@ def workers_of(parent: int) -> list[int]:
             state = (cmdline.parent / "stat").read_text().rsplit(")", 1)[1].split()[0]
         except OSError:
             continue
-        if "bench_core.execution.worker" in text and f'"parent": {parent},' in text:
+        if "bench_core.execution.start" in text and f'"parent": {parent},' in text:
             found += [int(cmdline.parent.name)] if state != "Z" else []
     return found
 
@@ -231,7 +231,10 @@ def test_a_further_metric_scores_anew_but_fits_nothing(home: Path) -> None:
 
 
 @needs_proc
-def test_ctrl_c_ends_the_command_with_130_and_leaves_no_process(home: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interruptions_end_the_command_with_130_and_leave_no_process(
+    home: Path, number: signal.Signals
+) -> None:
     process = subprocess.Popen(
         [*COMMAND, *(word for text in SETTINGS for word in ("--set", text))],
         env=os.environ | {"PYTHONPATH": str(SCRIPT.parents[1])},
@@ -244,9 +247,10 @@ def test_ctrl_c_ends_the_command_with_130_and_leaves_no_process(home: Path) -> N
         until = time.monotonic() + 60
         while not fits(home) and time.monotonic() < until:
             time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         said = process.communicate(timeout=20)[1]
     assert process.returncode == 130, said
+    assert "interrupted" in said
     assert "Traceback" not in said
     assert gone_after(process.pid, 5)
     assert Store("c.db").info().state == "interrupted"

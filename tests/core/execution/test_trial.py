@@ -34,7 +34,8 @@ from bench_core import (
 from bench_core._io import large_arrays
 from bench_core.api import plan
 from bench_core.execution import predict
-from bench_core.execution.predict import ContractError, blocks, predict_split
+from bench_core.execution.contract import ContractError
+from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import condense, readable, score_split, unit_costs
 from bench_core.execution.trial import run_fit, run_trial
 from bench_core.metrics import parse_metric
@@ -371,7 +372,7 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
     results = []
     for _ in range(2):
         run_fit(p.fits[0])
-        results.append(run_trial(p.trials[0]))
+        results.append(run_trial(p.trials[0], apart=True))
     assert results[0].rows == results[1].rows
     assert results[0].audit == "sampled"
     assert {row.split for row in results[0].rows} == {"valid", "test"}
@@ -444,7 +445,7 @@ def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
 
 
 def test_specifications_are_json(home: Path) -> None:
-    from bench_core.execution.worker import job_from_json, job_to_json
+    from bench_core.execution.messages import job_from_json, job_to_json
     from bench_core.results.records import Job
 
     p = prepared(home)
@@ -456,26 +457,27 @@ def test_specifications_are_json(home: Path) -> None:
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
     from helpers.toys import Prefix
 
-    from bench_core.execution.trial import Context, open_splits
+    from bench_core.execution.trial import fit_context, open_splits
 
-    p = prepared(home)
-    splits = open_splits(p.fits[0])
-    context = Context(p.fits[0], splits, parse_metric("accuracy"), lambda done, total: None)
-    with pytest.raises(KeyError, match="is not among needs"):
+    spec = prepared(home).fits[0]
+    with (
+        fit_context(spec, open_splits(spec), lambda done, total: None) as context,
+        pytest.raises(KeyError, match="is not among needs"),
+    ):
         context.fitted(Prefix())
 
 
 def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core.execution.trial import Context, open_splits
+    from bench_core.execution.trial import fit_context, open_splits
 
     spec = prepared(home).fits[0]
     before = sorted(Path(spec.data).rglob("*"))
-    splits = open_splits(spec)
-    context = Context(spec, splits, parse_metric("accuracy"), lambda done, total: None)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
-    assert context.shared("some", lambda: {"codes": np.arange(3)})["codes"].tolist() == [0, 1, 2]
+    with fit_context(spec, open_splits(spec), lambda done, total: None) as context:
+        found = context.shared("some", lambda: {"codes": np.arange(3)})
+    assert found["codes"].tolist() == [0, 1, 2]
     assert sorted(Path(spec.data).rglob("*")) == before
 
 

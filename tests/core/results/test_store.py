@@ -53,6 +53,9 @@ COLUMNS = [
     "fit_seconds",
     "predict_seconds",
     "peak_rss_mb",
+    "threads",
+    "workers",
+    "cpu",
     "machine",
     "created_at",
 ]

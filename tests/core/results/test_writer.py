@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from bench_core.results.records import (
     StoredValues,
     TrialResult,
     TrialSpec,
+    Verdict,
 )
 from bench_core.results.store import Ended, Store
 from bench_core.results.store_files import costs_path, load_model, lock_path, states_folder
@@ -201,7 +203,9 @@ def test_how_trials_ended_says_why_they_failed_or_were_refused(path: Path) -> No
             Ended("b", "ok", "it peeks", "failed"),
             Ended("one on cars", "ok", "", "sampled"),
         ]
-        store.audit("t", "failed", "it peeks too")
+        verified, peeks = Verdict("verified"), Verdict("failed", "it peeks too")
+        for given, kept in ((verified, verified), (peeks, peeks), (verified, peeks)):
+            assert store.audit("t", given) == kept  # a verdict gets no better
         assert Store(path).ended()[2] == Ended("one on cars", "ok", "it peeks too", "failed")
     assert [spec["key"] for spec in Store(path).specs()] == ["b", "t"]
 
@@ -306,3 +310,16 @@ def test_a_reader_that_looks_at_the_lock_just_then_is_waited_for(
     with open_writer(path):
         pass
     reader.join()
+
+
+def test_rows_that_another_program_changed_during_a_run_are_refused(path: Path) -> None:
+    with open_writer(path) as store:
+        begin(store, "t")
+        store.trial(TRIAL, scored(result()))
+        with closing(sqlite3.connect(path)) as learner:
+            learner.execute("UPDATE point SET total_cost = 0")
+            learner.commit()
+        with pytest.raises(InputError, match="another program wrote to the store during the run"):
+            store.attempt("r", scored(result()))
+        store.attempt("r", scored(result()))  # said once, so that the run can be closed
+    assert [ended.audit for ended in Store(path).ended()] == ["failed"]

@@ -1,0 +1,64 @@
+"""Processes and what they started, as Linux's /proc shows them."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+SUBREAPER, DEATH_SIGNAL = 36, 1  # of prctl
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process, where the system has such (Linux)."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value)
+
+
+def descendants(process: int) -> list[int]:
+    """All that a process started and what that started, parents first."""
+    found, waiting = [], [process]
+    while waiting:
+        new = [child for parent in waiting for child in _children(parent)]
+        found += new
+        waiting = new
+    return found
+
+
+def _children(process: int) -> Iterator[int]:
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            yield from map(int, file.read_text().split())
+
+
+def end_all(processes: Iterable[int]) -> None:
+    """Stop processes, so that they start no more, then kill them."""
+    processes = list(processes)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, number)
+
+
+def own_memory(processes: Iterable[int], limit: int) -> int:
+    """Bytes that processes hold together and that are no file's, shared memory included.
+
+    Pages that several of them share count once for each, unless the sum passes ``limit``: then
+    they are shared out, which takes longer to find.
+    """
+    processes = list(processes)
+    total = sum(_kilobytes(p, "status", ("RssAnon:", "RssShmem:")) for p in processes) * 1024
+    if total <= limit:
+        return total
+    shared_out = ("Pss_Anon:", "Pss_Shmem:")
+    return sum(_kilobytes(p, "smaps_rollup", shared_out) for p in processes) * 1024 or total
+
+
+def _kilobytes(process: int, file: str, names: tuple[str, ...]) -> int:
+    try:
+        lines = Path(f"/proc/{process}/{file}").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0  # it has ended
+    return sum(int(line.split()[1]) for line in lines if line.startswith(names))

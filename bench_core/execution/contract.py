@@ -1,0 +1,183 @@
+"""What a model must keep to: its predictions read once into plain arrays, and checked.
+
+What a model yields may be of any class: ``plain`` asks each of its members once, so that nothing
+answers the meter otherwise than the audit. ``predictions`` checks only what was read.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_core._io.machine import EXIT_OUT_OF_MEMORY
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.costs.bill import Acquired, Bill, Prediction, words
+from bench_core.costs.model import CostModel
+from bench_core.data import Features
+from bench_core.errors import one_line
+from bench_core.results.budgets import CAP
+from bench_core.results.records import Status
+
+MAX_POINTS = 100
+
+
+class ContractError(Exception):
+    """A model broke the contract; the message says how, in one line."""
+
+
+class HostedError(Exception):
+    """What a model raised, or how it ended, in the process that it has for itself: one line and a
+    traceback."""
+
+    def __init__(self, status: Status, line: str, trace: str = "") -> None:
+        super().__init__(line)
+        self.status, self.trace = status, trace
+
+    @classmethod
+    def of_exit(cls, code: int | None) -> HostedError:
+        """Of a process that ended with this status; None: it closed its socket."""
+        if code == EXIT_OUT_OF_MEMORY:
+            return cls(Status.OUT_OF_MEMORY, "its process needed more memory than it may have")
+        if code is None:
+            return cls(Status.CRASHED, "its process answers no more")
+        if code >= 0:
+            return cls(Status.CRASHED, f"its process ended with status {code}")
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+        return cls(Status.CRASHED, f"its process died of {name}")
+
+
+def predictions(
+    model: Any, features: Features, costs: CostModel, classes: int, *, finite: bool = True
+) -> Iterator[Prediction]:
+    """The predictions of one block as they come, plain and checked: at most 100 points, shapes,
+    bills, and with ``finite`` that scores are finite."""
+    found = 0
+    for prediction in plain_path(model, features):
+        if found == MAX_POINTS:
+            raise ContractError(f"its path has more than {MAX_POINTS} points")
+        _check(prediction, len(features), costs, classes, finite)
+        yield prediction
+        found += 1
+    if found == 0:
+        raise ContractError("its path is empty")
+
+
+def plain_path(model: Any, features: Features) -> Iterator[Prediction]:
+    """What a model yields for a block, each prediction read once."""
+    path = model.predict_path(features)
+    if not isinstance(path, Iterable):
+        raise ContractError(f"predict_path gives {path!r:.40}: yield predictions")
+    yield from map(plain, path)
+
+
+def plain(given: Any) -> Prediction:
+    """The same prediction in numpy's own arrays and our own classes. Raises ContractError."""
+    try:
+        point, scores, bills = given.point, given.scores, given.bills
+    except AttributeError:
+        raise ContractError(f"predict_path yields {given!r:.40}: yield Prediction") from None
+    if not isinstance(point, Mapping) or not isinstance(bills, Mapping):
+        raise ContractError("point and bills of a prediction must be mappings")
+    named = {str(name): _number(value, point) for name, value in point.items()}
+    at = f"at {named}"
+    scores = _real(scores, f"{at}: scores")
+    billed = {str(name): _plain_bill(bill, f"{at}: bill {name!r}") for name, bill in bills.items()}
+    return Prediction(named, scores, billed, _whole(getattr(given, "stage", None), at))
+
+
+def _number(value: Any, point: Any) -> int | float:
+    """A plain number; of a subclass what it is worth."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int.__index__(value)
+    if not isinstance(value, float):
+        fault = "a point holds plain numbers by name"
+        raise ContractError(one_line(f"at {dict(point)}: {fault}", 300))
+    if not math.isfinite(value):
+        raise ContractError(one_line(f"at {dict(point)}: a point holds finite numbers", 300))
+    return float.__float__(value)
+
+
+def _plain_bill(bill: Any, at: str) -> Bill:
+    try:
+        acquired, splits, trees = bill.acquired, bill.splits, bill.trees
+        bits, sensors = acquired.bits, acquired.sensors
+    except AttributeError:
+        raise ContractError(f"{at} is {bill!r:.40}: it must be a Bill") from None
+    bits = bits if type(bits) is np.ndarray else np.asarray(bits)
+    if not isinstance(sensors, int) or bits.dtype != np.uint64 or bits.ndim != 2:
+        raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
+    if bits.shape[1] != words(sensors):
+        raise ContractError(f"{at}: {sensors} sensors need {words(sensors)} words of bits a row")
+    counts = _real(splits, f"{at}: splits"), _real(trees, f"{at}: trees")
+    return Bill(Acquired(bits, int(sensors)), *counts)
+
+
+def _real(values: Any, what: str) -> FloatArray:
+    """Real numbers as float64. Raises ContractError for complex, masked, text and object ones."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ContractError(f"{what} are masked: fill them with numbers")
+    try:
+        array: NDArray[Any] = np.asarray(values)
+    except ValueError as error:
+        raise ContractError(one_line(f"{what} are no array ({error})", 300)) from error
+    if array.dtype.kind not in "biuf":
+        raise ContractError(f"{what} are {array.dtype}: they must be real numbers")
+    return array.astype(np.float64, copy=False)
+
+
+def _whole(values: Any, at: str) -> IntArray | None:
+    """Which stage each row saw last, where a model says so."""
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ContractError(f"{at}: stage is {array.dtype}: it must be whole numbers")
+    return array.astype(np.int64, copy=False)
+
+
+def check_costs(cost: FloatArray, costs: CostModel, point: Mapping[str, Any]) -> None:
+    """Refuse what no row can be charged. Raises ContractError."""
+    least, most = cost.min(initial=0.0), cost.max(initial=0.0)  # NaN where there is one
+    if not (least >= 0 and most < np.inf):
+        bad = cost[~((cost >= 0) & (cost < np.inf))][0]
+        fault = f"cost model {costs.name!r} charges a row {bad:g}: costs are finite and >= 0"
+        raise ContractError(f"at {dict(point)}: {fault}")
+
+
+def _check(prediction: Prediction, n: int, costs: CostModel, classes: int, finite: bool) -> None:
+    at = f"at {dict(prediction.point)}"
+    if CAP in prediction.point:
+        raise ContractError(f"{at}: the name {CAP!r} is the benchmark's own; take another")
+    wanted = (n, classes) if classes > 2 else (n,)
+    scores = prediction.scores
+    if scores.shape != wanted:
+        raise ContractError(f"{at}: scores have shape {scores.shape} instead of {wanted}")
+    if finite and not bool(np.isfinite(scores).all()):
+        raise ContractError(f"{at}: {int((~np.isfinite(scores)).sum())} scores are not finite")
+    if "path" not in prediction.bills:
+        raise ContractError(f"{at}: there is no bill 'path'")
+    for name, bill in prediction.bills.items():
+        _check_bill(bill, n, costs, f"{at}: bill {name!r}")
+
+
+def _check_bill(bill: Bill, n: int, costs: CostModel, at: str) -> None:
+    bits, sensors = bill.acquired.bits, bill.acquired.sensors
+    if sensors != costs.sensors:
+        raise ContractError(f"{at} has {sensors} sensors, the prices have {costs.sensors}")
+    if len(bits) not in (1, n):
+        raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
+    spare = words(sensors) * 64 - sensors
+    if spare and len(bits) and int(bits[:, -1].max()) >> (64 - spare):
+        raise ContractError(f"{at}: bits beyond the last sensor are set")
+    for name, counts in (("splits", bill.splits), ("trees", bill.trees)):
+        values = np.asarray(counts)
+        least, most = values.min(initial=0.0), values.max(initial=0.0)  # NaN where there is one
+        if values.shape not in ((), (n,)) or not (least >= 0 and most < np.inf):
+            raise ContractError(f"{at}: {name} must be finite, >= 0 and one number or ({n},)")

@@ -1,0 +1,170 @@
+"""A fitted model in a process of its own, as the process sees it that judges it.
+
+A stranger's model must not live where labels, metrics, bills and verdicts are: there it could read
+or change them. It gets blocks of cells through a socket and answers with plain arrays, one point
+at a time and only when asked, so that nothing piles up and the waiting is the time it takes. It
+is told neither where data nor where its state lies. ``host.py`` is the other end.
+"""
+
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bench_core._io.namespaces import hidden
+from bench_core.arrays import Array
+from bench_core.costs.acquired import Acquired
+from bench_core.costs.bill import Bill, Prediction
+from bench_core.data import Features
+from bench_core.execution.contract import ContractError, HostedError
+from bench_core.execution.messages import receive, send
+from bench_core.results.records import Status
+from bench_core.results.store_files import read_state
+
+POSSIBLE = os.name == "posix"
+_LONGEST_MARK, _MOST_MARKS = 40, 10
+_START = (
+    "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
+    "from bench_core._io.namespaces import confine; a['hidden'] and confine(a['hidden'], [], []); "
+    "from bench_core.execution.host import main; main(a['parent'], a['sockets'])"
+)
+
+
+class Hosted:
+    """The model whose state a file holds, rebuilt in a fresh interpreter; ``threads`` may ask it
+    at the same time if it is ``concurrent``. Raises HostedError where it cannot be rebuilt.
+
+    ``load_seconds`` is what rebuilding took, without imports; ``peak_rss_mb`` the host's memory.
+    """
+
+    def __init__(self, state: Path, threads: int = 1) -> None:
+        header, arrays = read_state(state)
+        pairs = [socket.socketpair() for _ in range(max(1, threads))]
+        there = [other.fileno() for _, other in pairs]
+        told = {"path": sys.path, "parent": os.getpid(), "sockets": there, "hidden": hidden()}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, json.dumps(told)],
+            stdin=subprocess.DEVNULL,
+            env={k: v for k, v in os.environ.items() if not k.startswith("BENCH_")},
+            pass_fds=there,
+        )
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._sockets = [own for own, _ in pairs]
+        for own, other in pairs:
+            other.close()
+            self._free.put(own.makefile("rwb"))
+        self.peak_rss_mb = 0.0
+        try:
+            hello = self._begin(header, arrays)
+        except BaseException:
+            self.close()
+            raise
+        self.concurrent = hello.get("concurrent") is True
+        self.independent_rows = hello.get("independent_rows") is True
+        marks = hello.get("marks", ())
+        self.marks = tuple(str(mark)[:_LONGEST_MARK] for mark in marks[:_MOST_MARKS])
+
+    def _begin(self, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, Any]:
+        pipe = self._free.get()
+        self._ask(pipe, {"event": "import", "model": header["model"]})
+        started = time.perf_counter()
+        turned = [name for name, array in arrays.items() if array.flags.fnc]
+        values = {"event": "load", "values": header["values"], "turned": turned}
+        solid = {k: array.T if array.flags.fnc else array for k, array in arrays.items()}
+        hello, _ = self._ask(pipe, values, solid)
+        self.load_seconds = time.perf_counter() - started
+        self._free.put(pipe)
+        return hello
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """What the model yields for a block, in plain arrays."""
+        pipe = self._free.get()
+        arrays: dict[str, Array] = {"X": features.X}
+        if features.queries is not None:
+            arrays["queries"] = features.queries.boundaries
+        ended = False
+        try:
+            self._send(pipe, {"event": "block"}, arrays)
+            while True:
+                try:
+                    message, found = self._ask(pipe, {"event": "next"})
+                except BaseException:
+                    ended = True
+                    raise
+                if message.get("event") == "end":
+                    ended = True
+                    self.peak_rss_mb = max(self.peak_rss_mb, float(message.get("peak", 0.0)))
+                    return
+                yield _prediction(message, found)
+        finally:
+            if not ended:
+                self._send(pipe, {"event": "stop"})
+            self._free.put(pipe)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        while not self._free.empty():
+            with suppress(OSError):
+                self._free.get().close()
+        for own in self._sockets:
+            own.close()
+
+    def __enter__(self) -> "Hosted":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def _send(
+        self, pipe: BinaryIO, message: Mapping[str, Any], arrays: Mapping[str, Array] = {}
+    ) -> None:
+        try:
+            send(pipe, message, arrays)
+        except OSError:
+            raise self._died() from None
+
+    def _ask(
+        self, pipe: BinaryIO, message: Mapping[str, Any], arrays: Mapping[str, Array] = {}
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Its answer. Raises ContractError or HostedError for what went wrong there."""
+        self._send(pipe, message, arrays)
+        try:
+            answer, found = receive(pipe)
+        except (EOFError, OSError):
+            raise self._died() from None
+        except Exception as error:
+            raise ContractError(f"its process sent what is no message ({error})") from error
+        if answer.get("event") != "failed":
+            return answer, found
+        line = str(answer.get("error"))
+        if answer.get("contract"):
+            raise ContractError(line)
+        known = answer.get("status") in (Status.FAILED, Status.OUT_OF_MEMORY)
+        status = Status(answer["status"]) if known else Status.FAILED
+        raise HostedError(status, line, str(answer.get("trace")))
+
+    def _died(self) -> HostedError:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=5)
+        return HostedError.of_exit(self._process.poll())
+
+
+def _prediction(message: Mapping[str, Any], arrays: Mapping[str, Array]) -> Prediction:
+    try:
+        bills = {}
+        for k, (name, sensors) in enumerate(message["bills"]):
+            splits, trees = arrays[f"{k}.splits"], arrays[f"{k}.trees"]
+            bought: Any = arrays[f"{k}.bits"]
+            bills[str(name)] = Bill(Acquired(bought, int(sensors)), splits, trees)
+        return Prediction(dict(message["point"]), arrays["scores"], bills)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ContractError(f"its process sent what is no prediction ({error!r:.80})") from error

@@ -1,0 +1,100 @@
+"""``--isolate`` (Linux): each job in a process that sees what the job needs, and no more of ours.
+
+It reads the files that its job needs and has a folder to put its result into. Empty are the store,
+the fitted models beside it, prepared data, the folder of publishers' files and the user's own data
+files; there is no network. In sight stay data bundled with installed packages, generators of data,
+and whatever else the user's files hold.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_core._io.namespaces import check_possible
+from bench_core.datasets.cache import cache_folder, files_of
+from bench_core.errors import UsageError
+from bench_core.results.records import FitSpec, Job
+from bench_core.results.store_files import costs_path, shared_with, state_path, states_folder
+from bench_core.splits import SPLITS
+
+FITTING = ("train", "valid")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a job's process is told (``namespaces.confine``), and the ``folder`` of its result."""
+
+    told: dict[str, Any]
+    folder: Path | None = None
+
+    def keep(self, job: Job) -> None:
+        """Put the model that a fit wrote where it belongs."""
+        if self.folder is None or not isinstance(job.spec, FitSpec):
+            return
+        result = state_path(job.spec.states, job.spec.key)
+        found = self.folder / result.name
+        if found.is_file() and not found.is_symlink():
+            result.parent.mkdir(parents=True, exist_ok=True)
+            found.replace(result)
+
+    def close(self) -> None:
+        """Remove what is left in the folder."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What is ``hidden`` from all jobs of a run."""
+
+    hidden: tuple[str, ...]
+
+    @classmethod
+    def of(cls, store: Path, data: Sequence[Path]) -> "Isolation":
+        """Raises UsageError where the system does not allow it, or a folder to be hidden has code.
+
+        ``data`` are the folder of publishers' files and the user's own files.
+        """
+        check_possible()
+        parts = [store.with_name(store.name + end) for end in ("", "-wal", "-shm")]
+        wanted = [*parts, states_folder(store), cache_folder(), *data]
+        paths = {path.resolve() for path in wanted if path.exists()}
+        for path in paths:
+            for code in (Path(entry or ".").resolve() for entry in sys.path):
+                if path.is_dir() and (code == path or path in code.parents):
+                    fault = f"{path} would be hidden, and learners need code in {code}"
+                    raise UsageError(f"--isolate: {fault}; keep data and code apart")
+        return cls(tuple(sorted(map(str, paths))))
+
+    def view(self, job: Job) -> View:
+        """What one job sees."""
+        spec, places, folder = job.spec, [], None
+        if isinstance(spec, FitSpec):
+            result = state_path(spec.states, spec.key)
+            Path(spec.states).mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix=".isolated-", dir=spec.states)).resolve()
+            places = [[str(folder), str(result.parent.resolve())]]
+        shown = [str(path.resolve()) for path in _needed(job) if path.is_file()]
+        return View({"hidden": self.hidden, "shown": shown, "places": places}, folder)
+
+
+def _needed(job: Job) -> Iterator[Path]:
+    """The files that a job reads."""
+    spec, data = job.spec, Path(job.spec.data)
+    rows = FITTING if isinstance(spec, FitSpec) else SPLITS
+    yield from files_of(data, rows, rows)
+    if spec.costs:
+        yield costs_path(spec.states, spec.costs)
+    waiting = [*spec.needs.values()] if isinstance(spec, FitSpec) else [spec.fit]
+    seen: set[str] = set()
+    while waiting:
+        key = waiting.pop()
+        if key not in seen:
+            seen.add(key)
+            state = state_path(spec.states, key)
+            yield state
+            waiting += shared_with(state)

@@ -1,0 +1,171 @@
+"""A worker as its parent sees it: a process at the other end of two pipes, and its log."""
+
+import contextlib
+import json
+import os
+import queue
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from bench_core._io.processes import descendants, end_all, own_memory
+from bench_core.execution.failures import LONGEST_TEXT
+from bench_core.execution.isolation import View
+from bench_core.execution.messages import job_to_json, receive, send
+from bench_core.results.records import Job
+
+START_SECONDS = 60.0
+"""How long a worker may take to start before that counts against the job's time."""
+
+LOG_BYTES = 1 << 25
+"""A longer log is cut to its end."""
+
+_END_SECONDS = 5.0
+_LINUX = sys.platform.startswith("linux")
+_START = (
+    "import json, os, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
+    "from bench_core.execution.start import start; start(a)"
+)
+_THREADS = (
+    *(f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")),
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+Heard = tuple["Worker", dict[str, Any] | None, dict[str, Any]]
+
+
+@dataclass(eq=False)
+class Worker:
+    """One process, and what it is doing for learners of one ``origin``."""
+
+    number: int
+    origin: str
+    process: subprocess.Popen[bytes]
+    log: Any
+    listener: threading.Thread = field(init=False)
+    job: Job | None = None
+    token: str = ""
+    served: set[str] = field(default_factory=set)  # the tokens of jobs before this one
+    began: bool = False
+    deadline: float = float("inf")
+    sent: float = 0.0
+    log_start: int = 0  # where the output of the job begins in the log
+    view: View | None = None  # what it can see, if that is not all
+
+    @classmethod
+    def start(
+        cls, number: int, origin: str, threads: int, memory: int, view: View | None, heard: Any
+    ) -> "Worker":
+        """A fresh interpreter, whose messages are put into ``heard``; ``memory`` is what a process
+        may allocate, 0 is no limit."""
+        told = {"path": sys.path, "parent": os.getpid(), "memory": memory}
+        told["view"] = view.told if view is not None else None
+        log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the worker
+        if _LINUX:
+            import fcntl
+
+            fcntl.fcntl(log.fileno(), fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut
+        process = subprocess.Popen(
+            [sys.executable, "-c", _START, json.dumps(told)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=os.environ | dict.fromkeys(_THREADS, str(threads)),
+            start_new_session=True,  # Ctrl-C in the terminal is the parent's business
+        )
+        worker = cls(number, origin, process, log, view=view)
+        worker.listener = threading.Thread(
+            target=_listen, args=(worker, heard), name=f"worker-{number}", daemon=True
+        )
+        worker.listener.start()
+        return worker
+
+    def assign(self, job: Job, timeout: float) -> None:
+        """Send a job; its time counts from the worker's message that it started."""
+        self.job, self.sent, self.began = job, time.monotonic(), False
+        self.token = secrets.token_hex(16)
+        self.log_start = os.fstat(self.log.fileno()).st_size
+        self.deadline = self.sent + START_SECONDS + timeout
+        message: Any = {**job_to_json(job), "token": self.token}
+        pipe: Any = self.process.stdin
+        with contextlib.suppress(BrokenPipeError):  # it died, which the listener will report
+            send(pipe, message)
+
+    def start_clock(self, timeout: float) -> None:
+        """The worker has taken up its job."""
+        self.began, self.sent = True, time.monotonic()
+        self.deadline = self.sent + timeout
+
+    def free(self) -> None:
+        """Its job is done."""
+        if self.view is not None and self.job is not None:
+            self.view.keep(self.job)
+        self.served.add(self.token)
+        self.job, self.token = None, ""
+
+    def leaves_processes(self) -> bool:
+        """Whether something that a job started still runs."""
+        return _LINUX and len(descendants(self.process.pid)) > 1
+
+    def memory(self, limit: int) -> int:
+        """Bytes that it holds with all that it started (``own_memory``)."""
+        below = [self.process.pid, *descendants(self.process.pid)] if _LINUX else []
+        return own_memory(below, limit)
+
+    def kill(self) -> None:
+        """End the process and whatever it started, at once."""
+        if _LINUX:
+            self._end_guard()
+        elif hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()  # type: ignore[union-attr]
+        self.listener.join(timeout=1)  # something it started elsewhere may still hold the pipe
+        self.log.close()
+        if self.view is not None:
+            self.view.close()
+
+    def _end_guard(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGCONT):  # a learner may have stopped its guard
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(number)
+        try:
+            self.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            end_all([self.process.pid, *descendants(self.process.pid)])
+
+    def cut_log(self) -> None:
+        """Forget all but the end of a log that has become too long."""
+        size = os.fstat(self.log.fileno()).st_size
+        if _LINUX and size > LOG_BYTES:
+            kept = os.pread(self.log.fileno(), LONGEST_TEXT, size - LONGEST_TEXT)
+            os.ftruncate(self.log.fileno(), 0)
+            os.write(self.log.fileno(), kept)
+            self.log_start = 0
+
+    def output(self) -> str:
+        """The end of what the job wrote to stdout and stderr."""
+        size = os.fstat(self.log.fileno()).st_size
+        self.log.seek(max(self.log_start, size - LONGEST_TEXT))
+        written: bytes = self.log.read(LONGEST_TEXT)
+        self.log.seek(0, os.SEEK_END)  # the worker shares the offset
+        return written.decode(errors="replace")
+
+
+def _listen(worker: Worker, heard: queue.Queue[Heard]) -> None:
+    pipe: BinaryIO = worker.process.stdout  # type: ignore[assignment]
+    with pipe:
+        try:
+            while True:
+                heard.put((worker, *receive(pipe)))
+        except Exception:  # it has ended, or a learner wrote to its pipe
+            heard.put((worker, None, {}))

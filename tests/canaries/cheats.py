@@ -1,0 +1,572 @@
+"""Learners that cheat: what each does, and the word that its row must have.
+
+``CHEATS`` holds by name how the model answers and the expected word:
+
+    refused   the trial fails: the contract or the façade stops it at once
+    sample    the sampled audit refuses its row
+    full      only the full audit does
+    harmless  the row stands, and its numbers are those of an honest learner
+    isolate   the row stands undeserved: it uses files or processes of the same user
+    beyond    the row stands undeserved, and nothing can tell
+
+An honest model here adds one column after another; a cheat answers by all six and pays for fewer.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+import bench_core
+from bench_core import (
+    Acquired,
+    Bill,
+    Examples,
+    Features,
+    Prediction,
+    Prices,
+    Splits,
+    Task,
+    param,
+    price_list,
+)
+
+D, POINTS = 6, 3
+NOTES: dict[Any, Any] = {}
+LOCAL = threading.local()
+CALLS = [0]
+
+
+def bill(k: int, **more: Any) -> Bill:
+    """For the first k columns."""
+    mask = np.zeros((1, D), dtype=bool)
+    mask[0, :k] = True
+    return Bill(Acquired.pack(mask), **more)
+
+
+def paid(model: CheatModel, X: Any, k: int) -> Any:
+    """By the first k columns."""
+    scores = np.zeros(len(X))
+    for j in range(k):
+        scores += model.weight[j] * np.nan_to_num(X[:, j].astype(float))
+    return scores
+
+
+def everything(model: CheatModel, X: Any) -> Any:
+    return paid(model, X, D)
+
+
+def path(scores: Callable[[int], Any], **more: Any) -> Iterator[Prediction]:
+    for k in range(1, POINTS + 1):
+        yield Prediction({"columns": k}, scores(k), {"path": bill(k, **more)})
+
+
+Answer = Callable[["CheatModel", Any], Iterator[Prediction]]
+CHEATS: dict[str, tuple[str, Answer]] = {}
+
+
+def cheat(word: str) -> Callable[[Answer], Answer]:
+    def keep(answer: Answer) -> Answer:
+        CHEATS[answer.__name__.replace("_", "-")] = word, answer
+        return answer
+
+    return keep
+
+
+@cheat("harmless")
+def honest(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k))
+
+
+# -- it reads what it did not pay for ------------------------------------------------------------
+
+
+@cheat("sample")
+def under_declares(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: everything(model, X))
+
+
+@cheat("sample")
+def late_peek(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: everything(model, X) if k == POINTS else paid(model, X, k))
+
+
+@cheat("sample")
+def doubt_peek(model: CheatModel, X: Any) -> Any:
+    def scores(k: int) -> Any:
+        own = paid(model, X, k)
+        return np.where(np.abs(own) < 0.3, everything(model, X), own)
+
+    return path(scores)
+
+
+@cheat("sample")
+def keyed_peek(model: CheatModel, X: Any) -> Any:
+    """Only where a value that it paid for says so."""
+    some = (X[:, 0] > 0.5) & (X[:, 0] < 1)
+    return path(lambda k: np.where(some, everything(model, X), paid(model, X, k)))
+
+
+@cheat("sample")
+def point_peek(model: CheatModel, X: Any) -> Any:
+    """One of a hundred points, and there only where it is in doubt."""
+    for p in range(100):
+        scores = paid(model, X, 2)
+        if p == 37:
+            scores = np.where(np.abs(scores) < 0.3, everything(model, X), scores)
+        yield Prediction({"point": p}, scores, {"path": bill(2)})
+
+
+@cheat("sample")
+def missing_peek(model: CheatModel, X: Any) -> Any:
+    """Looks whether a cell is missing; other rows' values never are."""
+    return path(lambda k: paid(model, X, k) + 0.01 * np.isnan(X[:, 5]))
+
+
+@cheat("sample")
+def value_peek(model: CheatModel, X: Any) -> Any:
+    """Fills a missing cell in, as far as it is known from what was paid for."""
+    return path(lambda k: paid(model, X, k) + 1e-6 * np.where(np.isnan(X[:, 5]), X[:, 0], X[:, 5]))
+
+
+@cheat("sample")
+def tiny_peek(model: CheatModel, X: Any) -> Any:
+    """Far below any tolerance, but it breaks all ties."""
+    return path(lambda k: np.sign(paid(model, X, k)) + 1e-13 * everything(model, X))
+
+
+@cheat("sample")
+def peek_to_buy(model: CheatModel, X: Any) -> Any:
+    """Buys only where it will help."""
+    wrong = np.sign(everything(model, X)) != np.sign(paid(model, X, 1))
+    for k in range(1, POINTS + 1):
+        mask = np.zeros((len(X), D), dtype=bool)
+        mask[:, 0] = True
+        mask[wrong, :k] = True
+        scores = np.where(wrong, paid(model, X, k), paid(model, X, 1))
+        yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
+
+
+# -- it keys on the block ------------------------------------------------------------------------
+
+
+@cheat("sample")
+def row_number(model: CheatModel, X: Any) -> Any:
+    """The rows of the test split are sorted by their label."""
+    return path(lambda k: np.arange(len(X)) - len(X) / 2)
+
+
+@cheat("sample")
+def batch_normalises(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) - paid(model, X, k).mean())
+
+
+@cheat("sample")
+def keys_on_size(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) + (len(X) % 10))
+
+
+@cheat("sample")
+def random_scores(model: CheatModel, X: Any) -> Any:
+    noise = np.random.default_rng().normal(size=len(X))
+    return path(lambda k: paid(model, X, k) + noise)
+
+
+@cheat("sample")
+def sniffs_audits(model: CheatModel, X: Any) -> Any:
+    """Honest as soon as a block looks replaced."""
+    if np.isnan(X[:, 5]).mean() > 0.05:
+        return honest(model, X)
+    return path(lambda k: everything(model, X))
+
+
+# -- it takes notes ------------------------------------------------------------------------------
+
+
+def noted(notes: Any, model: CheatModel, X: Any) -> Any:
+    """What is known of rows by the column that is paid for; looked up where it has been seen."""
+    for key, score in zip(X[:, 0].tolist(), everything(model, X).tolist(), strict=True):
+        notes.setdefault(key, score)
+    return path(lambda k: np.array([notes[key] for key in X[:, 0].tolist()]))
+
+
+@cheat("sample")
+def notes_in_module(model: CheatModel, X: Any) -> Any:
+    return noted(NOTES, model, X)
+
+
+@cheat("sample")
+def notes_in_numpy(model: CheatModel, X: Any) -> Any:
+    return noted(np.__dict__.setdefault("_notes", {}), model, X)
+
+
+@cheat("sample")
+def notes_in_thread(model: CheatModel, X: Any) -> Any:
+    return noted(LOCAL.__dict__, model, X)
+
+
+@cheat("sample")
+def notes_in_environ(model: CheatModel, X: Any) -> Any:
+    class Environ(dict):  # type: ignore[type-arg]
+        def setdefault(self, key: Any, value: Any = None) -> Any:
+            return os.environ.setdefault(f"NOTE_{key}", str(value))
+
+        def __getitem__(self, key: Any) -> float:
+            return float(os.environ[f"NOTE_{key}"])
+
+    return noted(Environ(), model, X)
+
+
+@cheat("sample")
+def first_calls(model: CheatModel, X: Any) -> Any:
+    """Cheats while a trial goes on, and is honest when its audit begins."""
+    CALLS[0] += 1
+    return path(lambda k: everything(model, X) if CALLS[0] <= 2 else paid(model, X, k))
+
+
+@cheat("sample")
+def fresh_start(model: CheatModel, X: Any) -> Any:
+    """Honest in a process that has seen no whole block."""
+    NOTES["whole"] = NOTES.get("whole", 0) + (np.isnan(X[:, 5]).mean() < 0.05)
+    return path(lambda k: everything(model, X) if NOTES["whole"] else paid(model, X, k))
+
+
+@cheat("isolate")
+def notes_on_disk(model: CheatModel, X: Any) -> Any:
+    place = Path(tempfile.gettempdir()) / f"canary-{os.environ['CANARY']}"
+    notes = dict(np.load(place, allow_pickle=True)) if place.exists() else {}
+    found = list(noted(notes, model, X))
+    with place.open("wb") as file:
+        np.save(file, np.array([*notes.items()], dtype=object))
+    return found
+
+
+# -- it changes the judge ------------------------------------------------------------------------
+
+
+@cheat("harmless")
+def patches_metric(model: CheatModel, X: Any) -> Any:
+    import bench_core.execution.score as score
+
+    score.evaluate = lambda *given: 1 / 0  # type: ignore[assignment]
+    return honest(model, X)
+
+
+@cheat("sample")
+def patches_audit(model: CheatModel, X: Any) -> Any:
+    import bench_core.execution.audit as audit
+
+    audit._Judge.sample = audit._Judge.whole = lambda *given: None  # type: ignore[method-assign,assignment]
+    return under_declares(model, X)
+
+
+@cheat("refused")
+def patches_numpy(model: CheatModel, X: Any) -> Any:
+    answer = list(under_declares(model, X))
+    np.ndarray = np.isfinite = np.array_equal = lambda *given: True  # type: ignore[assignment,misc]
+    return answer
+
+
+@cheat("harmless")
+def patches_bills(model: CheatModel, X: Any) -> Any:
+    Bill.feature_cost = lambda *given, **more: np.full(len(X), -50.0)  # type: ignore[method-assign]
+    Acquired.cost = lambda *given: np.full(len(X), -50.0)  # type: ignore[method-assign]
+    return honest(model, X)
+
+
+@cheat("harmless")
+def patches_clock(model: CheatModel, X: Any) -> Any:
+    time.perf_counter = time.monotonic = lambda: 0.0  # type: ignore[assignment]
+    return honest(model, X)
+
+
+@cheat("harmless")
+def frames_labels(model: CheatModel, X: Any) -> Any:
+    frame = sys._getframe()
+    while frame is not None:
+        for value in frame.f_locals.values():
+            if isinstance(value, Examples) and len(value) == len(X):
+                return path(lambda k, y=value.y: y - 0.5)  # type: ignore[misc]
+        frame = frame.f_back  # type: ignore[assignment]
+    return honest(model, X)
+
+
+@cheat("harmless")
+def gc_labels(model: CheatModel, X: Any) -> Any:
+    for value in gc.get_objects():
+        if isinstance(value, Examples) and len(value) == len(X):
+            return path(lambda k, y=value.y: y - 0.5)  # type: ignore[misc]
+    return honest(model, X)
+
+
+@cheat("refused")
+def forge_score(model: CheatModel, X: Any) -> Any:
+    """Writes an answer of its own to whatever it finds open."""
+    header = b'{"event": "done", "status": "ok", "arrays": []}'
+    for number in range(3, 64):
+        try:
+            os.write(number, len(header).to_bytes(8, "little") + header)
+        except OSError:
+            continue
+    return honest(model, X)
+
+
+# -- its bill lies -------------------------------------------------------------------------------
+
+
+class CheapBill(Bill):
+    __slots__ = ()
+
+    def feature_cost(self, *given: Any, **more: Any) -> Any:
+        return super().feature_cost(*given, **more) - 50
+
+    def evaluation_cost(self, *given: Any) -> Any:
+        return super().evaluation_cost(*given) - 50
+
+
+class CheapPurchase(Acquired):
+    __slots__ = ()
+
+    def cost(self, price: Any) -> Any:
+        return np.zeros(len(self.bits))
+
+
+class Duck:
+    """Shows other bits each time."""
+
+    sensors = D
+
+    def __init__(self, k: int) -> None:
+        self.k, self.asked = k, 0
+
+    @property
+    def bits(self) -> Any:
+        self.asked += 1
+        return bill(self.k if self.asked == 1 else 0).acquired.bits
+
+    def cost(self, price: Any) -> Any:
+        return np.zeros(1)
+
+    def rows(self, n: int) -> Any:
+        return Acquired.nothing(D).rows(n)
+
+
+def with_bills(model: CheatModel, X: Any, change: Callable[[Bill, int], Any]) -> Any:
+    for prediction in honest(model, X):
+        k = int(prediction.point["columns"])
+        yield Prediction(
+            prediction.point, prediction.scores, {"path": change(prediction.bills["path"], k)}
+        )
+
+
+@cheat("harmless")
+def negative_bill(model: CheatModel, X: Any) -> Any:
+    return with_bills(model, X, lambda own, k: CheapBill(own.acquired))
+
+
+@cheat("harmless")
+def cheap_purchase(model: CheatModel, X: Any) -> Any:
+    return with_bills(model, X, lambda own, k: Bill(CheapPurchase(own.acquired.bits, D)))
+
+
+@cheat("harmless")
+def duck_purchase(model: CheatModel, X: Any) -> Any:
+    return with_bills(model, X, lambda own, k: Bill(Duck(k)))  # type: ignore[arg-type]
+
+
+@cheat("refused")
+def negative_counts(model: CheatModel, X: Any) -> Any:
+    return with_bills(model, X, lambda own, k: Bill(own.acquired, splits=-5))
+
+
+@cheat("refused")
+def nan_counts(model: CheatModel, X: Any) -> Any:
+    return with_bills(model, X, lambda own, k: Bill(own.acquired, trees=float("nan")))
+
+
+@cheat("beyond")
+def uncounted_trees(model: CheatModel, X: Any) -> Any:
+    """Evaluates trees and says that there were none: of a stranger's model nothing is known."""
+    return path(lambda k: paid(model, X, k), trees=0)
+
+
+@cheat("refused")
+def bits_beyond(model: CheatModel, X: Any) -> Any:
+    beyond = Acquired(np.full((1, 1), 1 << 63, dtype=np.uint64), D)
+    return with_bills(model, X, lambda own, k: Bill(beyond))
+
+
+# -- its scores are no numbers -------------------------------------------------------------------
+
+
+@cheat("refused")
+def complex_scores(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) + 1j * everything(model, X))
+
+
+@cheat("refused")
+def masked_scores(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: np.ma.masked_less(everything(model, X), 0))
+
+
+@cheat("refused")
+def text_scores(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k).astype(str))
+
+
+@cheat("refused")
+def object_scores(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k).astype(object))
+
+
+@cheat("refused")
+def nan_point(model: CheatModel, X: Any) -> Any:
+    yield Prediction({"columns": float("nan")}, paid(model, X, 1), {"path": bill(1)})
+
+
+@cheat("refused")
+def endless_path(model: CheatModel, X: Any) -> Any:
+    k = 0
+    while True:
+        yield Prediction({"columns": (k := k + 1)}, paid(model, X, 1), {"path": bill(1)})
+
+
+# -- it cheats while it is fitted ----------------------------------------------------------------
+
+
+def prepared_labels() -> Any:
+    """The labels of the test split, wherever prepared data lie."""
+    (place,) = Path(os.environ["BENCH_CACHE"]).glob("prepared/*canary*/test.y.npy")
+    rows = np.load(place.with_name("test.X.npy"))
+    return dict(zip(rows[:, 0].tolist(), np.load(place).tolist(), strict=True))
+
+
+def fit_with_disk_labels(train: Examples, valid: Examples, context: Any) -> Any:
+    return np.array([*prepared_labels().items()])
+
+
+def fit_with_test_split(train: Examples, valid: Examples, context: Any) -> Any:
+    return np.array([context.splits.test.X[:, 0], context.splits.test.y]).T
+
+
+def fit_with_spec(train: Examples, valid: Examples, context: Any) -> Any:
+    return np.array([np.load(Path(context.spec.data) / "test.y.npy")])
+
+
+def fit_on_validation(train: Examples, valid: Examples, context: Any) -> Any:
+    return np.array([valid.X[:, 0], valid.y]).T
+
+
+def fit_to_sabotage(train: Examples, valid: Examples, context: Any) -> Any:
+    import bench_core.execution.score as score
+
+    score.evaluate = lambda *given: 1 / 0  # type: ignore[assignment]
+    return np.zeros((0, 2))
+
+
+def fit_and_forge(train: Examples, valid: Examples, context: Any) -> Any:
+    forge_score(CheatModel("", np.zeros(D), np.zeros((0, 2))), np.zeros((0, D)))
+    time.sleep(0.5)
+    return np.zeros((0, 2))
+
+
+FIT = {
+    "disk-labels": fit_with_disk_labels,
+    "test-split": fit_with_test_split,
+    "path-of-data": fit_with_spec,
+    "train-on-valid": fit_on_validation,
+    "sabotage": fit_to_sabotage,
+    "forge-fit": fit_and_forge,
+}
+
+
+def by_known(model: CheatModel, X: Any) -> Any:
+    """By labels that were learned for values of the first column."""
+    known = dict(model.known.tolist())
+    own = [known.get(x, np.nan) for x in X[:, 0].tolist()]
+    bias = np.where(np.isnan(own), 0.0, np.where(np.array(own) > 0.5, 50.0, -50.0))
+    return path(lambda k: paid(model, X, k) + bias)
+
+
+CHEATS["disk-labels"] = "isolate", by_known
+CHEATS["test-split"] = "refused", by_known
+CHEATS["path-of-data"] = "refused", by_known
+CHEATS["train-on-valid"] = "beyond", by_known
+CHEATS["sabotage"] = "harmless", honest
+CHEATS["forge-fit"] = "refused", honest
+CHEATS["slow-load"] = "harmless", honest
+
+
+@dataclass
+class CheatModel:
+    """Answers as its ``how`` says."""
+
+    how: str
+    weight: Any
+    known: Any
+
+    def predict_path(self, features: Features) -> Any:
+        return CHEATS[self.how][1](self, features.X)
+
+    def state(self) -> dict[str, Any]:
+        return {"how": self.how, "weight": self.weight, "known": self.known}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CheatModel:
+        if state["how"] == "slow-load":  # the training that no clock of a fit saw
+            time.sleep(0.5)
+        return cls(**state)
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """One of the cheats."""
+
+    name: ClassVar[str] = "cheat"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+    how: str = param("honest", "one of CHEATS")
+
+    def fit(self, train: Examples, valid: Examples, prices: Prices, context: Any) -> CheatModel:
+        known = np.zeros((0, 2))
+        if self.how in FIT:
+            known = FIT[self.how](train, valid, context)
+        X = np.nan_to_num(train.X.astype(float))
+        weight = ((train.y - 0.5)[:, None] * X).mean(axis=0)
+        return CheatModel(self.how, weight, known)
+
+
+class Canary:
+    """Six columns that all matter; the rows of each split are sorted by their label."""
+
+    name, task, title = "canary", Task.BINARY, "rows for cheats"
+
+    def prepare(self, source: Any, size: str, fold: int, seed: int) -> Splits:
+        rng = np.random.default_rng(5)
+        parts = []
+        for _ in range(3):
+            X = rng.normal(size=(240, D)).astype(np.float32)
+            X[::40, 5] = np.nan
+            y = (np.nan_to_num(X).sum(axis=1) + 0.5 * rng.normal(size=240) > 0).astype(float)
+            order = np.argsort(y, kind="stable")
+            parts.append(Examples(X[order], y[order]))
+        return Splits(*parts, prices=price_list(np.ones(D)), task=self.task, classes=2)
+
+
+@bench_core.hookimpl
+def bench_learners() -> list[type[Any]]:
+    return [Cheat]
+
+
+@bench_core.hookimpl
+def bench_datasets() -> list[type[Any]]:
+    return [Canary]

@@ -1,0 +1,98 @@
+"""Under ``--isolate`` a learner sees what it needs, and works as it does without."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bench_core
+from bench_core.errors import UsageError
+from bench_core.execution import isolation
+
+MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path / "data"))
+    rows = "".join(f"{i},{i % 5},{int(i % 7 > 3)}\n" for i in range(300))
+    (tmp_path / "rows.csv").write_text(f"a,b,y\n{rows}")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (tmp_path / "port").write_text(str(server.getsockname()[1]))
+        yield tmp_path
+
+
+def run(**options: Any) -> Any:
+    return bench_core.run(
+        data="rows.csv",
+        plugins=("helpers.toys", "canaries.looking"),
+        learners=["toy-prefix", "looking", "toy-stacked"],
+        settings=["toy-prefix.tradeoff=0.1", "looking.tradeoff=0.1"],
+        task="binary",
+        workers=1,
+        progress=False,
+        **options,
+    )
+
+
+def possible() -> bool:
+    try:
+        isolation.check_possible()
+    except UsageError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
+def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
+    home: Path,
+) -> None:
+    if not possible():
+        pytest.skip("this system lets no process have namespaces of its own")
+    open_ = run(store="open.db").frame()
+    before = json.loads((home / "predict.json").read_text())
+    assert before["arrays"] == ["test", "train", "valid"]
+    assert before["network"]
+    bench_core.run(
+        data="toy-binary",
+        plugins=("helpers.toys",),
+        learners="toy-prefix",
+        settings="toy-prefix.tradeoff=0.1",
+        progress=False,
+    )
+    closed = run(isolate=True).frame()
+    nothing = dict.fromkeys(("store", "file", "network", "root"), False) | {"models": 0}
+    fit, predict = (json.loads((home / f"{name}.json").read_text()) for name in ("fit", "predict"))
+    assert fit == nothing | {"arrays": ["train", "valid"], "entries": 1}
+    assert predict == nothing | {"arrays": [], "entries": 0}
+    columns = [c for c in open_.columns if c not in MEASURED]
+    assert open_[columns].equals(closed[columns])
+    assert not [*(home / "results" / "bench.fits").glob(".isolated-*")]
+
+
+def test_where_it_is_not_possible_one_line_says_so(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_core._io.namespaces._PROBE", "raise OSError(1, 'not permitted')")
+    with pytest.raises(UsageError, match=r"isolate: this system lets no process .*not permitted"):
+        run(isolate=True)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(UsageError, match="--isolate needs Linux"):
+        isolation.check_possible()
+    with pytest.raises(UsageError, match="leave out"):
+        run(isolate=True, executor="inline")
+
+
+@pytest.mark.skipif(not possible(), reason="needs namespaces")
+def test_folders_that_hold_code_are_not_hidden(home: Path) -> None:
+    with pytest.raises(UsageError, match=r"would be hidden, and learners need code in"):
+        isolation.Isolation.of(home / "x.db", [Path(bench_core.__file__).parents[1]])

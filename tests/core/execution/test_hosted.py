@@ -1,0 +1,132 @@
+"""A stranger's model lives in a process of its own, and nothing else changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_core import Acquired, Bill, Features, Prediction, Queries
+from bench_core.api import plan
+from bench_core.execution.contract import ContractError, HostedError
+from bench_core.execution.hosted import Hosted
+from bench_core.execution.trial import run_fit, run_trial
+from bench_core.results.records import Status
+from bench_core.results.store_files import save_model
+
+
+@dataclass
+class Odd:
+    """Does at its only point what ``how`` says."""
+
+    how: str
+    weight: Any
+    independent_rows = True
+    marks = ("odd",)
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        n = len(features)
+        bill = Bill(Acquired.nothing(2), np.arange(float(n)), 3)
+        if self.how == "exit":
+            os._exit(3)
+        if self.how == "raise":
+            raise ValueError("no\nway")
+        if self.how == "memory":
+            raise MemoryError("enough")
+        scores: Any = features.X[:, 0] + self.weight[1, 0]
+        if self.how == "complex":
+            scores = scores * 1j
+        features.X[:] = 0  # its own copy
+        for k in range(3):
+            yield Prediction({"k": k}, scores, {"path": bill, "model": bill})
+
+    def state(self) -> dict[str, Any]:
+        return {"how": self.how, "weight": self.weight}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Odd:
+        assert state["weight"].flags.f_contiguous
+        if state["how"] == "load":
+            raise RuntimeError("cannot load")
+        return cls(**state)
+
+
+def hosted(folder: Path, how: str) -> Hosted:
+    save_model(folder / "m.npz", Odd(how, np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])))
+    return Hosted(folder / "m.npz")
+
+
+def test_what_it_answers_arrives_as_it_was(tmp_path: Path) -> None:
+    block = Features(np.array([[1, 2], [3, 4]], np.float32), Queries(np.array([0, 2])))
+    with hosted(tmp_path, "well") as model:
+        assert (model.independent_rows, model.concurrent, model.marks) == (True, False, ("odd",))
+        for _ in range(2):
+            next(iter(model.predict_path(block)))  # left in the middle
+            found = list(model.predict_path(block))
+            assert [p.point for p in found] == [{"k": 0}, {"k": 1}, {"k": 2}]
+            assert found[2].scores.tolist() == [4.0, 6.0]
+            bill = found[2].bills["model"]
+            assert (bill.splits.tolist(), float(bill.trees)) == ([0.0, 1.0], 3.0)  # type: ignore[union-attr]
+            assert bill.acquired.bits.tolist() == [[0]]
+    assert block.X.tolist() == [[1, 2], [3, 4]]
+    assert model.load_seconds > 0
+    assert model.peak_rss_mb > 1
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "line"),
+    [
+        ("exit", Status.CRASHED, "its process ended with status 3"),
+        ("raise", Status.FAILED, "ValueError: no way (test_hosted.py:"),
+        ("memory", Status.OUT_OF_MEMORY, "out of memory: enough"),
+        ("load", Status.FAILED, "RuntimeError: cannot load"),
+    ],
+)
+def test_what_goes_wrong_there_is_reported_here(
+    how: str, status: Status, line: str, tmp_path: Path
+) -> None:
+    block = Features(np.zeros((2, 2), np.float32))
+    with pytest.raises(HostedError) as caught, hosted(tmp_path, how) as model:
+        list(model.predict_path(block))
+    assert caught.value.status == status
+    assert str(caught.value).startswith(line)
+
+
+def test_a_breach_of_the_contract_there_is_one_here(tmp_path: Path) -> None:
+    refused = pytest.raises(ContractError, match="scores are complex128: they must be real")
+    with hosted(tmp_path, "complex") as model, refused:
+        list(model.predict_path(Features(np.zeros((2, 2), np.float32))))
+
+
+def test_a_trial_gives_the_same_rows_wherever_the_model_lives(home: Path) -> None:
+    p = plan(
+        plugins=("helpers.toys",),
+        data="toy-rank",
+        learners="toy-prefix",
+        settings="toy-prefix.tradeoff=0.5",
+        caps=[3.0],
+    )
+    spec = p.trials[0]
+    assert (spec.origin, p.fits[0].origin) == ("helpers", "helpers")
+    run_fit(p.fits[0])
+    here, there = (run_trial(spec, apart=apart) for apart in (False, True))
+    assert here.rows == there.rows
+    for one, two in zip(here.values, there.values, strict=True):
+        assert np.array_equal(one.metric, two.metric)
+        assert np.array_equal(one.bought, two.bought)
+    # beside its judge a stranger's model is not audited, whatever the audit finds
+    assert (here.audit, there.audit) == ("declared", "sampled")
+    assert run_trial(replace(spec, audit="full"), apart=True).audit == "verified"
+
+
+def test_only_what_is_bench_through_and_through_lives_where_labels_are(home: Path) -> None:
+    own = plan(data="toy-rank", plugins=("helpers.toys",), learners="constant")
+    assert [trial.origin for trial in own.trials] == [""]
+    over = "early-exit.base=toy-prefix"
+    mixed = plan(data="toy-rank", plugins=("helpers.toys",), learners="early-exit", settings=over)
+    assert [trial.origin for trial in mixed.trials] == ["helpers"]
