@@ -207,44 +207,39 @@ def _effort(own: pd.DataFrame) -> dict[str, Any]:
 
 
 def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
-    """A row of ``over_repeats`` with the rows it is the mean of."""
-    quality, spread = float(mean["test_quality"]), float(mean["test_quality_std"])
-    return _pick(quality, spread, float(mean["test_cost"]), _settings_chosen(chosen), varied)
+    """A row of ``over_repeats`` or ``mean_curve`` with the rows it is the mean of."""
+    return _pick(mean, _choices(chosen), varied)
 
 
-def _settings_chosen(chosen: pd.DataFrame) -> list[tuple[str, str]]:
-    return list(zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True))
+def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
+    """Point and parameters of each row."""
+    return [*zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True)]
 
 
 def _pick(
-    quality: float,
-    spread: float,
-    cost: float,
-    chosen: Sequence[tuple[str, str]],
+    mean: Mapping[str, Any] | pd.Series[Any],
+    choices: Sequence[tuple[str, str]],
     varied: frozenset[str],
 ) -> Pick:
-    found = tuple(
-        Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(chosen))
-        for (point, params), n in Counter(chosen).most_common()
+    return Pick(
+        quality=float(mean["test_quality"]),
+        spread=float(mean["test_quality_std"]),
+        cost=float(mean["test_cost"]),
+        settings=tuple(
+            Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(choices))
+            for (point, params), n in Counter(choices).most_common()
+        ),
     )
-    return Pick(quality, spread, cost, found)
 
 
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
-    """At each budget the mean of what every repeat holds there."""
-    if frontiers.empty:
-        return ()
-    runs = [
-        (run["valid_cost"].to_numpy(dtype=np.float64), _settings_chosen(run))
-        for _, run in frontiers.groupby(["fold", "seed"], sort=True)
-    ]
-    mean = selection.mean_curve(frontiers)
-    columns = ("budget", "test_quality", "test_quality_std", "test_cost")
+    runs = [run for _, run in frontiers.groupby(["fold", "seed"], sort=True)]  # the cheapest first
+    held = [(run["valid_cost"].to_numpy(float), _choices(run)) for run in runs]
     points = []
-    rows = zip(*(mean[name].tolist() for name in columns), strict=True)
-    for budget, quality, spread, cost in rows:
-        held = [own[int(np.searchsorted(costs, budget, "right")) - 1] for costs, own in runs]
-        points.append(CurvePoint(budget, _pick(quality, spread, cost, held, varied)))
+    for row in selection.mean_curve(frontiers).to_dict("records"):
+        budget = float(row["budget"])
+        at = [(int(np.searchsorted(cost, budget, "right")), choices) for cost, choices in held]
+        points.append(CurvePoint(budget, _pick(row, [c[k - 1] for k, c in at if k], varied)))
     return tuple(points)
 
 

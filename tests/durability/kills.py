@@ -39,6 +39,7 @@ from helpers import run_toys  # noqa: E402
 
 from bench_core.errors import BenchError  # noqa: E402
 from bench_core.results.store import Store  # noqa: E402
+from bench_core.results.store_files import states_folder  # noqa: E402
 
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at", "run"]
 ROW = ["learner", "params", "dataset", "fold", "seed", "split", "point"]
@@ -163,7 +164,7 @@ class Kills:
         assert start(store, "end").wait() == 0
         self.counts["stores"] += 1
         self.counts["exports equal"] += rows(store).equals(self.undisturbed)
-        self.counts["temporary files left"] += len([*self.folder.rglob(".*.new")])
+        self.counts["temporary files left"] += len([*states_folder(store).rglob(".*.new")])
 
     def cuts(self, cuts: int) -> None:
         """Power cuts on what a run had on the disk at some moment."""

@@ -18,6 +18,7 @@ import tempfile
 import tomllib
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,11 @@ def table(data: bytes) -> bool:
     header = next(line for line in text.split("\n") if line.strip())
     mark = max(",;\t", key=header.count)
     lines = list(csv.reader(io.StringIO(text, newline="\n"), delimiter=mark))
-    lines = [cells for cells in lines if cells and not (len(cells) == 1 and cells[0].isspace())]
+    lines = [
+        cells
+        for cells in lines
+        if cells and not (len(cells) == 1 and cells[0] and not cells[0].strip(" \t"))
+    ]
     for j, name in enumerate(found.names):
         assert name == lines[0][j].strip()
         if found.is_text(name):
@@ -192,6 +197,7 @@ def datasets(data: bytes) -> bool:
     return True
 
 
+REGISTRY = cache(load_registry)
 LEARNERS = ("gbrt.trees", "cscc.base", "cscc.base.trees", "gbrt.learning_rate", "cronus.f0")
 
 
@@ -203,7 +209,7 @@ def setting(data: bytes) -> bool:
         found = parse_setting(f"{name}={text}")
     except BenchError:
         return False
-    registry = load_registry()
+    registry = REGISTRY()
     try:
         table = with_setting({}, found.path, found.value)
         for made in expand(registry.learner(found.owner), table, registry)[:20]:

@@ -304,7 +304,7 @@ def _refuse_short_rows(table: Table, separator: str, columns: int) -> None:
     per_line = np.diff(np.searchsorted(cells, ends), prepend=0) + 1
     for line in np.flatnonzero(per_line < columns):
         start = ends[line - 1] + 1 if line else 0
-        if table.raw[start : ends[line]].strip():
+        if table.raw[start : ends[line]].strip(b" \t"):  # other lines are rows to the reader
             raise InputError(
                 f"{table.path}, line {line + 1}: {per_line[line]} cells where the header has "
                 f"{columns}; complete the line"

@@ -21,6 +21,7 @@ _REMEDIES = {
     b"PK": "an archive, not a model",
 }
 _NUMBERS = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
+_WHOLE = "iUIlL"
 _WORDS = {"T": True, "F": False, "Z": None}
 _DEEPEST = 50
 
@@ -109,7 +110,9 @@ class _Reader:
         return np.frombuffer(self.take(count * dtype.itemsize), dtype)
 
     def length(self) -> int:
-        return int(self.numbers(self.mark(), 1)[0])
+        if (mark := self.mark()) not in _WHOLE:
+            raise ModelError("it is no UBJ: a length that is no whole number")
+        return int(self.numbers(mark, 1)[0])
 
     def text(self) -> str:
         return self.take(self.length()).decode()

@@ -61,6 +61,7 @@ TRIAL = TrialSpec(
     states="",
     metrics=("mse",),
     unit="euro",
+    splits=("test",),
 )
 
 
