@@ -46,9 +46,9 @@ from .parameters import inside as inside
 from .parameters import linear as linear
 from .parameters import log as log
 from .parameters import param as param
+from .protocols import DIVERGED as DIVERGED
 from .protocols import BudgetedLearner as BudgetedLearner
 from .protocols import BudgetedModel as BudgetedModel
-from .protocols import DIVERGED as DIVERGED
 from .protocols import Dataset as Dataset
 from .protocols import FitContext as FitContext
 from .protocols import Metric as Metric
