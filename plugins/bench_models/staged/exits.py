@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bench_core import Acquired, Bill, Features, Prediction, Queries
+from bench_core import Acquired, Bill, Features, Prediction, Queries, StageTree
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
-from bench_core.protocols import StageTree
 from bench_models.staged.model import StagedModel
 from bench_models.staged.routing import QueryGroups, below, kth_best, ranks
 from bench_models.staged.stages import MOST_POINTS

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices
+from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices, StageTree
 from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
-from bench_core.protocols import StageTree
 from bench_models.staged.routing import RowState, final_scores
 from bench_models.staged.segments import Segment, StageCosts, StageTerms, segments
 from bench_models.staged.stages import (

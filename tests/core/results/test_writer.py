@@ -63,6 +63,7 @@ TRIAL = TrialSpec(
     states="",
     metrics=("mse",),
     unit="euro",
+    splits=("test",),
 )
 
 
