@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core._io.large_arrays import forget, zeros
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.bill import Acquired
+from bench_core.costs.bill import Acquired, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features
 from bench_core.execution.caps import Answers, Caps, Ground

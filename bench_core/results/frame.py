@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +119,7 @@ def _row(info: RunInfo, trial: Mapping[str, Any]) -> dict[str, Any]:
         **{name: spec[name] for name in (*_DATA, *_LEARNER, *_BILLING)},
         **{name: trial[name] for name in (*_TRIAL, *_MEASURED)},
         **{name: spec.get(name) for name in _COUNTS},
-        "cpu": re.split(r", \d+ cores, ", trial["machine"])[0],
+        "cpu": trial["machine"].rsplit(", ", 4)[0],
         "params": json.dumps(spec["params"], sort_keys=True),
         "error": trial["error"] or trial["audit_error"],
     }
