@@ -155,6 +155,7 @@ class Parameter:
         return learner_type(self.annotation) is not None
 
 
+@cache  # asked for at every step of planning, and resolving annotations is slow
 def parameters(cls: type) -> tuple[Parameter, ...]:
     """The hyper-parameters of a class, in order; none for a class that is no dataclass."""
     if not dataclasses.is_dataclass(cls):
@@ -174,7 +175,6 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
     )
 
 
-@cache  # asked for at every step of planning, and resolving annotations is slow
 def _hints(cls: type) -> dict[str, Any]:
     from bench_core.data import Task
     from bench_core.protocols import BudgetedLearner, Dataset
