@@ -142,6 +142,13 @@ request_options = options.together(
         "--memory", type=options.MEMORY, metavar="SIZE", help="Limit of each job: 500MiB, 4GiB."
     ),
     click.option(
+        "--retries",
+        type=click.IntRange(0, 100),
+        default=0,
+        metavar="N",
+        help="Try a job that does not end well up to N times more; 'bench log' has every attempt.",
+    ),
+    click.option(
         "--audit",
         type=click.Choice(AUDITS),
         default=AUDITS[0],

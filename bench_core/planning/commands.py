@@ -12,7 +12,10 @@ FROM_PYTHON = "(from Python)"
 
 _FLAGS = {"groups": "group", "metrics": "metric", "plugins": "plugin", "settings": "set"}
 _REPEATED = ("groups", "settings")
-_LEFT_OUT = {"workers", "threads", "executor", "fresh", "store", "data_dir", "timeout", "memory"}
+_LEFT_OUT = {
+    *("workers", "threads", "executor", "fresh", "store", "data_dir", "timeout", "memory"),
+    "retries",
+}
 _USUAL = {"index_base": 1, "audit": "sample"}
 
 

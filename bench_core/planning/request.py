@@ -20,6 +20,7 @@ MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
 
 MOST_CONFIGS = 1000
+EXECUTORS = ("local", "inline", "dask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,11 @@ class RunRequest:
     to a file in ``data``. ``drop`` leaves columns of a file out, those of one of the ``groups``
     (``"a,b:5"``) share one sensor, ``cv`` folds or ``share`` (of validation and test) divide it,
     ``unit`` is what its costs count. ``workers`` and ``threads`` 0: chosen from the cores at hand.
-    ``executor`` is ``"local"`` (processes that can be killed) or ``"inline"``. ``timeout`` in
-    seconds and ``memory`` in bytes hold for each job, 0 is no limit. ``audit`` is ``"off"``,
-    ``"sample"`` or ``"full"``. ``fresh`` does everything anew, ``strict_data`` refuses stand-ins.
+    ``executor`` is ``"local"`` (processes that can be killed), ``"inline"`` or ``"dask"``, which
+    may name a scheduler or a cluster (``"dask=tcp://host:8786"``, ``"dask=module:cluster"``).
+    ``timeout`` in seconds and ``memory`` in bytes hold for each job, 0 is no limit; one that does
+    not end well is tried again up to ``retries`` times. ``audit`` is ``"off"``, ``"sample"`` or
+    ``"full"``. ``fresh`` does everything anew, ``strict_data`` refuses stand-ins.
     What is "" is as the command's default.
     """
 
@@ -67,6 +70,7 @@ class RunRequest:
     executor: str = "local"
     timeout: float = 0.0
     memory: int = 0
+    retries: int = 0
     audit: str = "sample"
     fresh: bool = False
     strict_data: bool = False
@@ -107,7 +111,7 @@ def check_request(request: RunRequest) -> None:
             raise UsageError(f"--data: {_short(value)} is no name, file or instance of a data set")
     for name, value, known in (
         ("--audit", request.audit, ("off", "sample", "full")),
-        ("--executor", request.executor, ("local", "inline")),
+        ("--executor", request.executor.partition("=")[0], EXECUTORS),
         ("--task", request.task or "ranking", tuple(Task)),
     ):
         if value not in known:
@@ -116,7 +120,7 @@ def check_request(request: RunRequest) -> None:
         raise UsageError(f"--profile: {unknown('profile', request.profile, PROFILES)}")
     if not isinstance(request.configs, int) or not 0 <= request.configs <= MOST_CONFIGS:
         raise UsageError(f"--configs: {request.configs!r} is not a number from 1 to {MOST_CONFIGS}")
-    for name in ("workers", "threads", "timeout", "memory"):
+    for name in ("workers", "threads", "timeout", "memory", "retries"):
         value = getattr(request, name)
         if not isinstance(value, int | float) or not value >= 0:
             raise UsageError(f"--{name} must be a number >= 0, not {value!r}")

@@ -20,7 +20,7 @@ from bench_core.protocols import State
 
 DEFAULT = "results/bench.db"
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 4
+SCHEMA = 5
 _JSON = "json"
 _ARRAY = "array."
 _LARGE = 1024  # bytes from which on an array is worth a reference
