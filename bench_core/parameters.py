@@ -155,9 +155,13 @@ class Parameter:
         return learner_type(self.annotation) is not None
 
 
-@cache  # asked for at every step of planning, and resolving annotations is slow
 def parameters(cls: type) -> tuple[Parameter, ...]:
     """The hyper-parameters of a class, in order; none for a class that is no dataclass."""
+    return _parameters(cls)
+
+
+@cache  # asked for at every step of planning, and resolving annotations is slow
+def _parameters(cls: type) -> tuple[Parameter, ...]:
     if not dataclasses.is_dataclass(cls):
         return ()
     hints = _hints(cls)

@@ -65,8 +65,8 @@ def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) 
             for trial, reason in trials_skipped(plan):
                 writer.trial(trial, Outcome(Job("score", trial), Status.SKIPPED, reason))
         total = sum(len(piece.job.trials) for piece in pieces)
-        there = {"done": len(plan.finished), "total": len(plan.trials), "jobs_total": total}
-        emit(Event("plan", plan.run, **there))
+        done, planned = len(plan.finished), len(plan.trials)
+        emit(Event("plan", plan.run, done=done, total=planned, jobs_total=total))
         ended = 0
         state = "interrupted"
         try:
@@ -75,7 +75,7 @@ def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) 
                     _lost(store, piece, failure)
                 ended += len(piece.job.trials)
                 _tell(emit, store, piece, ended, total)
-            client.run(_forget, plan.run)
+            client.run(_forget, plan.run, on_error="ignore")
             state = "finished"
         except KeyboardInterrupt:
             raise Interrupted(result_of(plan, store, started, interrupted=True)) from None
@@ -211,7 +211,7 @@ def _named(where: str) -> Any:
 
 
 def _threads(client: Any) -> int:
-    return max(1, sum(client.nthreads().values()))
+    return max(1, sum(map(int, client.nthreads().values())))
 
 
 def _identity(classes: Mapping[str, Any], plugins: tuple[str, ...]) -> tuple[str, int, Any]:
@@ -231,20 +231,20 @@ def _check_workers(client: Any, pieces: list[Piece], request: RunRequest) -> Non
     kinds = {f.learner["class"]: asdict(f) for piece in pieces for f in piece.job.fits}
     asked = {name: with_tuples(spec) for name, spec in kinds.items()}
     ours = _identity(asked, request.plugins)
-    try:
-        theirs = client.run(_identity, asked, request.plugins)
-    except Exception as error:
-        why = f"its workers cannot begin ({one_line(str(error), 200)})"
-        raise InputError(f"--executor {request.executor}: {why}: install the same there") from error
+    theirs = client.run(_identity, asked, request.plugins, on_error="return")
     for worker, found in theirs.items():
-        if tuple(found) != ours:
+        if isinstance(found, OSError):  # it left; who comes later is checked by its job
+            continue
+        if isinstance(found, Exception) or tuple(found) != ours:
             raise InputError(
                 f"--executor {request.executor}: worker {worker} {_otherwise(ours, found)}: "
                 "install the same there"
             )
 
 
-def _otherwise(ours: tuple[str, int, Any], theirs: tuple[str, int, Any]) -> str:
+def _otherwise(ours: tuple[str, int, Any], theirs: Any) -> str:
+    if isinstance(theirs, Exception):
+        return f"cannot begin ({one_line(str(theirs), 200)})"
     if theirs[:2] != ours[:2]:
         return f"has budget-bench {theirs[0]} (scoring {theirs[1]}), here is {ours[0]} ({ours[1]})"
     if isinstance(theirs[2], str):

@@ -106,8 +106,8 @@ def foresee(
                 longest = np.maximum(longest, seconds.max(axis=0))
         peak = np.maximum(peak, rng.choice(rows[:, 2], DRAWS))
     wall = np.maximum(work / workers, longest) + (START_SECONDS if left else 0.0)
-    pairs = (_pair(values) for values in (wall, work * threads, peak * workers))
-    return Foresight(*pairs, jobs=len(left), recorded=recorded)
+    spent = _pair(wall), _pair(work * threads), _pair(peak * workers)
+    return Foresight(*spent, jobs=len(left), recorded=recorded)
 
 
 def _kind(spec: FitSpec | TrialSpec) -> tuple[str, str]:

@@ -121,7 +121,7 @@ def cut(plan: Plan, request: RunRequest, count: int) -> list[Piece]:
     order = {fit.key: fit for fit in plan.fits}
     place = {key: number for number, key in enumerate(order)}
     skipped = tuple(trials_skipped(plan))
-    pieces = []
+    pieces: list[Piece] = []
     for taken, groups in _dealt(_groups(plan), count):
         keys = {fit.key for group in groups for fit in group.fits}
         trials = tuple(trial for group in groups for trial in group.trials)

@@ -39,6 +39,7 @@ from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
 from bench_core.results.budgets import as_caps
+from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder, store_path
 from bench_core.splits import SPLITS, Splits
@@ -242,7 +243,8 @@ class _Planner:
         plan = replace(plan, workers=workers, threads=threads)
         taken, cells = store.durations() if store else ({}, {})
         here = {use.name: use.features * use.rows["train"] for use in self.uses}
-        durations, left = Durations(taken, cells | here), [*fits_left(plan), *trials_left(plan)]
+        durations = Durations(taken, cells | here)
+        left: list[FitSpec | TrialSpec] = [*fits_left(plan), *trials_left(plan)]
         foresight = foresee(durations, left, plan.workers, plan.threads)
         return replace(plan, foresight=foresight, expected=durations.expected(left))
 

@@ -6,8 +6,8 @@ import os
 import random
 import signal
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ def test_a_cluster_gives_the_rows_of_one_process(home: Path, cluster: Any) -> No
 
 @pytest.mark.slow
 def test_failures_and_limits_are_rows_there_too(home: Path, cluster: Any) -> None:
-    more = {"learners": ("toy-broken", "toy-prefix"), "timeout": 5.0}
+    more = {"learners": ("toy-broken", "toy-prefix"), "timeout": 20.0}
     kinds = 'toy-broken.how=["raise", "crash", "hang"]'
     result = on(cluster, "far.db", settings=(kinds, "toy-prefix.tradeoff=1.0"), **more)
     assert result.counts == {"ok": 1, "failed": 1, "crashed": 1, "timeout": 1}
@@ -118,12 +118,16 @@ def faults(home: Path, cluster: Any, number: int, seed: int) -> int:
         over = threading.Event()
 
         def harm(over: threading.Event = over) -> None:
+            """Kill a worker at a random moment after each fit that began."""
             nonlocal killed
-            while not over.wait(draw.uniform(0.5, 3)) and killed < number:
-                alive = [w for w in cluster.workers.values() if w.status.name == "running"]
-                with __import__("contextlib").suppress(ProcessLookupError, AttributeError):
-                    os.kill(draw.choice(alive).pid, signal.SIGKILL)
-                    killed += 1
+            seen = len(fits(home))
+            while not over.wait(draw.uniform(0, 0.5)) and killed < number:
+                if len(fits(home)) > seen:
+                    seen = len(fits(home))
+                    alive = [w for w in cluster.workers.values() if w.status.name == "running"]
+                    with suppress(ProcessLookupError, TypeError, IndexError):  # it is starting
+                        os.kill(draw.choice(alive).pid, signal.SIGKILL)
+                        killed += 1
 
         thread = threading.Thread(target=harm)
         thread.start()
@@ -134,7 +138,6 @@ def faults(home: Path, cluster: Any, number: int, seed: int) -> int:
             thread.join()
         assert result.counts == {"ok": 6}
         assert export(f"far{run}.db").equals(whole)
-        time.sleep(0.1)
     return killed
 
 
