@@ -157,6 +157,11 @@ class Parameter:
 
 def parameters(cls: type) -> tuple[Parameter, ...]:
     """The hyper-parameters of a class, in order; none for a class that is no dataclass."""
+    return _parameters(cls)
+
+
+@cache  # asked for at every step of planning, and resolving annotations is slow
+def _parameters(cls: type) -> tuple[Parameter, ...]:
     if not dataclasses.is_dataclass(cls):
         return ()
     hints = _hints(cls)
@@ -174,7 +179,6 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
     )
 
 
-@cache  # asked for at every step of planning, and resolving annotations is slow
 def _hints(cls: type) -> dict[str, Any]:
     from bench_core.data import Task
     from bench_core.protocols import BudgetedLearner, Dataset

@@ -40,7 +40,12 @@ def canonical(value: Any) -> str:
 
 def digest(value: Any) -> str:
     """32 hexadecimal digits over the canonical JSON of a value."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
+    return text_digest(canonical(value))
+
+
+def text_digest(text: str) -> str:
+    """The same of a value whose canonical JSON is at hand."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @cache

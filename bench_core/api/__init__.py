@@ -20,10 +20,8 @@ from bench_core.datasets.search import data_folder
 from bench_core.datasets.user_datasets import add_own_data
 from bench_core.execution.events import Event, OnEvent, silent
 from bench_core.execution.runner import Interrupted, RunResult, carry_out, carry_out_audit
-from bench_core.metrics import parse_metric
-from bench_core.metrics.evaluation import warm_up as warm_up_metrics
+from bench_core.execution.work import warming
 from bench_core.parameters import is_learner
-from bench_core.planning.job_files import JobFile, check_job
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
@@ -106,6 +104,7 @@ def run(
     timeout: float = DAY,
     memory: int = 0,
     isolate: bool = False,
+    retries: int = 0,
     audit: str = "sample",
     fresh: bool = False,
     strict_data: bool = False,
@@ -150,10 +149,11 @@ def run(
     profile             quick, standard or paper
     seeds, folds        whole numbers; None: as the profile says
     workers, threads    processes, and threads of each; 0: by the cores at hand
-    executor            ``"local"`` (processes that can be killed) or ``"inline"``
+    executor            ``"local"`` (processes that can be killed), ``"inline"`` or ``"dask"``
     timeout, memory     seconds (0: no limit) and bytes (0: 80% of the machine's, shared by the
                         workers) for each job with all processes that it starts
     isolate             hide data and results from learners, and the network (Linux)
+    retries             how often a job that does not end well is tried again
     audit               ``"sample"``, ``"full"`` or ``"off"``: replay with unpaid cells replaced
     fresh               do everything anew
     strict_data         refuse generated data in place of licensed ones
@@ -175,28 +175,17 @@ def run(
         registry = _registry(asked, notify)
         made = _plan(asked, registry, notify)
 
+        if asked.executor.startswith("dask"):
+            from bench_core.execution.dask import carry_out_dask
+
+            return Result.of(carry_out_dask(made, asked, path, notify))
         with open_writer(path) as writer:
             try:
-                warm_up = _warming(registry, made.metrics, notify)
+                warm_up = warming(registry, made.metrics, notify)
                 return Result.of(carry_out(made, asked, writer, notify, warm_up))
             except Interrupted as stop:
                 stop.result = Result.of(stop.result)
                 raise
-
-
-def _warming(
-    registry: Registry, metrics: Iterable[str], notify: OnEvent
-) -> Callable[[Iterable[str]], None]:
-    """What compiles the code of learners, and of these metrics, ahead of their work."""
-
-    def warm_up(learners: Iterable[str]) -> None:
-        def say(line: str) -> None:
-            notify(Event("note", line))
-
-        registry.warm_up(learners, say)
-        warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
-
-    return warm_up
 
 
 def _taking_the_arguments_of(
@@ -218,25 +207,6 @@ def plan(*arguments: Any, **options: Any) -> Plan:
     with speaking_python(given["request"] is None), _display(given) as notify:
         asked = _reachable(_asked(given), notify)
         return _plan(asked, _registry(asked, notify), notify)
-
-
-def work(
-    job: JobFile,
-    shard: Path,
-    *,
-    data_dir: str = "",
-    plugins: Sequence[str] = (),
-    on_event: OnEvent | None = None,
-) -> RunResult:
-    """Do a job of ``bench plan --jobs`` here, into the store ``shard``."""
-    from bench_core.execution.work import work as do
-
-    notify, request = on_event or silent, job.request
-    named = tuple(dict.fromkeys([*request.plugins, *plugins]))
-    registry = _registry(replace(request, plugins=named, data_dir=data_dir), notify)
-    check_job(job)
-    warm_up = _warming(registry, job.about["metrics"], notify)
-    return do(job, shard, registry, notify, warm_up, data_dir)
 
 
 def audit(

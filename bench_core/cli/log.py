@@ -62,4 +62,5 @@ def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
     head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}")
     lines = [(head, "bold red" if attempt.status != "ok" else "bold")]
     lines += [(f"  {one_line(attempt.error)}", "")] if attempt.error else []
+    lines += [(f"  on {attempt.machine}", "dim")] if attempt.status != "ok" else []
     return lines + detail_lines(attempt.trace, attempt.output)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STORE = Path("results/bench.db")
-EXECUTORS = ("local", "inline")
 _DEBUG = "bench.debug"
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -206,10 +205,11 @@ workers_option = count_option("-w", "--workers", help="Jobs at the same time.")
 
 executor_option = click.option(
     "--executor",
-    type=click.Choice(EXECUTORS),
-    default=EXECUTORS[0],
+    default="local",
     show_default=True,
-    help="Run jobs in processes that can be killed, or inline in this one.",
+    metavar="WHERE",
+    help="local: processes that can be killed; inline: this one; dask, dask=tcp://HOST:PORT or "
+    "dask=MODULE:CLUSTER: the workers of a Dask cluster.",
 )
 
 no_progress_option = click.option(

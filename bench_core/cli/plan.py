@@ -13,7 +13,7 @@ from bench_core.cli import options
 from bench_core.cli.run import following, request, request_options
 from bench_core.errors import UsageError
 from bench_core.terminal.tables import Table, check_output, deliver
-from bench_core.terminal.wording import duration
+from bench_core.terminal.wording import cost, duration
 
 if TYPE_CHECKING:
     from bench_core.planning.plan import Plan
@@ -30,14 +30,20 @@ Examples:
   bench plan --suite yahoo --configs 20 --jobs 64 -o jobs/     for other machines: bench work
 
 \b
-Takes the options of 'bench run'. Data is prepared, nothing is trained. The time is estimated from
-earlier fits in the store.""",
+Takes the options of 'bench run'. Data is prepared, nothing is trained. The time is foreseen from
+earlier fits in the store, from sizes where there are none.""",
 )
 @request_options
 @options.count_option(
     "--jobs",
     help="Write at most N job files into the folder -o, each to be done by 'bench work' on any "
     "machine; --workers and --threads then hold for each job (default 1).",
+)
+@click.option(
+    "--core-hour",
+    type=click.FloatRange(0),
+    metavar="PRICE",
+    help="What an hour of one core costs: the price of the plan is shown too.",
 )
 @click.option(
     *("-o", "--output"),
@@ -47,7 +53,13 @@ earlier fits in the store.""",
 )
 @options.common_options
 def command(
-    no_progress: bool, jobs: int, output: Path | None, quiet: bool, verbose: bool, **given: Any
+    no_progress: bool,
+    jobs: int,
+    core_hour: float | None,
+    output: Path | None,
+    quiet: bool,
+    verbose: bool,
+    **given: Any,
 ) -> int:
     """Show what 'bench run' with the same options would do, and how long it may take."""
     from bench_core import api
@@ -61,9 +73,9 @@ def command(
     with following("", no_progress, quiet, verbose) as show:
         made = api.plan(request=asked, on_event=show)
     if jobs and output:
-        print("\n".join(write(made, asked, output, jobs)))
+        print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))
     else:
-        deliver(table(made), output)
+        deliver(table(made, core_hour), output)
     return 0
 
 
@@ -71,12 +83,12 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
     """Write job files; lines that say what they hold and how they are done."""
     from bench_core.planning.job_files import write_jobs
 
-    jobs = write_jobs(plan, request, folder, count, lambda spec: 1.0)
+    jobs = write_jobs(plan, request, folder, count)
     cores = (request.workers or 1) * (request.threads or 1)
     store = "" if Path(request.store) == options.STORE else f" --store {request.store}"
     n, place = len(jobs), shlex.quote(str(folder))
     return [
-        f"{n} job files in {folder}",
+        f"{n} job files in {folder}, the longest about {duration(jobs[0])}",
         f"one machine:  seq {n} | xargs -P 2 -I{{}} bench work {place}/{{}}",
         f"SLURM:        sbatch --array=1-{n} --cpus-per-task={cores} "
         f"--wrap 'bench work {place}/$SLURM_ARRAY_TASK_ID'",
@@ -84,7 +96,7 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
     ]
 
 
-def table(plan: Plan) -> Table:
+def table(plan: Plan, core_hour: float | None = None) -> Table:
     """One row for each data set and learner: trials to do and finished."""
     skipped = {key for key, _ in plan.skipped}
     to_do: Counter[tuple[str, str]] = Counter()
@@ -96,15 +108,34 @@ def table(plan: Plan) -> Table:
         to_do[place] += not done and trial.key not in skipped
     rows = [(*place, str(n), str(finished[place])) for place, n in to_do.items()]
     titles = ("data set", "learner", "trials to do", "finished")
-    return Table(titles, rows, "learner", right=titles[2:], footer=_footer(plan))
+    return Table(titles, rows, "learner", right=titles[2:], footer=_footer(plan, core_hour))
 
 
-def _footer(plan: Plan) -> list[str]:
+def _footer(plan: Plan, core_hour: float | None) -> list[str]:
     trials = sum(t.key not in plan.finished for t in plan.trials) - len(plan.skipped)
     fits = sum(f.key not in plan.finished_fits for f in plan.fits)
-    time = "no estimate: nothing like it was timed yet"
-    if plan.seconds is not None:
-        time = f"about {duration(plan.seconds)}"
     reasons = Counter(reason for _, reason in plan.skipped)
     skipped = [f"skipped ({n}): {reason}" for reason, n in reasons.items()]
-    return [f"{fits} fits and {trials} trials to do, {time}", *skipped]
+    return [f"{fits} fits and {trials} trials to do", *spent(plan, core_hour), *skipped]
+
+
+def spent(plan: Plan, core_hour: float | None) -> list[str]:
+    """What the plan may take: its time, core hours, memory and money, and on what that rests."""
+    seen = plan.foresight
+    if seen is None or not seen.jobs:
+        return []
+    hours = [seconds / 3600 for seconds in seen.core]
+    lines = [
+        f"time: about {duration(seen.wall[0])}, 9 times in 10 at most {duration(seen.wall[1])}",
+        f"core hours: {hours[0]:.2g}, at most {hours[1]:.2g}; memory: {seen.memory[0]:.0f} MiB, "
+        f"at most {seen.memory[1]:.0f} MiB",
+    ]
+    if core_hour is not None:
+        lines.append(f"price: {cost(hours[0] * core_hour)}, at most {cost(hours[1] * core_hour)}")
+    if seen.recorded < seen.jobs:
+        unknown = seen.jobs - seen.recorded
+        lines.append(
+            f"of {unknown} of {seen.jobs} jobs nothing like it was timed yet: judged by other data "
+            "or learners, or by size alone"
+        )
+    return lines

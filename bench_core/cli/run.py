@@ -158,6 +158,13 @@ request_options = options.together(
         "from the job's process, and the network (Linux).",
     ),
     click.option(
+        "--retries",
+        type=click.IntRange(0, 100),
+        default=0,
+        metavar="N",
+        help="Try a job that does not end well up to N times more; 'bench log' has every attempt.",
+    ),
+    click.option(
         "--audit",
         type=click.Choice(AUDITS),
         default=AUDITS[0],

@@ -45,7 +45,7 @@ def command(
 
     Data are taken where the plan had them; where they are not, they are prepared from their files.
     """
-    from bench_core import api
+    from bench_core.execution.work import work
     from bench_core.planning.job_files import job_path, read_job, shard_path
 
     path, shard = job_path(job), shard_path(job)
@@ -53,8 +53,7 @@ def command(
     options.find_plugins_here([*piece.request.plugins, *plugins])
     piece = replace(piece, workers=workers or piece.workers, threads=threads or piece.threads)
     with following("; the same command does the rest", no_progress, quiet, verbose) as show:
-        folder = str(data_dir or "")
-        result = api.work(piece, shard, data_dir=folder, plugins=plugins, on_event=show)
+        result = work(piece, shard, show, str(data_dir or ""), plugins)
     for line in failures(result):
         options.note(line)
     options.note(summary(result), quiet)

@@ -160,7 +160,8 @@ def _check_data(jobs: Iterable[Job]) -> None:
 
 def _jobs(plan: Plan) -> list[Job]:
     """What is to be done of a plan: fits of baselines, then of the reference, so that an
-    interrupted run has a board; then what other fits stand on, and last what stands on others."""
+    interrupted run has a board; then what other fits stand on, and last what stands on others; of
+    each the longest first."""
     early = {plan.reference: 1, **dict.fromkeys(plan.baselines, 0)}
     left = fits_left(plan)
     needed = {key for fit in left for key in fit.needs.values()}
@@ -168,8 +169,11 @@ def _jobs(plan: Plan) -> list[Job]:
     def rank(fit: FitSpec) -> int:
         return early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
 
+    def place(fit: FitSpec) -> tuple[int, str, float]:  # each new origin starts workers of its own
+        return rank(fit), fit.origin, -plan.expected.get(fit.key, 0.0)
+
     jobs = []
-    for fit in sorted(left, key=lambda fit: (rank(fit), fit.origin)):  # each new one starts workers
+    for fit in sorted(left, key=place):
         needs = tuple(f"fit:{key}" for key in fit.needs.values())
         jobs.append(Job("fit", replace(fit, threads=plan.threads), needs))
     for trial in trials_left(plan):
@@ -238,10 +242,10 @@ def _perform(
     """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind."""
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
 
-    done = 0
+    ended: set[str] = set()
 
     def count(event: Event) -> None:
-        emit(replace(event, jobs_done=done, jobs_total=len(jobs)))
+        emit(replace(event, jobs_done=len(ended), jobs_total=len(jobs)))
 
     if request.executor == "inline":
         executor: InlineExecutor | LocalExecutor = InlineExecutor(count)
@@ -254,9 +258,9 @@ def _perform(
         isolation = _isolation(request, jobs) if request.isolate else None
         executor = LocalExecutor(*cores, count, request.timeout, limit, most, isolation)
     try:
-        for outcome in run_jobs(jobs, executor):
+        for outcome in run_jobs(jobs, executor, request.retries):
             keep(outcome)
-            done += 1
+            ended.add(outcome.job.key)
             texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
             seconds, status = outcome.seconds, str(outcome.status)
             count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
@@ -273,8 +277,11 @@ def _isolation(request: RunRequest, jobs: Sequence[Job]) -> Isolation:
     return Isolation.of(store_path(request.store), [data_folder(request.data_dir or None), *files])
 
 
-def run_jobs(jobs: Sequence[Job], executor: InlineExecutor | LocalExecutor) -> Iterator[Outcome]:
-    """Run all jobs and yield how each ended, as they end; one whose need failed is skipped.
+def run_jobs(
+    jobs: Sequence[Job], executor: InlineExecutor | LocalExecutor, retries: int = 0
+) -> Iterator[Outcome]:
+    """Run all jobs and yield how each ended, as they end; one whose need failed is skipped. One
+    that failed is tried again up to ``retries`` times, and every attempt is yielded.
 
     Of ``jobs`` that can begin, the first is taken, a score before a fit, so that there are rows
     early; a need that is not among them is taken as done.
@@ -282,6 +289,7 @@ def run_jobs(jobs: Sequence[Job], executor: InlineExecutor | LocalExecutor) -> I
     waiting = {job.key: job for job in sorted(jobs, key=lambda job: job.kind == "fit")}
     running: set[str] = set()
     failed: dict[str, Outcome] = {}
+    again = dict.fromkeys(waiting, retries)
     while waiting or running:
         yield from _hopeless(waiting, failed)
         undone = waiting.keys() | running
@@ -293,9 +301,12 @@ def run_jobs(jobs: Sequence[Job], executor: InlineExecutor | LocalExecutor) -> I
             executor.submit(job)
         if running:
             outcome = executor.outcome()
-            running.remove(outcome.job.key)
-            if outcome.status != Status.OK:
-                failed[outcome.job.key] = outcome
+            running.remove(key := outcome.job.key)
+            if outcome.status != Status.OK and again[key]:
+                again[key] -= 1
+                waiting[key] = outcome.job
+            elif outcome.status != Status.OK:
+                failed[key] = outcome
             yield outcome
 
 

@@ -7,23 +7,26 @@ done again, so a job that was killed is done by starting it again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
 from bench_core.datasets.priced import from_json
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.search import DataFolder, data_folder
+from bench_core.datasets.user_datasets import add_own_data
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import RunResult, carry_out, result_of
-from bench_core.planning.job_files import DataPlace, JobFile
+from bench_core.metrics import parse_metric
+from bench_core.metrics.evaluation import warm_up as warm_up_metrics
+from bench_core.planning.job_files import DataPlace, JobFile, check_job
 from bench_core.planning.plan import Plan, usable_fits
 from bench_core.planning.request import read_settings
 from bench_core.planning.resolve_datasets import choose_datasets
 from bench_core.planning.suites import NO_SUITE, find_suite
-from bench_core.plugins import Registry
+from bench_core.plugins import Registry, load_registry
 from bench_core.results.records import Job, RunRecord, with_tuples
 from bench_core.results.shards import is_sealed, seal, seal_path
 from bench_core.results.store import Store
@@ -31,17 +34,30 @@ from bench_core.results.store_files import check_store, states_folder
 from bench_core.results.writer import open_writer
 
 
+def warming(
+    registry: Registry, metrics: Iterable[str], emit: OnEvent
+) -> Callable[[Iterable[str]], None]:
+    """What compiles the code of learners, and of these metrics, ahead of their work."""
+
+    def warm_up(learners: Iterable[str]) -> None:
+        def say(line: str) -> None:
+            emit(Event("note", line))
+
+        registry.warm_up(learners, say)
+        warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
+
+    return warm_up
+
+
 def work(
-    job: JobFile,
-    shard: Path,
-    registry: Registry,
-    emit: OnEvent,
-    warm_up: Callable[[Iterable[str]], None],
-    data_dir: str = "",
+    job: JobFile, shard: Path, emit: OnEvent, data_dir: str = "", plugins: Sequence[str] = ()
 ) -> RunResult:
     """Do what the shard lacks of a job and seal it. Raises ``Interrupted`` on Ctrl-C, InputError
-    where the data are not those of the plan."""
+    where data, code or version are not those of the plan."""
     started = time.perf_counter()
+    registry = load_registry(tuple(dict.fromkeys([*job.request.plugins, *plugins])))
+    add_own_data(registry, data_folder(data_dir or None))
+    check_job(job)
     if check_store(shard) and is_sealed(shard):
         plan = _plan(job, shard)
         if len(plan.finished) == len(job.trials):
@@ -55,7 +71,7 @@ def work(
     with open_writer(shard) as writer:
         seal_path(shard).unlink(missing_ok=True)
         plan = _plan(job, shard)
-        given = plan, job.request, writer, emit, warm_up
+        given = plan, job.request, writer, emit, warming(registry, plan.metrics, emit)
         result = carry_out(*given, about=job.about, listed=job.listed, here=here)
     seal(shard)
     return result

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,6 @@ from bench_core.results.records import FitSpec, TrialSpec, with_tuples
 from bench_core.results.store_files import store_path
 
 FORMAT = 1
-
-Seconds = Callable[[FitSpec | TrialSpec], float]
-"""How long a fit or trial may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +74,19 @@ class JobFile:
         known = {f.name for f in fields(RunRequest)}
         asked = {k: v for k, v in self.about["request"].items() if k in known}
         limits = {"timeout": self.timeout, "memory": self.memory}
-        return RunRequest(**with_tuples(asked) | limits)
+        executor = "inline" if asked.get("executor") == "inline" else "local"
+        return RunRequest(**with_tuples(asked) | limits | {"executor": executor})
 
 
-def write_jobs(
-    plan: Plan, request: RunRequest, folder: Path, count: int, seconds: Seconds
-) -> list[float]:
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A job, and the keys of the finished fits that its shard begins with."""
+
+    job: JobFile
+    ready: tuple[str, ...]
+
+
+def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[float]:
     """Write at most ``count`` files ``1.json``, ``2.json``, ... of what is left of a plan; the
     expected seconds of each.
 
@@ -91,10 +95,18 @@ def write_jobs(
     """
     if next(folder.glob("*.json"), None):
         raise UsageError(f"-o {folder}: there are job files already; name another folder")
-    groups = _groups(plan, seconds)
-    if not groups:
+    pieces = cut(plan, request, count)
+    if not pieces:
         raise UsageError("nothing to do: the store has all trials of this plan; see bench report")
-    pieces = _dealt(groups, count)
+    for number, piece in enumerate(pieces, start=1):
+        with atomic_file(folder / f"{number}.json") as new:
+            new.write_text(job_text(piece.job), encoding="utf-8")
+        begin_shard(piece, shard_path(folder / str(number)), store_path(request.store))
+    return [piece.job.seconds for piece in pieces]
+
+
+def cut(plan: Plan, request: RunRequest, count: int) -> list[Piece]:
+    """What is left of a plan in at most ``count`` pieces, the longest first."""
     same: dict[str, Any] = {
         "bench": __version__,
         "scoring": SCORING,
@@ -107,24 +119,31 @@ def write_jobs(
         "memory": request.memory,
     }
     order = {fit.key: fit for fit in plan.fits}
-    for number, (taken, groups_taken) in enumerate(pieces, start=1):
-        keys = {fit.key for group in groups_taken for fit in group.fits}
-        trials = tuple(trial for group in groups_taken for trial in group.trials)
+    place = {key: number for number, key in enumerate(order)}
+    skipped = tuple(trials_skipped(plan))
+    pieces: list[Piece] = []
+    for taken, groups in _dealt(_groups(plan), count):
+        keys = {fit.key for group in groups for fit in group.fits}
+        trials = tuple(trial for group in groups for trial in group.trials)
         ready = _ready(plan, order, keys, trials)
         job = JobFile(
             **same,
-            fits=tuple(fit for key, fit in order.items() if key in keys | ready),
+            fits=tuple(order[key] for key in sorted(keys | ready, key=place.__getitem__)),
             trials=trials,
             data=_places(plan, trials),
             costs={t.costs: to_json(plan.costs[t.costs]) for t in trials if t.costs},
             code=learners_code(order[key] for key in keys),
             seconds=taken,
-            skipped=tuple(trials_skipped(plan)) if number == 1 else (),
+            skipped=skipped if not pieces else (),
         )
-        _write(folder / f"{number}.json", job)
-        if ready:
-            copy_fits(shard_path(folder / str(number)), store_path(request.store), sorted(ready))
-    return [taken for taken, _ in pieces]
+        pieces.append(Piece(job, tuple(sorted(ready))))
+    return pieces
+
+
+def begin_shard(piece: Piece, shard: Path, store: Path) -> None:
+    """Put the finished fits that a piece stands on into its shard."""
+    if piece.ready:
+        copy_fits(shard, store, piece.ready)
 
 
 @dataclass(slots=True)
@@ -136,7 +155,7 @@ class _Group:
     seconds: float = 0.0
 
 
-def _groups(plan: Plan, seconds: Seconds) -> list[_Group]:
+def _groups(plan: Plan) -> list[_Group]:
     """What is left, cut where nothing is shared; in each group the longest trial first."""
     root: dict[str, str] = {}
 
@@ -154,11 +173,11 @@ def _groups(plan: Plan, seconds: Seconds) -> list[_Group]:
     for fit in left:
         group = groups.setdefault(find(fit.key), _Group([], []))
         group.fits.append(fit)
-        group.seconds += seconds(fit)
+        group.seconds += plan.expected[fit.key]
     for trial in trials_left(plan):
         group = groups.setdefault(find(trial.fit), _Group([], []))
         group.trials.append(trial)
-        group.seconds += seconds(trial)
+        group.seconds += plan.expected[trial.key]
     return list(groups.values())
 
 
@@ -234,32 +253,36 @@ def shard_path(name: Path) -> Path:
     return job_path(name).with_suffix(".db")
 
 
-def _write(path: Path, job: JobFile) -> None:
-    document = {"format": FORMAT, **asdict(job)}
-    with atomic_file(path) as new:
-        new.write_text(json.dumps(document), encoding="utf-8")
+def job_text(job: JobFile) -> str:
+    """A job as the text of its file."""
+    return json.dumps({"format": FORMAT, **asdict(job)})
 
 
 def read_job(path: Path) -> JobFile:
     """The job in a file. Raises InputError where it is none, or of another version."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document.pop("format") != FORMAT:
-            raise ValueError("written by another version")
-        made = {
-            "fits": tuple(FitSpec(**with_tuples(spec)) for spec in document["fits"]),
-            "trials": tuple(TrialSpec(**with_tuples(spec)) for spec in document["trials"]),
-            "data": tuple(DataPlace(**place) for place in document["data"]),
-            "skipped": tuple(
-                (TrialSpec(**with_tuples(spec)), reason) for spec, reason in document["skipped"]
-            ),
-        }
-        return JobFile(**with_tuples(document) | made)
+        return parse_job(path.read_text(encoding="utf-8"))
     except OSError as error:
         made_by = "'bench plan --jobs N -o FOLDER' writes job files"
         raise InputError(f"{path}: no job file ({error.strerror}); {made_by}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not a job file ({error}); plan the jobs anew") from error
+
+
+def parse_job(text: str) -> JobFile:
+    """The inverse of ``job_text``; whatever is wrong is raised."""
+    document = json.loads(text)
+    if document.pop("format") != FORMAT:
+        raise ValueError("written by another version")
+    made = {
+        "fits": tuple(FitSpec(**with_tuples(spec)) for spec in document["fits"]),
+        "trials": tuple(TrialSpec(**with_tuples(spec)) for spec in document["trials"]),
+        "data": tuple(DataPlace(**place) for place in document["data"]),
+        "skipped": tuple(
+            (TrialSpec(**with_tuples(spec)), reason) for spec, reason in document["skipped"]
+        ),
+    }
+    return JobFile(**with_tuples(document) | made)
 
 
 def check_job(job: JobFile) -> None:

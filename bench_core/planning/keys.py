@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bench_core._io.digests import canonical, code_key, digest
+from bench_core._io.digests import canonical, code_key, digest, text_digest
 from bench_core.class_names import encode, is_shipped
 from bench_core.contracts import learner_of
 from bench_core.costs.model import costs_key
@@ -76,15 +76,42 @@ def score_key(spec: TrialSpec, costs: str, registered: Mapping[str, Metric]) -> 
     return digest(["score", SCORING, spec.fit, spec.dataset, costs, *how])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Ground:
     """One prepared fold of a data set: ``data`` is its folder, ``costs`` the key of its cost
-    model ("" for the one prepared with it)."""
+    model ("" for the one prepared with it). ``billed`` is the key of what bills, ``facts`` the
+    canonical JSON of what all keys of fits have in common."""
 
     use: DatasetUse
     splits: Splits
     data: str
     costs: str
+    billed: str = field(init=False)
+    facts: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.billed = costs_key(self.splits.costs)
+        data = {
+            "fingerprint": self.use.fingerprint,
+            "task": self.use.task,
+            "classes": self.use.classes,
+            "fold": self.use.fold,
+            "prices": costs_key(self.splits.prices),
+            "names": self.splits.feature_names,
+        }
+        self.facts = canonical(data)
+
+
+@dataclass(slots=True, eq=False)
+class _About:
+    """What of a learner is the same on all data: worked out once, as there may be hundreds."""
+
+    instance: Any
+    version: str
+    params: dict[str, Any]
+    encoded: dict[str, Any]
+    key: str  # canonical JSON of its ``learner_key``
+    needs: list[tuple[str, Any]]  # by the canonical JSON of each, encoded
 
 
 @dataclass(slots=True, eq=False)
@@ -103,6 +130,8 @@ class Specifications:
     fits: dict[str, FitSpec] = field(default_factory=dict)
     trials: dict[str, TrialSpec] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    _known: dict[int, _About] = field(default_factory=dict)
+    _titles: dict[int, tuple[Any, list[str]]] = field(default_factory=dict)
 
     def add(self, chosen: ChosenLearner, on: Ground, suffix: str) -> list[str]:
         """Specify all instances of one learner on one data set; ``suffix`` ends their titles.
@@ -111,7 +140,9 @@ class Specifications:
         the data's task, or stands on one that does not.
         """
         left_out = []
-        for instance, varied in zip(chosen.instances, described(chosen.instances), strict=True):
+        if (several := id(chosen.instances)) not in self._titles:
+            self._titles[several] = chosen.instances, described(chosen.instances)
+        for instance, varied in zip(*self._titles[several], strict=True):
             reason = _unsuited(instance, on.use)
             if reason and not chosen.named:
                 left_out.append(reason)
@@ -121,7 +152,7 @@ class Specifications:
         return left_out
 
     def _trial(self, instance: Any, title: str, on: Ground, reason: str) -> None:
-        use, request = on.use, self.request
+        use, request, about = on.use, self.request, self._about(instance)
         splits: tuple[str, ...] = ("valid", "test")
         if instance.name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
             splits = ("train", *splits)
@@ -130,8 +161,8 @@ class Specifications:
             title=title,
             fit=self.fit_key(instance, [], on) if reason else self._fit(instance, on, title),
             learner=instance.name,
-            learner_version=self._version(type(instance)),
-            params=as_json(instance),
+            learner_version=about.version,
+            params=about.params,
             dataset=use.name,
             fold=use.fold,
             seed=use.seed,
@@ -152,22 +183,23 @@ class Specifications:
             caps=use.caps,
             origin=origin(instance),
         )
-        key = score_key(spec, costs_key(on.splits.costs), self.registry.metrics)
+        key = score_key(spec, on.billed, self.registry.metrics)
         self.trials.setdefault(key, replace(spec, key=key))
         if reason:
             self.skipped[key] = reason
 
     def _fit(self, instance: Any, on: Ground, title: str) -> str:
         """Specify a fit after those it stands on; its key."""
-        needs = {}
-        for need in learner_of(instance).needs():
-            needs[canonical(encode(need))] = self._fit(need, on, f"{need.name} for {title}")
+        about = self._about(instance)
+        needs = {
+            spelt: self._fit(need, on, f"{need.name} for {title}") for spelt, need in about.needs
+        }
         key = self.fit_key(instance, list(needs.values()), on)
         if key not in self.fits:
             self.fits[key] = FitSpec(
                 key=key,
                 title=title,
-                learner=encode(instance),
+                learner=about.encoded,
                 learner_name=instance.name,
                 dataset=on.use.name,
                 data=on.data,
@@ -183,17 +215,19 @@ class Specifications:
 
     def fit_key(self, instance: Any, needs: Sequence[str], on: Ground) -> str:
         """The FitKey; ``needs`` are those of the fits that this one stands on."""
-        learner = learner_key(instance, self._version(type(instance)))
-        data = {
-            "fingerprint": on.use.fingerprint,
-            "task": on.use.task,
-            "classes": on.use.classes,
-            "fold": on.use.fold,
-            "prices": costs_key(on.splits.prices),
-            "names": on.splits.feature_names,
-        }
-        metric = metric_key(on.use.metrics[0], self.registry.metrics)
-        return digest(["fit", learner, needs, data, metric, on.use.seed])
+        metric = canonical(metric_key(on.use.metrics[0], self.registry.metrics))
+        parts = ['"fit"', self._about(instance).key, canonical([*needs]), on.facts, metric]
+        return text_digest(f"[{','.join([*parts, canonical(on.use.seed)])}]")
+
+    def _about(self, instance: Any) -> _About:
+        """What is known of a learner; it is held, so that no other has its identity."""
+        if id(instance) not in self._known:
+            version = self._version(type(instance))
+            needs = [(canonical(encode(need)), need) for need in learner_of(instance).needs()]
+            key = canonical(learner_key(instance, version))
+            facts = version, as_json(instance), encode(instance), key, needs
+            self._known[id(instance)] = _About(instance, *facts)
+        return self._known[id(instance)]
 
     def _version(self, cls: Any) -> str:
         """The version of the distribution that registered a learner, or its own."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from bench_core.costs.model import CostModel
 from bench_core.planning.commands import FROM_PYTHON
+from bench_core.planning.foresight import Foresight
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
 from bench_core.results.store_files import state_path
@@ -48,8 +49,8 @@ class Plan(RunRecord):
 
     ``fits`` come in an order in which every fit follows those it stands on. ``finished`` holds the
     keys of trials that the store already has. ``costs`` are the cost models by the keys in fits
-    and trials. ``seconds`` estimates the work left from earlier timings in the store, None where
-    there are none for some of it.
+    and trials. ``foresight`` says how long what is left may take, ``expected`` the seconds of each
+    fit and trial by its key.
     """
 
     run: str
@@ -59,7 +60,8 @@ class Plan(RunRecord):
     costs: Mapping[str, CostModel] = field(default_factory=dict)
     finished: frozenset[str] = frozenset()
     finished_fits: frozenset[str] = frozenset()
-    seconds: float | None = None
+    foresight: Foresight | None = None
+    expected: Mapping[str, float] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
     workers: int = 1
     threads: int = 1
@@ -106,16 +108,3 @@ def usable_fits(fits: Iterable[FitSpec], fitted: Set[str], states: str | Path) -
         if fit.key in fitted and kept.issuperset(fit.needs.values()):
             kept |= {fit.key} if state_path(states, fit.key).is_file() else set()
     return frozenset(kept)
-
-
-def estimated_seconds(
-    plan: Plan, typical: Mapping[tuple[str, str], tuple[float, float]]
-) -> float | None:
-    """Seconds for what is left, shared by the workers, from ``Store.typical_seconds``; None where
-    nothing like one of the fits and trials was ever timed."""
-    try:
-        total = sum(typical[fit.dataset, fit.learner_name][0] for fit in fits_left(plan))
-        total += sum(typical[trial.dataset, trial.learner][1] for trial in trials_left(plan))
-    except KeyError:
-        return None
-    return total / plan.workers

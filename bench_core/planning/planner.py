@@ -13,12 +13,13 @@ from bench_core.datasets.priced import with_costs
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
+from bench_core.planning.foresight import Durations, foresee
 from bench_core.planning.keys import Ground, Specifications
 from bench_core.planning.plan import (
     DatasetUse,
     Notify,
     Plan,
-    estimated_seconds,
+    fits_left,
     trials_left,
     usable_fits,
 )
@@ -38,6 +39,7 @@ from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
 from bench_core.results.budgets import as_caps
+from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder, store_path
 from bench_core.splits import SPLITS, Splits
@@ -239,8 +241,12 @@ class _Planner:
             self.notify(line, False)
         workers, threads = cores_for(request, len(trials_left(plan)))
         plan = replace(plan, workers=workers, threads=threads)
-        typical = store.typical_seconds() if store else {}
-        return replace(plan, seconds=estimated_seconds(plan, typical))
+        taken, cells = store.durations() if store else ({}, {})
+        here = {use.name: use.features * use.rows["train"] for use in self.uses}
+        durations = Durations(taken, cells | here)
+        left: list[FitSpec | TrialSpec] = [*fits_left(plan), *trials_left(plan)]
+        foresight = foresee(durations, left, plan.workers, plan.threads)
+        return replace(plan, foresight=foresight, expected=durations.expected(left))
 
     def all_metrics(self) -> dict[str, bool]:
         """All metrics of the run, in the order in which they were asked for, and whether more of

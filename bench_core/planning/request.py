@@ -22,6 +22,7 @@ MOST_SEED = 2**32 - 1
 MOST_CONFIGS = 1000
 DAY = 86_400.0
 """Seconds that a job may take unless the request says otherwise."""
+EXECUTORS = ("local", "inline", "dask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,13 @@ class RunRequest:
     to a file in ``data``. ``drop`` leaves columns of a file out, those of one of the ``groups``
     (``"a,b:5"``) share one sensor, ``cv`` folds or ``share`` (of validation and test) divide it,
     ``unit`` is what its costs count. ``workers`` and ``threads`` 0: chosen from the cores at hand.
-    ``executor`` is ``"local"`` (processes that can be killed) or ``"inline"``. ``timeout`` in
-    seconds (0 is no limit) and ``memory`` in bytes (0: 80% of the machine's, shared by the
-    ``workers``) hold for each job; ``isolate`` (Linux) hides data and results from its process and
-    keeps it off the network. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh``
-    does everything anew, ``strict_data`` refuses stand-ins.
+    ``executor`` is ``"local"`` (processes that can be killed), ``"inline"`` or ``"dask"``, which
+    may name a scheduler or a cluster (``"dask=tcp://host:8786"``, ``"dask=module:cluster"``).
+    ``timeout`` in seconds (0 is no limit) and ``memory`` in bytes (0: 80% of the machine's, shared
+    by the ``workers``) hold for each job; one that does not end well is tried again up to
+    ``retries`` times. ``isolate`` (Linux) hides data and results from its process and keeps it off
+    the network. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything
+    anew, ``strict_data`` refuses stand-ins.
     What is "" is as the command's default.
     """
 
@@ -72,6 +75,7 @@ class RunRequest:
     timeout: float = DAY
     memory: int = 0
     isolate: bool = False
+    retries: int = 0
     audit: str = "sample"
     fresh: bool = False
     strict_data: bool = False
@@ -112,7 +116,7 @@ def check_request(request: RunRequest) -> None:
             raise UsageError(f"--data: {_short(value)} is no name, file or instance of a data set")
     for name, value, known in (
         ("--audit", request.audit, ("off", "sample", "full")),
-        ("--executor", request.executor, ("local", "inline")),
+        ("--executor", request.executor.partition("=")[0], EXECUTORS),
         ("--task", request.task or "ranking", tuple(Task)),
     ):
         if value not in known:
@@ -121,7 +125,7 @@ def check_request(request: RunRequest) -> None:
         raise UsageError(f"--profile: {unknown('profile', request.profile, PROFILES)}")
     if not isinstance(request.configs, int) or not 0 <= request.configs <= MOST_CONFIGS:
         raise UsageError(f"--configs: {request.configs!r} is not a number from 1 to {MOST_CONFIGS}")
-    for name in ("workers", "threads", "timeout", "memory"):
+    for name in ("workers", "threads", "timeout", "memory", "retries"):
         value = getattr(request, name)
         if not isinstance(value, int | float) or not value >= 0:
             raise UsageError(f"--{name} must be a number >= 0, not {value!r}")

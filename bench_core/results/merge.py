@@ -20,15 +20,13 @@ from typing import Any
 
 from bench_core._io.files import atomic_file
 from bench_core.errors import InputError
-from bench_core.results.records import VALUE_ARRAYS
 from bench_core.results.shards import check_seal
 from bench_core.results.store_files import check_store, models_in, same_model, states_folder
-from bench_core.results.writer import open_writer
+from bench_core.results.writer import _put, open_writer
 
 _AUDITS = ("", "declared", "sampled", "verified", "failed")
 """Verdicts, each stricter than those before it."""
 
-_ATTEMPT = "run, kind, key, title, status, error, trace, output, seconds, created_at"
 _BOTH_OK = (
     "SELECT key FROM main.trial AS mine JOIN other.trial AS theirs USING (key) "
     "WHERE mine.status = 'ok' AND theirs.status = 'ok'"
@@ -159,24 +157,27 @@ class _Pair:
         pairs = "main.trial AS a JOIN other.trial AS b USING (key)"
         for row in self.db.execute(f"SELECT key FROM {pairs} WHERE {marked}"):
             return self.title(row["key"])
-        for one, two in (("main", "other"), ("other", "main")):
-            for row in self.unlike("point", ("trial", "split", "position"), one, two):
-                return f"point {row['position']} ({row['split']}) of {self.title(row['trial'])}"
-            for row in self.unlike("unit", ("trial", "split"), one, two):
-                where = f"SELECT * FROM {two}.unit WHERE trial = ? AND split = ?"
-                other = self.db.execute(where, [row["trial"], row["split"]]).fetchone()
-                if other is None or _values(other) != _values(row):  # zlib's bytes may differ alone
-                    return f"the values ({row['split']}) of {self.title(row['trial'])}"
+        for table in ("point", "unit"):
+            for one, two in (("main", "other"), ("other", "main")):
+                for mine, theirs in self.unlike(table, one, two):
+                    if theirs is None or _plain(mine) != _plain(theirs):
+                        return f"a {table} ({mine['split']}) of {self.title(mine['trial'])}"
         return ""
 
-    def unlike(self, table: str, key: tuple[str, ...], one: str, two: str) -> sqlite3.Cursor:
+    def unlike(
+        self, table: str, one: str, two: str
+    ) -> Iterator[tuple[sqlite3.Row, sqlite3.Row | None]]:
         """The rows of finished trials in one store that the other has not, or otherwise."""
-        columns = [row["name"] for row in self.db.execute(f"PRAGMA main.table_info({table})")]
-        differs = " OR ".join(f"a.{column} IS NOT b.{column}" for column in columns)
+        about = self.db.execute(f"PRAGMA main.table_info({table})").fetchall()
+        differs = " OR ".join(f"a.{column['name']} IS NOT b.{column['name']}" for column in about)
+        key = [column["name"] for column in about if column["pk"]]
         pairs = f"{one}.{table} AS a LEFT JOIN {two}.{table} AS b USING ({', '.join(key)})"
-        return self.db.execute(
+        where = " AND ".join(f"{name} = ?" for name in key)
+        for row in self.db.execute(
             f"SELECT a.* FROM {pairs} WHERE a.trial IN ({_BOTH_OK}) AND ({differs})"
-        )
+        ).fetchall():
+            same = f"SELECT * FROM {two}.{table} WHERE {where}"
+            yield row, self.db.execute(same, [row[name] for name in key]).fetchone()
 
     def title(self, key: str) -> str:
         """A trial's name for people, and its key."""
@@ -196,7 +197,7 @@ class _Pair:
     def fits(self) -> None:
         """Bring in fits."""
         for mine, theirs in self.in_both("fit"):
-            _replace(self.db, "fit", mine, _stays(mine, theirs))
+            self.put("fit", _stays(mine, theirs))
         self.db.execute("INSERT OR IGNORE INTO fit SELECT * FROM other.fit")
 
     def trials(self) -> None:
@@ -206,11 +207,8 @@ class _Pair:
             if row is theirs and mine["status"] != "ok" == theirs["status"]:
                 self.db.execute("DELETE FROM main.trial WHERE key = ?", [mine["key"]])
                 continue  # comes with all its rows below
-            _replace(self.db, "trial", mine, row)
-            audit = max(_verdict(mine), _verdict(theirs))
-            if audit != _verdict(row):
-                update = "UPDATE main.trial SET audit = ?, audit_error = ? WHERE key = ?"
-                self.db.execute(update, [_AUDITS[audit[0]], audit[1], mine["key"]])
+            audit, reason = max(_verdict(mine), _verdict(theirs))
+            self.put("trial", row, audit=_AUDITS[audit], audit_error=reason)
         new = "trial NOT IN (SELECT key FROM main.trial)"
         for table in ("point", "unit"):
             self.db.execute(f"INSERT INTO {table} SELECT * FROM other.{table} WHERE {new}")
@@ -226,10 +224,17 @@ class _Pair:
             found.append((mine.fetchone(), row))
         return found
 
+    def put(self, table: str, row: sqlite3.Row, **more: object) -> None:
+        """Write a row in the place of the one of its key."""
+        _put(self.db, table, **{**dict(row), **more})
+
     def attempts(self) -> None:
+        """Bring in attempts, each once."""
+        about = self.db.execute("PRAGMA main.table_info(attempt)")
+        columns = ", ".join(column["name"] for column in about if column["name"] != "number")
         self.db.execute(
-            f"INSERT INTO attempt ({_ATTEMPT}) SELECT * FROM (SELECT {_ATTEMPT} FROM other.attempt "
-            f"EXCEPT SELECT {_ATTEMPT} FROM main.attempt) ORDER BY created_at"
+            f"INSERT INTO attempt ({columns}) SELECT * FROM (SELECT {columns} FROM other.attempt "
+            f"EXCEPT SELECT {columns} FROM main.attempt) ORDER BY created_at"
         )
 
     def runs(self) -> list[str]:
@@ -243,26 +248,19 @@ class _Pair:
 
     def run(self, name: str) -> None:
         """What was said last about a run holds; it began when it first did."""
-        lists: dict[str, list[str]] = {}
         said = []
         for place in ("main", "other"):
             query = f"SELECT trial FROM {place}.run_trial WHERE run = ? ORDER BY position"
-            lists[place] = [row["trial"] for row in self.db.execute(query, [name])]
-            query = f"SELECT updated_at, about, created_at FROM {place}.run WHERE id = ?"
-            for updated, about, begun in self.db.execute(query, [name]):
-                said.append((updated, about, lists[place], begun))
-        updated, about, trials, _ = max(said)
-        begun = min(begun for *_, begun in said)
-        self.db.execute(
-            "INSERT INTO run (id, created_at, updated_at, about, state) VALUES (?, ?, ?, ?, '') "
-            "ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, "
-            "updated_at = excluded.updated_at, about = excluded.about",
-            [name, begun, updated, about],
-        )
-        if trials != lists["main"]:
-            self.db.execute("DELETE FROM run_trial WHERE run = ?", [name])
-            rows = [(name, position, trial) for position, trial in enumerate(trials)]
-            self.db.executemany("INSERT INTO run_trial VALUES (?, ?, ?)", rows)
+            trials = [row["trial"] for row in self.db.execute(query, [name])]
+            for row in self.db.execute(f"SELECT * FROM {place}.run WHERE id = ?", [name]):
+                said.append((row["updated_at"], row["about"], trials, place == "main", row))
+        *_, trials, _, row = max(said)
+        number = next((row["number"] for *_, mine, row in said if mine), None)
+        begun = min(row["created_at"] for *_, row in said)
+        self.put("run", row, number=number, created_at=begun)
+        self.db.execute("DELETE FROM run_trial WHERE run = ?", [name])
+        rows = [(name, position, trial) for position, trial in enumerate(trials)]
+        self.db.executemany("INSERT INTO run_trial (run, position, trial) VALUES (?, ?, ?)", rows)
 
 
 def _stays(mine: sqlite3.Row, theirs: sqlite3.Row) -> sqlite3.Row:
@@ -275,7 +273,9 @@ def _stays(mine: sqlite3.Row, theirs: sqlite3.Row) -> sqlite3.Row:
 
 def _moment(row: sqlite3.Row) -> tuple[Any, ...]:
     """When a row was made; what else it holds, but its audit, decides where that is equal."""
-    rest = {name: row[name] for name in row.keys() if name not in ("audit", "audit_error")}  # noqa: SIM118
+    rest = dict(row)
+    for name in ("audit", "audit_error", "checksum"):
+        rest.pop(name, None)
     return rest.get("created_at", ""), repr(rest)
 
 
@@ -283,12 +283,8 @@ def _verdict(row: sqlite3.Row) -> tuple[int, str]:
     return _AUDITS.index(row["audit"]), row["audit_error"]
 
 
-def _values(row: sqlite3.Row) -> list[Any]:
-    return [row["points"], *(zlib.decompress(row[name]) for name in VALUE_ARRAYS)]
-
-
-def _replace(db: sqlite3.Connection, table: str, mine: sqlite3.Row, row: sqlite3.Row) -> None:
-    """Put a row in the place of another of its key."""
-    if row is not mine:
-        marks = ", ".join("?" * len(row))
-        db.execute(f"INSERT OR REPLACE INTO main.{table} VALUES ({marks})", [*row])
+def _plain(row: sqlite3.Row) -> dict[str, Any]:
+    """A row with its arrays unpacked: the same values may have been compressed otherwise."""
+    plain = {k: zlib.decompress(v) if isinstance(v, bytes) else v for k, v in dict(row).items()}
+    plain.pop("checksum", None)
+    return plain

@@ -6,7 +6,7 @@ trial      by ScoreKey: specification, status, error, audit, timings
 point      metrics and costs of all operating points, by trial and split
 unit       values per query, row or block of rows, by trial and split (``records.StoredValues``)
 fit        by FitKey: status and timings
-attempt    every attempt of a fit, trial or audit, with traceback and output
+attempt    every attempt of a fit, trial or audit, with traceback, output and machine
 
 Every row has a checksum (``rows.py``). Fitted models and cost models are files beside the store
 (``store_files.py``).
@@ -22,7 +22,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,13 +40,13 @@ if TYPE_CHECKING:
 _NAMES = ("learner", "params", "dataset", "fold", "seed", "fingerprint")
 
 _ATTEMPTS = """
-SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY number) AS attempt
+SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY created_at, number) AS attempt
 FROM attempt
 WHERE run = :run OR key IN (
   SELECT trial FROM run_trial WHERE run = :run
   UNION SELECT json_extract(spec, '$.fit') FROM run_trial JOIN trial ON trial.key = trial
   WHERE run = :run)
-ORDER BY number
+ORDER BY created_at, number
 """
 
 
@@ -112,6 +111,7 @@ class Attempt:
     output: str
     seconds: float
     created_at: str
+    machine: str
     attempt: int
 
 
@@ -312,18 +312,22 @@ class Store:
             fits = db.execute("SELECT key FROM fit WHERE status = 'ok'").fetchall()
         return frozenset(r["key"] for r in trials), frozenset(r["key"] for r in fits)
 
-    def typical_seconds(self) -> dict[tuple[str, str], tuple[float, float]]:
-        """Median seconds of finished trials' fits and of the trials, by data set and learner."""
+    def durations(
+        self,
+    ) -> tuple[dict[tuple[str, str], list[tuple[float, float, float]]], dict[str, int]]:
+        """Seconds of finished trials' fits and of the trials, and their peaks of memory in MiB, by
+        data set and learner; and the cells (rows times features) of data sets for training."""
         taken = defaultdict(list)
+        cells = {}
         with self._read() as db:
             for row in rows.select(db, "trial", "status = 'ok'"):
                 spec = json.loads(row["spec"])
-                seconds = row["fit_seconds"] or 0.0, row["seconds"] or 0.0
-                taken[spec["dataset"], spec["learner"]].append(seconds)
-        return {
-            place: (median(fit for fit, _ in pairs), median(score for _, score in pairs))
-            for place, pairs in taken.items()
-        }
+                spent = [row[k] or 0.0 for k in ("fit_seconds", "seconds", "peak_rss_mb")]
+                taken[spec["dataset"], spec["learner"]].append((spent[0], spent[1], spent[2]))
+            for row in db.execute("SELECT about FROM run"):
+                for use in json.loads(row["about"])["datasets"]:
+                    cells[use["name"]] = use["features"] * use["rows"]["train"]
+        return dict(taken), cells
 
 
 def _connect(uri: str) -> sqlite3.Connection:

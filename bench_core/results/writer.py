@@ -68,7 +68,7 @@ CREATE TABLE fit (
 CREATE TABLE attempt (
   number INTEGER PRIMARY KEY, run TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
   title TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL, trace TEXT NOT NULL,
-  output TEXT NOT NULL, seconds REAL NOT NULL, created_at TEXT NOT NULL,
+  output TEXT NOT NULL, seconds REAL NOT NULL, machine TEXT NOT NULL, created_at TEXT NOT NULL,
   checksum INTEGER NOT NULL);
 """
 _FORGET = """
@@ -219,8 +219,8 @@ class Writer:
         about = {"kind": job.kind, "key": job.spec.key, "title": job.spec.title}
         texts = {k: str(getattr(outcome, k)) for k in ("status", "error", "trace", "output")}
         with self._transaction() as db:
-            seconds, moment = outcome.seconds, now()
-            _put(db, "attempt", run=run, **about, **texts, seconds=seconds, created_at=moment)
+            ended = {"seconds": outcome.seconds, "created_at": now(), "machine": self._machine}
+            _put(db, "attempt", run=run, **about, **texts, **ended)
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""

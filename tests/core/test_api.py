@@ -81,8 +81,8 @@ def test_the_time_is_estimated_from_what_like_trials_took(home: Path) -> None:
     slow = {**SMALL, "settings": ["toy-prefix.tradeoff=[0.1, 1.0]", "toy-prefix.seconds=0.2"]}
     run(**slow)
     made = plan(**{**slow, "seeds": [0, 1, 2]})
-    assert made.seconds is not None
-    assert 4 * 0.2 <= made.seconds < 4 * 0.2 + 4  # two seeds of two trials are left
+    assert made.foresight.recorded == made.foresight.jobs == 8  # two seeds of two trials are left
+    assert 4 * 0.2 * 0.8 <= made.foresight.core[0] < 4 * 0.2 + 4
     assert len(made.finished) == 2
     assert plan(**slow).seconds == 0.0
 

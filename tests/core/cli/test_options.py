@@ -10,7 +10,7 @@ import pytest
 from bench_core.cli import options
 from bench_core.cli.app import bench as group
 from bench_core.cli.run import AUDITS
-from bench_core.planning.request import RunRequest, check_request
+from bench_core.planning.request import EXECUTORS, RunRequest, check_request
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
@@ -94,6 +94,7 @@ def test_every_field_of_a_request_has_its_option(monkeypatch: pytest.MonkeyPatch
         "executor": "--executor inline",
         "timeout": "--timeout 1s",
         "memory": "--memory 1kB",
+        "retries": "--retries 2",
         "audit": "--audit off",
         "fresh": "--fresh",
         "strict_data": "--strict-data",
@@ -145,7 +146,7 @@ def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
 
 
 def test_the_engine_accepts_every_executor_and_audit_offered() -> None:
-    for executor in options.EXECUTORS:
+    for executor in (*EXECUTORS, "dask=tcp://host:8786"):
         check_request(RunRequest(suite="x", executor=executor))
     for audit in AUDITS:
         check_request(RunRequest(suite="x", audit=audit))

@@ -254,3 +254,24 @@ def test_interruptions_end_the_command_with_130_and_leave_no_process(
     assert "Traceback" not in said
     assert gone_after(process.pid, 5)
     assert Store("c.db").info().state == "interrupted"
+
+
+def test_what_fails_is_tried_as_often_as_asked_and_every_attempt_is_kept(home: Path) -> None:
+    events = []
+    result = bench_core.run(
+        data="toy-rank",
+        plugins="helpers.toys",
+        executor="inline",
+        learners=["toy-broken", "toy-prefix"],
+        settings=["toy-prefix.tradeoff=1.0"],
+        retries=2,
+        on_event=events.append,
+    )
+    assert Counter(fits(home)) == {"toy-broken raise": 3, "toy-prefix 1": 1}
+    assert result.counts == {"ok": 1, "failed": 1}
+    tried = [a for a in Store().attempts() if a.title.startswith("toy-broken")]
+    assert [(a.kind, a.status, a.attempt) for a in tried] == [
+        ("fit", "failed", 1), ("fit", "failed", 2), ("fit", "failed", 3), ("score", "failed", 1)
+    ]  # fmt: skip
+    assert all("Linux" in a.machine or a.machine for a in tried)
+    assert events[-1].jobs_done == events[-1].jobs_total == 4

@@ -24,6 +24,8 @@ from helpers.toys import fits
 
 import bench_core
 from bench_core import InputError, UsageError, api
+from bench_core.execution.events import silent
+from bench_core.execution.work import work
 from bench_core.planning import job_files
 from bench_core.planning.job_files import JobFile, read_job, write_jobs
 from bench_core.planning.request import RunRequest
@@ -44,12 +46,13 @@ TOYS = RunRequest(
 def cut(request: RunRequest, folder: Path, count: int) -> list[JobFile]:
     """The jobs of a request, in files."""
     plan = api.plan(request=request)
-    write_jobs(plan, request, folder, count, lambda spec: 1.0)
+    alike = dict.fromkeys([spec.key for spec in (*plan.fits, *plan.trials)], 1.0)
+    write_jobs(replace(plan, expected=alike), request, folder, count)
     return [read_job(folder / f"{n}.json") for n in range(1, len([*folder.glob("*.json")]) + 1)]
 
 
 def do(folder: Path, number: int, **more: Any) -> Any:
-    return api.work(read_job(folder / f"{number}.json"), folder / f"{number}.db", **more)
+    return work(read_job(folder / f"{number}.json"), folder / f"{number}.db", silent, **more)
 
 
 def export(store: Path) -> pd.DataFrame:
@@ -138,9 +141,9 @@ def test_data_that_are_not_there_are_prepared_and_compared(
     moved = replace(moved, **specs)
     other = replace(moved, data=(replace(moved.data[0], fingerprint="0" * 64),))
     with pytest.raises(InputError, match="toy-rank, prepared here, has the fingerprint"):
-        api.work(other, folder / "1.db")
+        work(other, folder / "1.db", silent)
     assert not (folder / "1.db").exists()
-    assert api.work(moved, folder / "1.db").counts == {"ok": 6}
+    assert work(moved, folder / "1.db", silent).counts == {"ok": 6}
     assert Path(planned) not in (home / "elsewhere").rglob("*")
     # rows keep the plan's place, where results go
     assert {spec["data"] for spec in Store(folder / "1.db").specs()} == {str(home / "gone")}
@@ -150,9 +153,9 @@ def test_a_job_of_other_code_is_refused_in_one_line(home: Path) -> None:
     (job,) = cut(TOYS, home / "jobs", 1)
     changed = {**job.code, "helpers.toys:Prefix": "other"}
     with pytest.raises(InputError, match=r"source of helpers\.toys:Prefix is not that of the plan"):
-        api.work(replace(job, code=changed), home / "1.db")
+        work(replace(job, code=changed), home / "1.db", silent)
     with pytest.raises(InputError, match="planned by budget-bench 9"):
-        api.work(replace(job, bench="9"), home / "1.db")
+        work(replace(job, bench="9"), home / "1.db", silent)
     assert not (home / "1.db").exists()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from bench_core.planning.plan import (
     DatasetUse,
     Plan,
     about_run,
-    estimated_seconds,
     fits_left,
     trials_left,
     trials_skipped,
@@ -89,20 +87,6 @@ def test_fits_are_left_that_a_trial_needs_each_after_what_it_stands_on(
     done = frozenset(f"score {key}" for key in finished)
     p = chain(finished=done, finished_fits=frozenset(fitted))
     assert [f.key for f in fits_left(p)] == left.split()
-
-
-def test_the_time_left_is_that_of_like_fits_and_trials_shared_by_the_workers() -> None:
-    p = planned(
-        [fit("a"), fit("b"), fit("c", learner="two")],
-        [trial("x", "a"), trial("y", "b"), trial("z", "c", "two"), trial("w", "c", "two")],
-        finished=frozenset({"w"}),
-        finished_fits=frozenset({"b"}),
-    )
-    typical = {("rows", "one"): (10.0, 1.0), ("rows", "two"): (100.0, 7.0)}
-    # fits a and c, trials x, y and z
-    assert estimated_seconds(p, typical) == 10 + 100 + 1 + 1 + 7
-    assert estimated_seconds(replace(p, workers=4), typical) == 119 / 4
-    assert estimated_seconds(p, {("rows", "one"): (10.0, 1.0)}) is None
 
 
 def test_what_is_kept_about_a_run_is_json_with_its_request_and_learners_by_name() -> None:
