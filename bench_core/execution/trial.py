@@ -18,7 +18,7 @@ from bench_core._io.digests import canonical, import_key
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
-from bench_core.class_names import decode, encode
+from bench_core.class_names import decode, encode, trust
 from bench_core.data import Examples
 from bench_core.datasets.cache import open_prepared
 from bench_core.errors import UsageError
@@ -50,6 +50,7 @@ Progress = Callable[[int, int], None]
 
 def perform(job: Job, progress: Progress) -> Result:
     """Do a job in this process; raises whatever goes wrong."""
+    trust([*job.spec.plugins, *job.spec.modules])
     if isinstance(job.spec, FitSpec):
         return run_fit(job.spec, progress)
     if job.kind == "audit":

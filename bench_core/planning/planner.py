@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 from bench_core._io.digests import digest, look_again
 from bench_core.costs.model import CostModel, costs_key
@@ -32,7 +33,13 @@ from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
 from bench_core.results.budgets import as_caps
 from bench_core.results.store import Store
-from bench_core.results.store_files import check_store, state_path, states_folder, store_path
+from bench_core.results.store_files import (
+    check_store,
+    is_whole,
+    state_path,
+    states_folder,
+    store_path,
+)
 from bench_core.splits import SPLITS, Splits
 
 
@@ -200,10 +207,14 @@ class _Planner:
         path = store_path(request.store)
         store = Store(path) if check_store(path) and not request.fresh else None
         finished, fitted = store.finished() if store else (frozenset(), frozenset())
+        needed = {trial.fit for key, trial in trials.items() if key not in finished}
+        for key in reversed(fits):
+            needed.update(fits[key].needs.values() if key in needed else ())
         kept: set[str] = set()  # a file of a fit may refer to those of the fits before it
         for key, fit in fits.items():
             if key in fitted and kept.issuperset(fit.needs.values()):
-                kept |= {key} if state_path(specs.states, key).is_file() else set()
+                there = is_whole if key in needed else Path.is_file  # damaged ones are made anew
+                kept |= {key} if there(state_path(specs.states, key)) else set()
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name, size = request.profile or PROFILES[0], self.uses[0].size
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))

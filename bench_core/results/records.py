@@ -52,6 +52,8 @@ class FitSpec:
     ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
     learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
     fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
+    ``modules`` are those of objects that the request holds: with those of ``plugins`` they are the
+    only ones, beside installed plugins, whose classes a state may name.
     """
 
     key: str
@@ -67,14 +69,16 @@ class FitSpec:
     needs: Mapping[str, str] = field(default_factory=dict)
     costs: str = ""
     plugins: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices than those;
-    ``caps``: what no row may cost, each a further point of the results.
+    ``costs`` and ``modules`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
+    than those; ``caps``: what no row may cost, each a further point of the results. ``code`` is a
+    digest of the learner's source, ``libraries`` what decides beside it (``keys.libraries_of``).
     """
 
     key: str
@@ -101,7 +105,10 @@ class TrialSpec:
     threads: int = 1
     costs: str = ""
     plugins: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()
+    code: str = ""
+    libraries: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ import numpy as np
 
 from bench_core.errors import InputError, UsageError
 from bench_core.results.budgets import CAP, Budget
+from bench_core.results.provenance import MADE_BY, StoredTrial, find_trial, made_by
 from bench_core.results.records import VALUE_ARRAYS, RunInfo, Sensors, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
 from bench_core.splits import SPLITS
@@ -46,7 +47,7 @@ _NAMES = ("learner", "params", "dataset", "fold", "seed", "fingerprint")
 _MEASURED = ("fit_seconds", "predict_seconds", "peak_rss_mb")
 
 _ATTEMPTS = """
-SELECT kind, title, status, error, trace, output, seconds, created_at,
+SELECT kind, key, title, status, error, trace, output, seconds, created_at,
   row_number() OVER (PARTITION BY kind, key ORDER BY number) AS attempt
 FROM attempt
 WHERE run = :run OR key IN (
@@ -94,6 +95,7 @@ class Attempt:
     """
 
     kind: str
+    key: str
     title: str
     status: str
     error: str
@@ -193,7 +195,17 @@ class Store:
         info = self.info(run)
         with self._read() as db:
             rows = [row for trial in _trials(db, info.run) for row in _exported(db, trial, info)]
-        before = (*_RUN, *_DATA, *_LEARNER, "point", "split", "status", "error", *info.metrics)
+        before = (
+            *_RUN,
+            "trial",
+            *_DATA,
+            *_LEARNER,
+            "point",
+            "split",
+            "status",
+            "error",
+            *info.metrics,
+        )
         after = (
             *_COSTS,
             CAP,
@@ -203,6 +215,7 @@ class Store:
             "marks",
             *_MEASURED,
             "machine",
+            *MADE_BY,
             "created_at",
         )
         frame = pd.DataFrame(rows, columns=[*before, *after])
@@ -266,7 +279,13 @@ class Store:
         run = self.resolve(run)
         with self._read() as db:
             trials = [t for t in _trials(db, run) if t["status"] == "ok"]
-            return [json.loads(trial["spec"]) for trial in trials]
+            specs = [json.loads(trial["spec"]) for trial in trials]
+        return [{k: v for k, v in spec.items() if k != "installed"} for spec in specs]
+
+    def trial(self, name: str) -> StoredTrial:
+        """The finished trial whose key begins so. Raises UsageError where there is not just one."""
+        with self._read() as db:
+            return find_trial(db, self.path, name)
 
     def finished(self) -> tuple[frozenset[str], frozenset[str]]:
         """The ScoreKeys and FitKeys that are ``ok``."""
@@ -316,6 +335,7 @@ def _exported(
     same = {
         **{k: getattr(info, k) for k in _RUN},
         **{k: spec[k] for k in (*_DATA, *_LEARNER, *_BILLING)},
+        **made_by(trial["key"], spec),
         "params": json.dumps(spec["params"], sort_keys=True),
         "error": trial["error"] or trial["audit_error"],
         **{k: trial[k] for k in ("status", "audit", "marks", "machine", "created_at", *_MEASURED)},

@@ -18,7 +18,7 @@ import numpy as np
 
 from bench_core._io.digests import canonical, digest
 from bench_core._io.files import atomic_file, locked
-from bench_core._io.machine import machine
+from bench_core._io.machine import installed, machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
 from bench_core.results.records import (
@@ -163,7 +163,7 @@ class Writer:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._db = connection
-        self._machine = machine()
+        self._machine, self._installed = machine(), installed()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -234,7 +234,7 @@ class Writer:
                 db,
                 "trial",
                 key=spec.key,
-                spec=json.dumps(asdict(spec)),
+                spec=json.dumps({**asdict(spec), "installed": self._installed}),
                 status=str(outcome.status),
                 error=outcome.error,
                 audit=result.audit if result else "",

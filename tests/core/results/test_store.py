@@ -23,6 +23,7 @@ COLUMNS = [
     "run",
     "suite",
     "profile",
+    "trial",
     "dataset",
     "fold",
     "fingerprint",
@@ -54,6 +55,8 @@ COLUMNS = [
     "predict_seconds",
     "peak_rss_mb",
     "machine",
+    "code",
+    "versions",
     "created_at",
 ]
 
