@@ -58,7 +58,7 @@ def kernels() -> str:
     blas = {
         str(lib.get("architecture", "?")) for lib in threadpool_info() if "blas" in lib["prefix"]
     }
-    simd = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    simd = np.show_config(mode="dicts")["SIMD Extensions"].get("found", ())
     return f"BLAS {'/'.join(sorted(blas)) or '?'}, SIMD {'+'.join(simd) or 'none'}"
 
 
