@@ -30,10 +30,15 @@ def own_libraries(row: dict[str, str]) -> set[str]:
     return {text for text in named if not text.startswith(("numpy", "scipy", "BLAS", "SIMD"))}
 
 
+def foreign(one: dict[str, str], two: dict[str, str]) -> bool:
+    """Whether another version of a library trained the learner."""
+    return own_libraries(one) != own_libraries(two)
+
+
 def differing(one: dict[str, str], two: dict[str, str]) -> list[str]:
     """The columns that differ."""
     found = [name for name in EXACT if one[name] != two[name]]
-    if own_libraries(one) != own_libraries(two):
+    if foreign(one, two):
         return [name for name in ("status", "audit") if name in found]
     for name in one.keys() - {*NOT_NUMBERS, *TIMES}:
         try:
@@ -57,8 +62,11 @@ def compare(first: Path, other: Path) -> int:
         elif columns := differing(one[key], two[key]):
             bad.setdefault(key[3], []).append(f"{key[5:]}: {', '.join(columns)}")
     learners = len({key[3] for key in one})
-    where = f"{first.stem} and {other.stem}: {len(one)} rows"
+    others = {key[3] for key in one.keys() & two.keys() if foreign(one[key], two[key])}
+    where = f"{first} and {other}: {len(one)} rows"
     print(f"{where}, {len(bad)} of {learners} learners differ")
+    if others:
+        print(f"  by their verdict alone: {', '.join(sorted(others))} (other libraries)")
     for learner, lines in sorted(bad.items()):
         print(f"  {learner}: {len(lines)} rows, such as {lines[0]}")
     return len(bad)

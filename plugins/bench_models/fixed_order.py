@@ -27,7 +27,8 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 def combine(Z: FloatArray, weights: FloatArray, constant: float = 0.0) -> FloatArray:
     """``weights @ Z + constant`` (n,), for Z (k, n)."""
-    return both(Z, weights[None], np.array([constant]))[0]
+    out: FloatArray = both(Z, weights[None], np.array([constant]))[0]
+    return out
 
 
 def both(Z: FloatArray, weights: FloatArray, constants: FloatArray) -> FloatArray:
