@@ -57,7 +57,8 @@ def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
 
 def code_of(learner: Any) -> str:
     """A digest of the code of a learner and of those that it holds, for rows: 16 digits."""
-    return digest([code_key(type(one)) for one in _with_inner(learner)])[:16]
+    classes: list[Any] = [type(one) for one in _with_inner(learner)]
+    return digest([code_key(cls) for cls in classes])[:16]
 
 
 def libraries_of(learner: Any) -> str:

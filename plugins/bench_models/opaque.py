@@ -53,7 +53,7 @@ class Recipe:
             raise UsageError(f"sklearn: {self.path} is no estimator that predicts")
         if self.arguments.get("memory") is not None:
             raise UsageError("sklearn: memory would read pickles from a folder; leave it out")
-        made = cls(**self.arguments)
+        made: Any = cls(**self.arguments)
         if made.get_params().get("random_state", 0) is None:
             made.set_params(random_state=self.seed)
         return made
