@@ -10,7 +10,6 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.cli.run import needed_plugins
 from bench_core.errors import InputError, UsageError, unknown
 from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, quality, settings, stand_in_notice, times
@@ -84,7 +83,7 @@ def export_command(
         raise UsageError("--budget and --quality: give one of them")
     _check_place(output)
     info, frame = finished(store, run)
-    options.registry(needed_plugins(store, run, plugins))  # their classes can be found
+    options.registry(plugins)  # their classes can be found
     name = _dataset(dataset, list(dict.fromkeys(map(str, frame["dataset"]))))
     limit = None if budget is None else options.one_budget(budget, budget_kind)
     wish = Wish(dataset=name, budget=limit, **given)
