@@ -103,7 +103,7 @@ def test_runs_are_listed_the_last_first(done: Ended, bench: Run) -> None:
 def test_best_names_the_winner_within_the_budget_and_how_to_train_it(
     done: Ended, bench: Run
 ) -> None:
-    ended = bench("best", "--budget", "10")
+    ended = bench("best", "-p", "mine", "--budget", "10")
     assert ended.status == 0
     assert "data.csv: best accuracy within 10 on average" in ended.out
     assert "toy: best at columns=1" in ended.out  # two columns cost 15
