@@ -1,10 +1,17 @@
-"""Naming a learner or model so that another process finds it again, without pickle."""
+"""Naming a learner or model so that another process finds it again, without pickle.
 
-from collections.abc import Mapping
+A name in a file imports nothing but plugins: a class that is not loaded yet must lie in bench, in a
+package of an installed plugin, or in a module that this process was told to ``trust``.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
+from bench_core._io.digests import modules_behind, plugin_packages
 from bench_core.annotations import convert
+from bench_core.errors import InputError
 from bench_core.parameters import is_learner, parameters, plain
 
 
@@ -19,7 +26,8 @@ def encode(instance: Any) -> dict[str, Any]:
 
 
 def decode(spec: Mapping[str, Any]) -> Any:
-    """The inverse of ``encode``; imports the class's module."""
+    """The inverse of ``encode``; imports the class's module, which a request has named."""
+    trust([spec["class"].partition(":")[0]])
     cls = find_class(spec["class"])
     known = {p.name: p for p in parameters(cls)}
     values: dict[str, Any] = {}
@@ -32,6 +40,16 @@ def decode(spec: Mapping[str, Any]) -> Any:
 
 
 _local: dict[str, type] = {}
+_trusted: set[str] = set()
+
+
+def trust(modules: Iterable[str]) -> None:
+    """Let ``find_class`` import these modules, which the user has named, and what they import."""
+    for module in modules:
+        if module not in _trusted and module not in sys.modules:
+            import_module(module)
+        if module not in _trusted:
+            _trusted.update(modules_behind(module))
 
 
 def remember_class(cls: type) -> str:
@@ -68,10 +86,19 @@ def is_shipped_name(spelling: str) -> bool:
 
 
 def find_class(spelling: str) -> type:
-    """The class that ``remember_class`` spelt. Raises ImportError or AttributeError."""
+    """The class that ``remember_class`` spelt.
+
+    Raises ImportError or AttributeError, and InputError for a module that is not to be imported.
+    """
     if spelling in _local:
         return _local[spelling]
     module, _, qualname = spelling.partition(":")
+    package = module.partition(".")[0]
+    if not (module in sys.modules or module in _trusted or package in plugin_packages()):
+        raise InputError(
+            f"class {spelling}: its module belongs to no installed plugin, so it is not imported; "
+            f"if it is yours, name it with -p {package}"
+        )
     return _import(module, qualname)
 
 

@@ -294,6 +294,10 @@ class CompleteLearner(BudgetedLearner, Protocol):
     which is so before it. ``"baseline"``: a trivial method, listed below the others."""
     version: ClassVar[str] = ""
     """Enters the content key where no installed distribution registers the learner."""
+    numerics: ClassVar[tuple[str, ...]] = ()
+    """What decides the bits of its results beside code and parameters: distributions, whose
+    versions then enter the content key, and ``"cpu"``, the features of the processor by which numpy
+    and BLAS choose the order of their sums. () for one that sums in an order of its own."""
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """Fits that this one stands on (Cronus on a GBRT)."""

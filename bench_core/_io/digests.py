@@ -7,8 +7,8 @@ blocks and messages. Messages are the strings in ``raise`` and ``assert`` statem
 
 The digest of a class covers the modules of the class and of its bases, all modules that these
 import, at the top or in a function, and all that those import. It stops at Python's own modules,
-at installed libraries and at ``bench_core``. Modules are found without being executed. A module
-that is imported by a computed name is not found: the class names it in ``code``.
+at installed libraries and at ``bench_core``. Modules are found without being executed. Where one
+imports by a computed name, all modules of its package count; others are named in ``code``.
 """
 
 import ast
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 _CORE = "bench_core"
+_OURS = (_CORE, "bench_models", "bench_trees")  # an editable installation lists no files
 _MESSAGES = ("print", "warn", "say")
 _ASIDE = ("ctx", "kind", "type_comment", "msg")  # fields; the last is an assertion's
 _Import = tuple[int, str, tuple[str, ...]]  # dots before it, module, names (none: import module)
@@ -68,6 +69,11 @@ def import_key(module: str) -> str:
     return digest(_closure([module], ())) if _file_of(module) else ""
 
 
+def modules_behind(module: str) -> frozenset[str]:
+    """A module and the plugin code that it imports, at the top or in a function."""
+    return frozenset({module, *_closure([module], ())})
+
+
 @cache
 def module_digest(name: str) -> str:
     """A digest of one module, or of all modules of a package; what they import does not enter."""
@@ -95,8 +101,12 @@ def _closure(names: Iterable[str], core: tuple[str, ...]) -> dict[str, str]:
     while waiting:
         name = waiting.pop()
         if name not in digests and (file := _file_of(name)) is not None:
-            digests[name] = _read(file).digest
+            source = _read(file)
+            digests[name] = source.digest
             waiting += _imports(name, file, core)
+            package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+            if source.computed and not source.dynamic and package and _top(name) != _CORE:
+                waiting += _modules_in(package)
     return digests
 
 
@@ -149,15 +159,17 @@ def _is_plugin_code(top: str) -> bool:
         return False
     folder = file.parents[1] if file.name == "__init__.py" else file.parent
     installed = folder.name in ("site-packages", "dist-packages") or any(folder.glob("*.dist-info"))
-    return not installed or top in _plugin_packages()
+    return not installed or top in plugin_packages()
 
 
 @cache
-def _plugin_packages() -> frozenset[str]:
-    """The top-level packages of every distribution that brings a plugin."""
-    distributions = {p.dist.name: p.dist for p in entry_points(group="bench") if p.dist}
+def plugin_packages() -> frozenset[str]:
+    """The top-level packages of every distribution that brings a plugin, and of bench itself."""
+    points = entry_points(group="bench")
+    distributions = {p.dist.name: p.dist for p in points if p.dist}
     files = (file for d in distributions.values() for file in d.files or ())
-    return frozenset(file.parts[0].removesuffix(".py") for file in files)
+    named = {_top(point.value.partition(":")[0]) for point in points}
+    return frozenset({*_OURS, *named, *(file.parts[0].removesuffix(".py") for file in files)})
 
 
 @cache
@@ -211,6 +223,7 @@ class _Source:
     wanted: list[_Import] = field(default_factory=list)
     typed: list[_Import] = field(default_factory=list)
     dynamic: bool = False
+    computed: bool = False  # imports a module by a computed name
 
     def add(self, node: object, to: list[str], found: list[_Import], mute: bool = False) -> None:
         """Append a syntax tree, spelt so that Python's version does not matter, and its imports."""
@@ -229,6 +242,8 @@ class _Source:
         elif not (_is_text(node) if mute else isinstance(node, ast.Expr) and _is_text(node.value)):
             found.extend(_import(node))
             called = _called(node)
+            if isinstance(node, ast.Call) and called in ("import_module", "__import__"):
+                self.called(node, found)
             if isinstance(node, ast.Call) and called == "param":
                 node.args = node.args[:1]  # the rest describes the parameter
             message = called in _MESSAGES or called.endswith("Error")
@@ -240,6 +255,15 @@ class _Source:
                     to.append(name)
                     self.add(value, to, found, mute)
             to.append(")")
+
+    def called(self, node: ast.Call, found: list[_Import]) -> None:
+        """A call that imports: of a name, or of one that is known when it runs."""
+        name = node.args[0] if node.args else None
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            bare = name.value.lstrip(".")
+            found.append((len(name.value) - len(bare), bare, ()))
+        else:
+            self.computed = True
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -1,4 +1,5 @@
-"""This machine in one line, and the memory of this process: its peak, and a limit on it."""
+"""This machine and its libraries in one line each, and the memory of this process: its peak, and a
+limit on it."""
 
 import contextlib
 import os
@@ -7,6 +8,7 @@ import sys
 import threading
 import time
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 EXIT_OUT_OF_MEMORY = 77
@@ -23,6 +25,41 @@ def machine() -> str:
         f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, numpy {np.__version__}"
     )
+
+
+CPU = "cpu"
+"""Stands among names of libraries for the processor's features."""
+
+
+@cache
+def versions(*names: str) -> str:
+    """The versions of these distributions, as ``numpy 2.4.6, scipy 1.17.1``; of those that are not
+    installed nothing. ``CPU`` is spelt by its ``kernels``."""
+    found = []
+    for name in names:
+        with contextlib.suppress(PackageNotFoundError):
+            found.append(kernels() if name == CPU else f"{name} {version(name)}")
+    return ", ".join(found)
+
+
+def installed() -> str:
+    """Python's version and those of the libraries that compute."""
+    own = versions("numpy", "scipy", "scikit-learn", "numba")
+    return f"python {platform.python_version()}, {own}"
+
+
+@cache
+def kernels() -> str:
+    """What numpy and BLAS choose their loops by, and with them the order of sums."""
+    import numpy as np
+    import scipy.linalg  # noqa: F401 - brings its BLAS with it
+    from threadpoolctl import threadpool_info
+
+    blas = {
+        str(lib.get("architecture", "?")) for lib in threadpool_info() if "blas" in lib["prefix"]
+    }
+    simd = np.show_config(mode="dicts")["SIMD Extensions"].get("found", ())
+    return f"BLAS {'/'.join(sorted(blas)) or '?'}, SIMD {'+'.join(simd) or 'none'}"
 
 
 def _value(file: str, name: str) -> str:

@@ -247,9 +247,7 @@ def reprice(
     """
     notify = on_event or silent
     kept = Store(store_path(store))
-    named = kept.info(run).request.get("plugins", ())
-    modules = tuple(dict.fromkeys([*named, *plugins]))
-    limits = as_caps(caps)
+    modules, limits = tuple(plugins), as_caps(caps)
     asked = RunRequest(
         workers=workers, executor=executor, plugins=modules, costs=costs, caps=limits
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -296,7 +297,8 @@ class Result(RunResult):
 
         output = Path(path)
         with speaking_python():
-            reports = load_registry(self.info.request.get("plugins", ())).reports
+            named = self.info.request.get("plugins", ())  # a store by itself imports nothing
+            reports = load_registry([name for name in named if name in sys.modules]).reports
             by_suffix = {s: one for one in reversed([*reports.values()]) for s in one.suffixes}
             if output.suffix.lower() not in by_suffix or not output.suffix:
                 known = ", ".join(sorted(filter(None, by_suffix))) or "none is installed"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ALL_WELL, UNUSABLE_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 
 SECTIONS = {
-    "Measure": ("run", "plan", "work", "merge", "audit", "reprice"),
+    "Measure": ("run", "plan", "work", "merge", "audit", "rerun", "reprice"),
     "Read the results": (
         *("report", "best", "compare", "features", "export", "log", "claims", "publish"),
     ),
@@ -41,8 +41,8 @@ SECTIONS = {
 not installed are left out."""
 
 BUILT_IN = (
-    *("run", "plan", "audit", "reprice", "report", "export", "log", "list", "show", "data"),
-    *("model", "remove", "work", "merge"),
+    *("run", "plan", "audit", "rerun", "reprice", "report", "export", "log", "list", "show"),
+    *("data", "model", "remove", "work", "merge"),
 )
 
 _EPILOG = """\b

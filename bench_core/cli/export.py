@@ -30,7 +30,8 @@ Examples:
 
 \b
 One row for each trial, operating point and split; params and point are JSON. Column chosen says
-best where validation chose the point, and what the search left open.""",
+best where validation chose the point, and what the search left open; column trial is what
+'bench rerun' takes.""",
 )
 @options.run_argument
 @click.option(

@@ -54,12 +54,14 @@ def command(run: str, failed: bool, output: Path | None, store: Path) -> int:
 
 def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
     """The lines of one attempt, each with its style on a terminal."""
+    from bench_core.results.provenance import TRIAL_DIGITS
     from bench_core.terminal.progress import detail_lines
 
     again = f", attempt {attempt.attempt}" if attempt.attempt > 1 else ""
     when = attempt.created_at[:19].replace("T", " ")
     about = f"({duration(attempt.seconds)}{again}, {when} UTC)"
-    head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}")
+    named = "" if attempt.kind == "fit" else f", trial {attempt.key[:TRIAL_DIGITS]}"
+    head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}{named}")
     lines = [(head, "bold red" if attempt.status != "ok" else "bold")]
     lines += [(f"  {one_line(attempt.error)}", "")] if attempt.error else []
     lines += [(f"  on {attempt.machine}", "dim")] if attempt.status != "ok" else []

@@ -94,7 +94,7 @@ def export_command(
         raise UsageError("--budget and --quality: give one of them")
     _check_place(output)
     info, frame = finished(store, run)
-    options.registry([*info.request.get("plugins", ()), *plugins])  # their classes can be found
+    options.registry(plugins)  # their classes can be found
     name = _dataset(dataset, list(dict.fromkeys(map(str, frame["dataset"]))))
     limit = None if budget is None else options.one_budget(budget, budget_kind)
     wish = Wish(dataset=name, budget=limit, **given)

@@ -16,7 +16,7 @@ from bench_core.cli import options
 from bench_core.cli.complete import data_named, names_of
 from bench_core.cli.options import names_option, numbers_option
 from bench_core.cli.report import report_for, write_report
-from bench_core.errors import one_line
+from bench_core.errors import UsageError, one_line
 from bench_core.terminal.wording import counted, duration, notices
 
 if TYPE_CHECKING:
@@ -281,10 +281,18 @@ def interruptible() -> Iterator[None]:
 
 
 def needed_plugins(store: Path, run: str, named: Sequence[str]) -> tuple[str, ...]:
-    """The modules of ``-p`` that a run was made with, and those named now."""
+    """The modules named now; UsageError where the run was made with others too: no store, which
+    may be somebody else's, says what is imported."""
     from bench_core.results.store import Store
 
-    return tuple(dict.fromkeys([*Store(store).info(run).request.get("plugins", ()), *named]))
+    lacking = [x for x in Store(store).info(run).request.get("plugins", ()) if x not in named]
+    if lacking:
+        flags = " ".join(f"-p {module}" for module in lacking)
+        raise UsageError(
+            f"the run was made with {flags}, and a store by itself imports nothing: add {flags} "
+            "if the code is yours"
+        )
+    return tuple(named)
 
 
 def show_result(

@@ -17,7 +17,7 @@ import numpy as np
 
 from bench_core._io.machine import peak_rss_mb
 from bench_core.arrays import Array
-from bench_core.class_names import find_class
+from bench_core.class_names import find_class, trust
 from bench_core.costs.bill import Prediction
 from bench_core.data import Features, Queries
 from bench_core.execution.contract import ContractError, plain_path
@@ -51,7 +51,9 @@ def _die_with(parent: int) -> None:
 
 def _loaded(pipe: BinaryIO) -> Any:
     try:
-        cls: Any = find_class(receive(pipe)[0]["model"])
+        asked = receive(pipe)[0]
+        trust(asked["named"])
+        cls: Any = find_class(asked["model"])
         send(pipe, {"event": "imported"})
         message, arrays = receive(pipe)
         own = {name: array.copy() for name, array in arrays.items()}

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,12 +39,13 @@ _START = (
 
 class Hosted:
     """The model whose state a file holds, rebuilt in a fresh interpreter; ``threads`` may ask it
-    at the same time if it is ``concurrent``. Raises HostedError where it cannot be rebuilt.
+    at the same time if it is ``concurrent``. Besides plugins, only the ``named`` modules may be
+    imported for it. Raises HostedError where it cannot be rebuilt.
 
     ``load_seconds`` is what rebuilding took, without imports; ``peak_rss_mb`` the host's memory.
     """
 
-    def __init__(self, state: Path, threads: int = 1) -> None:
+    def __init__(self, state: Path, threads: int = 1, named: Sequence[str] = ()) -> None:
         header, arrays = read_state(state)
         pairs = [socket.socketpair() for _ in range(max(1, threads))]
         there = [other.fileno() for _, other in pairs]
@@ -62,7 +63,7 @@ class Hosted:
             self._free.put(own.makefile("rwb"))
         self.peak_rss_mb = 0.0
         try:
-            hello = self._begin(header, arrays)
+            hello = self._begin(header, arrays, named)
         except BaseException:
             self.close()
             raise
@@ -71,9 +72,11 @@ class Hosted:
         marks = hello.get("marks", ())
         self.marks = tuple(str(mark)[:_LONGEST_MARK] for mark in marks[:_MOST_MARKS])
 
-    def _begin(self, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, Any]:
+    def _begin(
+        self, header: Mapping[str, Any], arrays: Mapping[str, Array], named: Sequence[str]
+    ) -> dict[str, Any]:
         pipe = self._free.get()
-        self._ask(pipe, {"event": "import", "model": header["model"]})
+        self._ask(pipe, {"event": "import", "model": header["model"], "named": [*named]})
         started = time.perf_counter()
         turned = [name for name, array in arrays.items() if array.flags.fnc]
         values = {"event": "load", "values": header["values"], "turned": turned}

@@ -187,7 +187,8 @@ def carry_out_audit(
 ) -> RunResult:
     """Do a run's finished trials again, replay every query and point, compare with the store."""
     started = time.perf_counter()
-    specs = [TrialSpec(**with_tuples(spec)) for spec in store.specs(run)]
+    trusted = {"plugins": request.plugins, "modules": ()}  # not what the store names
+    specs = [TrialSpec(**with_tuples({**spec, **trusted})) for spec in store.specs(run)]
     cores = cores_for(request, len(specs))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     jobs = [

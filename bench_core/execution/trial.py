@@ -19,7 +19,7 @@ from bench_core._io.digests import canonical, import_key
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
-from bench_core.class_names import decode, encode, is_shipped_name
+from bench_core.class_names import decode, encode, is_shipped_name, trust
 from bench_core.data import Examples
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
@@ -68,6 +68,7 @@ def perform(job: Job, progress: Progress, apart: bool = True) -> Result:
 def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
     """Fit one learner and save its state; what is raised on the way is the caller's to report."""
     reset_peak_rss()
+    trust([*spec.plugins, *spec.modules])
     learner = decode(spec.learner)
     splits = open_splits(spec, ("train", "valid"))
     with fit_context(spec, splits, progress) as offered, loading() as spent:
@@ -151,8 +152,10 @@ def _loaded(spec: TrialSpec, apart: bool, stack: ExitStack) -> Any:
     """A fresh instance of the fitted model, here or in a process of its own."""
     path = state_path(spec.states, spec.fit)
     ours = not spec.origin and is_shipped_name(model_class(path))
+    named = [] if ours else [*spec.plugins, *spec.modules]
     if apart and POSSIBLE and not ours:
-        return stack.enter_context(Hosted(path, spec.threads))
+        return stack.enter_context(Hosted(path, spec.threads, named))
+    trust(named)
     return load_model(path)
 
 
@@ -290,7 +293,10 @@ def open_splits(
     splits = open_prepared(Path(spec.data), rows, labels)
     if not spec.costs:
         return splits
-    return splits.under(load_model(costs_path(spec.states, spec.costs)))
+    costs = costs_path(spec.states, spec.costs)
+    if not is_shipped_name(model_class(costs)):
+        trust([*spec.plugins, *spec.modules])
+    return splits.under(load_model(costs))
 
 
 def find_metric(name: str, plugins: tuple[str, ...]) -> Metric:

@@ -88,7 +88,7 @@ def _plan(job: JobFile, shard: Path) -> Plan:
         trials=(*job.trials, *(trial for trial, _ in job.skipped)),
         costs={key: from_json(costs) for key, costs in job.costs.items()},
         finished=finished & {trial.key for trial in job.trials},
-        finished_fits=usable_fits(job.fits, fitted, states_folder(shard)),
+        finished_fits=usable_fits(job.fits, fitted, states_folder(shard), fitted),
         skipped=tuple((trial.key, reason) for trial, reason in job.skipped),
         workers=job.workers,
         threads=job.threads,

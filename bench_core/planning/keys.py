@@ -4,15 +4,17 @@ FitKey = learner (name, version, the source it runs), parameters, the fits it ne
 (fingerprint, task, fold, names of features), prices to train on, primary metric (a learner may stop
 early by it), seed. ScoreKey = FitKey + metrics, cost model, accounting, audit, caps, whether
 training rows are scored, and the name that the data set goes by in results. Of metrics and cost
-models that plugins bring the source enters too. Threads, workers and machine do not enter: they
-must not change a result.
+models that plugins bring the source enters too. Threads and workers do not enter: they must not
+change a result. Nor does the machine, but for learners that declare ``numerics``: the versions of
+those libraries, and the features of the processor.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench_core._io.digests import canonical, code_key, digest, text_digest
+from bench_core._io.machine import versions
 from bench_core.class_names import encode, is_shipped
 from bench_core.contracts import learner_of
 from bench_core.costs.model import costs_key
@@ -20,7 +22,7 @@ from bench_core.data import Task
 from bench_core.metrics import parse_metric
 from bench_core.parameters import as_json, is_learner, parameters
 from bench_core.planning.plan import DatasetUse
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, modules_of
 from bench_core.planning.resolve_learners import ChosenLearner, described
 from bench_core.plugins import Registry
 from bench_core.protocols import Metric
@@ -45,8 +47,32 @@ def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
         "params": as_json(learner),
         "inner": [learner_key(value) for value in values if is_learner(value)],
     }
-    stamp = learner_of(learner).stamp()
-    return {**key, "stamp": stamp} if stamp else key
+    stamp, decides = learner_of(learner).stamp(), versions(*learner_of(learner).numerics)
+    return {
+        **key,
+        **({"stamp": stamp} if stamp else {}),
+        **({"numerics": decides} if decides else {}),
+    }
+
+
+def code_of(learner: Any) -> str:
+    """A digest of the code of a learner and of those that it holds, for rows: 16 digits."""
+    classes: list[Any] = [type(one) for one in _with_inner(learner)]
+    return digest([code_key(cls) for cls in classes])[:16]
+
+
+def libraries_of(learner: Any) -> str:
+    """What decides beside code, of a learner and those that it holds: their stamps and numerics."""
+    each = map(learner_of, _with_inner(learner))
+    texts = [text for one in each for text in (one.stamp(), versions(*one.numerics)) if text]
+    return ", ".join(dict.fromkeys(texts))
+
+
+def _with_inner(learner: Any) -> Iterator[Any]:
+    yield learner
+    for p in parameters(type(learner)):
+        if is_learner(inner := getattr(learner, p.name)):
+            yield from _with_inner(inner)
 
 
 def origin(learner: Any) -> str:
@@ -180,8 +206,11 @@ class Specifications:
             splits=splits,
             costs=on.costs,
             plugins=request.plugins,
+            modules=modules_of(request),
             caps=use.caps,
             origin=origin(instance),
+            code=code_of(instance),
+            libraries="" if reason else libraries_of(instance),
         )
         key = score_key(spec, on.billed, self.registry.metrics)
         self.trials.setdefault(key, replace(spec, key=key))
@@ -210,6 +239,7 @@ class Specifications:
                 costs=on.costs,
                 plugins=self.request.plugins,
                 origin=origin(instance),
+                modules=modules_of(self.request),
             )
         return key
 

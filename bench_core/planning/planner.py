@@ -209,6 +209,9 @@ class _Planner:
         path = store_path(request.store)
         store = Store(path) if check_store(path) and not request.fresh else None
         finished, fitted = store.finished() if store else (frozenset(), frozenset())
+        needed = {trial.fit for key, trial in trials.items() if key not in finished}
+        for key in reversed(fits):
+            needed.update(fits[key].needs.values() if key in needed else ())
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name, size = request.profile or PROFILES[0], self.uses[0].size
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
@@ -231,7 +234,7 @@ class _Planner:
             notes=tuple(self.notes),
             warnings=tuple(self.warnings),
             finished=finished & trials.keys(),
-            finished_fits=usable_fits(fits.values(), fitted, specs.states),
+            finished_fits=usable_fits(fits.values(), fitted, specs.states, needed),
             extra=suite.extra,
             paper=suite.paper,
             skipped=tuple(specs.skipped.items()),

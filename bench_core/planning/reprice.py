@@ -38,8 +38,9 @@ def plan_reprice(
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     billed = _Billed(costs, registry, states, as_caps(request.caps))
     note = f"billed anew from run {info.number} under {costs}: learners trained on that run's costs"
+    trusted = {"plugins": request.plugins, "modules": ()}  # not what the store names
     trials = [
-        billed.anew(TrialSpec(**with_tuples(spec)))
+        billed.anew(TrialSpec(**with_tuples({**spec, **trusted})))
         for spec in store.specs(info.run)
         if spec["dataset"] in chosen
     ]

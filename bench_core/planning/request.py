@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from bench_core._io.text import toml_fault
+from bench_core.class_names import importable
 from bench_core.contracts import name_of
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
@@ -97,6 +98,12 @@ def without_repeats(request: RunRequest) -> RunRequest:
         if (given := getattr(request, name))
     }
     return replace(request, **distinct)
+
+
+def modules_of(request: RunRequest) -> tuple[str, ...]:
+    """The modules of the objects in a request that another process can import."""
+    given = [x for x in (*request.learners, *request.data, request.costs) if not isinstance(x, str)]
+    return tuple(dict.fromkeys(type(x).__module__ for x in given if importable(type(x))))
 
 
 _TEXTS = ("drop", "groups", "metrics", "settings", "plugins")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.results.budgets import CAP
+from bench_core.results.provenance import MADE_BY, made_by
 from bench_core.results.rows import CELLS, COSTS, Points
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def export_frame(
     """
     import pandas as pd
 
-    before = (*_RUN, *_DATA, *_LEARNER, "point", "split", "status", "error")
-    after = (*_BILLING, "audit", "marks", *_MEASURED, *_HOW, "machine", "created_at")
+    before = (*_RUN, "trial", *_DATA, *_LEARNER, "point", "split", "status", "error")
+    after = (*_BILLING, "audit", "marks", *_MEASURED, *_HOW, "machine", *MADE_BY, "created_at")
     same = {name: _Column() for name in (*before, *after)}
     points, caps, lengths = same.pop("point"), _Column(), []
     numbers = (*info.metrics, *CELLS)
@@ -118,6 +119,7 @@ def _row(info: RunInfo, trial: Mapping[str, Any]) -> dict[str, Any]:
         **{name: getattr(info, name) for name in _RUN},
         **{name: spec[name] for name in (*_DATA, *_LEARNER, *_BILLING)},
         **{name: trial[name] for name in (*_TRIAL, *_MEASURED)},
+        **made_by(trial["key"], spec),
         **{name: spec.get(name) for name in _COUNTS},
         "cpu": trial["machine"].rsplit(", ", 4)[0],
         "params": json.dumps(spec["params"], sort_keys=True),

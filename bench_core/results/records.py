@@ -54,6 +54,8 @@ class FitSpec:
     fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
     ``origin`` names the packages besides Budget Bench's own that the learner and what it stands on
     come from.
+    ``modules`` are those of objects that the request holds: with those of ``plugins`` they are the
+    only ones, beside installed plugins, whose classes a state may name.
     """
 
     key: str
@@ -70,15 +72,17 @@ class FitSpec:
     costs: str = ""
     plugins: tuple[str, ...] = ()
     origin: str = ""
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs`` and ``origin`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
-    than those; ``caps``: what no row may cost, each a further point of the results; ``workers``:
-    how many jobs run at the same time.
+    ``costs``, ``origin`` and ``modules`` as in ``FitSpec``; ``surrogate``: the learner trained on
+    other prices than those; ``caps``: what no row may cost, each a further point of the results;
+    ``workers``: how many jobs run at the same time. ``code`` is a digest of the learner's source,
+    ``libraries`` what decides beside it (``keys.libraries_of``).
     """
 
     key: str
@@ -105,9 +109,12 @@ class TrialSpec:
     threads: int = 1
     costs: str = ""
     plugins: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()
     origin: str = ""
     workers: int = 1
+    code: str = ""
+    libraries: str = ""
 
 
 @dataclass(frozen=True, slots=True)

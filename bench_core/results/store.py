@@ -31,6 +31,7 @@ from bench_core.errors import InputError, UsageError
 from bench_core.results import rows
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.frame import export_frame
+from bench_core.results.provenance import StoredTrial, find_trial
 from bench_core.results.records import RunInfo, Sensors, Stages, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
 
@@ -104,6 +105,7 @@ class Attempt:
     """
 
     kind: str
+    key: str
     title: str
     status: str
     error: str
@@ -303,7 +305,13 @@ class Store:
         run = self.resolve(run)
         with self._read() as db:
             found = rows.trials(db, _run(db, run))
-            return [trial["spec"] for trial in found if trial["status"] == "ok"]
+            specs = [trial["spec"] for trial in found if trial["status"] == "ok"]
+        return [{k: v for k, v in spec.items() if k != "installed"} for spec in specs]
+
+    def trial(self, name: str) -> StoredTrial:
+        """The finished trial whose key begins so. Raises UsageError where there is not just one."""
+        with self._read() as db:
+            return find_trial(db, self.path, name)
 
     def finished(self) -> tuple[frozenset[str], frozenset[str]]:
         """The ScoreKeys and FitKeys that are ``ok``."""

@@ -7,6 +7,7 @@ common with the fits it was learned from lie in their files alone.
 import hashlib
 import json
 import os
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,15 @@ def model_class(path: Path) -> str:
             return str(json.loads(file[_JSON].tobytes())["model"])
     except (OSError, ValueError, KeyError):
         return ""
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a state's file is there and nothing of it was cut off or changed."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return f"{_JSON}.npy" in file.namelist() and file.testzip() is None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError):
+        return False
 
 
 def shared_with(path: Path) -> set[str]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from bench_core._io.digests import digest
 from bench_core._io.files import atomic_file, locked, remove_strays
-from bench_core._io.machine import machine
+from bench_core._io.machine import installed, machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
 from bench_core.results.records import Outcome, Sensors, TrialResult, TrialSpec, Verdict
@@ -166,7 +166,7 @@ class Writer:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._db = connection
-        self._machine = machine()
+        self._machine, self._installed = machine(), installed()
         self._run = ""
         self._version = self._data_version()
 
@@ -259,7 +259,7 @@ class Writer:
                 key=spec.key,
                 dataset=spec.dataset,
                 learner=spec.learner,
-                spec=json.dumps(asdict(spec)),
+                spec=json.dumps({**asdict(spec), "installed": self._installed}),
                 status=str(outcome.status),
                 error=outcome.error,
                 audit=result.audit if result else "",

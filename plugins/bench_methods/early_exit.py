@@ -108,6 +108,7 @@ class EarlyExit(OnTrees):
     """Another learner's trees in their order, which rows leave when a rule says so."""
 
     name: ClassVar[str] = "early-exit"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
 
     base: BudgetedLearner = param(
@@ -185,6 +186,7 @@ class Lear(OnTrees):
     """Another learner's trees in their order, which documents leave at learned sentinels."""
 
     name: ClassVar[str] = "lear"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
 
     base: BudgetedLearner = param(

@@ -17,11 +17,13 @@ Departures
 - Estimators not made of trees see missing cells replaced by the feature's mean, and features scaled
   to unit variance (``prepare = false`` leaves them as they are).
 - ``sklearn`` fits on one thread, so that the number of threads changes nothing.
+- A model that is not made of trees is stored as its training rows and fitted anew where it is
+  loaded; nothing is pickled.
 """
 
 import json
-from dataclasses import dataclass
-from importlib import import_module
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +36,7 @@ from bench_models.libraries import (
     version_of,
     with_physical_copies,
 )
-from bench_models.opaque import EstimatorModel
+from bench_models.opaque import EstimatorModel, Recipe
 
 from bench_core import (
     BudgetedModel,
@@ -116,6 +118,7 @@ class ScikitLearn:
     """Any scikit-learn estimator, named by its import path."""
 
     name: ClassVar[str] = "sklearn"
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
     tasks: ClassVar[frozenset[Task]] = TASKS
 
     estimator: str = param(
@@ -151,48 +154,22 @@ class ScikitLearn:
         classes = context.task in _CLASSES
         usual = "sklearn.linear_model." + ("LogisticRegression" if classes else "Ridge")
         path = usual if self.estimator == "auto" else self.estimator
-        made = self._made(path, context.seed)
+        recipe = Recipe(path, self.arguments or {}, context.seed, self.prepare)
+        with library_errors(self.name):
+            made = recipe.unfitted()
         if is_classifier(made) != classes:
             kind = "classifier" if classes else "regressor"
             raise UsageError(f"sklearn: a {context.task} task wants a {kind}, not {path}")
         rows = with_physical_copies(train)
         y = rows.y.astype(np.int64) if classes else rows.y
-        trees = is_known(type(made).__name__)
-        whole = made if trees or not self.prepare else _prepared(made)
-        with library_errors(self.name), threadpool_limits(1):
-            # others in float64, where a block and a single row agree to the last bits
-            whole.fit(np.array(rows.X) if trees else rows.X.astype(np.float64), y)
-        if trees:
-            try:
-                return serve(from_scikit(made, context.classes), prices, {})
-            except ModelError:
-                pass  # pays for everything, like estimators of other kinds
-        return EstimatorModel.of(whole, prices, context.task, context.classes)
-
-    def _made(self, path: str, seed: int) -> Any:
-        """The unfitted estimator, seeded where it has a seed."""
-        module, _, name = path.rpartition(".")
-        try:
-            cls = getattr(import_module(module), name)
-        except (ImportError, AttributeError):
-            raise UsageError(f"sklearn: there is no {self.estimator}") from None
-        if not (isinstance(cls, type) and hasattr(cls, "fit") and hasattr(cls, "predict")):
-            raise UsageError(f"sklearn: {self.estimator} is no estimator that predicts")
         with library_errors(self.name):
-            made = cls(**(self.arguments or {}))
-            known = made.get_params()
-        if known.get("random_state", 0) is None:
-            made.set_params(random_state=seed)
-        return made
-
-
-def _prepared(estimator: Any) -> Any:
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    filled = SimpleImputer(keep_empty_features=True)
-    return make_pipeline(filled, StandardScaler(), estimator)
+            if is_known(type(made).__name__):
+                recipe = replace(recipe, prepare=False)
+                with threadpool_limits(1), suppress(ModelError):  # one that is not known after all
+                    made.fit(np.array(rows.X), y)
+                    return serve(from_scikit(made, context.classes), prices, {})
+            about = prices, context.task, context.classes
+            return EstimatorModel.of(recipe, np.array(rows.X), np.array(y), *about)
 
 
 bench_learners = provide_learners(RandomForest, ScikitLearn)

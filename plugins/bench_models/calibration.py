@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
+from bench_models.fixed_order import project, softplus_and_sigmoid
 
 LEAST_SLOPE = 1e-3
 """Log-odds that one standard deviation of the scores is worth at least."""
@@ -51,11 +52,11 @@ def platt(scores: FloatArray, positive: BoolArray, mass: FloatArray) -> Line:
 def _newton(Z: FloatArray, offset: FloatArray, target: FloatArray, share: FloatArray) -> FloatArray:
     """Weights (k,) of least mean logistic loss of ``w Z + offset``, by Newton's method.
 
-    ``Z`` is (k, n). Plain sums, no BLAS: as many threads as there are, the same bits.
+    ``Z`` is (k, n), k at most 2. Sums in a fixed order, no BLAS: everywhere the same bits.
     """
     w, (value, slope, curve) = np.zeros(len(Z)), _loss(np.zeros(len(Z)), Z, offset, target, share)
     for _ in range(_STEPS):
-        step = np.linalg.solve(curve + 1e-15 * np.eye(len(Z)), slope)
+        step = _solved(curve + 1e-15 * np.eye(len(Z)), slope)
         new = _loss(w - step, Z, offset, target, share)
         while new[0] > value and np.abs(step).max() > 1e-15:
             step = step / 2
@@ -71,9 +72,20 @@ def _loss(
 ) -> tuple[float, FloatArray, FloatArray]:
     """The mean logistic loss on soft targets, its gradient (k,) and its hessian (k, k)."""
     score = (w[:, None] * Z).sum(axis=0) + offset
-    value = np.logaddexp(0.0, score)
-    p = np.exp(score - value)
+    value, p = softplus_and_sigmoid(score)
     loss = float((share * (value - target * score)).sum())
     gradient = (share * (p - target) * Z).sum(axis=1)
-    hessian = np.einsum("in,jn->ij", share * p * (1 - p) * Z, Z)
+    hessian = project(Z, share * p * (1 - p) * Z)
     return loss, gradient, hessian
+
+
+def _solved(A: FloatArray, b: FloatArray) -> FloatArray:
+    """A^-1 b for one or two unknowns."""
+    x: FloatArray = b / A[0]
+    if len(b) == 1:
+        return x
+    det = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
+    both: FloatArray = (
+        np.array([A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]]) / det
+    )
+    return both

@@ -72,7 +72,7 @@ def mean_splits(
     parts: dict[int, FloatArray] = {}
 
     def add(rows: slice, splits: FloatArray) -> None:
-        parts[rows.start] = share[rows] @ splits
+        parts[rows.start] = (share[rows, None] * splits).sum(axis=0)  # in order
 
     _walk(layout._replace(value=layout.splits), X, threads, add)
     found: FloatArray = most * share.sum()

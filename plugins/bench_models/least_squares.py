@@ -176,6 +176,8 @@ def solve_positive(gram: FloatArray, ridge: FloatArray, moment: FloatArray) -> F
     """
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+    if len(moment) == 0:  # an empty system, which SciPy before 1.14 refuses
+        return np.zeros(0)
     diagonal = gram.diagonal() + ridge
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     system = gram * scale[:, None] * scale

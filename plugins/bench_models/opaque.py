@@ -1,19 +1,17 @@
 """A scikit-learn estimator of which nothing is known: it pays for every feature of every row.
 
-Its state is an array of bytes, what pickle makes of the estimator, and scikit-learn's version.
-Unpickling is a matter of trust: a state file is written by this project's own store, and on loading
-only classes of scikit-learn and the array types of NumPy and SciPy are let in, so that a file
-from elsewhere cannot name any other function. All the same, do not load states from people whom
-you do not trust.
+Its state is arrays and JSON: the estimator's path and arguments, the training rows, and what it
+answered for the first of them. A model that is loaded fits itself anew, on one thread, when it is
+first asked; where that gives other answers it is refused.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
+import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -27,38 +25,90 @@ if TYPE_CHECKING:
     from bench_core.serving import Program
 
 _LEAST = 1e-12  # probabilities are clipped there
+_PROBED = 100  # training rows whose answers a fit that is made anew must give
 
-_ARRAYS = {"ndarray", "dtype", "scalar", "_reconstruct", "_frombuffer"}
-_NUMBERS = {"float64", "float32", "int64", "int32", "bool", "bool_", "str_"}
-_RANDOM = {"RandomState", "Generator", "MT19937", "PCG64"}
-_RANDOM_MAKERS = {"__randomstate_ctor", "__bit_generator_ctor", "__generator_ctor"}
-_MAKERS = {"newObj"}  # of scikit-learn's search trees
-_BUILT_IN = {"set", "frozenset", "slice", "complex", "bytearray", "object", "int", "float", "str"}
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an estimator is made: its ``path``, ``arguments`` and ``seed``, and whether missing cells
+    are filled in and features scaled before it (``prepare``)."""
+
+    path: str
+    arguments: Mapping[str, Any]
+    seed: int
+    prepare: bool
+
+    def unfitted(self) -> Any:
+        """The estimator, seeded where it has a seed.
+
+        Raises UsageError for what is no estimator of scikit-learn.
+        """
+        package, _, rest = self.path.partition(".")
+        module, _, name = self.path.rpartition(".")
+        try:
+            cls = getattr(import_module(module if package == "sklearn" and rest else ""), name)
+        except (ImportError, AttributeError, ValueError):
+            raise UsageError(f"sklearn: there is no {self.path}") from None
+        if not (inspect.isclass(cls) and hasattr(cls, "fit") and hasattr(cls, "predict")):
+            raise UsageError(f"sklearn: {self.path} is no estimator that predicts")
+        if self.arguments.get("memory") is not None:
+            raise UsageError("sklearn: memory would read pickles from a folder; leave it out")
+        made: Any = cls(**self.arguments)
+        if made.get_params().get("random_state", 0) is None:
+            made.set_params(random_state=self.seed)
+        return made
+
+    def fitted(self, X: NDArray[Any], y: NDArray[Any]) -> Any:
+        """The estimator or pipeline, fitted on one thread, in float64: there a block and a single
+        row agree to the last bits."""
+        from threadpoolctl import threadpool_limits
+
+        made = self.unfitted()
+        whole = _prepared(made) if self.prepare else made
+        with threadpool_limits(1):
+            return whole.fit(X.astype(np.float64), y)
+
+
+def _prepared(estimator: Any) -> Any:
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    filled = SimpleImputer(keep_empty_features=True)
+    return make_pipeline(filled, StandardScaler(), estimator)
 
 
 @dataclass(frozen=True, eq=False)
 class EstimatorModel(Stored):
     """A fitted estimator as a path of one point that buys everything."""
 
-    pickled: NDArray[np.uint8]
+    recipe: Mapping[str, Any]
+    X: NDArray[Any]
+    y: NDArray[Any]
+    probe: FloatArray
     version: str
     task: str
     classes: int
     prices: Prices
 
     @classmethod
-    def of(cls, estimator: Any, prices: Prices, task: Task, classes: int) -> Self:
-        """From a fitted estimator or pipeline."""
+    def of(
+        cls, recipe: Recipe, X: NDArray[Any], y: NDArray[Any], prices: Prices, task: Task, k: int
+    ) -> Self:
+        """Fitted on these rows; ``k`` classes."""
         import sklearn
 
-        data = np.frombuffer(pickle.dumps(estimator, protocol=5), dtype=np.uint8)
-        made = cls(data, str(sklearn.__version__), str(task), classes, prices)
-        _ = made.estimator  # refused now rather than when it is to predict
-        return made
+        about = str(sklearn.__version__), str(task), k, prices
+        made = cls(asdict(recipe), X, y, np.zeros(0), *about)
+        fitted = recipe.fitted(X, y)
+        made.__dict__["estimator"] = fitted
+        done = replace(made, probe=made._scores(X[:_PROBED]))
+        done.__dict__["estimator"] = fitted
+        return done
 
     @cached_property
     def estimator(self) -> Any:
-        """The estimator itself. Raises InputError where another version of scikit-learn made it."""
+        """The estimator, fitted anew. Raises InputError where it is not the one that was saved."""
         import sklearn
 
         if sklearn.__version__ != self.version:
@@ -66,7 +116,14 @@ class EstimatorModel(Stored):
                 f"sklearn: the model was fitted by scikit-learn {self.version}, this is "
                 f"{sklearn.__version__}: run again --fresh"
             )
-        return _Careful(io.BytesIO(self.pickled.tobytes())).load()
+        recipe = Recipe(**self.recipe)
+        fitted = self.__dict__["estimator"] = recipe.fitted(self.X, self.y)
+        if not np.array_equal(self._scores(self.X[:_PROBED]), self.probe):
+            raise InputError(
+                f"sklearn: {recipe.path}, fitted again on the same rows, gives other answers (no "
+                "random_state, or another processor): run again --fresh, or take another estimator"
+            )
+        return fitted
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """The one prediction."""
@@ -77,8 +134,8 @@ class EstimatorModel(Stored):
     def program(self, point: Mapping[str, int | float]) -> Program:
         """Raises UsageError: of an estimator nothing is known."""
         raise UsageError(
-            "sklearn: an estimator without trees buys every feature for every row and is kept as a "
-            "pickle; serve it by scikit-learn itself"
+            "sklearn: an estimator without trees buys every feature for every row, and its form is "
+            "known to scikit-learn alone; serve it by scikit-learn itself"
         )
 
     def _scores(self, X: NDArray[Any]) -> FloatArray:
@@ -108,25 +165,3 @@ class EstimatorModel(Stored):
         scores = np.full((len(X), self.classes), raw.min(axis=1, keepdims=True) - 1.0)
         scores[:, columns] = raw
         return scores
-
-
-class _Careful(pickle.Unpickler):
-    """Lets in classes of scikit-learn, and what arrays, sparse matrices and trees are made of."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        package = module.partition(".")[0]
-        allowed = {
-            "sklearn": "." not in name and not module.startswith("sklearn.externals"),
-            "numpy": name in _ARRAYS | _NUMBERS | _RANDOM | _RANDOM_MAKERS,
-            "scipy": module.startswith(("scipy.sparse", "scipy.interpolate")) and name[:1] != "_",
-            "builtins": name in _BUILT_IN,
-            "collections": name in ("OrderedDict", "defaultdict"),
-        }
-        if not allowed.get(package, False):
-            raise InputError(f"sklearn: a model's state wants {module}.{name}, which is not let in")
-        found = super().find_class(module, name)
-        if package == "sklearn" and not (
-            isinstance(found, type) or name in _MAKERS or "unpickle" in name
-        ):
-            raise InputError(f"sklearn: a model's state calls {module}.{name}, which is not let in")
-        return found

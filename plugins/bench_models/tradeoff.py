@@ -15,6 +15,7 @@ nothing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,8 @@ def constant_loss(name: str, loss: Loss, train: Examples) -> float:
 
 def entropy(shares: FloatArray) -> float:
     """That of classes with these shares (K,), in nats: the log-loss of the best constant."""
-    some = shares[shares > 0]
-    return abs(float((some * np.log(some)).sum()))
+    some = map(float, shares[shares > 0])
+    return abs(sum((share * math.log(share) for share in some), 0.0))
 
 
 def labels_of(train: Examples) -> Labels:

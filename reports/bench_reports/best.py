@@ -114,7 +114,7 @@ def answer(
     after += [f"{top.learner}: best at {setting.short}" for setting in top.pick.settings]
     chosen = chosen_within(info, frame, name, top.learner, budget, judge)
     after += sentences(purchases(Store(store), info.run, chosen))
-    registry = options.registry([*info.request.get("plugins", ()), *plugins])
+    registry = options.registry(plugins)
     cap = budget.amount if budget.kind == "cap" else 0.0
     commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first
         run_command(info.request, name, top.learner, setting.params, registry, store, cap)
@@ -207,7 +207,8 @@ def run_command(
     }
     if given_from_python(request):
         return python_call(request, {learner: kept})
-    settings = [s for s in request.get("settings", ()) if _first(s) in registry.datasets]
+    there = {*registry.datasets, *_joining(request, registry)} - {learner}
+    settings = [s for s in request.get("settings", ()) if _first(s) in there]
     settings += [f"{learner}.{name}={toml_literal(value)}" for name, value in kept.items()]
     fields = {**asked(request, dataset), "learners": learner, "caps": cap, "settings": settings}
     return shlex.join(words(fields) + stored(store))
@@ -215,6 +216,17 @@ def run_command(
 
 def _first(setting: str) -> str:
     return setting.partition(".")[0].strip()
+
+
+def _joining(request: Mapping[str, Any], registry: Registry) -> set[str]:
+    """The learners that take part beside those that are asked for: reference and baselines."""
+    from bench_core.planning.suites import find_suite
+
+    own = request.get("reference", "")
+    if not request.get("suite"):
+        return {own}
+    suite = find_suite(request["suite"], registry)
+    return {own or suite.reference, *suite.baselines}
 
 
 def _given(request: Mapping[str, Any], learner: str, registry: Registry) -> set[str]:

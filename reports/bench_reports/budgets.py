@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FIELDS = (
     *("suite", "data", "valid", "test", "label", "query", "split", "task", "metrics", "costs"),
-    *("drop", "cv", "share", "unit"),
+    *("drop", "cv", "share", "unit", "reference"),
     *("profile", "data_dir", "plugins", "index_base", "seeds", "folds", "groups"),
 )
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.calibration import platt
+from bench_models.fixed_order import dot
 from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
@@ -192,6 +193,7 @@ class AdaptL1(LinearAdapt):
     """The paper's baseline: L1 picks features, f1 is fitted on them, then a gate to its errors."""
 
     name: ClassVar[str] = "adapt-l1"
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")  # L-BFGS within bounds
 
     supports: int = param(24, "most sets of features taken from the L1 path", least=1)
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
@@ -225,7 +227,7 @@ def _raw(function: LinearFunction, columns: Columns, prices: Prices) -> StagedMo
     stage = Stage(
         entries=columns.which,
         weights=weights,
-        bias=np.array([function.intercept - float(weights @ columns.centre)]),
+        bias=np.array([function.intercept - dot(weights, columns.centre)]),
     )
     return StagedModel([stage], [Point(0, {})], prices)
 

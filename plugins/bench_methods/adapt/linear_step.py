@@ -19,10 +19,22 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
+from bench_models.fixed_order import (
+    both,
+    cholesky,
+    combine,
+    dot,
+    inverse_lower,
+    lbfgs,
+    project,
+    softplus_and_sigmoid,
+    solve_lower,
+    times,
+)
 
 from bench_core import InputError, Prices
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows, softplus_and_sigmoid
+from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows
 
 RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
 ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
@@ -37,13 +49,14 @@ _DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Standardised columns ``Z`` (n, k) of the features ``which`` (k,), and how they were made.
+    """Standardised columns, ``values`` (k, n), of the features ``which`` (k,).
 
-    ``gram`` (k, k) is their correlation matrix.
+    They were centred by ``centre`` and divided by ``scale``; ``gram`` (k, k) is their correlation
+    matrix. All sums are in a fixed order (``fixed_order``).
     """
 
     which: IntArray
-    Z: FloatArray
+    values: FloatArray
     centre: FloatArray
     scale: FloatArray
     gram: FloatArray
@@ -51,25 +64,31 @@ class Columns:
     @classmethod
     def of(cls, X: Float32Array, share: FloatArray) -> Self:
         """All columns that are not constant. Raises InputError for an infinite value."""
-        Z = np.nan_to_num(X.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        wide = np.ascontiguousarray(X.T, dtype=np.float64)
+        Z = np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf)
         if not bool(np.isfinite(Z).all()):
-            column = int(np.flatnonzero(~np.isfinite(Z).all(axis=0))[0])
+            column = int(np.flatnonzero(~np.isfinite(Z).all(axis=1))[0])
             raise InputError(
                 f"feature {column} holds infinity, which no linear model can read; "
                 "leave the value empty or use adapt-gbrt"
             )
-        centre = share @ Z
-        Z -= centre
-        scale = np.sqrt(share @ Z**2)
+        centre = project(Z, share[None])[0]
+        Z -= centre[:, None]
+        scale = np.sqrt(project(Z**2, share[None])[0])
         varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
-        Z = Z[:, varied] / scale[varied]
-        gram = Z.T @ (share[:, None] * Z)
+        Z = Z[varied] / scale[varied, None]
+        gram = project(Z, share * Z)
         return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], gram)
+
+    @property
+    def Z(self) -> FloatArray:  # noqa: N802 - as in the formulas
+        """The columns as a matrix (n, k)."""
+        return self.values.T
 
     def only(self, features: IntArray) -> Columns:
         """Those of them that are among ``features``."""
         kept = np.flatnonzero(np.isin(self.which, features))
-        Z, gram = self.Z[:, kept], self.gram[np.ix_(kept, kept)]
+        Z, gram = self.values[kept], self.gram[np.ix_(kept, kept)]
         return Columns(self.which[kept], Z, self.centre[kept], self.scale[kept], gram)
 
     def scaling(self, factor: FloatArray) -> FloatArray:
@@ -78,15 +97,11 @@ class Columns:
         (C C')^-1 is the bound gram / 4 of the logistic loss's Hessian plus ``factor`` (k,), that
         of the penalty, and RIDGE; the columns are centred, so the intercept stands apart.
         """
-        from scipy.linalg import cholesky, solve_triangular
-
         k = len(self.which)
         hessian = np.zeros((k + 1, k + 1))
         hessian[:k, :k] = self.gram / 4 + np.diag(factor + RIDGE)
         hessian[k, k] = 0.25
-        lower = cholesky(hessian, lower=True)
-        inverse: FloatArray = solve_triangular(lower, np.eye(k + 1), lower=True)
-        return inverse.T
+        return inverse_lower(cholesky(hessian)).T
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +113,7 @@ class LinearFunction:
 
     def __call__(self, columns: Columns) -> FloatArray:
         """Its values on all rows (n,)."""
-        return columns.Z @ self.weights + self.intercept
+        return combine(columns.values, self.weights, self.intercept)
 
     def only(self, kept: BoolArray) -> LinearFunction:
         """Of the columns ``kept`` (k,) alone."""
@@ -127,8 +142,8 @@ class GroupPenalty:
     def __call__(self, squares: FloatArray) -> tuple[float, FloatArray]:
         """The price of weights whose squares g^2 + f^2 are given (k,), and its derivative by them
         times two, that is, the factor of g and f in the gradient."""
-        root = np.sqrt(self.needs @ squares + ROUND**2)
-        return float(self.price @ (root - ROUND)), self.needs.T @ (self.price / root)
+        root = np.sqrt(times(self.needs, squares) + ROUND**2)
+        return dot(self.price, root - ROUND), times(self.needs.T, self.price / root)
 
 
 class LinearPair(NamedTuple):
@@ -153,23 +168,23 @@ class PairObjective:
 
     def __call__(self, packed: FloatArray) -> tuple[float, FloatArray]:
         """Objective and gradient at [g, its intercept, f1, its intercept]."""
-        Z, share = self.columns.Z, self.rows.share
+        Z, share = self.columns.values, self.rows.share
         weights, intercepts = _unpacked(packed, len(self.columns.which))
-        g, f1 = np.ascontiguousarray((Z @ weights.T + intercepts).T)
+        g, f1 = both(Z, weights, intercepts)
         limit = self.q if isinstance(self.q, F0Limit) else None
-        q = self.q if not isinstance(self.q, F0Limit) else self.q.q(self.D, self.rows, f1, g)
+        loss, slope = softplus_and_sigmoid(-self.rows.sign * f1)
+        q = self.q if not isinstance(self.q, F0Limit) else self.q.best(self.D, self.rows, loss, g)
         kept = share * (1 - q)
         gate, by_g = self.D.gate_loss(q, g)
-        loss, slope = softplus_and_sigmoid(-self.rows.sign * f1)
         squares = (weights**2).sum(axis=0)
         cost, factor = self.price(squares)
         value = cost + RIDGE / 2 * float(squares.sum())
         if limit:
-            value += limit.objective(self.D, self.rows, f1, g, q)  # OPT
+            value += limit.total(self.D, self.rows, loss, gate, q)  # OPT
         else:
-            value += float(kept @ loss + share @ gate)  # OPT2
+            value += float((kept * loss + share * gate).sum())  # OPT2
         by = np.stack([share * by_g, -kept * self.rows.sign * slope])
-        by_weights = (Z.T @ by.T).T + (factor + RIDGE) * weights
+        by_weights = project(Z, by) + (factor + RIDGE) * weights
         return value, np.column_stack([by_weights, by.sum(axis=1)]).ravel()
 
     def solve(self, start: LinearPair, flat: float = _FLAT) -> LinearPair:
@@ -189,17 +204,17 @@ def _unpacked(packed: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
 
 def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> LinearFunction:
     """Logistic regression of the labels of ``rows``, the weights priced like those of a pair."""
-    Z = columns.Z
+    Z = columns.values
 
     def value(packed: FloatArray) -> tuple[float, FloatArray]:
         w = packed[:-1]
-        loss, slope = softplus_and_sigmoid(-rows.sign * (Z @ w + packed[-1]))
+        loss, slope = softplus_and_sigmoid(-rows.sign * combine(Z, w, float(packed[-1])))
         cost, factor = charge(w**2)
         by = -rows.share * rows.sign * slope
-        gradient = np.append(Z.T @ by + (factor + RIDGE) * w, by.sum())
-        return rows.mean(loss) + cost + RIDGE / 2 * float(w @ w), gradient
+        gradient = np.append(project(Z, by[None])[0] + (factor + RIDGE) * w, by.sum())
+        return rows.mean(loss) + cost + RIDGE / 2 * dot(w, w), gradient
 
-    packed = np.zeros(Z.shape[1] + 1)
+    packed = np.zeros(len(Z) + 1)
     for charge in (GroupPenalty.none(columns), price)[: 1 + bool(len(price.price))]:
         factor = charge(packed[:-1] ** 2)[1]  # at 0 it would hold all weights where they are
         packed = minimise(value, packed, columns.scaling(factor))
@@ -218,25 +233,19 @@ def minimise(
     ``start`` holds one or more vectors x = C u, C the ``scaling``; L-BFGS moves u until the
     objective changes by less than the share ``flat``.
     """
-    from scipy.linalg import solve_triangular
-    from scipy.optimize import minimize
+    lower = np.ascontiguousarray(scaling.T)
+    vectors = start.reshape(-1, len(lower))
+    nothing = np.zeros(len(vectors))
 
-    k, before = len(scaling), []
+    def plain(u: FloatArray) -> FloatArray:
+        return both(lower, u.reshape(-1, len(lower)), nothing).ravel()
 
     def scaled(u: FloatArray) -> tuple[float, FloatArray]:
-        now, gradient = value((u.reshape(-1, k) @ scaling.T).ravel())
-        before.append(now)
-        return now, (gradient.reshape(-1, k) @ scaling).ravel()
+        now, gradient = value(plain(u))
+        return now, both(scaling, gradient.reshape(-1, len(lower)), nothing).ravel()
 
-    result = minimize(
-        scaled,
-        solve_triangular(scaling, start.reshape(-1, k).T).T.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": _STEPS, "gtol": _TOLERANCE, "ftol": flat, "maxcor": 20},
-    )
-    found: FloatArray = (result.x.reshape(-1, k) @ scaling.T).ravel()
-    return found if result.fun <= before[0] else start
+    begin = np.concatenate([solve_lower(lower, x, transposed=True) for x in vectors])
+    return plain(lbfgs(scaled, begin, steps=_STEPS, flat=flat, slope=_TOLERANCE))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from bench_models.calibration import Line
-from bench_models.problem import sigmoid
+from bench_models.fixed_order import dot, log, sigmoid, softplus_and_sigmoid
 
 from bench_core import Acquired, Examples, Features, Prices
 from bench_core.arrays import BitArray, FloatArray
@@ -33,15 +33,6 @@ _BLOCK = 8000  # rows of one prediction of f0
 def softplus(z: FloatArray) -> FloatArray:
     """log(1 + e^z)."""
     return softplus_and_sigmoid(z)[0]
-
-
-def softplus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log(1 + e^z) and its derivative, the sigmoid, from one exponential.
-
-    Half the time of ``logaddexp`` and ``scipy.special.expit``; both agree with it to 3 ulp.
-    """
-    e = np.exp(-np.abs(z))
-    return np.maximum(z, 0.0) + np.log1p(e), np.where(z >= 0, 1.0, e) / (1.0 + e)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +65,7 @@ class TrainingRows:
         sign = np.where(train.y > 0, 1.0, -1.0)
         right = np.clip(sigmoid(sign * (line(scores) if line else scores)), CLIP, 1 - CLIP)
         mass = train.weights
-        return cls(sign, mass / mass.sum(), -np.log(right), np.concatenate(bits), evaluation, line)
+        return cls(sign, mass / mass.sum(), -log(right), np.concatenate(bits), evaluation, line)
 
     def excess(self, f1: FloatArray) -> FloatArray:
         """l1 - l0 for the scores of f1."""
@@ -82,7 +73,7 @@ class TrainingRows:
 
     def mean(self, values: FloatArray) -> float:
         """Over rows, copies counted."""
-        return float(self.share @ values)
+        return dot(self.share, values)
 
     def premium(
         self, gate: BitArray, kept: BitArray, cost1: FloatArray | float, prices: Prices, tau: float
@@ -121,9 +112,13 @@ class GateDistance(Protocol):
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Its value up to a term of q alone, and its derivative by g, per row."""
 
+    def of_q(self, q: FloatArray) -> FloatArray | float:
+        """That term."""
+        return 0.0
+
     def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
         """Its value per row."""
-        return self.gate_loss(q, g)[0]
+        return self.gate_loss(q, g)[0] + self.of_q(q)
 
 
 class KullbackLeibler(GateDistance):
@@ -133,10 +128,10 @@ class KullbackLeibler(GateDistance):
         """In closed form."""
         return sigmoid(g + excess - bias)  # OPT1
 
-    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
-        """Cross-entropy minus entropy."""
-        inside, outside = (np.clip(p, _NEVER, 1.0) for p in (q, 1 - q))
-        return softplus(g) - q * g - (-q * np.log(inside) - (1 - q) * np.log(outside))
+    def of_q(self, q: FloatArray) -> FloatArray:
+        """Minus the entropy of q."""
+        inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)
+        return q * log(inside) + (1 - q) * log(outside)
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Logistic loss on the soft labels q."""
@@ -156,7 +151,7 @@ class SquaredLogOdds(GateDistance):
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least squares on the log-odds of q, kept within [1e-12, 1 - 1e-12]."""
         inside = np.clip(q, 1e-12, 1 - 1e-12)
-        difference = g - (np.log(inside) - np.log1p(-inside))
+        difference = g - (log(inside) - log(1 - inside))
         return difference**2 / 2, difference
 
 
@@ -169,7 +164,7 @@ def smallest_bias(
     """
     from scipy.optimize import brentq
 
-    above = cache(lambda b: float(share @ q(b)) - p_full)
+    above = cache(lambda b: dot(share, q(b)) - p_full)
     step = _NEAR if near else 1.0
     low, high = max(0.0, near - step), near + step
     while low > 0 and above(low) <= 0:
@@ -197,9 +192,15 @@ class F0Limit:
 
     def q(self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray) -> FloatArray:
         """The step over q. With ``p_full`` 0 no row is sent."""
+        return self.best(D, rows, softplus(-rows.sign * f1), g)
+
+    def best(
+        self, D: GateDistance, rows: TrainingRows, loss1: FloatArray, g: FloatArray
+    ) -> FloatArray:
+        """The same for f1's losses."""
         if self.p_full == 0:
             return np.zeros(len(g))
-        excess = rows.excess(f1)
+        excess = loss1 - rows.loss0
         if self.price is not None:
             return D.q(excess, g, self.price)
         assert self.p_full is not None
@@ -211,9 +212,20 @@ class F0Limit:
         self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray
     ) -> float:
         """(OPT) without the price of features; q must come from ``q``, which keeps the limit."""
-        loss = (1 - q) * softplus(-rows.sign * f1) + q * rows.loss0  # OPT
+        return self.total(D, rows, softplus(-rows.sign * f1), D.gate_loss(q, g)[0], q)
+
+    def total(
+        self,
+        D: GateDistance,
+        rows: TrainingRows,
+        loss1: FloatArray,
+        gate: FloatArray,
+        q: FloatArray,
+    ) -> float:
+        """The same for f1's losses, and the gate's up to a term of q."""
+        loss = (1 - q) * loss1 + q * rows.loss0  # OPT
         if self.p_full != 0:
-            loss = loss + D.value(q, g)
+            loss = loss + gate + D.of_q(q)
         if self.price is not None:
             loss = loss + self.price * q
         return rows.mean(loss)

@@ -141,6 +141,7 @@ class SoftCascade(_Cascade):
     """A cascade of given stages that maximises likelihood less expected cost."""
 
     name: ClassVar[str] = "soft-cascade"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
     tradeoff: float = param(0.5, TRADEOFF, least=0, search=log(1e-3, 3))
     thresholds: tuple[float, ...] = param(
@@ -153,7 +154,7 @@ class SoftCascade(_Cascade):
     def _loss(
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
     ) -> Loss:
-        part = float(share @ positive)
+        part = float(share[positive].sum())
         constant = entropy(np.array([1 - part, part]))
         tau = price_of_cost(self.tradeoff, constant, prices.everything)
         return Soft(positive, share, cost, tau)
@@ -184,7 +185,7 @@ class AndOr(_Cascade):
     def _loss(
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
     ) -> Loss:
-        part = float(share @ positive)
+        part = float(share[positive].sum())
         alike = (1 - part) / part
         return Hinges(
             positive, share, alike if self.positive_weight is None else self.positive_weight
@@ -233,7 +234,8 @@ def stage_costs(
     ``tree_cost`` (T,), ``needs`` (s, T) 1.0 where a tree needs a sensor, prices ``sensor`` (s,).
     """
     totals = [
-        float(tree_cost[trees].sum() + sensor @ needs[:, trees].any(axis=1)) for trees in stages
+        float(tree_cost[trees].sum() + sensor[needs[:, trees].any(axis=1)].sum())
+        for trees in stages
     ]
     return np.diff(totals, prepend=0.0)
 

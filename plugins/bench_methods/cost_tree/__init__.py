@@ -63,6 +63,7 @@ class CostTree:
     """A decision tree grown by information gain per price, with its prunings as a path."""
 
     name: ClassVar[str] = "cost-tree"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = TASKS
     adds_up: ClassVar[bool] = False
 

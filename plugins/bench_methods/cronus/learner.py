@@ -38,6 +38,7 @@ class CronusSingle(OnTrees):
     """Boosted trees weighted anew to minimise loss plus cost, one stage (eq. 4-7)."""
 
     name: ClassVar[str] = "cronus-single"
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
@@ -193,6 +194,7 @@ class CronusInit(CronusSingle):
     """A cascade of re-weighted trees, each stage fitted as if it were the last (Algorithm 2)."""
 
     name: ClassVar[str] = "cronus-init"
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
 
     rho_first: tuple[float, ...] = param(
         (0.01, 0.03, 0.1), _RHO.format("in all stages but the last"), least=0
@@ -220,6 +222,7 @@ class Cronus(CronusInit):
     """A cascade of re-weighted trees whose stages and gates are optimised jointly (Algorithm 1)."""
 
     name: ClassVar[str] = "cronus"
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
 
     cycles: int = param(10, "passes over all stages, at most", least=0)
     reweightings: int = param(

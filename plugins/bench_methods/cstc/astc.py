@@ -60,6 +60,7 @@ class ASTC(TreeOfClassifiers):
     """A tree of linear classifiers whose columns are picked greedily for gain per cost."""
 
     name: ClassVar[str] = "astc"
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
 
     base: BudgetedLearner | None = param(
         "gbrt",

@@ -28,6 +28,7 @@ class TreeOfClassifiers(OnTrees):
     such parameter do."""
 
     name: ClassVar[str]
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 

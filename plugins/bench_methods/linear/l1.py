@@ -57,6 +57,7 @@ class L1:
     """A linear model that pays for its weights, a whole path of trade-offs in one fit."""
 
     name: ClassVar[str] = "l1"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
     adds_up: ClassVar[bool] = False
 

@@ -151,6 +151,7 @@ class RBFSVM:
     """A support vector machine with an RBF kernel on all features."""
 
     name: ClassVar[str] = "rbf-svm"
+    numerics: ClassVar[tuple[str, ...]] = ("scikit-learn", "numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     adds_up: ClassVar[bool] = False
 
@@ -251,6 +252,7 @@ class AverageKernelSVM(RBFSVM):
     """A support vector machine on the average of one RBF kernel per descriptor."""
 
     name: ClassVar[str] = "svm-average-kernel"
+    numerics: ClassVar[tuple[str, ...]] = ("scikit-learn", "numpy", "cpu")
 
     max_rows: int = param(2000, "most training rows; more are sampled by the seed", least=2)
 

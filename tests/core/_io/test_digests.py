@@ -145,6 +145,7 @@ def uses(folder: Path, line: str) -> None:
         "from plug_package import near",
         "from plug_package.near import A",
         "from plug_package.inner import deep as other",
+        "import importlib; importlib.import_module('plug_package.near')",
     ],
 )
 def test_every_way_to_import_is_followed(folder: Path, line: str) -> None:
@@ -211,6 +212,15 @@ def test_installed_libraries_do_not_count(
     before = code_key(mine())
     edit(installed / "plug_library.py", "1", "2")
     assert code_key(mine()) == before
+
+
+def test_a_computed_name_may_mean_any_module_of_the_package(folder: Path) -> None:
+    lines = "from importlib import import_module\ndef f(name):\n    return import_module(name)\n"
+    package(folder, {"near.py": lines, "inner/__init__.py": "", "inner/far.py": "FAR = 1\n"})
+    uses(folder, "import plug_package.near")
+    before = code_key(mine())
+    edit(folder / "plug_package" / "inner" / "far.py", "1", "2")
+    assert code_key(mine()) != before
 
 
 def test_modules_of_computed_names_are_named_in_code(folder: Path) -> None:

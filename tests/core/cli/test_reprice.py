@@ -51,11 +51,11 @@ def test_a_model_behind_which_another_lies_is_audited_and_billed_with_that_ones_
     save_model(material / "alone.npz", alone)
     whole = (material / "alone.npz").stat().st_size
     assert pair.stat().st_size < whole - base.stat().st_size // 2
-    assert bench("audit", "last").status == 0
+    assert bench("audit", "last", "-p", "mine").status == 0
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
-    assert bench("reprice", "--costs", "new.csv", "--executor", "inline").status == 0
+    assert bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline").status == 0
     base.unlink()
-    ended = bench("audit", "1")
+    ended = bench("audit", "1", "-p", "mine")
     assert ended.status != 0
     assert f"{base.name}: the fitted model is gone; run again --fresh" in ended.out + ended.err
 
@@ -90,7 +90,8 @@ def test_repriced_costs_are_those_of_models_billed_by_the_file_from_the_start(
         json.dumps({"model": "parallel", "services": {"both": ["a", "b"]}})
     )
     assert bench("run", *blind).status == 0
-    assert bench("reprice", "--costs", "together.json", "--executor", "inline").status == 0
+    ended = bench("reprice", "--costs", "together.json", "-p", "mine", "--executor", "inline")
+    assert ended.status == 0
     repriced = exported(bench)
     assert bench("run", *blind, "--costs", "together.json").status == 0
     fresh = exported(bench)
@@ -119,7 +120,7 @@ def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(
     (material / "our-costs (2).csv").write_text("a,1\nb,2\nc,30\n")
     asked = ("-l", "toy", "-m", "accuracy,log_loss", "--seeds", "3", "--set", "toy.columns=1")
     assert bench("run", *QUICK, *asked).status == 0
-    anew = ("--costs", "our-costs (2).csv", "--executor", "inline")
+    anew = ("--costs", "our-costs (2).csv", "-p", "mine", "--executor", "inline")
     assert bench("reprice", *anew).status == 0
     store = Store(material / "results/bench.db")
     first, second = store.info("1"), store.info("2")
@@ -177,7 +178,7 @@ def test_a_run_repriced_anew_ignores_the_costs_in_between(done: Ended, bench: Ru
 def test_the_installed_command_reprices_in_worker_processes(shell: Run, material: Path) -> None:
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
     assert shell("run", *DATA, "-p", "mine", "-l", "toy", "--costs", "costs.csv").status == 0
-    ended = shell("reprice", "--costs", "new.csv")
+    ended = shell("reprice", "--costs", "new.csv", "-p", "mine")
     assert (ended.status, "[1/1] ok score toy on data.csv" in ended.err) == (0, True)
 
 

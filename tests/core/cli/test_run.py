@@ -103,7 +103,7 @@ def test_runs_are_listed_the_last_first(done: Ended, bench: Run) -> None:
 def test_best_names_the_winner_within_the_budget_and_how_to_train_it(
     done: Ended, bench: Run
 ) -> None:
-    ended = bench("best", "--budget", "10")
+    ended = bench("best", "-p", "mine", "--budget", "10")
     assert ended.status == 0
     assert "data.csv: best accuracy within 10 on average" in ended.out
     assert "toy: best at columns=1" in ended.out  # two columns cost 15
@@ -144,19 +144,22 @@ def test_where_everything_failed_no_budget_helps(bench: Run, material: Path) -> 
 
 def test_audit_replays_everything_and_says_so_on_the_board(done: Ended, bench: Run) -> None:
     assert " declared " in bench("report").out  # a plugin's learner, inline
-    ended = bench("audit", "--executor", "inline")
+    ended = bench("audit", "-p", "mine", "--executor", "inline")
     assert (ended.status, ended.out.split(": ")[-1]) == (0, "1 verified\n")
     assert " verified " in bench("report").out
 
 
-def test_audit_finds_the_plugins_the_run_used(shell: Run, done: Ended) -> None:
-    assert shell("audit").status == 0
+def test_a_store_by_itself_imports_no_plugin(bench: Run, done: Ended) -> None:
+    refused = bench("audit")
+    assert refused.status == 2
+    assert "made with -p mine" in refused.err
+    assert "add -p mine" in refused.err
 
 
 def test_an_audit_that_finds_a_peeking_model_is_status_1(bench: Run, material: Path) -> None:
     bench("run", *QUICK, "--learners", "peeking", "--audit", "off")
     assert "declared" in bench("report").out
-    ended = bench("audit", "--executor", "inline")
+    ended = bench("audit", "-p", "mine", "--executor", "inline")
     assert ended.status == 1
     assert ended.out.splitlines()[-1].endswith(": 1 failed the audit")
     assert len(ended.out.splitlines()) == 2

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 from helpers.toys import Prefix
 
+from bench_core._io import machine
 from bench_core.api import plan
 from bench_core.planning import keys
 
@@ -81,3 +82,29 @@ def test_a_learners_version_is_that_of_its_distribution_or_its_own(home: Path) -
     }
     assert versions(Trees()) == {"gbrt": "0.1"}  # not the registered one of that name
     assert versions(Newer()) == {"mine": "7.2"}
+
+
+@dataclass(frozen=True)
+class OfLibraries(Prefix):
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
+
+
+def test_only_learners_that_say_so_have_keys_of_libraries_and_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = keys.learner_key(OfLibraries()), keys.learner_key(Prefix())
+    assert f"scipy {version('scipy')}" in here[0]["numerics"]
+    monkeypatch.setattr(machine, "kernels", lambda: "BLAS other, SIMD none")
+    machine.versions.cache_clear()
+    there = keys.learner_key(OfLibraries()), keys.learner_key(Prefix())
+    machine.versions.cache_clear()
+    assert here[0] != there[0]
+    assert here[1] == there[1]
+
+
+def test_a_trial_says_what_it_depends_on_and_on_which_code(home: Path) -> None:
+    (trial,) = made(learners="gbrt", data="toy-binary", reference="").trials
+    assert len(trial.code) == 16
+    (forest,) = made(learners="random-forest", data="toy-binary").trials
+    assert forest.libraries.startswith("scikit-learn ")
+    assert forest.code != trial.code

@@ -23,6 +23,7 @@ COLUMNS = [
     "run",
     "suite",
     "profile",
+    "trial",
     "dataset",
     "fold",
     "fingerprint",
@@ -57,6 +58,8 @@ COLUMNS = [
     "workers",
     "cpu",
     "machine",
+    "code",
+    "versions",
     "created_at",
 ]
 
