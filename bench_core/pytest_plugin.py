@@ -12,7 +12,13 @@ be installed, and ``settings=["top-k.trees=5"]``. Nothing but pytest is imported
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from bench_core.conformance import Case
 
 MARK = "bench_check"
 
@@ -39,7 +45,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
 
 
-def _cases(*names: str, settings: tuple[str, ...] = ()) -> list[object]:
+def _cases(*names: str, settings: Sequence[str] = ()) -> list[Case]:
     from bench_core.conformance.choose import chosen_cases
     from bench_core.errors import BenchError
     from bench_core.plugins import load_registry
@@ -50,6 +56,6 @@ def _cases(*names: str, settings: tuple[str, ...] = ()) -> list[object]:
         modules = [name for name in names if name not in known]
         if modules:
             registry = load_registry(modules)
-        return [*chosen_cases(registry, names, settings=settings)]
+        return chosen_cases(registry, names, settings=settings)
     except BenchError as error:
         raise pytest.UsageError(str(error)) from error

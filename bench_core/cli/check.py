@@ -78,7 +78,7 @@ def _check(subject: str, cases: list[Case], quiet: bool) -> int:
     begun, ran, faults = time.perf_counter(), 0, 0
     click.echo(subject)
     with _status(quiet) as show:
-        for case, fault in examine(_shown(cases, show)):
+        for _, fault in examine(_shown(cases, show)):
             ran += 1
             if fault:
                 show("")

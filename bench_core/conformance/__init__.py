@@ -17,7 +17,7 @@ or for one object, at parameters that make a fit quick::
 ``check_dataset``, ``check_metric``, ``check_cost_model`` and ``check_report`` are alike.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -114,11 +114,14 @@ _KEPT: list[TemporaryDirectory[str]] = []
 
 def cases_of(kind: str, value: Any, source: Source | None = None) -> list[Case]:
     """The cases of one plugin's thing: an instance of the ``kind`` that registries name."""
-    if kind == "data set":
-        return dataset_cases(value, source)
-    make = {"learner": learner_cases, "metric": metric_cases}
-    make |= {"cost model": cost_model_cases, "report": report_cases}
-    return make[kind](value)
+    make: dict[str, Callable[[], list[Case]]] = {
+        "learner": lambda: learner_cases(value),
+        "data set": lambda: dataset_cases(value, source),
+        "metric": lambda: metric_cases(value),
+        "cost model": lambda: cost_model_cases(value),
+        "report": lambda: report_cases(value),
+    }
+    return make[kind]()
 
 
 def _subject(kind: str, value: Any) -> str:

@@ -259,7 +259,9 @@ def check_program(learner: Any, splits: Splits) -> None:
     Remedy: compare ``program`` with ``predict_path`` at the point named, step by step.
     """
     model, test = fitted(learner, splits), splits.test.features
-    path = list(model.predict_path(test)) if isinstance(model, Exportable) else []
+    if not isinstance(model, Exportable):
+        return
+    path = _predict(model, test, splits)
     for prediction in path[:: max(1, len(path) - 1)]:  # the first and the last
         try:
             program = model.program(prediction.point)

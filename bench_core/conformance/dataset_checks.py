@@ -132,13 +132,9 @@ DATASET_CHECKS: tuple[Check, ...] = (
 
 
 @lru_cache(maxsize=1)
-def _prepared(dataset: Any, source: Source) -> Splits:
-    return dataset_of(dataset).prepare(source, "quick", fold=0, seed=0)
-
-
-def _splits(dataset: Any, source: Source) -> Splits:
+def _splits(dataset: Any, source: Any) -> Splits:
     """Profile quick, prepared once for all checks but that of repetition."""
-    return _prepared(dataset, source)
+    return dataset_of(dataset).prepare(source, "quick", fold=0, seed=0)
 
 
 def _parts(splits: Splits) -> tuple[Examples, ...]:

@@ -111,7 +111,7 @@ def _changed(
     splits: Splits, change: Callable[[Examples], Examples], names: tuple[str, ...] = SPLITS
 ) -> Splits:
     """The splits with these parts cut to a few rows and then changed."""
-    few = {name: change(_few(getattr(splits, name))) for name in names}
+    few: dict[str, Any] = {name: change(_few(getattr(splits, name))) for name in names}
     return replace(splits, **few)
 
 

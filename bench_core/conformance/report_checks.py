@@ -121,7 +121,9 @@ class Columns:
         self, train: Examples, valid: Examples, prices: SensorPrices, context: FitContext
     ) -> ColumnsModel:
         """Learns nothing."""
-        return ColumnsModel(np.array([prices.bought_for([j]) for j in range(prices.features)]))
+        return ColumnsModel(
+            np.array([prices.bought_for(np.array([j])) for j in range(prices.features)])
+        )
 
 
 def finished_run(folder: Path) -> Run:

@@ -38,7 +38,7 @@ def prices() -> Prices:
     )
 
 
-def task_splits(task: Task, rows: int = 300, seed: int = 0) -> Splits:
+def task_splits(task: Task, rows: int = 400, seed: int = 0) -> Splits:
     """Three splits for a kind of task."""
     rng = np.random.default_rng([seed, list(Task).index(task)])
     train, valid, test = (_part(task, n, rng) for n in (rows, rows // 2, rows // 2))

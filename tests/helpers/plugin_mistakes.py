@@ -296,7 +296,7 @@ MISTAKES = [
 CHECKED: dict[str, tuple[str, ...]] = {
     "reads a feature it did not pay for": ("mine", "did not pay for", "reads feature"),
     "a library that is missing": ("-p mine", "No module named 'nothere'", "install"),
-    "scores of another shape": ("mine", "scores have shape (150, 1) instead of (150,)"),
+    "scores of another shape": ("mine", "scores have shape (200, 1) instead of (200,)"),
     "cells of float64": ("noisy", "float64", "astype(np.float32)"),
     "data that fail": ("noisy", "division by zero", "mine.py"),
     "no description of a parameter": ("mine", "columns has no documentation", "param("),
