@@ -131,9 +131,13 @@ DATASET_CHECKS: tuple[Check, ...] = (
 )
 
 
-@lru_cache(maxsize=1)
 def _splits(dataset: Any, source: Any) -> Splits:
     """Profile quick, prepared once for all checks but that of repetition."""
+    return _prepared(dataset, source)
+
+
+@lru_cache(maxsize=1)
+def _prepared(dataset: Any, source: Any) -> Splits:
     return dataset_of(dataset).prepare(source, "quick", fold=0, seed=0)
 
 

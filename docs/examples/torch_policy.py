@@ -2,8 +2,8 @@
 
 One network predicts the label from whatever is bought (cells and mask), trained on random masks.
 Another predicts by how much the next feature would lower the loss; each row buys the best for its
-price. Greedy acquisition by expected loss, as in Covert et al., "Learning to maximize mutual
-information for dynamic feature selection" (ICML 2023), with a regression in place of their relaxation.
+price. Greedy acquisition as in Covert et al., "Learning to maximize mutual information for dynamic
+feature selection" (ICML 2023), with a regression on the loss in place of their relaxation.
 
     cd docs/examples
     bench check -p torch_policy
@@ -32,7 +32,7 @@ class TorchPolicy:
         draw = torch.Generator().manual_seed(context.seed)  # and no global state
         clean = np.nan_to_num(train.X.astype(float))
         mean, scale = clean.mean(axis=0), clean.std(axis=0) + 1e-9
-        x, y, w = (torch.from_numpy(a) for a in ((clean - mean) / scale, train.y, train.weights))
+        x, y, w = (torch.tensor(a) for a in ((clean - mean) / scale, train.y, train.weights))
         d = x.shape[1]
         answer, value = (network(torch, d, self.hidden, out, draw) for out in (1, d))
 
@@ -93,9 +93,9 @@ class Policy:
         import torch
 
         a = self.arrays
-        x = torch.from_numpy(np.nan_to_num((features.X.astype(float) - a["mean"]) / a["scale"]))
-        nets = [[torch.from_numpy(a[f"{n}{i}"]) for i in range(4)] for n in ("answer", "value")]
-        mask, price = torch.zeros_like(x), torch.from_numpy(a["price"] / (a["price"].sum() or 1))
+        x = torch.tensor((np.nan_to_num(features.X.astype(float)) - a["mean"]) / a["scale"])
+        nets = [[torch.tensor(a[f"{n}{i}"]) for i in range(4)] for n in ("answer", "value")]
+        mask, price = torch.zeros_like(x), torch.tensor(a["price"] / (a["price"].sum() or 1))
         for k in range(self.features + 1):
             scores = forward(torch, nets[0], x * mask, mask)[:, 0].numpy()
             sensors = mask.numpy() @ a["needs"] > 0

@@ -1,4 +1,4 @@
-"""Plugins that age: of another interface, slow to import, with a learner's name that others have."""
+"""Plugins that age: of another interface, slow to import, of one name with others."""
 
 from __future__ import annotations
 
@@ -137,7 +137,8 @@ def test_learners_of_one_name_from_two_packages_are_told_apart(
     assert "write lows:fixed or ups:fixed" in bench("show", "fixed").err
 
     suite = Path("both.toml")
-    head = 'metrics = ["auc"]\ntitle = "Both"\ndatasets = ["breast-cancer"]\nreference = "lows:fixed"\n'
+    head = 'metrics = ["auc"]\ndatasets = ["breast-cancer"]\nreference = "lows:fixed"\n'
+    head = f'title = "Both"\n{head}'
     suite.write_text(head + '[learners."lows:fixed"]\n[learners."ups:fixed"]\n')
     ended = bench("run", "--suite", "both.toml", "--executor", "inline", "--no-progress")
     assert ended.status == 0, ended.err
