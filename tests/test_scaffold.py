@@ -41,6 +41,7 @@ def test_a_new_plugin_of_one_file_keeps_every_promise(kind: str, bench: Run) -> 
         assert command in made.err
 
 
+@pytest.mark.slow
 def test_the_new_learner_stands_on_a_board_above_the_constant(bench: Run) -> None:  # noqa: F811
     bench("new", "learner", name_of("learner"))
     (line,) = tries("learner", name_of("learner"), "my_learner_here")

@@ -140,7 +140,7 @@ def test_learners_of_one_name_from_two_packages_are_told_apart(
     head = 'metrics = ["auc"]\ndatasets = ["breast-cancer"]\nreference = "lows:fixed"\n'
     head = f'title = "Both"\n{head}'
     suite.write_text(head + '[learners."lows:fixed"]\n[learners."ups:fixed"]\n')
-    ended = bench("run", "--suite", "both.toml", "--executor", "inline", "--no-progress")
+    ended = bench("plan", "--suite", "both.toml")
     assert ended.status == 0, ended.err
     suite.write_text(head + "[learners.fixed]\n")
     ended = bench("plan", "--suite", "both.toml")
@@ -164,7 +164,8 @@ def test_a_name_of_this_benchmark_stays_what_it_is(
 
 def test_a_package_may_be_named_where_it_need_not(install: Install, bench: Run) -> None:  # noqa: F811
     install("ups", UP)
-    run = ("run", "--data", "breast-cancer", "--executor", "inline", "--no-progress")
-    ended = bench(*run, "--learners", "ups:fixed", "--reference", "budget-bench:constant")
+    plan = ("plan", "--data", "breast-cancer", "-v")
+    ended = bench(*plan, "--learners", "ups:fixed", "--reference", "budget-bench:constant")
     assert ended.status == 0, ended.err
+    assert "  fixed  " in ended.out
     assert "ups:fixed" not in ended.out  # there is no other

@@ -57,6 +57,8 @@ IGNORED = {
     "claims": ("-v",),
     "list": ("-v",),
     "show": ("-q", "-v"),
+    "check": ("-o", "-v"),
+    "new": ("-o", "-p", "-v"),
 }
 """Common options that a verb has no use for, and therefore does not take."""
 
