@@ -21,7 +21,7 @@ def test_the_policy_is_sound_and_learns(
     pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(root / "docs" / "examples"))
     sys.modules.pop("torch_policy", None)
-    checked = bench("check", "-p", "torch_policy")
+    checked = bench("check", "-p", "torch_policy", "--set", "torch-policy.steps=30")
     assert checked.status == 0, checked.out
     run = ("run", "--data", "breast-cancer", "--executor", "inline", "--no-progress", "-p")
     ended = bench(*run, "torch_policy", "--learners", "torch-policy,constant", "--audit", "full")

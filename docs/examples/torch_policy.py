@@ -29,6 +29,7 @@ class TorchPolicy:
     def fit(self, train, valid, prices, context):
         import torch
 
+        torch.set_num_threads(context.threads)
         draw = torch.Generator().manual_seed(context.seed)  # and no global state
         clean = np.nan_to_num(train.X.astype(float))
         mean, scale = clean.mean(axis=0), clean.std(axis=0) + 1e-9
