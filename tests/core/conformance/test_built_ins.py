@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ PAIRS = [
 @pytest.mark.parametrize(("name", "task"), PAIRS, ids=str)
 def test_every_learner_keeps_every_promise(name: str, task: Task, tmp_path: Path) -> None:
     learner = quick(name, task, task_splits(task).train, tmp_path)
+    if name == "cronus":  # five steps end so early that the rounding of copies shows, at 3e-6
+        learner = replace(learner, steps=10)
     check_learner(with_learners(learner), [task])
 
 
