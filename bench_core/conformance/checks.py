@@ -19,7 +19,7 @@ from bench_core.class_names import decode, encode
 from bench_core.conformance.case import Check, ConformanceError
 from bench_core.conformance.tasks import fit, fitted, with_copies, with_learners
 from bench_core.costs.bill import Prediction
-from bench_core.data import Features
+from bench_core.data import Features, Queries
 from bench_core.errors import BenchError, UsageError
 from bench_core.execution.audit import gather, replay
 from bench_core.execution.caps import Caps
@@ -238,12 +238,13 @@ def check_tradeoff(learner: Any, splits: Splits) -> None:
 
 def check_multiplicity(learner: Any, splits: Splits) -> None:
     """Deterministic training on a row that stands for m copies equals training on the copies.
-    Learners that depend on the seed are let off: they must agree in distribution only.
+    Learners that depend on the seed are let off: they must agree in distribution only. So are those
+    that compare the rows of a query while they serve, where a row counts once.
 
     Remedy: weigh each row by ``train.weights`` in every sum, mean and count.
     """
     one, two = (_path(m, splits) for m in (fitted(learner, splits), fit(learner, splits, seed=1)))
-    if not np.array_equal(one.scores, two.scores):
+    if not np.array_equal(one.scores, two.scores) or _compares_rows(learner, splits):
         return
     one, two = (
         _path(fit(learner, replace(splits, train=train)), splits)
@@ -335,6 +336,17 @@ def _blocks_agree(learner: Any, splits: Splits, chosen: list[IntArray]) -> None:
     for units in chosen:
         block, rows, _ = gather(features, units)
         _same_answers(whole, _predict(model, block, splits), rows)
+
+
+def _compares_rows(learner: Any, splits: Splits) -> bool:
+    """Whether a row by itself is answered otherwise than among those of its query."""
+    features = splits.test.features
+    if features.queries is None:
+        return False
+    model = fitted(learner, splits)
+    lone = Features(features.X, Queries.from_sizes(np.ones(len(features), dtype=np.int64)))
+    pairs = zip(model.predict_path(features), model.predict_path(lone), strict=True)
+    return any(not np.allclose(a.scores, b.scores, rtol=TOLERANCE) for a, b in pairs)
 
 
 def _same_answers(whole: list[Prediction], part: list[Prediction], rows: IntArray) -> None:
