@@ -3,7 +3,8 @@
 Plugins are loaded one by one, each in a pluggy manager of its own: those of this distribution
 first, then by name. One that is invalid in any way (it does not import, a hook raises, a value
 lacks what its contract requires, a name is taken) is left out whole and becomes a row with its
-error.
+error. Learners of one name from several packages are the exception: they are told apart as
+``package:name``, and the name alone means that of this distribution, if it has one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
+from time import perf_counter
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 
 GROUP = "bench"
 COMMANDS = "bench.commands"
+INTERFACE = 1
+"""The version of hooks and contracts. It rises when a plugin made for the one before may no longer
+be sound; a plugin may say which it was made for: ``bench_interface = 1``."""
+SLOW = 1.0
+"""Seconds that importing a plugin may take before lists say so."""
 _OURS = "budget-bench"
 _T = TypeVar("_T")
 Say = Callable[[str], None]
@@ -52,7 +59,9 @@ class PluginInfo:
 
 @dataclass(slots=True)
 class Registry:
-    """Everything that plugins registered, by name. ``origin`` is by kind and name."""
+    """Everything that plugins registered, by name. ``origin`` is by kind and name, ``notes`` are
+    what is odd of plugins that work, ``shared`` the spellings of a learner's name that several
+    packages have."""
 
     learners: dict[str, type[CompleteLearner]] = field(default_factory=dict)
     datasets: dict[str, type[CompleteDataset]] = field(default_factory=dict)
@@ -65,10 +74,22 @@ class Registry:
     plugins: list[PluginInfo] = field(default_factory=list)
     origin: dict[tuple[str, str], PluginInfo] = field(default_factory=dict)
     warm_ups: dict[PluginInfo, Callable[..., Any]] = field(default_factory=dict)
+    notes: dict[PluginInfo, list[str]] = field(default_factory=dict)
+    shared: dict[str, list[str]] = field(default_factory=dict)
 
     def learner(self, name: str) -> type[CompleteLearner]:
         """The learner class of that name, or UsageError with the nearest names."""
-        return self._look_up("learner", name, self.learners)
+        return self._look_up("learner", self.learner_name(name), self.learners)
+
+    def learner_name(self, name: str) -> str:
+        """The registered spelling of a learner's name, which may be ``package:name`` where the name
+        alone would do. UsageError offers the spellings where several packages have the name."""
+        if name in self.shared and name not in self.learners:
+            spellings = " or ".join(self.shared[name])
+            raise UsageError(f"learner {name!r} is in several packages: write {spellings}")
+        package, _, bare = name.partition(":")
+        owner = self.origin.get(("learner", bare))
+        return bare if owner is not None and package in (owner.origin, owner.module) else name
 
     def dataset(self, name: str) -> type[CompleteDataset]:
         """The data-set class of that name, or UsageError with the nearest names."""
@@ -92,17 +113,31 @@ class Registry:
     def add(self, info: PluginInfo, given: Iterable[tuple[str, str, Any]]) -> None:
         """Register (kind, name, value) triples of one plugin, all or none.
 
-        Raises UsageError naming both plugins where a name is taken.
+        Raises UsageError naming both plugins where a name is taken; see ``_apart`` for learners.
         """
         values = list(given)
         seen: dict[tuple[str, str], PluginInfo] = dict(self.origin)
-        for kind, name, _ in values:
-            if (kind, name) in seen:
+        for at, (kind, name, value) in enumerate(values):
+            if kind == "learner":
+                name = _bare(name, info)
+                if self._tells_apart(name, info):
+                    name = f"{info.origin}:{name}"
+                values[at] = kind, name, value
+            if (kind, name) in seen or (kind == "learner" and name in self.shared):
+                owner = seen[kind, name].name if (kind, name) in seen else self.shared[name][0]
                 raise UsageError(
                     f"{kind} {name!r} is registered by two plugins, "
-                    f"{seen[kind, name].name!r} and {info.name!r}: uninstall or rename one"
+                    f"{owner!r} and {info.name!r}: uninstall or rename one"
                 )
             seen[kind, name] = info
+        self.origin = seen
+        self.plugins.append(info)
+        for kind, name, value in values:
+            self._of_kind(kind)[name] = value
+            if kind == "learner":
+                self._name(name, value, info)
+
+    def _of_kind(self, kind: str) -> dict[str, Any]:
         by_kind: dict[str, dict[str, Any]] = {
             "learner": self.learners,
             "data set": self.datasets,
@@ -113,10 +148,40 @@ class Registry:
             "suite key": self.suite_keys,
             "report section": self.sections,
         }
-        for kind, name, value in values:
-            by_kind[kind][name] = value
-        self.origin = seen
-        self.plugins.append(info)
+        return by_kind[kind]
+
+    def _tells_apart(self, name: str, info: PluginInfo) -> bool:
+        """Whether a learner's name is that of another installed package."""
+        owner = self.origin.get(("learner", name))
+        other = name in self.shared or (owner is not None and owner.origin != info.origin)
+        return other and "-p" not in (info.origin, owner.origin if owner else "")
+
+    def _name(self, name: str, cls: Any, info: PluginInfo) -> None:
+        """Let a learner's class go by its registered name; where that is ``package:name``, another
+        third party's of the same name too."""
+        if cls.name != name:
+            cls.name = name
+        _, colon, bare = name.partition(":")
+        if not colon:
+            return
+        owner = self.origin.get(("learner", bare))
+        if owner is None or owner.origin == _OURS:
+            where = "of this benchmark" if owner else "of other packages too"
+        else:
+            where = f"of {owner.origin} too"
+            other = f"{owner.origin}:{bare}"
+            self.learners[other] = self.learners.pop(bare)
+            self.learners[other].name = other
+            self.origin["learner", other] = self.origin.pop(("learner", bare))
+            self.shared[bare] = [other]
+            self.note(owner, f"learner {bare!r} is of {info.origin} too: write {other}")
+        if bare in self.shared:
+            self.shared[bare].append(name)
+        self.note(info, f"learner {bare!r} is {where}: write {name}")
+
+    def note(self, info: PluginInfo, line: str) -> None:
+        """Remember what is odd of a plugin that works."""
+        self.notes.setdefault(info, []).append(line)
 
     def _look_up(self, kind: str, name: str, known: Mapping[str, _T]) -> _T:
         if name in known:
@@ -126,13 +191,21 @@ class Registry:
 
 def load_registry(modules: Iterable[str] = ()) -> Registry:
     """Load every installed plugin, then the modules named by ``-p`` (which must be sound)."""
+    from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
+
     registry = Registry()
     for point in installed():
-        info = about(point)
+        info, begun = about(point), perf_counter()
         try:
-            _register(point.load(), info, registry)
+            plugin = point.load()
+            seconds = perf_counter() - begun
+            _register(plugin, info, registry)
         except (Exception, SystemExit) as error:
             registry.plugins.append(replace(info, error=one_line(error)))
+        else:
+            if seconds > SLOW and info.origin != _OURS:
+                remedy = "import what is heavy inside functions"
+                registry.note(info, f"took {seconds:.1f} s to import: {remedy}")
     for module in modules:
         _load_module(module, registry)
     return registry
@@ -188,6 +261,7 @@ def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
 
     from bench_core import hookspecs
 
+    _check_interface(plugin, info)
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     _check_marks(plugin, manager)
@@ -195,6 +269,23 @@ def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
     to.add(info, list(_given(manager.hook)))
     if manager.hook.bench_warm_up.get_hookimpls():
         to.warm_ups[info] = manager.hook.bench_warm_up
+
+
+def _check_interface(plugin: ModuleType, info: PluginInfo) -> None:
+    """Refuse a plugin that says it was made for another version of hooks and contracts."""
+    made_for = vars(plugin).get("bench_interface", INTERFACE)
+    if made_for != INTERFACE:
+        older = isinstance(made_for, int) and made_for < INTERFACE
+        update = f"update {info.name}" if older else "update budget-bench"
+        raise UsageError(f"made for plugin interface {made_for}, this is {INTERFACE}: {update}")
+
+
+def _bare(name: str, info: PluginInfo) -> str:
+    """A learner's own name; its class may go by ``package:name`` since an earlier call."""
+    bare = name.removeprefix(f"{info.origin}:")
+    if ":" in bare:
+        raise UsageError(f"learner {bare!r}: a colon stands between package and name; take it out")
+    return bare
 
 
 def _check_marks(plugin: ModuleType, manager: pluggy.PluginManager) -> None:

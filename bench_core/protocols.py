@@ -368,6 +368,21 @@ class JudgesPictures(Protocol):
     pictures: bool
 
 
+@runtime_checkable
+class Bounded(Protocol):
+    """A metric that may say between which two numbers its mean lies."""
+
+    bounds: tuple[float, float]
+
+
+@runtime_checkable
+class OrderOnly(Protocol):
+    """A metric that may say that only the order of the scores (n,) matters, within each query or
+    overall: an increasing function of them changes nothing."""
+
+    order_only: bool
+
+
 SuiteKey = Callable[[Any, Set[str], Set[str]], None]
 """Checks the value of a plugin's key in a suite file, given the names of the suite's data sets and
 learners. Raises UsageError."""

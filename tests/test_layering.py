@@ -51,7 +51,8 @@ ORDER = (
         "statistics",
         "serving",
     ),
-    *("planning", "execution", "conformance", "terminal", "leaderboard", "api", "cli", "__main__"),
+    *("planning", "execution", "terminal", "leaderboard", "api", "conformance", "pytest_plugin"),
+    *("scaffold", "cli", "__main__"),
 )
 """Parts of bench_core: each may import only what stands before it."""
 PUBLIC = (

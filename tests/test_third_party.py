@@ -2,71 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
-import venv
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from helpers import guide
+from helpers.fresh_environment import Environment, project, wheel
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parent.parent
-PARTS = ("bench_core", "plugins", "reports", "suites", "pyproject.toml", "README.md", "LICENSE")
-ISOLATION = ["--no-build-isolation"] if find_spec("hatchling") else []  # without a download
 
 Bench = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def wheel(source: Path, out: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", *ISOLATION]
-    before = set(out.glob("*.whl"))
-    subprocess.run([*command, "-w", str(out), str(source)], check=True, capture_output=True)
-    (made,) = set(out.glob("*.whl")) - before
-    return made
-
-
-def project(folder: Path) -> Path:
-    """A copy of the project, so that nothing is left in the checkout."""
-    for part in PARTS:
-        here = ROOT / part
-        if here.is_dir():
-            shutil.copytree(here, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(here, folder / part)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """The command in a fresh environment that has both wheels; libraries are those of the tests."""
+    """The command in a fresh environment that has both wheels."""
     home = tmp_path_factory.mktemp("home")
     theirs, out = tmp_path_factory.mktemp("theirs"), tmp_path_factory.mktemp("wheels")
     guide.write(theirs)
     wheels = [wheel(project(tmp_path_factory.mktemp("ours")), out), wheel(theirs, out)]
-    venv.create(home / "env", with_pip=True)
-    python = home / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", *wheels], check=True)
-    (site,) = (home / "env" / "lib").glob("python*/site-packages")
-    libraries = [path for path in sys.path if Path(path).name == "site-packages"]
-    (site / "libraries.pth").write_text("\n".join(libraries))
     (home / "costs.toml").write_text(guide.files()["costs.toml"])
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [home / "env/bin/bench", *words],
-            cwd=home,
-            env={"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-        )
-
-    return run
+    return Environment.made(home, *wheels).bench
 
 
 def test_every_plugin_of_the_package_is_loaded_from_it(bench: Bench) -> None:

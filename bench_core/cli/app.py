@@ -33,6 +33,7 @@ SECTIONS = {
         *("report", "best", "compare", "features", "export", "log", "claims", "publish"),
     ),
     "Look up": ("list", "show"),
+    "Build a plugin": ("new", "check"),
     "Take a model home": ("model",),
     "Get data and costs": ("data", "cost"),
     "Tidy up": ("remove",),
@@ -42,7 +43,7 @@ not installed are left out."""
 
 BUILT_IN = (
     *("run", "plan", "audit", "rerun", "reprice", "report", "export", "log", "list", "show"),
-    *("data", "model", "remove", "work", "merge"),
+    *("data", "model", "remove", "work", "merge", "new", "check"),
 )
 
 _EPILOG = """\b

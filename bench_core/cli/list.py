@@ -180,8 +180,10 @@ def _plugins(registry: Registry) -> Table:
 
     plugins = [*registry.plugins, *invalid_commands()]
     rows = []
-    for p in sorted(plugins, key=lambda p: (not p.error, p.name)):
-        state = f"failed: {p.error}" if p.error else "loaded"
+    odd = registry.notes
+    for p in sorted(plugins, key=lambda p: (not p.error, p not in odd, p.name)):
+        loaded = "loaded" + (f", but {'; '.join(odd[p])}" if p in odd else "")
+        state = f"failed: {p.error}" if p.error else loaded
         rows.append((p.name, p.origin, p.version or "-", p.module, state))
     styles = ["yellow" if row[-1] != "loaded" else "" for row in rows]
     titles = ("plugin", "comes from", "version", "module", "state")

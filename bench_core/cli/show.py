@@ -60,6 +60,7 @@ def command(
 
 def _described(registry: Registry, name: str, kind: str | None, data_dir: Path | None) -> list[str]:
     """One paragraph for each thing of that name, or UsageError with the nearest names."""
+    name = registry.learner_name(name) if kind in (None, "learner") else name
     describe: dict[str, tuple[Sequence[str], Callable[[], str]]] = {
         "learner": (list(registry.learners), lambda: learner_text(registry, name)),
         "dataset": (list(registry.datasets), lambda: dataset_text(registry, name, data_dir)),

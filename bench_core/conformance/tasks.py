@@ -1,12 +1,13 @@
-"""What all checks stand on: their error, and small generated tasks, one for each kind of task.
+"""Small generated tasks, one for each kind of task, and the models that learners make of them.
 
 Each task has ten features of which some matter, missing values, prices with a shared sensor, a
 discounted group and a derived feature, and charges splits and trees. Arrays are read-only, as
 the harness hands them out.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Hashable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,23 +23,6 @@ from bench_core.splits import Splits
 
 FEATURES = 10
 CLASSES = 3
-
-
-class ConformanceError(AssertionError):
-    """A plugin breaks a promise; the message says which and how."""
-
-
-def run_all(checks: Iterable[tuple[str, Callable[[], None]]]) -> None:
-    """Run named checks; ConformanceError with a line for each that fails."""
-    broken = []
-    for name, check in checks:
-        try:
-            check()
-        except Exception as error:
-            kind = "" if isinstance(error, ConformanceError) else f"{type(error).__name__}: "
-            broken.append(f"{name}: {kind}{error}")
-    if broken:
-        raise ConformanceError("\n".join(broken))
 
 
 def prices() -> Prices:
@@ -107,6 +91,16 @@ def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
     weighted = replace(examples, multiplicity=copies)
     physical = Examples(_sealed(examples.X[rows]), _sealed(examples.y[rows]), queries)
     return weighted, physical
+
+
+def fitted(learner: Any, splits: Splits) -> Any:
+    """The model of a learner on a task: the same one for the checks that only look at it."""
+    return (_fitted if isinstance(learner, Hashable) else fit)(learner, splits)
+
+
+@lru_cache(maxsize=2)
+def _fitted(learner: Any, splits: Splits) -> Any:
+    return fit(learner, splits)
 
 
 def fit(learner: Any, splits: Splits, seed: int = 0, threads: int = 1) -> Any:

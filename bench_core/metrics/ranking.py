@@ -43,6 +43,8 @@ class RankingMetric(BuiltIn):
     """What ranking metrics share; they differ in ``_per_query``."""
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    order_only: ClassVar[bool] = True
     k: int | None = None
     ties: str = choice(
         "expected", ("expected", "stable"), "expected value over random order, or rows'"

@@ -26,6 +26,7 @@ class MeanSquaredError(BuiltIn):
     family: ClassVar[str] = "mse"
     higher_is_better: ClassVar[bool] = False
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION})
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
         """Squared error per row, weighted by multiplicity."""
@@ -53,6 +54,7 @@ class Accuracy(_OfClasses):
     """Share of rows whose class is right."""
 
     family: ClassVar[str] = "accuracy"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         return MetricValues(_right(scores, number), labels.weights)
@@ -63,6 +65,7 @@ class BalancedAccuracy(_OfClasses):
     """Mean over the classes present of the share of their rows whose class is right."""
 
     family: ClassVar[str] = "balanced_accuracy"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         return MetricValues(_right(scores, number), _equal_classes(number, labels))
@@ -77,6 +80,7 @@ class LogLoss(_OfClasses):
 
     family: ClassVar[str] = "log_loss"
     higher_is_better: ClassVar[bool] = False
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         if scores.ndim == 1:
@@ -96,6 +100,8 @@ class Auc(_OfClasses):
     """
 
     family: ClassVar[str] = "auc"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    order_only: ClassVar[bool] = True
 
     def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         """For each row of class c the share of rows of other classes that score lower on c,

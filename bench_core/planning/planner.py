@@ -34,6 +34,7 @@ from bench_core.planning.request import (
 )
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
 from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
+from bench_core.planning.respell import respelt
 from bench_core.planning.search_space import search_ends
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
@@ -78,6 +79,8 @@ class _Planner:
         check_store(store_path(request.store))
         if request.suite:
             self.suite = find_suite(request.suite, registry)
+        request, self.suite = respelt(request, self.suite, registry)
+        self.request = request
         profile = self.suite.profile(request.profile)
         settings = read_settings(request, registry)
         learners_on = partial(choose_learners, request, self.suite, registry, settings, self.note)

@@ -215,13 +215,19 @@ def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) ->
 def read_settings(request: RunRequest, registry: Registry) -> tuple[Setting, ...]:
     """The ``--set`` options of a request; UsageError for an owner that is neither a learner nor a
     data set."""
-    settings = tuple(parse_setting(text) for text in request.settings)
+    settings = tuple(_spelt(parse_setting(text), registry) for text in request.settings)
     instances = {name_of(x) for x in request.learners if not isinstance(x, str)}
     known = [*registry.learners, *registry.datasets, *instances]
     for owner, text in ((setting.owner, setting.text) for setting in settings):
         if owner not in known:
             raise UsageError(f"--set {text}: {unknown('learner or data set', owner, known)}")
     return settings
+
+
+def _spelt(setting: Setting, registry: Registry) -> Setting:
+    """The same with its owner as the registry spells it."""
+    with blaming(f"--set {setting.text}"):
+        return replace(setting, owner=registry.learner_name(setting.owner))
 
 
 def check_owners(

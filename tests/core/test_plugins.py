@@ -77,8 +77,12 @@ INVALID = {
     "no-folder": ("gives('bench_suites', '/not/there')", "/not/there, which is no folder"),
     "key": ("@hookimpl\ndef bench_suite_keys(): return {'x': 3}", "key 'x' is 3, which cannot be"),
     "same-learner": (
-        "Learner.name = 'gbrt'; gives('bench_learners', Learner)",
-        "learner 'gbrt' is registered by two plugins, 'gbrt' and 'zz-theirs'",
+        "Learner.name = 'twice'; gives('bench_learners', Learner, Learner)",
+        "learner 'twice' is registered by two plugins, 'zz-theirs' and 'zz-theirs'",
+    ),
+    "colon": (
+        "Learner.name = 'a:b'; gives('bench_learners', Learner)",
+        "learner 'a:b': a colon stands between package and name; take it out",
     ),
     "same-data": (
         "Data.name = 'digits'; gives('bench_learners', Learner); gives('bench_datasets', Data)",
@@ -175,22 +179,14 @@ def test_a_module_asked_for_by_p_must_be_valid(name: str, install: Install) -> N
     assert "\n" not in str(refused.value)
 
 
-def test_of_two_plugins_of_one_name_that_of_the_benchmark_is_used_whatever_its_name(
+def test_of_two_data_sets_of_one_name_that_of_the_benchmark_is_used(
     install: Install, before: Registry
 ) -> None:
-    install("aa-theirs", "Learner.name = 'gbrt'; gives('bench_learners', Learner)")
+    install("aa-theirs", "Data.name = 'digits'; gives('bench_datasets', Data)")
     after = load_registry()
-    assert after.learners["gbrt"] is before.learners["gbrt"]
+    assert after.datasets["digits"] is before.datasets["digits"]
     (row,) = [p for p in after.plugins if p.error]
     assert row.name == "aa-theirs"
-
-
-def test_of_two_third_parties_the_first_by_name_is_used(install: Install) -> None:
-    install("one", "Learner.fit.__doc__ = 'one'; gives('bench_learners', Learner)")
-    install("two", "gives('bench_learners', Learner)")
-    after = load_registry()
-    assert after.learner("theirs").fit.__doc__ == "one"
-    assert [p.name for p in after.plugins if p.error] == ["two"]
 
 
 def test_a_suite_of_a_built_in_name_is_refused(install: Install, tmp_path: Path) -> None:

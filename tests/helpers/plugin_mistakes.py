@@ -22,7 +22,7 @@ class Model:
     def predict_path(self, features):
         bought = np.zeros((1, self.sensors), bool)
         bought[0, : self.columns] = True
-        scores = np.asarray(features.X[:, : self.columns].sum(axis=1), float)
+        scores = np.nan_to_num(features.X[:, : self.columns]).sum(axis=1).astype(float)
         yield Prediction({"features": 1}, scores, {"path": Bill(Acquired.pack(bought))})
 
     def state(self):
@@ -61,7 +61,8 @@ class Hinge:
     name, higher_is_better, tasks = "hinge", False, frozenset({Task.BINARY})
 
     def values(self, scores, y, queries=None, multiplicity=None):
-        return MetricValues(np.maximum(0.0, 1 - (2 * y - 1) * scores), np.ones(len(y)))
+        weights = np.ones(len(y)) if multiplicity is None else multiplicity.astype(float)
+        return MetricValues(np.maximum(0.0, 1 - (2 * y - 1) * scores), weights)
 
 
 class Whole(SensorPrices):
@@ -118,7 +119,7 @@ class Mistake(NamedTuple):
 
 _PATH = '{"path": Bill(Acquired.pack(bought))}'
 _GIVEN = "return Splits(*parts, prices=price_list(np.ones(3)), task=self.task, classes=2)"
-_VALUES = "return MetricValues(np.maximum(0.0, 1 - (2 * y - 1) * scores), np.ones(len(y)))"
+_VALUES = "return MetricValues(np.maximum(0.0, 1 - (2 * y - 1) * scores), weights)"
 _FIT = "return Model(self.columns, prices.sensors)"
 
 MISTAKES = [
@@ -289,3 +290,17 @@ MISTAKES = [
         ("whole", "surrogate"),
     ),
 ]
+
+
+# what ``bench check`` says of mistakes that do no harm in a run, or names in other words than a run
+CHECKED: dict[str, tuple[str, ...]] = {
+    "reads a feature it did not pay for": ("mine", "did not pay for", "reads feature"),
+    "a library that is missing": ("-p mine", "No module named 'nothere'", "install"),
+    "scores of another shape": ("mine", "scores have shape (200, 1) instead of (200,)"),
+    "cells of float64": ("noisy", "float64", "astype(np.float32)"),
+    "data that fail": ("noisy", "division by zero", "mine.py"),
+    "no description of a parameter": ("mine", "columns has no documentation", "param("),
+    "no title": ("noisy", "has no title", "title ="),
+    "a cost model that gives one number": ("whole", "feature_cost of 60 rows has shape ()"),
+    "writes into the data": ("mine", "read-only", "mine.py"),
+}

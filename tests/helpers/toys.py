@@ -81,7 +81,7 @@ def correlate(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     y = y - np.average(y, weights=weights)
     X = X - np.average(X, axis=0, weights=weights)
     both = np.average(X * y[:, None], axis=0, weights=weights)
-    return both / np.average(X**2, axis=0, weights=weights)
+    return both / np.maximum(np.average(X**2, axis=0, weights=weights), 1e-9)
 
 
 def needs(prices: Prices) -> np.ndarray:
@@ -115,7 +115,7 @@ class Prefix:
         weight = correlate(train.X, train.y, train.weights)
         share = prices.feature_price() / prices.everything
         value = np.abs(weight) / (1 + 40 * self.tradeoff * share)
-        return PrefixModel(np.argsort(-value), weight, needs(prices))
+        return PrefixModel(np.argsort(-value)[:100], weight, needs(prices))
 
 
 @dataclass(frozen=True)

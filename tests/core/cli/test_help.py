@@ -59,6 +59,8 @@ IGNORED = {
     "show": ("-q", "-v"),
     "work": ("-o",),
     "merge": ("-p", "-o", "-v"),
+    "check": ("-o", "-v"),
+    "new": ("-o", "-p", "-v"),
 }
 """Common options that a verb has no use for, and therefore does not take."""
 

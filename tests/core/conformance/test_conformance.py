@@ -8,17 +8,29 @@ import numpy as np
 import pytest
 from helpers import toys
 
-from bench_core import Examples, Features, Prediction, Splits, Task, param
-from bench_core.conformance import ConformanceError, cases, check_learner, checks, task_splits
+from bench_core import Acquired, Bill, Examples, Features, Prediction, Task, UsageError, param
+from bench_core.conformance import (
+    ConformanceError,
+    check_learner,
+    checks,
+    cost_model_checks,
+    dataset_checks,
+    edge_checks,
+    learner_cases,
+    metric_checks,
+    report_checks,
+    task_splits,
+)
+from bench_core.conformance.case import Case, promise_of
+from bench_core.conformance.tasks import fitted
+from bench_core.plugins import load_registry
 
 GOOD = toys.Prefix(0.3)
 
 
-@pytest.mark.parametrize(
-    ("check", "splits"), cases(GOOD), ids=lambda x: getattr(x, "__name__", None) or str(x.task)
-)
-def test_an_honest_learner_keeps_every_promise(check: Any, splits: Splits) -> None:
-    check(GOOD, splits)
+@pytest.mark.parametrize("case", learner_cases(GOOD), ids=lambda case: case.name)
+def test_an_honest_learner_keeps_every_promise(case: Any) -> None:
+    case()
 
 
 def test_tasks_are_those_that_all_it_stands_on_do_too() -> None:
@@ -26,13 +38,20 @@ def test_tasks_are_those_that_all_it_stands_on_do_too() -> None:
     class Everything(toys.Stacked):
         tasks: ClassVar[frozenset[Task]] = frozenset(Task)
 
-    assert {splits.task for _, splits in cases(Everything())} == toys.Prefix.tasks
+    assert {case.on for case in learner_cases(Everything())} == toys.Prefix.tasks
 
 
-@pytest.mark.parametrize("check", checks.CHECKS)
-def test_every_check_says_what_it_promises(check: Any) -> None:
-    assert check.__doc__
+EVERY_CHECK = [
+    *(*checks.CHECKS, *edge_checks.EDGE_CHECKS, *dataset_checks.DATASET_CHECKS),
+    *(*metric_checks.METRIC_CHECKS, *cost_model_checks.COST_MODEL_CHECKS),
+    *report_checks.REPORT_CHECKS,
+]
+
+
+@pytest.mark.parametrize("check", EVERY_CHECK, ids=lambda check: check.__qualname__)
+def test_every_check_says_what_it_promises_and_how_to_mend_it(check: Any) -> None:
     assert check.__name__.startswith("check_")
+    assert all(len(part.split()) > 3 for part in promise_of(check))
 
 
 class Model(toys.PrefixModel):
@@ -88,8 +107,8 @@ class Wide(toys.PrefixModel):
     [
         (Reused, checks.check_own_arrays, "changed later"),
         (Lossy, checks.check_state, "reloaded: its scores differ"),
-        (Centred, checks.check_blocks, "its scores differ"),
-        (Peeking, checks.check_audit, "its scores change"),
+        (Centred, checks.check_block_size, "its scores differ"),
+        (Peeking, checks.check_unpaid_cells, "its scores change.*it reads feature f"),
         (Wide, checks.check_contract, "scores have shape"),
     ],
 )
@@ -172,11 +191,140 @@ def test_faults_of_the_class_are_found(learner: Any, line: str) -> None:
         checks.check_parameters(learner, task_splits(Task.BINARY))
 
 
-def test_check_learner_lists_every_broken_promise() -> None:
+def test_check_learner_lists_the_broken_promise_in_three_lines() -> None:
     Faulty.model = Wide
     with pytest.raises(ConformanceError) as caught:
         check_learner(Faulty(), [Task.BINARY])
-    lines = str(caught.value).splitlines()
-    assert any(line.startswith("check_contract (binary): at {'features': 1}") for line in lines)
-    assert any(line.startswith("check_audit (binary)") for line in lines)
-    assert not any(line.startswith("check_parameters") for line in lines)
+    seen, expected, mend = str(caught.value).splitlines()  # what needs the contract is left out
+    assert seen.startswith("check_contract (binary): at {'features': 1}: scores have shape")
+    assert expected.startswith("  expected: ``fit`` gives a model whose path has 1 to 100 points")
+    assert mend.startswith("  to mend: compare with")
+
+
+class Running(toys.PrefixModel):
+    """Adds what the rows before it had."""
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        for p in super().predict_path(features):
+            yield Prediction(p.point, np.cumsum(p.scores), p.bills)
+
+
+class Scribbling(toys.PrefixModel):
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        yield from super().predict_path(features)
+        features.X[:] = 0
+
+
+class Covert(toys.PrefixModel):
+    """Bills less by accounting ``model`` than a row used."""
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        for p in super().predict_path(features):
+            empty = np.zeros((1, self.needs.shape[1]), dtype=bool)
+            bills = {**p.bills, "model": Bill(Acquired.pack(empty))}
+            yield Prediction(p.point, p.scores, bills)
+
+
+@pytest.mark.parametrize(
+    ("model", "check", "line"),
+    [
+        (Running, checks.check_row_order, "its scores differ"),
+        (Scribbling, checks.check_inputs, "predict_path changes the features"),
+        (Covert, checks.check_accountings, "sensors that bill 'model' has not"),
+    ],
+)
+def test_a_fault_of_predict_path_is_found(model: Any, check: Any, line: str) -> None:
+    @dataclass(frozen=True)
+    class Mine(Faulty):
+        pass
+
+    Mine.model = model
+    with pytest.raises(ConformanceError, match=line):
+        check(Mine(), task_splits(Task.BINARY))
+
+
+@dataclass(frozen=True)
+class Delicate(toys.Prefix):
+    """Fails in the way that ``how`` says."""
+
+    name: ClassVar[str] = "delicate"
+    how: str = param("missing", "missing, constant, alike, few or wide")
+
+    def fit(self, train: Any, *others: Any) -> Any:
+        X, y = train.X, train.y
+        faults = {
+            "missing": bool(np.isnan(X).all(axis=0).any()),
+            "constant": bool((np.nanmax(X, axis=0) == np.nanmin(X, axis=0)).all()),
+            "alike": len(set(y.tolist())) == 1,
+            "few": len(X) < 5,
+            "wide": X.shape[1] > 100,
+        }
+        if faults[self.how]:
+            raise ZeroDivisionError(self.how)
+        return super().fit(train, *others)
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN")
+@pytest.mark.parametrize(
+    ("how", "check"),
+    [*zip(("missing", "constant", "alike", "few", "wide"), edge_checks.EDGE_CHECKS, strict=True)],
+)
+def test_data_that_trouble_a_learner_are_found(how: str, check: Any) -> None:
+    case = Case("it", check, (Delicate(how=how), task_splits(Task.BINARY)))
+    assert f"ZeroDivisionError: {how}" in case.fault()
+    refusing = type("Refusing", (Delicate,), {"fit": _refuse})
+    check(refusing(how=how), task_splits(Task.BINARY))  # one line of its own is an answer
+
+
+def _refuse(*arguments: Any) -> None:
+    raise UsageError("no")
+
+
+@dataclass(frozen=True)
+class Upside(toys.Prefix):
+    """Buys more where features are dearer."""
+
+    name: ClassVar[str] = "upside"
+
+    def fit(self, *arguments: Any) -> Any:
+        model = super().fit(*arguments)
+        if self.tradeoff == 0:
+            model.order = model.order[:2]
+        return model
+
+
+def test_a_learner_that_spends_more_where_features_are_dearer_is_found() -> None:
+    with pytest.raises(ConformanceError, match="with tradeoff 0"):
+        checks.check_tradeoff(Upside(), task_splits(Task.REGRESSION))
+
+
+def test_a_program_that_buys_or_scores_otherwise_is_found() -> None:
+    splits = task_splits(Task.REGRESSION)
+    gbrt = load_registry().learner("gbrt")(trees=3)  # type: ignore[call-arg]
+    checks.check_program(gbrt, splits)
+    model = fitted(gbrt, splits)
+    other = fitted(type(gbrt)(trees=2), splits)
+    wrong = _Fixed(_Exported(model, lambda point: other.program({**point, "trees": 1})))
+    with pytest.raises(ConformanceError, match="the program scores otherwise"):
+        checks.check_program(wrong, splits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Exported:
+    """A model with the programs of another."""
+
+    model: Any
+    program: Any
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        yield from self.model.predict_path(features)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fixed:
+    model: Any
+    name: ClassVar[str] = "fixed"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+
+    def fit(self, *arguments: Any) -> Any:
+        return self.model

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,14 @@ from bench_core.conformance import (
     check_cost_model,
     check_dataset,
     check_metric,
+    check_report,
+    prices,
 )
-from bench_core.conformance.tasks import prices
 from bench_core.costs.shipped import MODELS
 from bench_core.plugins import load_registry
-from bench_core.protocols import JudgesPictures
 
 REGISTRY = load_registry()
-METRICS = [m for m in REGISTRY.metrics.values() if not isinstance(m, JudgesPictures)]
+METRICS = REGISTRY.metrics.values()
 SMALL = ["breast-cancer", "digits", "cstc-synthetic", "adapt-synthetic"]
 OPTIONS: dict[str, Any] = {
     "per-query": {"per_query": ["2", "7"]},
@@ -45,16 +47,16 @@ def test_every_shipped_cost_model_keeps_its_promises(name: str) -> None:
 
 
 class Data:
-    name, task = "mine", Task.BINARY
+    name, task, title = "mine", Task.BINARY, "Random numbers"
     change: Callable[[dict[str, Any]], Any] = staticmethod(lambda made: None)
 
     def prepare(self, source: Any, size: str, fold: int, seed: int) -> Splits:
         rng = np.random.default_rng(seed)
         y = np.arange(30) % 2.0
         X = rng.normal(size=(30, 2)).astype(np.float32)
-        made: dict[str, Any] = {"y": y, "prices": price_list(np.ones(2)), "classes": 2}
+        made: dict[str, Any] = {"X": X, "y": y, "prices": price_list(np.ones(2)), "classes": 2}
         type(self).change(made)
-        parts = [Examples(X[i::3], made["y"][i::3]) for i in range(3)]
+        parts = [Examples(made["X"][i::3], made["y"][i::3]) for i in range(3)]
         return Splits(*parts, prices=made["prices"], task=Task.BINARY, classes=made["classes"])
 
 
@@ -69,6 +71,13 @@ def test_a_sound_data_set_passes() -> None:
         (lambda m: m.update(classes=0), "check_labels: binary with 0 classes"),
         (lambda m: m.update(prices=price_list(np.ones(3))), "check_splits: prices or names"),
         (lambda m: m.update(y=np.random.default_rng().permutation(m["y"])), "check_repeatable"),
+        (lambda m: m.update(X=m["X"].astype(float)), "check_cells: features X are float64"),
+        (lambda m: m["X"].__setitem__(3, np.inf), "check_cells: a cell of X is infinite"),
+        (lambda m: m.update(y=m["y"] * (np.arange(30) % 3 > 0)), "check_classes: no training row"),
+        (
+            lambda m: m["X"].__setitem__(slice(1, None, 3), m["X"][::3]),
+            "check_disjoint: 100% of the",
+        ),
     ],
 )
 def test_a_broken_data_set_is_named_with_the_promise(change: Any, line: str) -> None:
@@ -107,6 +116,38 @@ class Gaps(Share):
         return MetricValues(np.full(len(y), np.nan), np.ones(len(y)))
 
 
+class Number(Share):
+    def values(self, *arguments: Any) -> Any:
+        return 0.5
+
+
+class Sorting(Share):
+    def values(self, scores: Any, *others: Any) -> Any:
+        found = super().values(scores.copy(), *others)
+        scores.sort()
+        return found
+
+
+class First(Share):
+    """Judges the first of the rows with the largest score."""
+
+    def values(self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None) -> Any:
+        right = np.arange(len(y)) % 2 == (scores > 0)
+        return MetricValues(right.astype(float), np.ones(len(y)))
+
+
+class Percent(Share):
+    bounds = (0.0, 1.0)
+
+    def values(self, *arguments: Any) -> Any:
+        found = super().values(*arguments)
+        return MetricValues(100 * found.values, found.weights)
+
+
+class Shifted(Share):
+    order_only = True
+
+
 def test_a_sound_metric_passes() -> None:
     check_metric(Share())
 
@@ -117,6 +158,11 @@ def test_a_sound_metric_passes() -> None:
         (Downwards, r"check_direction \(binary\): labels as scores give 1, their opposite"),
         (Forgetful, r"check_copies \(binary\)"),
         (Gaps, r"check_values \(binary\): a value is not finite"),
+        (Number, r"check_values \(binary\): values\(\) of share gives 0.5, not MetricValues"),
+        (Sorting, r"check_repeatable \(binary\): it changes the scores"),
+        (First, r"check_ties \(binary\)"),
+        (Percent, r"check_bounds \(binary\): random scores give .*, outside 0 to 1"),
+        (Shifted, r"check_order_only \(binary\)"),
     ],
 )
 def test_a_broken_metric_is_named_with_the_promise(metric: Any, line: str) -> None:
@@ -136,7 +182,12 @@ class Welcome(Odd):
 class Rebate(Odd):
     def feature_cost(self, acquired: Any, queries: Any = None) -> Any:
         cost = acquired.cost(self.sensor)
-        return np.where(cost > 20, 1.0, cost)
+        return np.where((cost > 20) & (cost < self.everything), 1.0, cost)
+
+
+class Single(Odd):
+    def feature_cost(self, acquired: Any, queries: Any = None) -> Any:
+        return 3.0
 
 
 class Crowd(Odd):
@@ -155,9 +206,65 @@ class Amnesia(Odd):
         (Welcome, "check_bills: buying nothing costs something"),
         (Rebate, "check_more_costs_more: with more sensors a query costs less"),
         (Crowd, "check_blocks: a query by itself is billed otherwise"),
+        (Rebate, "check_additive: parts that cost"),
+        (Single, r"check_bills: feature_cost of 60 rows has shape \(\)"),
         (Amnesia, "check_state: rebuilt from its state it bills otherwise"),
     ],
 )
 def test_a_broken_cost_model_is_named_with_the_promise(model: Any, line: str) -> None:
     with pytest.raises(ConformanceError, match=line):
         check_cost_model(model(**prices().state()))
+
+
+class Lines:
+    name, suffixes = "lines", (".txt",)
+
+    def write(self, run: Any, frame: Any, output: Path, *, sections: Any, verbose: bool) -> None:
+        output.write_text("\n".join(frame["learner"]))
+
+
+class Forgets(Lines):
+    def write(self, *arguments: Any, **more: Any) -> None:
+        pass
+
+
+class Dated(Lines):
+    def write(self, run: Any, frame: Any, output: Path, **more: Any) -> None:
+        output.write_text(str(next(TICKS)))
+
+
+class Dropping(Lines):
+    def write(self, run: Any, frame: Any, output: Path, **more: Any) -> None:
+        output.write_text("x")
+        frame.drop(columns="learner", inplace=True)
+
+
+class Dotless(Lines):
+    suffixes = ("txt",)
+
+
+TICKS = count()
+
+
+def test_a_sound_report_passes() -> None:
+    check_report(Lines())
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        (Forgets, "check_written: for suffix '.txt' nothing was written"),
+        (Dated, "check_same_bytes: two files .txt of one run differ"),
+        (Dropping, "check_frame: "),
+        (Dotless, "check_members: suffix 'txt' begins with no dot"),
+    ],
+)
+def test_a_broken_report_is_named_with_the_promise(report: Any, line: str) -> None:
+    with pytest.raises(ConformanceError, match=line):
+        check_report(report())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REGISTRY.reports)
+def test_every_report_keeps_its_promises(name: str) -> None:
+    check_report(REGISTRY.reports[name])

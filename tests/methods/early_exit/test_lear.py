@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core import Examples, Features, Prices, Queries, Task, UsageError
-from bench_core.conformance import cases
+from bench_core.conformance import learner_cases
 from bench_core.conformance.checks import check_multiplicity
 from bench_core.conformance.tasks import with_learners
 
@@ -207,13 +207,13 @@ def test_equal_grades_leave_a_model_that_works(grade: float) -> None:
 
 
 SMALL = Lear(base=GBRT(trees=12), sentinels=(2, 5, 9), k=2)
-PROMISES = [case for case in cases(SMALL) if case[0] is not check_multiplicity]
+PROMISES = [case for case in learner_cases(SMALL) if case.check is not check_multiplicity]
 
 
-@pytest.mark.parametrize(("check", "splits"), PROMISES)
-def test_every_promise_is_kept_but_that_of_copies(check: Any, splits: Any) -> None:
+@pytest.mark.parametrize("case", PROMISES, ids=lambda case: case.name)
+def test_every_promise_is_kept_but_that_of_copies(case: Any) -> None:
     """Physical copies would be served, too; a row that stands for copies is served once."""
-    check(SMALL, splits)
+    case()
 
 
 def test_a_base_with_several_outputs_is_refused() -> None:

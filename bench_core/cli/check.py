@@ -1,0 +1,114 @@
+"""``bench check``: does a plugin keep the promises that the benchmark relies on?"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bench_core.cli import options
+from bench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench_core.conformance import Case
+
+
+@click.command(
+    "check",
+    short_help="Check that a plugin keeps its promises; each fault says how to mend it.",
+    epilog="""\b
+Examples:
+  bench check -p my_module                 all that a module of the current folder registers
+  bench check top-k --set top-k.trees=5    a learner, at parameters that make a fit quick
+  bench check my-plugin                    all that an installed plugin registers
+
+\b
+A fit or two per check on a few hundred rows: a learner takes seconds. The checks are the functions
+of bench_core/conformance; docs/plugins.md says how a test of yours runs them.
+The exit status is 1 where a promise is broken.""",
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--kind",
+    type=click.Choice(["learner", "dataset", "metric", "cost-model", "report"]),
+    help="Which one is meant where several share the name.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME.FIELD=VALUE",
+    help="A parameter of a learner or data set, or an option of a cost model, as a TOML value.",
+)
+@options.data_dir_option
+@options.few_options
+def command(
+    names: Sequence[str],
+    kind: str | None,
+    settings: Sequence[str],
+    data_dir: Path | None,
+    plugins: Sequence[str],
+    quiet: bool,
+) -> int:
+    """Check NAME (a learner, data set, metric, cost model, report or plugin), or all that the
+    modules of -p register."""
+    if not names and not plugins:
+        raise UsageError("name what to check, or a module of the current folder by -p MODULE")
+    from bench_core.conformance.choose import chosen_cases
+
+    registry = options.registry(plugins, data_dir)
+    which = {"dataset": "data set", "cost-model": "cost model"}.get(kind or "", kind or "")
+    cases = chosen_cases(registry, names, plugins, settings, which, data_dir)
+    broken = 0
+    for subject, own in groupby(cases, key=lambda case: case.subject):
+        broken += _check(subject, list(own), quiet)
+    return 1 if broken else 0
+
+
+def _check(subject: str, cases: list[Case], quiet: bool) -> int:
+    """Run the cases of one thing and show the faults; how many there are."""
+    from bench_core.conformance import examine
+
+    begun, ran, faults = time.perf_counter(), 0, 0
+    click.echo(subject)
+    with _status(quiet) as show:
+        for _, fault in examine(_shown(cases, show)):
+            ran += 1
+            if fault:
+                show("")
+                faults += 1
+                click.echo(f"  broken {fault.replace(chr(10), chr(10) + '  ')}")
+    skipped = f", {len(cases) - ran} not run for that" if ran < len(cases) else ""
+    seconds = time.perf_counter() - begun
+    click.echo(f"  {ran - faults} of {ran} checks hold{skipped} ({seconds:.1f} s)")
+    return faults
+
+
+def _shown(cases: Sequence[Case], show: _Show) -> Iterator[Case]:
+    for number, case in enumerate(cases, start=1):
+        show(f"  {number}/{len(cases)} {case.name}")
+        yield case
+
+
+@contextmanager
+def _status(quiet: bool) -> Iterator[_Show]:
+    """Shows on a terminal which check is running, on a line that is taken back."""
+
+    def show(line: str) -> None:
+        if sys.stderr is not None and sys.stderr.isatty() and not quiet:
+            print(f"\r{line:<60}\r", end="", file=sys.stderr, flush=True)
+
+    yield show
+    show("")
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _Show = Callable[[str], None]

@@ -1,0 +1,135 @@
+"""The promises of cost models, one function each, given the model, random purchases (60, s) and
+their queries."""
+
+from typing import Any
+
+import numpy as np
+
+from bench_core.arrays import BoolArray, FloatArray
+from bench_core.conformance.case import Check, ConformanceError
+from bench_core.conformance.tasks import drawn_queries
+from bench_core.contracts import check
+from bench_core.costs.acquired import Acquired
+from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.data import Examples, Queries
+from bench_core.datasets.priced import from_json, same_sensors, to_json
+
+ROWS, ROUNDING = 60, 1e-9
+
+
+def check_members(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """A cost model has all members of ``CostModel``.
+
+    Remedy: subclass SensorPrices, as the model that 'bench new cost-model NAME' writes.
+    """
+    check(type(costs), CostModel, type(costs).__name__)
+
+
+def check_bills(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """Bills are (n,), finite and at least 0; nothing costs nothing; all costs ``everything``.
+
+    Remedy: make feature_cost a sum over what ``acquired`` holds, one number for each row, and
+    ``everything`` its value where all is bought.
+    """
+    for of in (None, queries):
+        bill = _bill(costs, bought, of)
+        if not (np.isfinite(bill) & (bill >= 0)).all():
+            raise ConformanceError("a bill is negative or not finite")
+    if _bill(costs, np.zeros_like(bought), queries).any():
+        raise ConformanceError("buying nothing costs something")
+    every = _bill(costs, np.ones((1, costs.sensors), dtype=bool), None)
+    if not np.isclose(every[0], costs.everything, rtol=ROUNDING):
+        raise ConformanceError(f"everything costs {every[0]:g}, not {costs.everything:g}")
+
+
+def check_more_costs_more(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """A query that buys more sensors never costs less.
+
+    Remedy: let discounts lower a price by no more than what was bought before.
+    """
+    more = bought | (np.random.default_rng(1).random(bought.shape) < 0.2)
+    starts = queries.boundaries[:-1]
+    less_cost, more_cost = (
+        np.add.reduceat(_bill(costs, mask, queries), starts) for mask in (bought, more)
+    )
+    if (more_cost < less_cost * (1 - ROUNDING)).any():
+        raise ConformanceError("with more sensors a query costs less")
+
+
+def check_additive(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """A model that is its own ``surrogate`` adds up: two purchases without a sensor in common cost
+    what both cost alone.
+
+    Remedy: return other prices from ``surrogate``, as SensorPrices.from_state(self.state()).
+    """
+    if costs.surrogate(_train(costs, queries)) is not costs:
+        return
+    half = np.arange(costs.sensors) % 2 == 0
+    whole, one, two = (_bill(costs, m, queries) for m in (bought, bought & half, bought & ~half))
+    if not np.allclose(whole, one + two, rtol=ROUNDING):
+        worst = int(np.abs(whole - one - two).argmax())
+        parts = f"{one[worst]:g} and {two[worst]:g}"
+        raise ConformanceError(f"parts that cost {parts} cost {whole[worst]:g} together")
+
+
+def check_blocks(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """A query's bill depends on nothing outside it.
+
+    Remedy: use no sum or count over all rows at hand; those of ``queries`` are one bill's.
+    """
+    whole = _bill(costs, bought, queries)
+    for a, b in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
+        alone = _bill(costs, bought[a:b], Queries(np.array([0, b - a])))
+        if not np.allclose(alone, whole[a:b], rtol=ROUNDING, atol=0):
+            raise ConformanceError("a query by itself is billed otherwise than among others")
+
+
+def check_state(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """``state`` is arrays and JSON; a model rebuilt from it bills the same.
+
+    Remedy: put all that feature_cost uses into state(), and read it in from_state().
+    """
+    again = from_json(to_json(costs))
+    if not np.array_equal(_bill(again, bought, queries), _bill(costs, bought, queries)):
+        raise ConformanceError("rebuilt from its state it bills otherwise")
+
+
+def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
+    """``surrogate`` gives additive prices of the same sensors.
+
+    Remedy: return SensorPrices, as SensorPrices.from_state(self.state()).
+    """
+    prices = costs.surrogate(_train(costs, queries))
+    if not isinstance(prices, SensorPrices):
+        raise ConformanceError(f"surrogate gives {prices!r}, not SensorPrices")
+    if not same_sensors(prices, costs):
+        raise ConformanceError("its features need other sensors than those of the surrogate")
+
+
+COST_MODEL_CHECKS: tuple[Check, ...] = (
+    check_members,
+    check_bills,
+    check_more_costs_more,
+    check_additive,
+    check_blocks,
+    check_state,
+    check_surrogate,
+)
+
+
+def purchases(costs: CostModel) -> tuple[BoolArray, Queries]:
+    """Random purchases of the rows of some queries."""
+    rng = np.random.default_rng(0)
+    return rng.random((ROWS, costs.sensors)) < 0.4, drawn_queries(ROWS, rng)
+
+
+def _train(costs: CostModel, queries: Queries) -> Examples:
+    X = np.zeros((ROWS, costs.features), dtype=np.float32)
+    return Examples(X, np.zeros(ROWS), queries)
+
+
+def _bill(costs: CostModel, bought: BoolArray, queries: Queries | None) -> FloatArray:
+    bill = np.asarray(costs.feature_cost(Acquired.pack(bought), queries))
+    if bill.shape != (len(bought),):
+        raise ConformanceError(f"feature_cost of {len(bought)} rows has shape {bill.shape}")
+    return bill

@@ -1,0 +1,159 @@
+"""The promises of metrics, one function each, given the metric, a task and examples to judge."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from bench_core.arrays import FloatArray
+from bench_core.conformance.case import Check, ConformanceError
+from bench_core.conformance.tasks import CLASSES, with_copies
+from bench_core.contracts import check
+from bench_core.data import Examples, Queries, Task
+from bench_core.protocols import Bounded, Metric, MetricValues, OrderOnly
+
+SLACK = 1e-9
+
+
+def check_members(metric: Any, task: Task, examples: Examples) -> None:
+    """A metric is an instance with ``name``, ``higher_is_better``, ``tasks`` and ``values``.
+
+    Remedy: compare with the metric that 'bench new metric NAME' writes, which is sound.
+    """
+    check(metric, Metric, type(metric).__name__)
+
+
+def check_values(metric: Any, task: Task, examples: Examples) -> None:
+    """Its name is one word. ``values`` gives MetricValues: one value and one weight (m,) for each
+    row or query; weights are finite and at least 0, values finite where the weight is above 0.
+
+    Remedy: return MetricValues(values, weights), not their mean; weigh by 0 what cannot be judged.
+    """
+    if re.search(r"\s", metric.name):
+        raise ConformanceError(f"its name {metric.name!r} is not one word")
+    found = _judged(metric, _scores(task, examples), examples)
+    if not isinstance(found, MetricValues):
+        raise ConformanceError(f"values() of {metric.name} gives {found!r}, not MetricValues")
+    values, weights = np.asarray(found.values), np.asarray(found.weights)
+    if values.ndim != 1 or values.shape != weights.shape:
+        raise ConformanceError(f"{values.shape} values and {weights.shape} weights")
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ConformanceError("a weight is negative or not finite")
+    if not np.isfinite(values[weights > 0]).all():
+        raise ConformanceError("a value is not finite")
+
+
+def check_repeatable(metric: Any, task: Task, examples: Examples) -> None:
+    """Judged twice, the same scores get the same values, and neither scores nor labels change.
+
+    Remedy: sort and shift copies (``np.sort(scores)``, not ``scores.sort()``).
+    """
+    scores = _scores(task, examples)
+    before = scores.tobytes()
+    first, again = (_judged(metric, scores, examples) for _ in range(2))
+    if scores.tobytes() != before:
+        raise ConformanceError("it changes the scores")
+    if not np.array_equal(first.values, again.values):
+        raise ConformanceError("judged twice, the values differ")
+
+
+def check_ties(metric: Any, task: Task, examples: Examples) -> None:
+    """Rows in another order, many of whose scores tie, get the same value: ties are no advantage.
+
+    Remedy: give tied rows what they get on average over their orders.
+    """
+    scores = np.round(_scores(task, examples))
+    order = _shuffled(examples)
+    moved = Examples(examples.X[order], examples.y[order], examples.queries)
+    one = _judged(metric, scores, examples).mean
+    two = _judged(metric, scores[order], moved).mean
+    if not _alike(one, two) and "stable" not in metric.name:
+        raise ConformanceError(f"{one!r} in one order of the rows, {two!r} in another")
+
+
+def check_copies(metric: Any, task: Task, examples: Examples) -> None:
+    """A row of multiplicity m counts as m copies of it.
+
+    Remedy: where ``multiplicity`` is not None, let each row count so often.
+    """
+    weighted, physical = with_copies(examples)
+    scores = _scores(task, examples)
+    rows = np.repeat(np.arange(len(weighted)), np.asarray(weighted.multiplicity))
+    one, two = _judged(metric, scores, weighted).mean, _judged(metric, scores[rows], physical).mean
+    if not _alike(one, two):
+        raise ConformanceError(f"{one!r} with multiplicities, {two!r} with copies")
+
+
+def check_direction(metric: Any, task: Task, examples: Examples) -> None:
+    """The labels themselves as scores are not judged worse than their opposite.
+
+    Remedy: set ``higher_is_better`` the other way round.
+    """
+    y = examples.y
+    right = np.eye(CLASSES)[y.astype(int)] if task == Task.MULTICLASS else y - y.mean()
+    best, worst = (_judged(metric, scores, examples).mean for scores in (right, -right))
+    if best < worst if metric.higher_is_better else best > worst:
+        raise ConformanceError(f"labels as scores give {best:.6g}, their opposite {worst:.6g}")
+
+
+def check_bounds(metric: Any, task: Task, examples: Examples) -> None:
+    """A metric that declares ``bounds`` stays within them, for good, bad and constant scores.
+
+    Remedy: correct ``bounds``, or what leaves them.
+    """
+    if not isinstance(metric, Bounded):
+        return
+    least, most = metric.bounds
+    scores = _scores(task, examples)
+    for how, given in (("random", scores), ("constant", scores * 0), ("huge", scores * 1e6)):
+        value = _judged(metric, given, examples).mean
+        if not (np.isnan(value) or least - SLACK <= value <= most + SLACK):
+            raise ConformanceError(f"{how} scores give {value:g}, outside {least:g} to {most:g}")
+
+
+def check_order_only(metric: Any, task: Task, examples: Examples) -> None:
+    """A metric that declares ``order_only`` gives the same for any increasing function of the
+    scores.
+
+    Remedy: compare scores with one another only, or take ``order_only`` away.
+    """
+    if not (isinstance(metric, OrderOnly) and metric.order_only) or task == Task.MULTICLASS:
+        return
+    scores = _scores(task, examples)
+    one, two = (_judged(metric, s, examples).mean for s in (scores, np.exp(scores) + 5))
+    if not _alike(one, two):
+        raise ConformanceError(f"{one!r} for scores, {two!r} for exp(scores) + 5")
+
+
+METRIC_CHECKS: tuple[Check, ...] = (
+    check_members,
+    check_values,
+    check_repeatable,
+    check_ties,
+    check_copies,
+    check_direction,
+    check_bounds,
+    check_order_only,
+)
+
+
+def _alike(one: float, two: float) -> bool:
+    return bool(np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True))
+
+
+def _shuffled(examples: Examples) -> Any:
+    """The rows in another order, each query's own among themselves."""
+    rng = np.random.default_rng(3)
+    queries = examples.queries or Queries(np.array([0, len(examples)]))
+    pairs = zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True)
+    return np.concatenate([rng.permutation(np.arange(a, b)) for a, b in pairs])
+
+
+def _scores(task: Task, examples: Examples) -> FloatArray:
+    shape = (len(examples), CLASSES) if task == Task.MULTICLASS else (len(examples),)
+    return np.random.default_rng(0).normal(size=shape).round(1)
+
+
+def _judged(metric: Any, scores: FloatArray, examples: Examples) -> MetricValues:
+    found: MetricValues = metric.values(scores, examples.y, examples.queries, examples.multiplicity)
+    return found

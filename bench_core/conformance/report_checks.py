@@ -1,0 +1,153 @@
+"""The promises of reports, one function each, given the report, a small finished run and a folder.
+
+The run is of a learner that buys columns from left to right, on generated data.
+"""
+
+import contextlib
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bench_core import api
+from bench_core.conformance.case import Check, ConformanceError
+from bench_core.conformance.tasks import task_splits
+from bench_core.contracts import check
+from bench_core.costs.bill import Acquired, Bill, Prediction
+from bench_core.costs.model import SensorPrices
+from bench_core.data import Examples, Features, Task
+from bench_core.errors import BenchError
+from bench_core.protocols import FitContext, Report
+from bench_core.results.store import Store
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A finished run as reports are given it."""
+
+    info: Any
+    frame: Any
+    store: Store
+
+
+def check_members(report: Any, run: Run, folder: Path) -> None:
+    """A report is an instance with ``name``, ``suffixes`` and ``write``; suffixes begin with a dot,
+    or are "" for the terminal.
+
+    Remedy: write ``suffixes = (".txt",)``, a tuple.
+    """
+    check(report, Report, type(report).__name__)
+    if wrong := [s for s in report.suffixes if s and not s.startswith(".")]:
+        raise ConformanceError(f"suffix {wrong[0]!r} begins with no dot")
+
+
+def check_written(report: Any, run: Run, folder: Path) -> None:
+    """``write`` makes the file that it is given, and for "" shows something on the terminal.
+
+    Remedy: write to ``output``, a Path; where it is None print.
+    """
+    for suffix in report.suffixes:
+        shown = _write(report, run, folder / f"one{suffix}" if suffix else None)
+        if not shown:
+            raise ConformanceError(f"for suffix {suffix!r} nothing was written")
+
+
+def check_same_bytes(report: Any, run: Run, folder: Path) -> None:
+    """Written twice, a report has the same bytes.
+
+    Remedy: leave out the time of day, random names and the order of sets.
+    """
+    for suffix in filter(None, report.suffixes):
+        one, two = (_write(report, run, folder / f"{n}" / f"b{suffix}") for n in (1, 2))
+        if one != two:
+            raise ConformanceError(f"two files {suffix} of one run differ")
+
+
+def check_frame(report: Any, run: Run, folder: Path) -> None:
+    """The rows that it is given stay as they are: other reports are written from them.
+
+    Remedy: change a copy (``frame = frame.copy()``).
+    """
+    before = run.frame.copy()
+    for suffix in report.suffixes:
+        _write(report, run, folder / f"c{suffix}" if suffix else None)
+    if not before.equals(run.frame):
+        raise ConformanceError("it changes the frame")
+
+
+REPORT_CHECKS: tuple[Check, ...] = (
+    check_members,
+    check_written,
+    check_same_bytes,
+    check_frame,
+)
+
+
+class ColumnsModel:
+    """Adds up columns from left to right."""
+
+    def __init__(self, needs: Any) -> None:
+        self.needs = needs  # bool (d, s)
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """A point for each column."""
+        sums = np.cumsum(np.nan_to_num(features.X).astype(np.float64), axis=1)
+        for k in range(1, sums.shape[1] + 1):
+            bought = Acquired.pack(self.needs[:k].any(axis=0, keepdims=True))
+            yield Prediction({"features": k}, sums[:, k - 1].copy(), {"path": Bill(bought)})
+
+    def state(self) -> dict[str, Any]:
+        """Which sensors each column needs."""
+        return {"needs": self.needs}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> "ColumnsModel":
+        """The inverse of ``state``."""
+        return cls(state["needs"])
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Buys columns from left to right."""
+
+    name: ClassVar[str] = "columns"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: SensorPrices, context: FitContext
+    ) -> ColumnsModel:
+        """Learns nothing."""
+        alone = np.arange(prices.features)[:, None]
+        return ColumnsModel(np.array([prices.bought_for(column) for column in alone]))
+
+
+def finished_run(folder: Path) -> Run:
+    """A run of that learner, in a store of this folder."""
+    path = str(folder / "bench.db")
+    data = task_splits(Task.BINARY)
+    api.run(data, learners=[Columns()], store=path, executor="inline", progress=False, workers=1)
+    store = Store(path)
+    return Run(store.info("last"), store.frame("last"), store)
+
+
+def _write(report: Any, run: Run, output: Path | None) -> bytes:
+    """What a report writes to a file or shows; "refused" where it says why not in one line."""
+    if output is not None:
+        output.parent.mkdir(exist_ok=True)
+        output.unlink(missing_ok=True)
+    more = {"sections": (), "verbose": False, "store": run.store}
+    takes = signature(report.write).parameters
+    every = any(p.kind is Parameter.VAR_KEYWORD for p in takes.values())
+    given = {name: value for name, value in more.items() if every or name in takes}
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            report.write(run.info, run.frame, output, **given)
+    except BenchError:  # a library that it needs is not there
+        return b"refused"
+    if output is None:
+        return shown.getvalue().encode()
+    return output.read_bytes() if output.is_file() else b""

@@ -1,0 +1,108 @@
+"""New plugins from the templates beside this file: a module for ``-p``, or a package."""
+
+import keyword
+import re
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from bench_core._io.files import atomic_file
+from bench_core.errors import UsageError
+from bench_core.plugins import INTERFACE, Registry
+
+KINDS: Mapping[str, str] = {
+    "learner": "learner",
+    "dataset": "data set",
+    "metric": "metric",
+    "cost-model": "cost model",
+    "report": "report",
+}
+"""The words for kinds of plugins: those of the command, and those of the registry."""
+
+_TRY = {
+    "learner": ["bench run --data breast-cancer --learners {name},constant"],
+    "dataset": ["bench run --data {name} --learners cheapest-first,constant"],
+    "metric": ["bench run --data breast-cancer --learners constant --metric {name}"],
+    "cost-model": ["bench run --data breast-cancer --learners constant --costs costs.toml"],
+    "report": [
+        "bench run --data breast-cancer --learners constant",
+        "bench report -o board.tsv",
+    ],
+}
+_PACKAGE = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "tests/test_{module}.py": "test.py",
+    ".github/workflows/check.yml": "check.yml",
+}
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+def files(kind: str, name: str, package: bool, registry: Registry) -> dict[str, str]:
+    """The texts of a new plugin by their paths: in the current folder, or with ``package`` in a
+    folder of its name. Raises UsageError for a name that will not do."""
+    module = name.replace("-", "_")
+    _check_name(kind, name, module, registry)
+    given = {
+        "kind": KINDS[kind],
+        "name": name,
+        "module": module,
+        "cls": "".join(part.capitalize() for part in name.split("-")),
+        "interface": INTERFACE,
+        "tries": tries(kind, name),
+    }
+    places = {f"{module}.py": f"{kind}.py"}
+    if kind == "cost-model":
+        places["costs.toml"] = "costs.toml"
+    if package:
+        places |= {place.format(module=module): source for place, source in _PACKAGE.items()}
+    texts = {place: _filled(source, given) for place, source in places.items()}
+    return {f"{name}/{place}": text for place, text in texts.items()} if package else texts
+
+
+def write(texts: Mapping[str, str]) -> None:
+    """Write the files; UsageError, and none is written, where one is there already."""
+    for place in texts:
+        if Path(place).exists():
+            raise UsageError(f"{place} is there already: move it away, or take another name")
+    for place, text in texts.items():
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(Path(place)) as file:
+            file.write_text(text, encoding="utf-8")
+
+
+def tries(kind: str, name: str, module: str = "") -> list[str]:
+    """Commands that show the plugin at work; ``module`` where it is not installed."""
+    more = f" -p {module}" if module else ""
+    return [line.format(name=name) + more for line in _TRY[kind]]
+
+
+def _check_name(kind: str, name: str, module: str, registry: Registry) -> None:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no name: write lower-case words and digits, as in top-k")
+    if keyword.iskeyword(module) or module in sys.stdlib_module_names or _installed(module):
+        raise UsageError(f"Python knows another module {module!r}: take another name")
+    if (KINDS[kind], name) in registry.origin:
+        owner = registry.origin[KINDS[kind], name].origin
+        raise UsageError(f"{KINDS[kind]} {name!r} is there already, in {owner}: take another name")
+
+
+def _installed(module: str) -> bool:
+    """Whether a module of that name lies elsewhere than in the current folder."""
+    spec = find_spec(module)
+    return spec is not None and Path(spec.origin or "").parent != Path.cwd()
+
+
+def _filled(source: str, given: Mapping[str, Any]) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        autoescape=False,  # nothing of it is a page
+    )
+    return environment.get_template(f"{source}.jinja").render(given)

@@ -1,0 +1,138 @@
+"""``bench new``: what it writes is sound, short, and works from installation to report."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
+from helpers.commands import Run
+from helpers.fresh_environment import Environment, project, wheel
+
+from bench_core.results.store import Store
+from bench_core.scaffold import KINDS, tries
+
+LISTED = {"dataset": "datasets", "cost-model": "costs"}
+
+
+def name_of(kind: str) -> str:
+    return f"my-{kind}-here"
+
+
+@pytest.fixture(autouse=True)
+def _forget_modules() -> None:
+    for kind in KINDS:
+        sys.modules.pop(name_of(kind).replace("-", "_"), None)
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "report")) for k in KINDS]
+)
+def test_a_new_plugin_of_one_file_keeps_every_promise(kind: str, bench: Run) -> None:  # noqa: F811
+    made = bench("new", kind, name_of(kind))
+    assert made.status == 0, made.err
+    module = name_of(kind).replace("-", "_")
+    lines = [line for line in Path(f"{module}.py").read_text().splitlines() if line.strip()]
+    assert len(lines) < 40
+    checked = bench("check", "-p", module)
+    assert checked.status == 0, checked.out
+    for command in (f"bench check -p {module}", *tries(kind, name_of(kind), module)):
+        assert command in made.err
+
+
+@pytest.mark.slow
+def test_the_new_learner_stands_on_a_board_above_the_constant(bench: Run) -> None:  # noqa: F811
+    bench("new", "learner", name_of("learner"))
+    (line,) = tries("learner", name_of("learner"), "my_learner_here")
+    ended = bench(*shlex.split(line)[1:], "--executor", "inline", "--no-progress")
+    assert ended.status == 0, ended.err
+    frame = Store("results/bench.db").frame("last")
+    best = frame[frame["split"] == "test"].groupby("learner")["accuracy"].max()
+    assert best[name_of("learner")] > best["constant"] + 0.2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("learner", "A_b"), "'A_b' is no name: write lower-case words"),
+        (("learner", "../up"), "'../up' is no name"),
+        (("learner", "class"), "Python knows another module 'class'"),
+        (("learner", "numpy"), "Python knows another module 'numpy'"),
+        (("learner", "gbrt"), "learner 'gbrt' is there already, in budget-bench"),
+        (("metrc", "x"), "metrc"),
+    ],
+)
+def test_a_bad_name_is_one_line_and_writes_nothing(
+    words: tuple[str, ...],
+    says: str,
+    bench: Run,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    ended = bench("new", *words)
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert says in ended.err
+    assert [path for path in tmp_path.iterdir() if path.name != "cache"] == []
+
+
+def test_nothing_is_overwritten(bench: Run, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "costs.toml").write_text("mine")
+    ended = bench("new", "cost-model", "bills")
+    assert (ended.status, "costs.toml is there already" in ended.err) == (2, True)
+    assert not (tmp_path / "bills.py").exists()
+    assert bench("new", "metric", "bills", "--package").status == 0
+    assert "bills/bills.py is there already" in bench("new", "metric", "bills", "--package").err
+
+
+def test_the_fixture_gives_a_test_for_each_promise(bench: Run) -> None:  # noqa: F811
+    bench("new", "metric", name_of("metric"), "--package")
+    module = Path(name_of("metric"), "my_metric_here.py")
+    module.write_text(module.read_text().replace("multiplicity is None", "True"))
+    own = ("-p", "bench_core.pytest_plugin", "-v", "-p", "no:cacheprovider", "-W", "error")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *own],
+        cwd=name_of("metric"),
+        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert "1 failed, 7 passed" in done.stdout, done.stdout + done.stderr
+    name = "test_it_keeps_its_promises[metric my-metric-here: check_copies (binary)]"
+    assert re.search(rf"{re.escape(name)} FAILED", done.stdout)
+    assert "to mend: where ``multiplicity`` is not None, let each row count" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment with this project's wheel and nothing else of ours."""
+    out = tmp_path_factory.mktemp("wheels")
+    ours = wheel(project(tmp_path_factory.mktemp("ours")), out)
+    return Environment.made(tmp_path_factory.mktemp("home"), ours)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_package_is_installed_listed_checked_run_audited_and_reported(
+    kind: str, fresh: Environment
+) -> None:
+    name = name_of(kind)
+    folder = fresh.home / name
+    made = fresh.bench("new", kind, name, "--package")
+    assert made.returncode == 0, made.stderr
+    assert (folder / ".github/workflows/check.yml").is_file()
+    fresh.install(folder)
+    listed = fresh.bench("list", LISTED.get(kind, f"{kind}s")).stdout
+    assert name in [line.split()[0] for line in listed.splitlines()]
+    (row,) = [line for line in fresh.bench("list", "plugins").stdout.splitlines() if name in line]
+    assert row.split()[:3] == [name, name, "0.1.0"]
+    assert row.split()[-1] == "loaded"
+    commands = [f"bench check {name}", *tries(kind, name), "bench audit", "bench report -o b.html"]
+    for line in commands:
+        done = fresh.bench(*shlex.split(line)[1:], cwd=folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "b.html").stat().st_size > 10_000
+    tests = fresh.python("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+    assert tests.returncode == 0, tests.stdout
