@@ -2,6 +2,7 @@
 
 import sysconfig
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from traceback import FrameSummary, walk_tb
 
@@ -24,8 +25,11 @@ def failure(error: BaseException) -> tuple[Status, str, str]:
         return error.status, one_line(str(error), LONGEST_LINE), told
     try:
         return _failure(error)
-    except BaseException:  # its text or its class fails, or needs too much memory
-        return Status.FAILED, f"{type(error).__name__}, whose text cannot be had", ""
+    except BaseException:  # its text or its class fails, or there is no file or memory left
+        line = f"{type(error).__name__}, whose text cannot be had"
+        with suppress(BaseException):
+            line = f"{type(error).__name__}: {error}"
+        return Status.FAILED, one_line(line, LONGEST_LINE), ""
 
 
 def _failure(error: BaseException) -> tuple[Status, str, str]:

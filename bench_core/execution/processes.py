@@ -167,5 +167,7 @@ def _listen(worker: Worker, heard: queue.Queue[Heard]) -> None:
         try:
             while True:
                 heard.put((worker, *receive(pipe)))
-        except Exception:  # it has ended, or a learner wrote to its pipe
+        except (EOFError, OSError):
             heard.put((worker, None, {}))
+        except Exception:  # a learner wrote to the pipe
+            heard.put((worker, {}, {}))

@@ -14,7 +14,6 @@ Fitted models and cost models are files beside the store (``store_files.py``).
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import zlib
 from collections import defaultdict
@@ -45,7 +44,8 @@ _COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max
 _BILLING = ("accounting", "unit", "cost_model", "surrogate")
 _NAMES = ("learner", "params", "dataset", "fold", "seed", "fingerprint")
 _MEASURED = ("fit_seconds", "predict_seconds", "peak_rss_mb")
-_HOW = ("threads", "workers", "cpu")  # what the seconds depend on besides
+_HOW = ("threads", "workers", "cpu", "machine", "created_at")
+_COUNTS = ("features_used", "threads", "workers")
 
 _ATTEMPTS = """
 SELECT kind, title, status, error, trace, output, seconds, created_at,
@@ -205,14 +205,11 @@ class Store:
             "marks",
             *_MEASURED,
             *_HOW,
-            "machine",
-            "created_at",
         )
         frame = pd.DataFrame(rows, columns=[*before, *after])
         numbers = dict.fromkeys((*info.metrics, *_COSTS, CAP, *_MEASURED), "float64")
         others = {"fold": "int64", "seed": "int64", "stand_in": "bool", "surrogate": "bool"}
-        counts = dict.fromkeys(("features_used", "threads", "workers"), "Int64")
-        return frame.astype({**numbers, **others, **counts})
+        return frame.astype({**numbers, **others, **dict.fromkeys(_COUNTS, "Int64")})
 
     def values(
         self,
@@ -334,7 +331,7 @@ def _exported(
         "params": json.dumps(spec["params"], sort_keys=True),
         "error": trial["error"] or trial["audit_error"],
         **{k: spec.get(k) for k in ("threads", "workers")},
-        "cpu": re.split(r", \d+ cores, ", trial["machine"])[0],
+        "cpu": trial["machine"].rsplit(", ", 4)[0],
         **{k: trial[k] for k in ("status", "audit", "marks", "machine", "created_at", *_MEASURED)},
     }
     if trial["status"] != "ok":
