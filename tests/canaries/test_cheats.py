@@ -13,7 +13,7 @@ import pytest
 import bench_core
 from canaries.cheats import CHEATS
 
-FEW = ("honest", "notes-in-module", "row-number", "negative-bill", "complex-scores")
+FEW = ("honest", "notes-in-module", "negative-bill")
 
 
 def rows_of(store: str) -> Mapping[str, Any]:
