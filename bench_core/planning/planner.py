@@ -207,8 +207,9 @@ class _Planner:
         request, suite, fits, trials = self.request, self.suite, specs.fits, specs.trials
         metrics = self.all_metrics()
         path = store_path(request.store)
-        store = Store(path) if check_store(path) and not request.fresh else None
-        finished, fitted = store.finished() if store else (frozenset(), frozenset())
+        store = Store(path) if check_store(path) else None
+        reused = store is not None and not request.fresh
+        finished, fitted = store.finished() if store and reused else (frozenset(), frozenset())
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name, size = request.profile or PROFILES[0], self.uses[0].size
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
