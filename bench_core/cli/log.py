@@ -59,10 +59,10 @@ def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
 
     again = f", attempt {attempt.attempt}" if attempt.attempt > 1 else ""
     when = attempt.created_at[:19].replace("T", " ")
-    about = f"({duration(attempt.seconds)}{again}, {when} UTC)"
+    where = f", on {attempt.machine}" if attempt.status != "ok" else ""
+    about = f"({duration(attempt.seconds)}{again}, {when} UTC{where})"
     named = "" if attempt.kind == "fit" else f", trial {attempt.key[:TRIAL_DIGITS]}"
     head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}{named}")
     lines = [(head, "bold red" if attempt.status != "ok" else "bold")]
     lines += [(f"  {one_line(attempt.error)}", "")] if attempt.error else []
-    lines += [(f"  on {attempt.machine}", "dim")] if attempt.status != "ok" else []
     return lines + detail_lines(attempt.trace, attempt.output)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench_core.errors import BenchError, one_line
-from bench_core.execution.failures import fault_of
 from bench_core.execution.contract import ContractError
+from bench_core.execution.failures import fault_of
 
 Check = Callable[..., None]
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from bench_core import __version__
 from bench_core._io.digests import digest
+from bench_core._io.files import locked
 from bench_core.datasets.cache import cache_folder
 from bench_core.errors import BenchError, InputError, UsageError, one_line
 from bench_core.execution.events import Event, OnEvent, news, silent
@@ -136,11 +137,12 @@ def _do(name: str, text: str, given: bytes, data_dir: str) -> bytes:
     """On a worker: do a job, go on with its shard if it was begun here, and return that."""
     folder = cache_folder() / "shards" / name
     shard = folder / "1.db"
-    if not shard.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        unpack(given, folder)
-    work(parse_job(text), shard, silent, data_dir)
-    return pack(shard)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "task.lock"):  # a worker that Dask gave up may still be at it here
+        if not shard.exists():
+            unpack(given, folder)
+        work(parse_job(text), shard, silent, data_dir)
+        return pack(shard)
 
 
 def pack(shard: Path) -> bytes:

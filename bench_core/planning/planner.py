@@ -210,8 +210,9 @@ class _Planner:
         request, suite, fits, trials = self.request, self.suite, specs.fits, specs.trials
         metrics = self.all_metrics()
         path = store_path(request.store)
-        store = Store(path) if check_store(path) and not request.fresh else None
-        finished, fitted = store.finished() if store else (frozenset(), frozenset())
+        store = Store(path) if check_store(path) else None
+        reused = store is not None and not request.fresh
+        finished, fitted = store.finished() if store and reused else (frozenset(), frozenset())
         needed = {trial.fit for key, trial in trials.items() if key not in finished}
         for key in reversed(fits):
             needed.update(fits[key].needs.values() if key in needed else ())
