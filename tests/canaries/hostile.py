@@ -261,7 +261,9 @@ PREDICT: dict[str, tuple[str, str]] = {
         *("memory-heap", "memory-shared", "forge-result", "fork-both-return", "detach"),
     )
 }
-"""The same in ``predict_path``."""
+PREDICT["forge-result"] = "ok", ""  # the model's process has no pipe of results
+PREDICT["fork-both-return"] = "failed", "breaks the contract"  # both answer for the model
+"""The same in ``predict_path``, which runs in a process of its own."""
 
 FEW = ("raise-base", "raise-long", "exit-0", "memory-shared", "forge-result", "detach", "print")
 """Those of the default test run."""
