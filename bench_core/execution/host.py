@@ -23,6 +23,7 @@ from bench_core.data import Features, Queries
 from bench_core.execution.contract import ContractError, plain_path
 from bench_core.execution.failures import failure
 from bench_core.execution.messages import receive, send
+from bench_core.protocols import Concurrent, Independent
 
 
 def main(parent: int, sockets: list[int]) -> None:
@@ -59,8 +60,10 @@ def _loaded(pipe: BinaryIO) -> Any:
         own = {name: array.copy() for name, array in arrays.items()}
         turned = {name: own[name].T for name in message["turned"]}
         model = cls.from_state({**message["values"], **own, **turned})
-        about = {name: getattr(model, name, False) for name in ("concurrent", "independent_rows")}
-        about = {name: bool(value) for name, value in about.items()}
+        about = {
+            "concurrent": isinstance(model, Concurrent) and bool(model.concurrent),
+            "independent_rows": isinstance(model, Independent) and bool(model.independent_rows),
+        }
         marks = [str(mark) for mark in getattr(model, "marks", ())]
         send(pipe, {"event": "loaded", **about, "marks": marks})
     except (EOFError, OSError):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,10 +123,11 @@ def carry_out(
     try:
         for trial, reason in trials_skipped(plan):
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason), tried=False)
+        jobs = list(map(here, jobs))
         if jobs:
             _check_data(jobs)
             warm_up(job.learner for job in jobs if job.kind == "fit")
-        _perform(list(map(here, jobs)), request, (plan.workers, plan.threads), emit, keep)
+        _perform(jobs, request, (plan.workers, plan.threads), emit, keep)
     except BaseException as error:
         writer.end(plan.run, "interrupted")
         if isinstance(error, KeyboardInterrupt):
@@ -250,13 +252,13 @@ def _perform(
 
     if request.executor == "inline":
         executor: InlineExecutor | LocalExecutor = InlineExecutor(count)
-        if request.timeout != DAY or request.memory:
+        if request.timeout not in (0.0, DAY) or request.memory:
             line = "limits on time and memory do not hold inline: nothing can be killed there"
             count(Event("note", line, warning=True))
     else:
         share = int(MEMORY_SHARE * memory() / cores[0])
         limit, most = request.memory or share, request.memory
-        isolation = _isolation(request, jobs) if request.isolate else None
+        isolation = _isolation(request) if request.isolate else None
         executor = LocalExecutor(*cores, count, request.timeout, limit, most, isolation)
     try:
         for outcome in run_jobs(jobs, executor, request.retries):
@@ -269,7 +271,7 @@ def _perform(
         executor.close()
 
 
-def _isolation(request: RunRequest, jobs: Sequence[Job]) -> Isolation:
+def _isolation(request: RunRequest) -> Isolation:
     from bench_core.execution.isolation import Isolation
 
     named = (*request.data, request.test, request.valid)
@@ -287,38 +289,49 @@ def run_jobs(
     Of ``jobs`` that can begin, the first is taken, a score before a fit, so that there are rows
     early; a need that is not among them is taken as done.
     """
-    waiting = {job.key: job for job in sorted(jobs, key=lambda job: job.kind == "fit")}
-    running: set[str] = set()
-    failed: dict[str, Outcome] = {}
-    again = dict.fromkeys(waiting, retries)
-    while waiting or running:
-        yield from _hopeless(waiting, failed)
-        undone = waiting.keys() | running
-        for job in [j for j in waiting.values() if undone.isdisjoint(j.needs)]:
-            if len(running) == executor.slots:
-                break
-            running.add(job.key)
-            del waiting[job.key]
-            executor.submit(job)
-        if running:
-            outcome = executor.outcome()
-            running.remove(key := outcome.job.key)
-            if outcome.status != Status.OK and again[key]:
-                again[key] -= 1
-                waiting[key] = outcome.job
-            elif outcome.status != Status.OK:
-                failed[key] = outcome
-            yield outcome
+    order = {job.key: job for job in sorted(jobs, key=lambda job: job.kind == "fit")}
+    lacks = {key: order.keys() & {*job.needs} for key, job in order.items()}
+    above: dict[str, list[Job]] = {}  # what waits for each job
+    for key, needs in lacks.items():
+        for need in needs:
+            above.setdefault(need, []).append(order[key])
+    place = {key: number for number, key in enumerate(order)}
+    ready = [(place[key], job) for key, job in order.items() if not lacks[key]]  # a heap
+    running, tries = 0, dict.fromkeys(order, 1 + retries)
+    lost: set[str] = set()
+    while ready or running:
+        while ready and running < executor.slots:
+            executor.submit(heappop(ready)[1])
+            running += 1
+        outcome = executor.outcome()
+        running -= 1
+        key = outcome.job.key
+        tries[key] -= 1
+        yield outcome
+        if outcome.status == Status.OK:
+            for job in above.get(key, ()):
+                lacks[job.key].remove(key)
+                if not lacks[job.key]:
+                    heappush(ready, (place[job.key], job))
+        elif tries[key]:
+            place[key] += len(order)  # after all others
+            heappush(ready, (place[key], outcome.job))
+        else:
+            yield from _hopeless(outcome, above, lost)
 
 
-def _hopeless(waiting: dict[str, Job], failed: dict[str, Outcome]) -> Iterator[Outcome]:
-    """Take out of ``waiting`` what can no longer run."""
-    while lost := [job for job in waiting.values() if not failed.keys().isdisjoint(job.needs)]:
-        for job in lost:
-            cause = next(failed[need] for need in job.needs if need in failed)
-            del waiting[job.key]
-            failed[job.key] = _skip(job, cause)
-            yield failed[job.key]
+def _hopeless(
+    failed: Outcome, above: Mapping[str, Sequence[Job]], lost: set[str]
+) -> Iterator[Outcome]:
+    """What can no longer run, since it stands on a job that ``failed``; it is ``lost``."""
+    due = deque([failed])
+    while due:
+        cause = due.popleft()
+        for job in above.get(cause.job.key, ()):
+            if job.key not in lost:
+                lost.add(job.key)
+                due.append(_skip(job, cause))
+                yield due[-1]
 
 
 def _skip(job: Job, cause: Outcome) -> Outcome:

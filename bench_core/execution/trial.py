@@ -56,6 +56,9 @@ from bench_core.results.store_files import (
 )
 from bench_core.splits import SPLITS, Splits
 
+OWN_COUNT = "evaluations as declared"
+"""The mark of a stranger's model whose evaluations cost something."""
+
 
 def perform(job: Job, progress: Progress, apart: bool = True) -> Result:
     """Do a job in this process; raises whatever goes wrong. ``apart``: models of strangers live in
@@ -141,11 +144,20 @@ def run_trial(
             audit_error=verdict.reason,
             predict_seconds=paths["valid"].seconds + paths["test"].seconds,
             peak_rss_mb=max(peak_rss_mb(), model.peak_rss_mb if hosted else 0.0),
-            marks=model.marks if isinstance(model, Marked) else (),
+            marks=_marks(spec, splits, model),
             sensors=_sensors(splits),
             stages=_stages(model, paths["test"], values[0].points if values else ()),
             load_seconds=model.load_seconds if hosted else 0.0,
         )
+
+
+def _marks(spec: TrialSpec, splits: Splits, model: Any) -> tuple[str, ...]:
+    """The model's own, and that its word alone says how many splits and trees it evaluates, where
+    that is paid for."""
+    own = model.marks if isinstance(model, Marked) else ()
+    one = np.ones(1)
+    paid = float(splits.costs.evaluation_cost(one, one, 1).sum()) > 0
+    return (*own, *((OWN_COUNT,) if spec.origin and paid else ()))
 
 
 def _loaded(spec: TrialSpec, apart: bool, stack: ExitStack) -> Any:

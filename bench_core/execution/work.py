@@ -68,10 +68,11 @@ def work(
     def here(each: Job) -> Job:
         return replace(each, spec=replace(each.spec, data=places[each.spec.data], states=states))
 
+    asked = replace(job.request, store=str(shard), data_dir=data_dir)
     with open_writer(shard) as writer:
         seal_path(shard).unlink(missing_ok=True)
         plan = _plan(job, shard)
-        given = plan, job.request, writer, emit, warming(registry, plan.metrics, emit)
+        given = plan, asked, writer, emit, warming(registry, plan.metrics, emit)
         result = carry_out(*given, about=job.about, listed=job.listed, here=here)
     seal(shard)
     return result

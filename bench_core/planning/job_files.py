@@ -17,7 +17,7 @@ from typing import Any
 from bench_core import __version__
 from bench_core._io.digests import code_key
 from bench_core._io.files import atomic_file
-from bench_core.class_names import find_class
+from bench_core.class_names import find_class, trust
 from bench_core.datasets.priced import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
@@ -236,6 +236,7 @@ def learners_code(fits: Iterable[FitSpec]) -> dict[str, str]:
         due += [v for v in spec["fields"].values() if isinstance(v, Mapping) and "class" in v]
         if spec["class"] not in found:
             try:
+                trust([spec["class"].partition(":")[0]])  # as whoever decodes the learner does
                 found[spec["class"]] = code_key(find_class(spec["class"]))
             except (ImportError, AttributeError) as error:
                 why = f"learner {spec['class']} cannot be imported here ({error})"

@@ -20,9 +20,14 @@ from typing import Any
 
 from bench_core._io.files import atomic_file
 from bench_core.errors import InputError
+from bench_core.results.records import VALUE_ARRAYS
+from bench_core.results.rows import DAMAGE, DamageError, checked, of_trials
 from bench_core.results.shards import check_seal
 from bench_core.results.store_files import check_store, models_in, same_model, states_folder
-from bench_core.results.writer import _put, open_writer
+from bench_core.results.writer import open_writer, put_row
+
+_TABLES = ("run", "trial", "point", "unit", "sensors", "fit", "attempt")
+"""Those whose rows have a checksum."""
 
 _AUDITS = ("", "declared", "sampled", "verified", "failed")
 """Verdicts, each stricter than those before it."""
@@ -73,6 +78,8 @@ def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
     """Give the store at ``target``, made where there is none, finished fits of another."""
     marks = ", ".join("?" * len(keys))
     with open_writer(target), closing(_connect(target)) as db, _attached(db, source):
+        for row in db.execute(f"SELECT * FROM other.fit WHERE key IN ({marks})", keys):
+            checked(row, "a row of table fit")
         for key in keys:
             _copy(states_folder(source), states_folder(target), f"{key[:2]}/{key}.npz")
         db.execute(
@@ -103,7 +110,7 @@ def _attached(db: sqlite3.Connection, source: Path) -> Iterator[None]:
             db.execute("DETACH other")
             db.execute("ATTACH ? AS other", [f"{uri}&immutable=1"])
         yield
-    except sqlite3.DatabaseError as error:
+    except DAMAGE as error:
         remedy = "put a whole copy in its place"
         raise InputError(f"{source}: cannot be merged ({error}); {remedy}") from error
     finally:
@@ -130,6 +137,7 @@ class _Pair:
         """Bring in everything, or nothing; the names of the runs."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
+            self.check()
             self.refuse(self.other_result())
             self.models()
             self.db.execute("INSERT OR IGNORE INTO sensors SELECT * FROM other.sensors")
@@ -142,6 +150,13 @@ class _Pair:
             raise
         self.db.execute("COMMIT")
         return names
+
+    def check(self) -> None:
+        """Raise DamageError where a row of the source is not as it was written: what is written
+        anew here has a checksum of its own."""
+        for table in _TABLES:
+            for row in self.db.execute(f"SELECT * FROM other.{table}"):
+                checked(row, f"a row of table {table}")
 
     def refuse(self, row: str) -> None:
         """Raise InputError where there is a row that differs."""
@@ -226,7 +241,7 @@ class _Pair:
 
     def put(self, table: str, row: sqlite3.Row, **more: object) -> None:
         """Write a row in the place of the one of its key."""
-        _put(self.db, table, **{**dict(row), **more})
+        put_row(self.db, table, **{**checked(row, f"a row of table {table}"), **more})
 
     def attempts(self) -> None:
         """Bring in attempts, each once."""
@@ -255,6 +270,8 @@ class _Pair:
             for row in self.db.execute(f"SELECT * FROM {place}.run WHERE id = ?", [name]):
                 said.append((row["updated_at"], row["about"], trials, place == "main", row))
         *_, trials, _, row = max(said)
+        if of_trials(trials) != row["trials"]:
+            raise DamageError(f"the list of trials of {name} is not as it was written")
         number = next((row["number"] for *_, mine, row in said if mine), None)
         begun = min(row["created_at"] for *_, row in said)
         self.put("run", row, number=number, created_at=begun)
@@ -285,6 +302,6 @@ def _verdict(row: sqlite3.Row) -> tuple[int, str]:
 
 def _plain(row: sqlite3.Row) -> dict[str, Any]:
     """A row with its arrays unpacked: the same values may have been compressed otherwise."""
-    plain = {k: zlib.decompress(v) if isinstance(v, bytes) else v for k, v in dict(row).items()}
-    plain.pop("checksum", None)
-    return plain
+    plain = checked(row, f"the row ({row['split']}) of trial {row['trial']}")
+    del plain["checksum"]
+    return {k: zlib.decompress(v) if k in VALUE_ARRAYS else v for k, v in plain.items()}

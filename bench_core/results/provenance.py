@@ -54,11 +54,8 @@ def find_trial(db: sqlite3.Connection, path: Path, name: str) -> StoredTrial:
         raise UsageError(f"{path}: {fault}; see trial in 'bench export' or 'bench log'")
     key = found[0]
     (trial,) = rows.select(db, "trial", "key = ?", key)
-    run = db.execute(
-        "SELECT about FROM run JOIN run_trial ON run.id = run WHERE trial = ? "
-        "ORDER BY updated_at DESC LIMIT 1",
-        [key],
-    ).fetchone()
+    asked = "id IN (SELECT run FROM run_trial WHERE trial = ?) ORDER BY updated_at DESC LIMIT 1"
+    runs = rows.select(db, "run", asked, key)
     spec = json.loads(trial["spec"])
     points = {
         (one.split, point): dict(zip(one.columns, one.cells[k].tolist(), strict=True))
@@ -72,5 +69,5 @@ def find_trial(db: sqlite3.Connection, path: Path, name: str) -> StoredTrial:
         for name in VALUE_ARRAYS
     }
     installed = spec.pop("installed", "")
-    request = json.loads(run["about"])["request"] if run else {}
+    request = json.loads(runs[0]["about"])["request"] if runs else {}
     return StoredTrial(key, spec, installed, trial["machine"], points, values, request)

@@ -12,12 +12,14 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray
+from bench_core.errors import InputError
 from bench_core.results.records import (
     VALUE_ARRAYS,
     PointRow,
@@ -39,6 +41,17 @@ class DamageError(Exception):
     """A store whose rows are not what the writer wrote."""
 
 
+DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError, DamageError)
+"""What reading a damaged store raises: SQLite's own messages may quote bytes that are no UTF-8."""
+
+
+def damaged(path: Path, error: Exception) -> InputError:
+    """What is said of a damaged store, in one line: SQLite quotes what it cannot decode."""
+    fault = " ".join(str(error).split())
+    remedy = "put a copy in its place, or name another with --store"
+    return InputError(f"{path}: the store is damaged ({fault:.200}); {remedy}")
+
+
 def checksum(values: Mapping[str, Any]) -> int:
     """Of a row's columns by name."""
     found = 0
@@ -57,10 +70,15 @@ def of_trials(keys: Iterable[str]) -> int:
     return zlib.crc32("\n".join(keys).encode())
 
 
+def is_whole(row: Mapping[str, Any]) -> bool:
+    """Whether a row is as it was written."""
+    return bool(row["checksum"] == checksum(row))
+
+
 def checked(row: sqlite3.Row | Mapping[str, Any], what: str) -> dict[str, Any]:
     """A row as a mapping. Raises DamageError where it was changed."""
     values = dict(row)
-    if values["checksum"] != checksum(values):
+    if not is_whole(values):
         raise DamageError(f"{what} is not as it was written")
     return values
 
@@ -117,9 +135,11 @@ def points(db: sqlite3.Connection, trial: Mapping[str, Any]) -> list[Points]:
 
 
 def _points(row: Mapping[str, Any]) -> Points:
-    columns = json.loads(row["columns"])
-    cells = np.frombuffer(row["cells"], "<f8").reshape(-1, len(columns))
-    return Points(row["split"], json.loads(row["points"]), columns, cells)
+    points, columns = json.loads(row["points"]), json.loads(row["columns"])
+    if len(row["cells"]) != 8 * len(points) * len(columns):
+        raise DamageError(f"a row of table point has other cells than points ({row['split']})")
+    cells = np.frombuffer(row["cells"], "<f8").reshape(len(points), len(columns))
+    return Points(row["split"], points, columns, cells)
 
 
 def packed_points(rows: Sequence[PointRow]) -> Iterator[dict[str, Any]]:

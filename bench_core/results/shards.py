@@ -18,8 +18,8 @@ from bench_core.results.store_files import models_in
 
 
 def seal_path(shard: Path) -> Path:
-    """Where the sums of a shard lie."""
-    return shard.with_suffix(".sha256")
+    """Where the sums of a shard lie: as its models, however it is named."""
+    return shard.resolve().with_suffix(".sha256")
 
 
 def seal(shard: Path) -> None:
@@ -27,6 +27,7 @@ def seal(shard: Path) -> None:
     with closing(sqlite3.connect(shard, isolation_level=None)) as db:
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA journal_mode = DELETE")  # no write-ahead log that could stay behind
+    shard = shard.resolve()
     files = [shard, *models_in(shard)]
     for path in {shard, *(file.parent for file in files)}:
         _sync(path)
@@ -51,7 +52,7 @@ def check_seal(shard: Path) -> None:
         return
     for line in text.splitlines():
         digest, _, name = line.partition("  ")
-        file = shard.parent / name
+        file = seal_path(shard).parent / name
         if not file.is_file() or _sum(file) != digest:
             fault = "changed since its job ended" if file.is_file() else "is gone"
             raise InputError(

@@ -136,11 +136,8 @@ class Store:
             with closing(connection):
                 connection.execute("BEGIN")  # all that is read is of one moment
                 yield connection
-        except (sqlite3.DatabaseError, rows.DamageError) as error:
-            raise InputError(
-                f"{self.path}: the store is damaged ({error}); put a copy in its place, or name "
-                "another with --store"
-            ) from error
+        except rows.DAMAGE as error:
+            raise rows.damaged(self.path, error) from error
 
     def runs(self) -> list[RunInfo]:
         """All runs, the most recent first."""
@@ -292,13 +289,10 @@ class Store:
         whose fits and trials it uses."""
         run = self.resolve(run)
         with self._read() as db:
-            found = db.execute(_ATTEMPTS, {"run": run}).fetchall()
-            logged = [(dict(row), row["attempt"]) for row in found]
-            for row, _ in logged:
-                del row["attempt"]
+            for row in db.execute("SELECT * FROM attempt"):  # a damaged one may name no run
                 rows.checked(row, "a row of table attempt")
-        texts = Attempt.__slots__[:-1]
-        return [Attempt(**{name: row[name] for name in texts}, attempt=n) for row, n in logged]
+            found = db.execute(_ATTEMPTS, {"run": run}).fetchall()
+        return [Attempt(**{name: row[name] for name in Attempt.__slots__}) for row in found]
 
     def specs(self, run: str = "last") -> list[dict[str, Any]]:
         """The specifications of a run's trials that are ``ok``, as JSON."""
@@ -332,7 +326,7 @@ class Store:
                 spec = json.loads(row["spec"])
                 spent = [row[k] or 0.0 for k in ("fit_seconds", "seconds", "peak_rss_mb")]
                 taken[spec["dataset"], spec["learner"]].append((spent[0], spent[1], spent[2]))
-            for row in db.execute("SELECT about FROM run"):
+            for row in rows.select(db, "run", "true"):
                 for use in json.loads(row["about"])["datasets"]:
                     cells[use["name"]] = use["features"] * use["rows"]["train"]
         return dict(taken), cells
@@ -343,7 +337,7 @@ def _connect(uri: str) -> sqlite3.Connection:
     connection.row_factory = sqlite3.Row
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.DatabaseError:
+    except rows.DAMAGE:
         connection.close()
         raise
     return connection

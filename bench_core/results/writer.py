@@ -22,7 +22,16 @@ from bench_core._io.machine import installed, machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
 from bench_core.results.records import Outcome, Sensors, TrialResult, TrialSpec, Verdict
-from bench_core.results.rows import checksum, of_trials, packed_points, packed_values, select
+from bench_core.results.rows import (
+    DamageError,
+    checksum,
+    damaged,
+    is_whole,
+    of_trials,
+    packed_points,
+    packed_values,
+    select,
+)
 from bench_core.results.store_files import (
     APPLICATION,
     SCHEMA,
@@ -103,6 +112,8 @@ def open_writer(path: Path) -> Iterator[Writer]:
                 yield Writer(path, connection)
         except sqlite3.Error as error:
             raise InputError(f"{path}: cannot write to the store ({error})") from error
+        except DamageError as error:
+            raise damaged(path, error) from error
 
 
 def check_writable(path: Path) -> None:
@@ -185,10 +196,12 @@ class Writer:
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # all is in the one file, to be copied
 
     def _distrust(self) -> None:
-        """No number of this run is known to be its own any more."""
-        trials = "key IN (SELECT trial FROM run_trial WHERE run = ?)"
-        for row in select(self._db, "trial", trials, self._run):
-            _put(self._db, "trial", **row | {"audit": "failed", "audit_error": _CHANGED})
+        """No number of this run is known to be its own any more. A row without its checksum stays
+        as it is: nobody will read it."""
+        trials = "SELECT * FROM trial WHERE key IN (SELECT trial FROM run_trial WHERE run = ?)"
+        for row in map(dict, self._db.execute(trials, [self._run]).fetchall()):
+            if is_whole(row):
+                put_row(self._db, "trial", **row | {"audit": "failed", "audit_error": _CHANGED})
 
     def _data_version(self) -> int:
         """Changes whenever another program has written to the store."""
@@ -201,7 +214,7 @@ class Writer:
             known = db.execute("SELECT number, created_at FROM run WHERE id = ?", [run]).fetchone()
             number, begun = known or (None, moment)
             values = {"created_at": begun, "about": json.dumps(about), "trials": of_trials(trials)}
-            _put(db, "run", number=number, id=run, updated_at=moment, state="running", **values)
+            put_row(db, "run", number=number, id=run, updated_at=moment, state="running", **values)
             db.execute("DELETE FROM run_trial WHERE run = ?", [run])
             db.executemany(
                 "INSERT INTO run_trial (run, position, trial) VALUES (?, ?, ?)",
@@ -220,7 +233,7 @@ class Writer:
         texts = {k: str(getattr(outcome, k)) for k in ("status", "error", "trace", "output")}
         with self._transaction() as db:
             ended = {"seconds": outcome.seconds, "created_at": now(), "machine": self._machine}
-            _put(db, "attempt", run=run, **about, **texts, **ended)
+            put_row(db, "attempt", run=run, **about, **texts, **ended)
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""
@@ -233,7 +246,7 @@ class Writer:
         """Keep how a fit ended."""
         result = outcome.result
         with self._transaction() as db:
-            _put(
+            put_row(
                 db,
                 "fit",
                 key=outcome.job.spec.key,
@@ -253,7 +266,7 @@ class Writer:
             peak = max((p for p in (fit_peak, result and result.peak_rss_mb) if p), default=None)
             for table in ("unit", "point"):
                 db.execute(f"DELETE FROM {table} WHERE trial = ?", [spec.key])
-            _put(
+            put_row(
                 db,
                 "trial",
                 key=spec.key,
@@ -275,9 +288,9 @@ class Writer:
                 created_at=now(),
             )
             for points in packed_points(result.rows) if result else ():
-                _put(db, "point", trial=spec.key, **points)
+                put_row(db, "point", trial=spec.key, **points)
             for stored in result.values if result else ():
-                _put(db, "unit", trial=spec.key, **packed_values(stored))
+                put_row(db, "unit", trial=spec.key, **packed_values(stored))
 
     def remove(self, runs: Iterable[str], trials: Iterable[str], fits: Iterable[str]) -> None:
         """Forget runs, trials with all that is kept of them, and fits."""
@@ -300,11 +313,11 @@ class Writer:
             for row in select(db, "trial", "key = ?", key):
                 if row["audit"] == "failed":
                     return Verdict(row["audit"], row["audit_error"])
-                _put(db, "trial", **row | {"audit": verdict.word, "audit_error": verdict.reason})
+                put_row(db, "trial", **row | {"audit": verdict.word, "audit_error": verdict.reason})
         return verdict
 
 
-def _put(db: sqlite3.Connection, table: str, **values: Any) -> None:
+def put_row(db: sqlite3.Connection, table: str, **values: Any) -> None:
     """Insert one row with its checksum, or replace the one of the same key."""
     for name, value in values.items():
         if isinstance(value, str):  # a file's name that is no UTF-8
@@ -320,5 +333,5 @@ def _put_sensors(db: sqlite3.Connection, sensors: Sensors) -> str:
     names = zlib.compress(json.dumps(sensors.names).encode(), 6)
     price = np.asarray(sensors.price, "<f8").tobytes()
     key = digest([sensors.names, sensors.price])
-    _put(db, "sensors", key=key, names=names, price=price)
+    put_row(db, "sensors", key=key, names=names, price=price)
     return key

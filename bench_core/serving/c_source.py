@@ -77,7 +77,7 @@ struct step {
         stop_then, stop_otherwise, first_read, last_read, kernel;
     double value, bias[BENCH_OUTPUTS];
 };
-struct finish { int given, link; double rounds, slope, intercept, base[BENCH_OUTPUTS]; };
+struct finish { int given, link, onward; double rounds, slope, intercept, base[BENCH_OUTPUTS]; };
 struct support {
     int places, count, tile, groups;
     const int *cells, *start;
@@ -239,7 +239,7 @@ def _tables(program: Program, packed: Packed) -> list[str]:
         array("struct column", "columns", (_entry(*c, *map(number, by)) for c, by in columns)),
         _matrix("vectors", vectors),
         *_steps(program, packed),
-        array("struct finish", "finishes", (_finish(s.finish) for s in program.steps)),
+        array("struct finish", "finishes", _finishes([s.finish for s in program.steps])),
         array("double", "nothing", map(number, nothing)),
         *(line for k, kernel in enumerate(kernels) for line in _support(k, kernel, packed)),
         array("struct support", "supports", (_supports(*pair) for pair in enumerate(kernels))),
@@ -268,11 +268,21 @@ def _steps(program: Program, packed: Packed) -> list[str]:
     return [array("int", "reads", reads), array("struct step", "steps", steps)]
 
 
-def _finish(finish: Finish | None) -> str:
-    if finish is None:
-        return "{0}"
-    line = number(finish.rounds), number(finish.slope), number(finish.intercept)
-    return _entry(1, LINKS.index(finish.link), *line, _entry(*map(number, finish.base)))
+def _finishes(finishes: list[Finish | None]) -> list[str]:
+    """One for each step, then those that they lead on to: none leads to the first."""
+    every, lines = list(finishes), []
+    for finish in every:  # which grows
+        if finish is None:
+            lines.append("{0}")
+            continue
+        onward = 0
+        if finish.onward is not None:
+            onward = len(every)
+            every.append(finish.onward)
+        line = number(finish.rounds), number(finish.slope), number(finish.intercept)
+        base = _entry(*map(number, finish.base))
+        lines.append(_entry(1, LINKS.index(finish.link), onward, *line, base))
+    return lines
 
 
 def _support(k: int, kernel: Kernel, packed: Packed) -> list[str]:

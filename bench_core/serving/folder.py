@@ -230,7 +230,10 @@ def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program:
 
 
 def _finish(about: Mapping[str, Any] | None) -> Finish | None:
-    return None if about is None else Finish(**{**about, "base": tuple(about["base"])})
+    if about is None:
+        return None
+    onward = _finish(about.get("onward"))
+    return Finish(**{**about, "base": tuple(about["base"]), "onward": onward})
 
 
 def _kernel(arrays: Arrays, tile: int | None) -> Kernel | None:

@@ -132,4 +132,5 @@ def finished(finish: Finish, score: FloatArray) -> FloatArray:
     elif finish.link == "probability":
         shares = np.clip(raw, LEAST_SHARE, 1 - LEAST_SHARE)
         raw = np.log(shares) - (np.log1p(-shares) if raw.shape[1] == 1 else 0.0)
-    return np.asarray(finish.slope * raw + finish.intercept)
+    answer = np.asarray(finish.slope * raw + finish.intercept)
+    return answer if finish.onward is None else finished(finish.onward, answer)

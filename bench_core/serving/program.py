@@ -188,13 +188,26 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """From a step's score to the answer: slope * link(base + score / rounds) + intercept."""
+    """From a step's score to the answer: slope * link(base + score / rounds) + intercept.
+
+    ``onward``: what that goes through in its turn, as a score.
+    """
 
     base: tuple[float, ...]
     rounds: float = 1.0
     link: str = "identity"
     slope: float = 1.0
     intercept: float = 0.0
+    onward: Finish | None = None
+
+    def lined(self, slope: float, intercept: float) -> Finish:
+        """With answers on a line of their own, whatever line they are on."""
+        if self.onward is not None:
+            return replace(self, onward=self.onward.lined(slope, intercept))
+        if (self.slope, self.intercept) == (1.0, 0.0):
+            return replace(self, slope=slope, intercept=intercept)
+        line = Finish((0.0,) * len(self.base), slope=slope, intercept=intercept)
+        return replace(self, onward=line)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -379,7 +379,8 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
                   : r.stopped == REJECT && REJECTED_HAVE ? REJECTED
                   : r.score[k];
     if (last >= 0)
-        finish(scores, &finishes[last]);
+        for (const struct finish *f = &finishes[last]; f; f = f->onward ? &finishes[f->onward] : 0)
+            finish(scores, f);
     if (spent)
         *spent = price_of(r.paid) + (SPLIT * r.splits + TREE * r.trees);
     return r.stopped == REJECT ? BENCH_GATE : r.stopped;

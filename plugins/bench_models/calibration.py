@@ -81,9 +81,9 @@ def _loss(
 
 def _solved(A: FloatArray, b: FloatArray) -> FloatArray:
     """A^-1 b for one or two unknowns."""
-    x: FloatArray = b / A[0]
     if len(b) == 1:
-        return x
+        one: FloatArray = b / A[0, 0]
+        return one
     det = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
     both: FloatArray = (
         np.array([A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]]) / det

@@ -71,7 +71,7 @@ def vectors() -> Program:
         fresh=np.ones(12, bool),
         bias=np.zeros(3),
         then=-1,
-        finish=Finish((0.1, 0.2, 0.3), rounds=12.0, slope=2.0, intercept=-1.0),
+        finish=Finish((0.1, 0.2, 0.3), rounds=12.0, slope=2.0, intercept=-1.0).lined(3.0, 0.25),
     )
     table = rng.normal(size=(int(leaf.sum()), 3))
     return Program(3, [step], whole, program.multiplier, vectors=table)

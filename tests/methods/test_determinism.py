@@ -19,7 +19,8 @@ from bench_core.conformance.tasks import fit
 from bench_core.datasets.search import DataFolder
 from bench_core.plugins import load_registry
 
-TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
+MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
+HOW = ["threads", "workers"]  # what the runs differ in
 ROWS = 5000  # enough for several pieces of work per thread
 
 
@@ -35,7 +36,7 @@ def rows_of(store: str, data: str, executor: str, threads: int, **options: objec
         data=data, executor=executor, threads=threads, workers=2, store=store, **options
     )
     assert result.failures == ()
-    return result.frame().drop(columns=TIMED)
+    return result.frame().drop(columns=[*MEASURED, *HOW])
 
 
 def same_everywhere(data: str, **options: object) -> None:

@@ -79,8 +79,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "task", "trouble"), CASES, ids=str)
-def test_a_learner_copes_or_says_why(name: str, task: Task, trouble: str, folder: Path) -> None:
+def copes_or_says_why(name: str, task: Task, trouble: str, folder: Path) -> None:
     plain = ordinary(task)
     troubled = TROUBLES[trouble](plain)
     same_columns = troubled.train.X.shape == plain.train.X.shape
@@ -90,6 +89,19 @@ def test_a_learner_copes_or_says_why(name: str, task: Task, trouble: str, folder
         assert trouble in NOTHING_TO_LEARN, said
         owner = re.escape(getattr(learner, "f0", getattr(learner, "base", learner)).name)
         assert re.fullmatch(rf"({name}|{owner}): (all|no|every) .*training .*", said)
+
+
+@pytest.mark.parametrize(("name", "task", "trouble"), CASES[::2], ids=str)
+def test_a_learner_copes_or_says_why(name: str, task: Task, trouble: str, folder: Path) -> None:
+    copes_or_says_why(name, task, trouble, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "task", "trouble"), CASES[1::2], ids=str)
+def test_a_learner_copes_with_the_rest_too(
+    name: str, task: Task, trouble: str, folder: Path
+) -> None:
+    copes_or_says_why(name, task, trouble, folder)
 
 
 def write_table(task: Task, path: Path) -> None:

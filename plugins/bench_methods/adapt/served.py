@@ -29,8 +29,7 @@ def calibrated(program: Program, slope: float, intercept: float) -> Program:
     """With answers on a line."""
 
     def line(finish: Finish | None) -> Finish:
-        own = finish or Finish((0.0,) * program.outputs)
-        return replace(own, slope=slope, intercept=intercept)
+        return (finish or Finish((0.0,) * program.outputs)).lined(slope, intercept)
 
     return replace(program, steps=[replace(s, finish=line(s.finish)) for s in program.steps])
 

@@ -58,6 +58,7 @@ IGNORED = {
     "list": ("-v",),
     "show": ("-q", "-v"),
     "work": ("-o",),
+    "rerun": ("-o",),
     "merge": ("-p", "-o", "-v"),
     "check": ("-o", "-v"),
     "new": ("-o", "-p", "-v"),

@@ -38,6 +38,7 @@ def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(
     assert {name: value for name, value in asdict(got).items() if value} == {
         "index_base": 1,
         "executor": "local",
+        "timeout": 86400.0,
         "audit": "sample",
         "store": str(Path("results/bench.db")),
     }
@@ -95,6 +96,7 @@ def test_every_field_of_a_request_has_its_option(monkeypatch: pytest.MonkeyPatch
         "timeout": "--timeout 1s",
         "memory": "--memory 1kB",
         "retries": "--retries 2",
+        "isolate": "--isolate",
         "audit": "--audit off",
         "fresh": "--fresh",
         "strict_data": "--strict-data",

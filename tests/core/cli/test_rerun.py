@@ -6,11 +6,17 @@ import csv
 import io
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from helpers.commands import QUICK, Run
+
+from bench_core.arrays import FloatArray
+from bench_core.results.rows import checksum
 
 INLINE = (*QUICK, "--costs", "costs.csv", "--learners", "toy", "--seeds", "0,1")
 
@@ -26,9 +32,29 @@ def row(bench: Run, material: Path) -> dict[str, str]:
     return exported(bench)[-1]
 
 
-def changed(sql: str, *values: object) -> None:
+def written(table: str, row: dict[str, Any], **values: object) -> None:
+    """Put values into a row as the store's writer would, with its checksum."""
+    new = {**row, **values}
+    new["checksum"] = checksum(new)
+    names = ", ".join(new)
     with closing(sqlite3.connect("results/bench.db")) as db, db:
-        db.execute(sql, values)
+        sql = f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({', '.join('?' * len(new))})"
+        db.execute(sql, [*new.values()])
+
+
+def stored(table: str, where: str = "true") -> list[dict[str, Any]]:
+    with closing(sqlite3.connect("results/bench.db")) as db:
+        db.row_factory = sqlite3.Row
+        return [dict(row) for row in db.execute(f"SELECT * FROM {table} WHERE {where}")]
+
+
+def changed(column: str, change: Callable[[FloatArray], FloatArray]) -> None:
+    """Change a column of all test points."""
+    for row in stored("point", "split = 'test'"):
+        names = json.loads(row["columns"])
+        cells = np.frombuffer(row["cells"], "<f8").reshape(-1, len(names)).copy()
+        cells[:, names.index(column)] = change(cells[:, names.index(column)])
+        written("point", row, cells=cells.tobytes())
 
 
 def test_a_row_is_made_again_with_the_same_bits(bench: Run, row: dict[str, str]) -> None:
@@ -45,8 +71,10 @@ def test_a_row_is_made_again_with_the_same_bits(bench: Run, row: dict[str, str])
 
 
 def test_what_differs_is_named_with_the_ingredient(bench: Run, row: dict[str, str]) -> None:
-    changed("UPDATE point SET total_cost = total_cost + 1e-12 WHERE split = 'test'")
-    changed("UPDATE trial SET spec = json_set(spec, '$.installed', 'python 3.9', '$.code', 'old')")
+    changed("total_cost", lambda costs: costs + 1e-12)
+    for trial in stored("trial"):
+        spec = json.loads(trial["spec"]) | {"installed": "python 3.9", "code": "old"}
+        written("trial", trial, spec=json.dumps(spec))
     again = bench("rerun", row["trial"][:6], "-p", "mine", "--no-progress")
     assert again.status == 1
     assert ": 3 of its numbers differ (6 rows)" in again.out
@@ -59,8 +87,7 @@ def test_what_differs_is_named_with_the_ingredient(bench: Run, row: dict[str, st
 def test_where_nothing_recorded_differs_the_learner_is_blamed(
     bench: Run, row: dict[str, str]
 ) -> None:
-    metrics = json.dumps({"auc": 0.123})
-    changed("UPDATE point SET metrics = ? WHERE split = 'test' AND position = 1", metrics)
+    changed("auc", lambda values: np.full_like(values, 0.123))
     again = bench("rerun", row["trial"], "-p", "mine", "--no-progress")
     assert again.status == 1
     assert again.out.endswith("the learner itself is not repeatable\n")

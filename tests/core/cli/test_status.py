@@ -12,7 +12,7 @@ import pytest
 from helpers.commands import BENCH, DATA, QUICK, Run
 
 MISTAKES = [
-    (["runn"], "did you mean run?"),
+    (["runn"], "did you mean run or rerun?"),
     (["list", "lerners"], "did you mean learners?"),
     (["show", "gbrtt"], "did you mean gbrt"),
     (["show", "yahooo", "--kind", "dataset"], "did you mean yahoo"),

@@ -6,16 +6,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bench_core import Acquired, Bill, Features, Prediction, Queries
+from bench_core import Acquired, Bill, Features, Prediction, Queries, price_list
 from bench_core.api import plan
+from bench_core.execution import trial
 from bench_core.execution.contract import ContractError, HostedError
 from bench_core.execution.hosted import Hosted
-from bench_core.execution.trial import run_fit, run_trial
+from bench_core.execution.trial import OWN_COUNT, run_fit, run_trial
 from bench_core.results.records import Status
 from bench_core.results.store_files import save_model
 
@@ -58,7 +60,7 @@ class Odd:
 
 def hosted(folder: Path, how: str) -> Hosted:
     save_model(folder / "m.npz", Odd(how, np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])))
-    return Hosted(folder / "m.npz")
+    return Hosted(folder / "m.npz", named=[__name__])
 
 
 def test_what_it_answers_arrives_as_it_was(tmp_path: Path) -> None:
@@ -126,7 +128,19 @@ def test_a_trial_gives_the_same_rows_wherever_the_model_lives(home: Path) -> Non
 
 def test_only_what_is_bench_through_and_through_lives_where_labels_are(home: Path) -> None:
     own = plan(data="toy-rank", plugins=("helpers.toys",), learners="constant")
-    assert [trial.origin for trial in own.trials] == [""]
+    assert [one.origin for one in own.trials] == [""]
     over = "early-exit.base=toy-prefix"
     mixed = plan(data="toy-rank", plugins=("helpers.toys",), learners="early-exit", settings=over)
-    assert [trial.origin for trial in mixed.trials] == ["helpers"]
+    assert [one.origin for one in mixed.trials] == ["helpers"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "tree", "marks"),
+    [("mine", 0.1, (OWN_COUNT,)), ("mine", 0.0, ()), ("", 0.1, ())],
+)
+def test_a_strangers_own_count_of_evaluations_is_marked_where_they_cost(
+    origin: str, tree: float, marks: tuple[str, ...]
+) -> None:
+    spec: Any = SimpleNamespace(origin=origin)
+    splits: Any = SimpleNamespace(costs=price_list(np.ones(2), tree=tree))
+    assert trial._marks(spec, splits, object()) == marks

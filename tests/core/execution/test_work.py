@@ -28,12 +28,13 @@ from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning import job_files
 from bench_core.planning.job_files import JobFile, read_job, write_jobs
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import DAY, RunRequest
 from bench_core.results.merge import merge
 from bench_core.results.shards import is_sealed, seal_path
 from bench_core.results.store import Store
 
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
+CORES = ["threads", "workers"]  # of a job one each, of a run those of the machine
 TOYS = RunRequest(
     data=("toy-rank",),
     learners=("toy-prefix", "toy-stacked"),
@@ -56,7 +57,7 @@ def do(folder: Path, number: int, **more: Any) -> Any:
 
 
 def export(store: Path) -> pd.DataFrame:
-    return Store(store).frame().drop(columns=TIMED)
+    return Store(store).frame().drop(columns=TIMED + CORES)
 
 
 def shards(folder: Path) -> list[Path]:
@@ -209,7 +210,7 @@ def killed_and_finished(home: Path, moments: Sequence[int]) -> None:
     assert len(fits(home)) - before <= 6 - len(finished)
     again = subprocess.run([*WORK], capture_output=True, text=True, check=True, timeout=120)
     assert "6 ok" in again.stderr
-    bench_core.run(request=replace(request, executor="inline"), store="whole.db", progress=False)
+    bench_core.run(request=request, store="whole.db", progress=False)
     merge(home / "all.db", [home / "jobs" / "1.db"])
     assert export(home / "all.db").equals(export(home / "whole.db"))
 
@@ -227,5 +228,5 @@ def test_a_job_file_is_plain_json(home: Path) -> None:
     cut(TOYS, home / "jobs", 1)
     document = json.loads((home / "jobs" / "1.json").read_text())
     assert document["data"][0]["fingerprint"]
-    assert (document["threads"], document["workers"], document["timeout"]) == (1, 1, 0.0)
+    assert (document["threads"], document["workers"], document["timeout"]) == (1, 1, DAY)
     shutil.rmtree(home / "jobs")

@@ -56,8 +56,8 @@ def test_what_is_out_of_its_range_is_refused(options: dict[str, Any], line: str)
     assert str(caught.value).startswith(line)
 
 
-def test_no_job_has_a_limit_of_time_or_memory_unless_one_is_given() -> None:
-    assert (RunRequest().timeout, RunRequest().memory) == (0, 0)
+def test_a_job_has_a_day_and_a_share_of_the_memory_unless_a_limit_is_given() -> None:
+    assert (RunRequest().timeout, RunRequest().memory) == (24 * 60 * 60, 0)
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from bench_core import InputError
 from bench_core.results import writer
 from bench_core.results.merge import merge
-from bench_core.results.records import Status
+from bench_core.results.records import Status, Verdict
+from bench_core.results.rows import select
 from bench_core.results.shards import is_sealed, seal, seal_path
 from bench_core.results.store import Store
-from bench_core.results.writer import open_writer
+from bench_core.results.writer import open_writer, put_row
 
 TABLES = ("run", "run_trial", "trial", "point", "unit", "sensors", "fit", "attempt")
 
@@ -58,7 +59,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             filled(path, trials, run=f"r{number % 2}", listed=["t0", "t1", "t2", "t3", "t4"])
             if number % 2:
                 with open_writer(path) as w:
-                    w.audit(next(iter(trials)), "verified", "")
+                    w.audit(next(iter(trials)), Verdict("verified"))
         made.append(path)
     return made
 
@@ -156,11 +157,32 @@ def test_other_compression_of_equal_values_is_no_conflict(tmp_path: Path) -> Non
     filled(tmp_path / "one.db", {"t": Status.OK})
     shutil.copy(tmp_path / "one.db", tmp_path / "two.db")
     with closing(sqlite3.connect(tmp_path / "two.db", isolation_level=None)) as db:
-        (blob,) = db.execute("SELECT metric FROM unit").fetchone()
-        other = zlib.compress(zlib.decompress(blob), 0)
-        assert other != blob
-        db.execute("UPDATE unit SET metric = ?", [other])
+        db.row_factory = sqlite3.Row
+        (row,) = select(db, "unit", "true")
+        other = zlib.compress(zlib.decompress(row["metric"]), 0)
+        assert other != row["metric"]
+        put_row(db, "unit", **row | {"metric": other})
     merge(tmp_path / "one.db", [tmp_path / "two.db"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE trial SET created_at = '1970'",  # the earlier one stays
+        "UPDATE point SET cells = zeroblob(length(cells))",
+        "UPDATE run_trial SET trial = 'u'",
+        "UPDATE fit SET seconds = 0",
+    ],
+)
+def test_rows_that_were_changed_get_no_new_checksum(tmp_path: Path, change: str) -> None:
+    filled(tmp_path / "one.db", {"t": Status.OK})
+    filled(tmp_path / "two.db", {"t": Status.OK})
+    before = content(tmp_path / "one.db")
+    with closing(sqlite3.connect(tmp_path / "two.db", isolation_level=None)) as db:
+        db.execute(change)
+    with pytest.raises(InputError, match=r"two\.db: cannot be merged \(.* not as it was written\)"):
+        merge(tmp_path / "one.db", [tmp_path / "two.db"])
+    assert content(tmp_path / "one.db") == before
 
 
 def test_a_sealed_shard_that_changed_is_refused_before_anything_is_done(tmp_path: Path) -> None:

@@ -30,9 +30,10 @@ from bench_core.results.records import (
     TrialSpec,
     Verdict,
 )
+from bench_core.results.rows import select
 from bench_core.results.store import Ended, Store
 from bench_core.results.store_files import costs_path, load_model, lock_path, states_folder
-from bench_core.results.writer import Writer, check_writable, open_writer
+from bench_core.results.writer import Writer, check_writable, open_writer, put_row
 
 ABOUT: dict[str, Any] = {
     "suite": "s",
@@ -314,14 +315,36 @@ def test_a_reader_that_looks_at_the_lock_just_then_is_waited_for(
     reader.join()
 
 
-def test_rows_that_another_program_changed_during_a_run_are_refused(path: Path) -> None:
+@pytest.mark.parametrize("changed", ["point", "trial"])
+def test_rows_that_another_program_changed_during_a_run_are_refused(
+    path: Path, changed: str
+) -> None:
+    change = {"cells": np.zeros(7).tobytes()} if changed == "point" else {"machine": "fast"}
     with open_writer(path) as store:
         begin(store, "t")
         store.trial(TRIAL, scored(result()))
-        with closing(sqlite3.connect(path)) as learner:
-            learner.execute("UPDATE point SET total_cost = 0")
-            learner.commit()
+        with closing(sqlite3.connect(path)) as learner, learner:
+            learner.row_factory = sqlite3.Row
+            (row,) = select(learner, changed, "true")
+            put_row(learner, changed, **row | change)
         with pytest.raises(InputError, match="another program wrote to the store during the run"):
             store.attempt("r", scored(result()))
         store.attempt("r", scored(result()))  # said once, so that the run can be closed
     assert [ended.audit for ended in Store(path).ended()] == ["failed"]
+
+
+def test_a_row_changed_without_its_checksum_during_a_run_does_not_get_one(path: Path) -> None:
+    with open_writer(path) as store:
+        store.begin("other", ABOUT, ["u"])
+        begin(store, "t", "u")
+        for key in ("t", "u"):
+            store.trial(replace(TRIAL, key=key), scored(result()))
+        with closing(sqlite3.connect(path)) as learner, learner:
+            learner.execute("UPDATE trial SET machine = 'fast' WHERE key = 't'")
+        with pytest.raises(InputError, match="another program wrote to the store during the run"):
+            store.end("r", "finished")
+    assert [ended.audit for ended in Store(path).ended("other")] == ["failed"]
+    with pytest.raises(InputError, match="the store is damaged"):
+        Store(path).ended("r")
+    with pytest.raises(InputError, match="the store is damaged"), open_writer(path) as store:
+        store.audit("t", Verdict("verified"))
