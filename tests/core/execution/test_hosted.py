@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.odd_model import Odd
 
-from bench_core import Acquired, Bill, Features, Prediction, Queries, price_list
+from bench_core import Features, Queries, price_list
 from bench_core.api import plan
 from bench_core.execution import trial
 from bench_core.execution.contract import ContractError, HostedError
@@ -22,45 +21,9 @@ from bench_core.results.records import Status
 from bench_core.results.store_files import save_model
 
 
-@dataclass
-class Odd:
-    """Does at its only point what ``how`` says."""
-
-    how: str
-    weight: Any
-    independent_rows = True
-    marks = ("odd",)
-
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
-        n = len(features)
-        bill = Bill(Acquired.nothing(2), np.arange(float(n)), 3)
-        if self.how == "exit":
-            os._exit(3)
-        if self.how == "raise":
-            raise ValueError("no\nway")
-        if self.how == "memory":
-            raise MemoryError("enough")
-        scores: Any = features.X[:, 0] + self.weight[1, 0]
-        if self.how == "complex":
-            scores = scores * 1j
-        features.X[:] = 0  # its own copy
-        for k in range(3):
-            yield Prediction({"k": k}, scores, {"path": bill, "model": bill})
-
-    def state(self) -> dict[str, Any]:
-        return {"how": self.how, "weight": self.weight}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Odd:
-        assert state["weight"].flags.f_contiguous
-        if state["how"] == "load":
-            raise RuntimeError("cannot load")
-        return cls(**state)
-
-
 def hosted(folder: Path, how: str) -> Hosted:
     save_model(folder / "m.npz", Odd(how, np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])))
-    return Hosted(folder / "m.npz", named=[__name__])
+    return Hosted(folder / "m.npz", named=[Odd.__module__])
 
 
 def test_what_it_answers_arrives_as_it_was(tmp_path: Path) -> None:
@@ -84,7 +47,7 @@ def test_what_it_answers_arrives_as_it_was(tmp_path: Path) -> None:
     ("how", "status", "line"),
     [
         ("exit", Status.CRASHED, "its process ended with status 3"),
-        ("raise", Status.FAILED, "ValueError: no way (test_hosted.py:"),
+        ("raise", Status.FAILED, "ValueError: no way (odd_model.py:"),
         ("memory", Status.OUT_OF_MEMORY, "out of memory: enough"),
         ("load", Status.FAILED, "RuntimeError: cannot load"),
     ],
