@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "check",
-    short_help="Check that a plugin keeps its promises; each fault says how to mend it.",
+    short_help="Check that a plugin keeps its promises; each fault says how to fix it.",
     epilog="""\b
 Examples:
   bench check -p my_module                 all that a module of the current folder registers

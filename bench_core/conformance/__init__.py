@@ -1,7 +1,7 @@
 """Checks that third parties run on their own plugins.
 
 ``bench check -p my_module`` runs them all and says of each fault what was seen, what was expected
-and how to mend it. In a test of yours, with the fixture of the pytest plugin that comes along::
+and how to fix it. In a test of yours, with the fixture of the pytest plugin that comes along::
 
     @pytest.mark.bench_check("my_module")
     def test_it_keeps_its_promises(promise):

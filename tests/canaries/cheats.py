@@ -241,7 +241,7 @@ def fresh_start(model: CheatModel, X: Any) -> Any:
     return path(lambda k: everything(model, X) if NOTES["whole"] else paid(model, X, k))
 
 
-@cheat("isolate")
+@cheat("beyond")
 def notes_on_disk(model: CheatModel, X: Any) -> Any:
     place = Path(tempfile.gettempdir()) / f"canary-{os.environ['CANARY']}"
     notes = dict(np.load(place, allow_pickle=True)) if place.exists() else {}
