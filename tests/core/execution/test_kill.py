@@ -87,7 +87,7 @@ def export(store: str) -> pd.DataFrame:
 
 def finish(store: str) -> None:
     with start(store) as process:
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     assert process.returncode == 0
 
 
