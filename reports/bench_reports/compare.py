@@ -213,7 +213,7 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
         within = f"({edges.low:.2f} to {most})"
         yield f"  {pair.b} has the quality of {pair.a} at {ratio:.2f} of its cost {within}"
     else:
-        yield f"  {pair.b} does not reach the quality of {pair.a}"
+        yield f"  {pair.b} does not reach the quality of {pair.a} on validation"
     for kind, thirds in pair.parts.items():
         values = (f"{value:+.4f}{'' if low <= 0 <= high else '*'}" for value, (low, high) in thirds)
         yield f"  {pair.a} - {pair.b} by {kind}, thirds from least to most: {', '.join(values)}"
