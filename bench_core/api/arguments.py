@@ -39,7 +39,7 @@ def request_of(
         _refuse_without_data(y, queries, given)
     else:
         dataset = _dataset(X, y, queries, name, given)
-        names = dataset.splits.names
+        names = dataset.splits.columns
         given |= {"data": (dataset,), "valid": "", "test": "", "split": "", "task": ""}
     given["learners"], chosen = _learners(given["learners"])
     given["settings"] = (*chosen, *_settings(given["settings"]))

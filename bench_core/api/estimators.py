@@ -2,7 +2,8 @@
 
 ``fit`` trains the learner at each of its settings on one part of the rows; on the other part, the
 validation part, it chooses the setting and the operating point with the best quality among those
-that the budget allows. ``predict`` uses that point, and ``row_costs`` says what each row pays.
+that the budget allows. ``predict`` uses that point, and ``row_costs`` says what each row pays. A
+cap is enforced instead (``execution.caps``): each row follows the path while it can afford to.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import grouped_rows
 from bench_core.datasets.user_files import LARGEST_GRADE
 from bench_core.errors import BenchError
+from bench_core.execution.caps import Caps
 from bench_core.execution.contract import predictions
 from bench_core.execution.in_process import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
@@ -43,7 +45,7 @@ from bench_core.splits import Splits
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-COSTS = {"mean": "total_cost", "p95": "cost_p95"}
+COSTS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
 """By kind of budget, the column of a point that it limits."""
 
 
@@ -82,7 +84,7 @@ class _Budgeted(BaseEstimator):
     def _fit(self, train: Examples, valid: Examples, task: Task, classes: int) -> Self:
         """Train, and choose the operating point."""
         if self.budget_kind not in COSTS:
-            raise ValueError(f"budget_kind must be mean or p95, not {self.budget_kind!r}")
+            raise ValueError(f"budget_kind must be mean, p95 or cap, not {self.budget_kind!r}")
         if self.budget is not None and not float(self.budget) >= 0:
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
         names = self._names(train.X.shape[1])
@@ -125,12 +127,15 @@ class _Budgeted(BaseEstimator):
     def _choose(self, learners: Sequence[Any], splits: Splits, metric: Metric) -> None:
         """Keep the model and point that are best within the budget on the validation part."""
         limit = np.inf if self.budget is None else float(self.budget)
+        self.caps_ = None
+        if self.budget_kind == "cap":
+            self.caps_ = Caps.over((limit,), splits.train, splits.task, splits.classes)
         kept: dict[str, Any] = {}
         best: tuple[float, float] | None = None
         cheapest = np.inf
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
-            rows = _points(model, splits, metric)
+            rows = _points(model, splits, metric, self.caps_)
             cost = np.array([getattr(row, COSTS[self.budget_kind]) for row in rows])
             quality = np.array([row.metrics[metric.name] for row in rows])
             cheapest = min(cheapest, float(cost.min()))
@@ -141,7 +146,7 @@ class _Budgeted(BaseEstimator):
             if best is None or rank > best:
                 best = rank
                 self.model_, self.learner_, self.metric_ = model, learner, metric
-                self.position_, self.point_ = chosen, dict(rows[chosen].point)
+                self.position_, self.point_ = rows[chosen].index, dict(rows[chosen].point)
                 self.cost_, self.quality_ = float(cost[chosen]), float(quality[chosen])
         if best is None:
             raise ValueError(
@@ -164,6 +169,11 @@ class _Budgeted(BaseEstimator):
     def _point(self, features: Features) -> tuple[FloatArray, FloatArray]:
         """Scores and costs of a block at the chosen point; what lies behind it is not computed."""
         n, costs = len(features), self.cost_model_
+        if self.caps_ is not None:
+            unlabelled = Examples(features.X, np.zeros(n), features.queries)
+            path = predict_split(self.model_, unlabelled, costs, self._classes, caps=self.caps_)
+            answers, place = path.at(len(path.points))
+            return answers.scores[place], answers.cost[place]
         path = predictions(self.model_, features, costs, self._classes)
         prediction = next(islice(path, self.position_, None))
         bill = prediction.bills["path"]
@@ -200,10 +210,11 @@ class _Budgeted(BaseEstimator):
         return parts[0], parts[1]
 
 
-def _points(model: Any, splits: Splits, metric: Metric) -> Sequence[PointRow]:
-    """Quality and costs of each operating point on the validation part."""
-    path = predict_split(model, splits.valid, splits.costs, splits.classes)
-    return score_split(path, splits.valid, splits.costs, [metric], "valid").rows
+def _points(model: Any, splits: Splits, metric: Metric, caps: Caps | None) -> Sequence[PointRow]:
+    """Quality and costs on the validation part of each operating point, or under each cap."""
+    path = predict_split(model, splits.valid, splits.costs, splits.classes, caps=caps)
+    rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
+    return rows if caps is None else rows[len(path.points) :]
 
 
 class BudgetedClassifier(ClassifierMixin, _Budgeted):
@@ -213,8 +224,9 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     parameter           meaning
     ==================  ==========================================================================
     learner             a registered name, or an instance
-    budget              most that a row may cost, on the validation part; None: no limit
-    budget_kind         ``"mean"`` limits the mean cost, ``"p95"`` that of 95% of rows
+    budget              most that a row may cost; None: no limit
+    budget_kind         ``"mean"`` limits the mean cost of the validation part, ``"p95"`` that of
+                        95% of its rows; ``"cap"`` that of every row that is ever predicted
     costs               by feature (mapping, series), one for each in order, a cost model or file;
                         None: every feature costs 1
     parameters          the learner's parameters by name; lists are grids. A learner with a
@@ -226,8 +238,8 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     ==================  ==========================================================================
 
     After ``fit``: ``model_``, ``learner_`` (with the chosen setting), ``point_`` and its
-    ``position_`` on the path, ``cost_`` (of the kind of the budget) and ``quality_`` on the
-    validation part, ``classes_``.
+    ``position_`` on the path (behind its points under a cap), ``cost_`` (of the kind of the budget)
+    and ``quality_`` on the validation part, ``classes_``.
     """
 
     def fit(

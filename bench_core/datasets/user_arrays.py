@@ -7,7 +7,7 @@ queries in the order in which they first come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from bench_core.data import Queries
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.file_parts import Part
 from bench_core.datasets.priced import to_json
+from bench_core.datasets.readers.tables import cells, has_decimal_commas, no_categories
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.user_files import splits_of
 from bench_core.errors import InputError, unknown
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 FEW = 6
 """So many columns are named in an error."""
+Texts = dict[str, NDArray[np.str_]]
 NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 
 
@@ -58,7 +60,7 @@ class InMemory:
         """A digest of arrays, names, prices, task and notes."""
         own = self.splits
         costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-        about = [own.feature_names, own.task, own.classes, own.stand_in, own.notes]
+        about = [own.feature_names, own.origins, own.task, own.classes, own.stand_in, own.notes]
         return digest([fingerprint(own), costs, about])
 
 
@@ -73,11 +75,12 @@ def array_splits(
 ) -> Splits:
     """The splits of data in memory, where every feature costs 1.
 
-    ``X`` (n, d) numbers, NaN = missing; ``y`` (n,) numbers or text; ``queries`` (n,) ids; ``split``
-    (n,) of the words train, valid and test. Of a frame or a mapping of columns the three may be
-    names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y, queries), or, where
-    ``y`` is a column's name, frames like ``X``. Raises InputError, in one line, for what cannot be
-    used.
+    ``X`` (n, d) numbers, NaN = missing, and of a frame also columns of text or categories, which
+    become numbers as those of files do (``encoding``); ``y`` (n,) numbers or text; ``queries`` (n,)
+    ids; ``split`` (n,) of the words train, valid and test. Of a frame or a mapping of columns the
+    three may be names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y,
+    queries), or, where ``y`` is a column's name, frames like ``X``. Raises InputError, in one line,
+    for what cannot be used.
     """
     given = {"train": _part("X", "y", X, y, queries, split)}
     for name, more in (("valid", valid), ("test", test)):
@@ -110,7 +113,7 @@ def _part(name: str, label: str, X: Any, y: Any, queries: Any, split: Any) -> Pa
     """One part; ``name`` and ``label`` are what messages call X and y."""
     X = _table(X, name)
     X, (y, queries, split) = _columns_taken(X, name, {"y": y, "queries": queries, "split": split})
-    names, matrix = _matrix(X, name)
+    names, matrix, texts = _matrix(X, name)
     n = len(matrix)
     labels = _labels(y, label, n)
     words = None if split is None else _words(split, "split", n)
@@ -124,6 +127,7 @@ def _part(name: str, label: str, X: Any, y: Any, queries: Any, split: Any) -> Pa
         names,
         None if words is None else words[order],
         lambda row: f"{name}, row {int(order[row])}",
+        texts={column: text[order] for column, text in texts.items()},
     )
 
 
@@ -182,14 +186,16 @@ def _columns_taken(X: Any, name: str, given: Mapping[str, Any]) -> tuple[Any, li
     return (X.drop(columns=wanted) if wanted else X), found
 
 
-def _matrix(X: Any, name: str) -> tuple[tuple[str, ...], Float32Array]:
-    """The features' names, and their values float32 (n, d)."""
+def _matrix(X: Any, name: str) -> tuple[tuple[str, ...], Float32Array, Texts]:
+    """The features' names, their values float32 (n, d), NaN in columns of text, and these."""
     if min(X.shape) == 0:
         raise InputError(f"{name} has shape {X.shape}; give at least one row and one feature")
+    texts: Texts = {}
     if isinstance(X, np.ndarray):
         names, values = _numbered(X.shape[1]), X.astype(np.float64)
     else:
-        names, values = [str(column) for column in X.columns], _numbers(X, name)
+        names = [str(column) for column in X.columns]
+        values, texts = _values(X, names, name)
     for position, column in enumerate(names):
         if column in names[:position]:
             raise InputError(f"{name}: two columns are called {column!r}; rename one")
@@ -200,21 +206,44 @@ def _matrix(X: Any, name: str) -> tuple[tuple[str, ...], Float32Array]:
             f"{name}, row {row}, column {names[j]!r}: the value is infinite, or too large for "
             "float32; correct it"
         )
-    return tuple(names), matrix
+    return tuple(names), matrix, texts
 
 
-def _numbers(X: pd.DataFrame, name: str) -> NDArray[np.float64]:
-    """A frame's values (n, d); InputError names all columns that hold no numbers."""
-    wrong = [str(X.columns[j]) for j in range(X.shape[1]) if not _is_numeric(X.iloc[:, j])]
-    if wrong:
-        more = f" and {len(wrong) - FEW} more" if len(wrong) > FEW else ""
-        listed = ", ".join(map(repr, wrong[:FEW])) + more
-        raise InputError(
-            f"{name}: no numbers in {listed}; encode them as numbers, as pandas.get_dummies does "
-            "(its columns may share a cost: key 'shared'), or drop them"
-        )
-    columns = [X.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan) for j in range(X.shape[1])]
-    return np.stack(columns, axis=1)
+def _values(X: pd.DataFrame, names: Sequence[str], name: str) -> tuple[NDArray[np.float64], Texts]:
+    """A frame's numbers (n, d), NaN in columns of text, and these; InputError names all columns
+    that are neither numbers nor categories."""
+    values, texts, faults = np.full(X.shape, np.nan), {}, []
+    for j, column in enumerate(names):
+        given = X.iloc[:, j]
+        if _is_numeric(given):
+            values[:, j] = given.to_numpy(dtype=np.float64, na_value=np.nan)
+        elif what := _no_text(given):
+            faults.append(f"{column!r} holds {what}")
+        else:
+            texts[column] = cells(given)
+    if faults:
+        more = f"; {len(faults) - FEW} more columns" if len(faults) > FEW else ""
+        listed = "; ".join(faults[:FEW]) + more
+        raise InputError(f"{name}: column {listed}; or leave them out with {name}.drop(columns=)")
+    return values, texts
+
+
+def _no_text(column: pd.Series[Any]) -> str:
+    """What a column that is not numeric holds in place of categories, or ""."""
+    import pandas as pd
+
+    categories = isinstance(column.dtype, pd.CategoricalDtype)
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if not categories and kind not in ("string", "mixed-integer"):
+        return f"values of type {kind}: give numbers, text or categories"
+    texts = cells(column)
+    known = texts[texts != ""]
+    if has_decimal_commas(texts):
+        return f"numbers with decimal commas ({str(known[0])!r}): write decimal points"
+    numbers = pd.to_numeric(pd.Series(known), errors="coerce").notna()
+    if not categories and numbers.sum() * 2 > len(known):
+        return f"numbers as text ({str(known[0])!r}): pandas.to_numeric reads them"
+    return no_categories(texts)
 
 
 def _is_numeric(column: pd.Series[Any]) -> bool:

@@ -115,8 +115,9 @@ def _widths(table: Table, least: Sequence[int], room: int) -> list[int]:
 
 
 def _heading(table: Table, title: str) -> str:
-    """A number's heading may be wider than the numbers: one word a line."""
-    return title.replace(" ", "\n") if title in table.right else title
+    """A number's heading may be wider than the numbers: one word a line, formulas whole."""
+    breaks = title in table.right and " - " not in title
+    return title.replace(" ", "\n") if breaks else title
 
 
 def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> None:

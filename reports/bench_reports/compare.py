@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from io import StringIO
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,16 +14,20 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.errors import UsageError, unknown
-from bench_core.terminal.tables import Table, console, show
+from bench_core.errors import UsageError, no_formula, one_line, unknown
+from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
 from bench_core.terminal.wording import count, notices, quality
+from bench_reports.papers import latex_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
-    from bench_core.results.store import Store
     from bench_core.statistics.intervals import Interval
     from bench_core.statistics.pairs import Pair
+
+    Parts = Sequence[Table | str]
 
 TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
 
@@ -35,6 +41,7 @@ Examples:
   bench compare miser cegb --budget 60       at the same mean cost
   bench compare miser cegb --budget 20,40 --budget-kind cap
   bench compare miser cegb cronus --run 3 --data letters
+  bench compare miser cegb gbrt -o pairs.tex         a LaTeX table with p-values; also .csv
 
 \b
 Points are chosen on validation and compared on test, in the primary metric, query by query or row
@@ -53,6 +60,7 @@ Holm's over all pairs; 'alike' is the probability that the two differ by less th
     show_default=True,
     help="Least difference that matters, as a share of the better quality.",
 )
+@options.output_option
 @options.store_option
 @options.debug_option
 def command(
@@ -62,14 +70,14 @@ def command(
     budget_kind: str,
     datasets: tuple[str, ...],
     interest: float,
+    output: Path | None,
     store: Path,
 ) -> int:
     """Compare LEARNERs of a run pair by pair."""
     from bench_core.results.budgets import Budget
-    from bench_core.results.operating_points import caps_of
-    from bench_core.results.store import Store
-    from bench_reports.budgets import unaffordable
 
+    if output is not None and output.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{output}: write the pairs as .tex, .csv or .txt")
     names = list(dict.fromkeys(learners))
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
@@ -84,25 +92,63 @@ def command(
     for name in datasets:
         if name not in there:
             raise UsageError(unknown("data set of this run", name, there))
-    screen = console()
-    for line in notices(info):
-        screen.out(line, highlight=False)
+    parts: list[Table | str] = [*notices(info)]
     for name, within in product(datasets or there, budgets):
-        if within.kind == "cap" and within.amount not in caps_of(frame[frame["dataset"] == name]):
-            own = frame[frame["dataset"] == name]
-            screen.out(f"{name}: {unaffordable(info, own, within, store)}", highlight=False)
-            continue
-        for part in _answer(info, Store(store), name, names, within, interest):
+        own = frame[frame["dataset"] == name]
+        parts += _answer(info, own, store, name, names, within, interest)
+    if output is None:
+        screen = console()
+        for part in parts:
             if isinstance(part, Table):
                 show(part, screen)
             else:
                 screen.out(part, highlight=False)
+    else:
+        write_text(output, SUFFIXES[output.suffix.lower()](parts, interest))
+        options.note(f"wrote {output}")
     return 0
+
+
+def _as_text(parts: Parts, interest: float) -> str:
+    lines = ([part] if isinstance(part, str) else plain_lines(part) for part in parts)
+    return "\n".join(chain.from_iterable(lines)) + "\n"
+
+
+def _as_csv(parts: Parts, interest: float) -> str:
+    """Each pair with what is compared."""
+    lines = StringIO()
+    tables = [part for part in parts if isinstance(part, Table)]
+    rows = ([table.title, *row] for table in tables for row in table.rows)
+    csv.writer(lines, lineterminator="\n").writerows(
+        [("comparison", *TITLES), *([no_formula(cell) for cell in row] for row in rows)]
+    )
+    return lines.getvalue()
+
+
+def _as_latex(parts: Parts, interest: float) -> str:
+    """A table for each data set and budget, its sentences as comments below it."""
+    how = (
+        "a - b is the difference on test. p is two-sided, from a paired bootstrap that repeats the "
+        "choice of the point on validation in every resample, and adjusted by Holm over the pairs "
+        "of this table. Alike: the probability that the two differ by less than "
+        f"{interest:.3g} of the better quality."
+    )
+    lines = ["% needs \\usepackage{booktabs}"]
+    for part in parts:
+        if isinstance(part, Table):
+            lines += ["", *latex_table(part, f"{part.title}. {how}")]
+        elif part:
+            lines.append(f"% {one_line(part)}")
+    return "\n".join([*lines, ""])
+
+
+SUFFIXES = {".tex": _as_latex, ".csv": _as_csv, ".txt": _as_text, "": _as_text}
 
 
 def _answer(
     info: RunInfo,
-    store: Store,
+    frame: pd.DataFrame,
+    place: Path,
     dataset: str,
     names: Sequence[str],
     budget: Budget,
@@ -110,7 +156,14 @@ def _answer(
 ) -> Iterator[Table | str]:
     from bench_core.leaderboard.assembly import primary_metric, uses_of
     from bench_core.leaderboard.pairs import pairs_within
+    from bench_core.results.operating_points import caps_of
+    from bench_core.results.store import Store
+    from bench_reports.budgets import unaffordable
 
+    store = Store(place)
+    if budget.kind == "cap" and budget.amount not in caps_of(frame):
+        yield f"{dataset}: {unaffordable(info, frame, budget, place)}"
+        return
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     try:
         found, pairs = pairs_within(info, store, dataset, names, budget, interest=interest)
@@ -151,7 +204,7 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
     if one.interval.low > 0 or one.interval.high < 0:
         yield f"{better} is better than {other}"
     elif math.isinf(one.more_units):
-        yield f"{pair.a} and {pair.b} are equal"
+        yield f"{pair.a} and {pair.b} show no difference on these rows"
     else:
         yield f"{pair.a} and {pair.b} are not separated: that takes {one.more_units:.2g}x the data"
     ratio, edges = pair.cost_ratio, pair.cost_interval
@@ -160,7 +213,7 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
         within = f"({edges.low:.2f} to {most})"
         yield f"  {pair.b} has the quality of {pair.a} at {ratio:.2f} of its cost {within}"
     else:
-        yield f"  {pair.b} does not reach the quality of {pair.a}"
+        yield f"  {pair.b} does not reach the quality of {pair.a} on validation"
     for kind, thirds in pair.parts.items():
         values = (f"{value:+.4f}{'' if low <= 0 <= high else '*'}" for value, (low, high) in thirds)
         yield f"  {pair.a} - {pair.b} by {kind}, thirds from least to most: {', '.join(values)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from bench_core.leaderboard.purchases import Purchase
     from bench_core.results.budgets import Budget
 
+NAMED = 30
+"""So many features that can be dropped are named on the terminal."""
+
 TITLES = ("features", "price", "bought for", "cost per row")
 
 
@@ -29,7 +32,7 @@ TITLES = ("features", "price", "bought for", "cost per row")
 Examples:
   bench features --budget 60                         of the best learner within the budget
   bench features --learner cegb --budget 60
-  bench features --learner cegb -o features.csv      at its best
+  bench features --learner cegb -o features.csv      at its best; share 0: can be dropped
 
 \b
 The point is chosen on validation, shares are of test rows, averaged over repeats. Prices are those
@@ -90,6 +93,16 @@ def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase]) -
         if one.share > NEVER
     ]
     title = f"{name}: what {learner} buys {within}"
-    footer = tuple(sentences(bought))
+    footer = (*sentences(bought), *_droppable(bought))
     table = Table(TITLES, rows, "features", TITLES[1:], ("features",), title=title, footer=footer)
     show(table, console())
+
+
+def _droppable(bought: Sequence[Purchase]) -> Iterator[str]:
+    """The features that no row buys, by name."""
+    from bench_core.leaderboard.purchases import NEVER
+
+    names = [one.features for one in bought if one.share == NEVER]
+    if names:
+        more = f", ... (all {len(names)}: -o features.csv)" if len(names) > NAMED else ""
+        yield f"can be dropped: {', '.join(names[:NAMED])}{more}"

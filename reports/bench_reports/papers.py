@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import one_line
 from bench_core.leaderboard.at_budgets import Summary, summaries
 from bench_core.leaderboard.methods import paragraph
-from bench_core.terminal.tables import write_text
+from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import cost, quality
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
+_SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
 CHOSEN = "Points are chosen on validation, figures are from test."
 
 
@@ -112,6 +113,22 @@ def _latex_table(summary: Summary) -> Iterator[str]:
             yield "    \\midrule"
         cells = [_tex_cell(one, top) for one, top in zip(found, best, strict=True)]
         yield _tex_row([tex(row.learner), *cells, cost(found[-1].cost)])
+    yield "    \\bottomrule"
+    yield "  \\end{tabular}"
+    yield "\\end{table}"
+
+
+def latex_table(table: Table, caption: str) -> Iterator[str]:
+    """A table of text and signed numbers, as ``booktabs`` sets it."""
+    yield "\\begin{table}"
+    yield "  \\centering\\small"
+    yield f"  \\caption{{{tex(caption)}}}"
+    yield f"  \\begin{{tabular}}{{{''.join('lr'[t in table.right] for t in table.titles)}}}"
+    yield "    \\toprule"
+    yield _tex_row([tex(title) for title in table.titles])
+    yield "    \\midrule"
+    for row in table.rows:
+        yield _tex_row([_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row])
     yield "    \\bottomrule"
     yield "  \\end{tabular}"
     yield "\\end{table}"

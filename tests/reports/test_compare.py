@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,25 @@ def test_every_pair_has_a_line_and_a_sentence(done: Path, bench: Run) -> None:
         + sum("does not reach the quality" in line for line in lines)
         == 3
     )
+
+
+def test_pairs_are_written_for_a_paper(done: Path, bench: Run) -> None:
+    shown = bench("compare", "toy", "gbrt").out.splitlines()[2].split("  ")
+    p, adjusted = [cell.strip() for cell in shown if cell.strip()][-3:-1]
+    for name in ("pairs.tex", "pairs.csv", "pairs.txt"):
+        ended = bench("compare", "toy", "gbrt", "-o", name)
+        assert (ended.status, ended.out, ended.err) == (0, "", f"wrote {name}\n")
+    table = (done / "pairs.tex").read_text().splitlines()
+    row = table[table.index("    \\midrule") + 1]
+    assert row.endswith("\\\\")
+    cells = [cell.strip() for cell in row.removesuffix("\\\\").split(" & ")]
+    assert cells[4:6] == [p, adjusted]
+    assert cells[2][0] == cells[2][-1] == "$"
+    assert [line for line in table if line.count("&") != 6 and " & " in line] == []
+    rows = list(csv.DictReader((done / "pairs.csv").read_text().splitlines()))
+    assert [(row["p"], row["p adjusted"]) for row in rows] == [(p, adjusted)]
+    assert (done / "pairs.txt").read_text() == bench("compare", "toy", "gbrt").out
+    assert ".tex, .csv or .txt" in bench("compare", "toy", "gbrt", "-o", "pairs.doc").err
 
 
 def test_at_a_budget_that_one_cannot_spend_it_says_who(done: Path, bench: Run) -> None:

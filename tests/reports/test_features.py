@@ -41,6 +41,9 @@ def test_shares_times_prices_are_the_feature_cost_of_the_point(
     assert (mine["feature_cost"] - paid).abs().min() < 1e-4
     used = mine.loc[(mine["feature_cost"] - paid).abs().idxmin(), "features_used"]
     assert (bought["share"] > 0).sum() == used
+    never = bought.loc[bought["share"] == 0, "features"]
+    said = re.findall(r"can be dropped: (.*)", bench("features", "--learner", learner, *budget).out)
+    assert said == ([", ".join(never)] if len(never) else [])
 
 
 def test_best_says_what_is_bought_and_what_is_saved(done: Path, bench: Run) -> None:

@@ -119,19 +119,10 @@ class Table:
         from row to row to be categories.
         """
         column = self.frame[name]
-        missing = column.isna().to_numpy(bool)
-        texts = np.where(missing, "", column.astype("str").to_numpy(dtype=object)).astype(np.str_)
-        found = np.unique(texts[~missing])
-        if sum(map(_is_decimal_comma, found)) * 2 > len(found):
+        texts = cells(column)
+        if has_decimal_commas(texts):
             self._refuse_text(name, column)
-        what = ""
-        if all(_DATE.match(text) for text in found):
-            what = f"dates ({str(found[0])!r}): give them as numbers, such as days"
-        elif len(found) > MOST_TEXTS or len(found) * 2 > max(len(texts), 2 * FEW_TEXTS):
-            what = (
-                f"{len(found)} different texts, as {str(found[0])!r:.40}: too many for categories"
-            )
-        if what:
+        if what := no_categories(texts):
             raise InputError(f"{self.path}, column {name!r} holds {what}")
         return texts
 
@@ -164,6 +155,29 @@ class Table:
         for j, name in enumerate(names):
             out[:, j] = self.numbers(name, np.float32)
         return out
+
+
+def cells(column: pd.Series[Any]) -> NDArray[np.str_]:
+    """A column as text (n,), "" where a cell is missing."""
+    missing = column.isna().to_numpy(bool)
+    return np.where(missing, "", column.astype("str").to_numpy(dtype=object)).astype(np.str_)
+
+
+def has_decimal_commas(texts: NDArray[np.str_]) -> bool:
+    """Whether most of the different cells are numbers such as 1,5."""
+    found = np.unique(texts[texts != ""])
+    return sum(map(_is_decimal_comma, found)) * 2 > len(found)
+
+
+def no_categories(texts: NDArray[np.str_]) -> str:
+    """What a column of text (n,) holds in place of categories: dates, or texts too different from
+    row to row; "" where they are categories."""
+    found = np.unique(texts[texts != ""])
+    if len(found) and all(_DATE.match(text) for text in found):
+        return f"dates ({str(found[0])!r}): give them as numbers, such as days"
+    if len(found) > MOST_TEXTS or len(found) * 2 > max(len(texts), 2 * FEW_TEXTS):
+        return f"{len(found)} different texts, as {str(found[0])!r:.40}: too many for categories"
+    return ""
 
 
 def _is_decimal_comma(cell: str) -> bool:

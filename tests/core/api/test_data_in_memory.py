@@ -16,6 +16,8 @@ from sklearn.datasets import load_breast_cancer
 
 import bench_core
 from bench_core import BenchError, Queries, SensorPrices, Splits, Task, UsageError
+from bench_core.api.arguments import costs_of
+from bench_core.datasets.priced import with_costs
 from bench_core.datasets.user_arrays import array_splits
 
 N = 60
@@ -242,6 +244,48 @@ def test_progress_is_lines_where_there_is_no_terminal(
     assert any(line.startswith("[2/2] ok score toy-prefix on data") for line in lines)
 
 
+WORDS = np.where(X[:, 0] > 0.3, "low", np.where(X[:, 2] > 0, "mid", "high")).astype(object)
+WORDS[7] = None
+KINDS = {
+    "objects": pd.Series(WORDS),
+    "categories": pd.Series(WORDS, dtype="category"),
+    "strings": pd.Series(WORDS, dtype="string"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_of_text_is_one_sensor_as_in_a_file(kind: str, tmp_path: Path) -> None:
+    from bench_core.datasets.user_files import FileData
+
+    made = array_splits(FRAME.assign(level=KINDS[kind]), Y)
+    file = tmp_path / "x.csv"
+    FRAME.assign(level=WORDS, y=Y).to_csv(file, index=False)
+    same: Any = FileData(str(file)).prepare(None, "", 0, 0)  # type: ignore[arg-type]
+    assert made.names == same.names
+    assert set(made.names) == {*NAMES, "level=low", "level=mid", "level=high"}
+    assert made.origins == same.origins == (*NAMES, *["level"] * 3)
+    assert made.prices.sensors == 4
+    for part in ("train", "valid", "test"):
+        np.testing.assert_array_equal(getattr(made, part).X, getattr(same, part).X)
+    assert np.isnan(np.concatenate([made.train.X, made.valid.X, made.test.X])[:, 3:]).sum() == 3
+
+
+def test_numbers_that_are_categories_by_type_are_encoded() -> None:
+    made = array_splits(FRAME.assign(ward=pd.Categorical(np.arange(N) % 3)), Y)
+    assert made.origins[3:] == ("ward",) * 3
+    assert {name.partition("=")[2] for name in made.names[3:]} == {"0", "1", "2"}
+
+
+def test_a_text_column_has_one_cost_and_a_note() -> None:
+    frame = FRAME.assign(level=KINDS["objects"])
+    splits = array_splits(frame, Y)
+    for given in ({"a": 1, "b": 1, "c": 1, "level": 5}, [1, 1, 1, 5]):
+        priced = with_costs(splits, costs_of(given, splits.columns))
+        assert priced.prices.sensor.tolist() == [1, 1, 1, 5]
+    made = plan(frame, Y, costs=given)
+    assert [n for n in made.notes if "column 'level' holds text" in n and "one sensor" in n]
+
+
 def _splits(**changed: Any) -> Splits:
     return replace(array_splits(X, Y), **changed)
 
@@ -259,10 +303,20 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "ragged": (([[1, 2], [3]], [0, 1]), {}, "X: its rows have different lengths"),
     "no rows": ((X[:0], Y[:0]), {}, "X has shape (0, 3)"),
     "a series as X": ((FRAME["a"], Y), {}, "X is one column; give a table: X.to_frame()"),
-    "text columns": (
-        (FRAME.assign(sex="m", city="Bern", on=pd.Timestamp("2024")), Y),
+    "no categories": (
+        (FRAME.assign(on=pd.Timestamp("2024"), name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
         {},
-        "X: no numbers in 'sex', 'city', 'on'; encode them as numbers",
+        "X: column 'on' holds values of type datetime64: give numbers, text or categories; 'name' "
+        "holds 60 different texts, as 'n0': too many for categories; 'z' holds values of type "
+        "complex: give numbers, text or categories; or leave them out with X.drop(columns=)",
+    ),
+    "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
+    "numbers as text": ((FRAME.assign(n=["1", "2.5"] * 30), Y), {}, "pandas.to_numeric reads them"),
+    "decimal commas": ((FRAME.assign(n=["1,5", "2,5"] * 30), Y), {}, "write decimal points"),
+    "text in one part": (
+        (FRAME.assign(c="a"), Y),
+        {"test": (FRAME, Y)},
+        "column 'c' holds numbers here and text elsewhere; use one",
     ),
     "infinite": ((np.where(X > 1, np.inf, X), Y), {}, "the value is infinite, or too large"),
     "two columns of a name": (

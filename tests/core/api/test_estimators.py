@@ -49,6 +49,56 @@ def test_a_budget_holds_on_the_validation_part_and_rows_pay_what_is_said() -> No
     assert fitted.cost_ > 20  # without a limit the costly feature is bought
 
 
+@pytest.mark.parametrize("budget", [0, 3.0, 6.0, 21.5, None])
+def test_a_cap_holds_for_every_row_that_is_predicted(budget: float | None) -> None:
+    y = np.where(SIGNAL > 0, "ill", "well")
+    fitted = BudgetedClassifier(budget=budget, budget_kind="cap", costs=COSTS, **GRID)
+    fitted.fit(X[:200], y[:200])
+    others = RNG.normal(size=(500, 3)) * 3
+    paid = fitted.row_costs(others)
+    if budget is not None:
+        assert paid.max() <= budget
+        assert fitted.cost_ <= budget
+        assert fitted.point_ == {"cap": budget}
+    alone = np.concatenate([fitted.predict(row[None]) for row in others[:20]])
+    np.testing.assert_array_equal(alone, fitted.predict(others)[:20])
+    if budget == 0:  # nothing can be bought: the more frequent class
+        assert set(fitted.predict(others)) == {max(*y[:200], key=[*y[:200]].count)}
+
+
+def test_a_cap_is_what_a_run_measures_under_it(tmp_path: Any, monkeypatch: Any) -> None:
+    import bench_core
+
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    y = (SIGNAL > 0).astype(int)
+    half = (X[:200], y[:200]), (X[200:], y[200:])
+    fitted = BudgetedClassifier(Half(0.1), budget=6, budget_kind="cap", costs=COSTS)
+    fitted.fit(*half[0], *half[1])
+    run = bench_core.run(
+        *half[0],
+        valid=half[1],
+        test=half[1],
+        costs=COSTS,
+        learners=[Half(0.1)],
+        caps=6,
+        executor="inline",
+        progress=False,
+        store=tmp_path / "x.db",
+    )
+    best = run.best(6, "cap")
+    assert (best.quality, best.cost) == pytest.approx(
+        (fitted.quality_, fitted.row_costs(X[200:]).mean())
+    )
+
+
+def test_a_ranker_keeps_a_cap() -> None:
+    queries, grades = np.repeat(np.arange(60), 5), np.clip(np.round(SIGNAL + 1), 0, 4)
+    ranker = BudgetedRanker(costs=COSTS, budget=6, budget_kind="cap", **FAST)
+    ranker.fit(X, grades, queries)
+    assert ranker.row_costs(X, queries).max() <= 6
+    assert ranker.score(X, grades, queries) > 0.6
+
+
 def test_costs_go_by_the_names_of_a_frames_columns() -> None:
     frame = pd.DataFrame(X, columns=["age", "weight", "scan"])
     by_name = {"scan": 20, "age": 1, "weight": 5}
@@ -104,7 +154,7 @@ def test_a_fitted_estimator_survives_pickle_and_clone() -> None:
     [
         ({"budget": 0.5}, "nothing is affordable at budget=0.5: the cheapest operating point"),
         ({"budget": -1}, "budget must be a number >= 0"),
-        ({"budget_kind": "most"}, "budget_kind must be mean or p95"),
+        ({"budget_kind": "most"}, "budget_kind must be mean, p95 or cap"),
         ({"learner": "cegbb"}, "unknown learner 'cegbb': did you mean cegb?"),
         ({"learner": 3}, "learner must be a name or an instance"),
         ({"learner": Prefix(), "parameters": {"a": 1}}, "parameters are those of a learner given"),
