@@ -79,7 +79,9 @@ class Isolation:
             folder = Path(tempfile.mkdtemp(prefix=".isolated-", dir=spec.states)).resolve()
             places = [[str(folder), str(result.parent.resolve())]]
         shown = [str(path.resolve()) for path in _needed(job) if path.is_file()]
-        return View({"hidden": self.hidden, "shown": shown, "places": places}, folder)
+        private = isinstance(spec, FitSpec) and bool(spec.origin)  # models have hosts of their own
+        told = {"hidden": self.hidden, "shown": shown, "places": places, "private": private}
+        return View(told, folder)
 
 
 def _needed(job: Job) -> Iterator[Path]:

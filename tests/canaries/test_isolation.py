@@ -14,6 +14,8 @@ import pytest
 import bench_core
 from bench_core.errors import UsageError
 from bench_core.execution import isolation
+from bench_core.results.store import Store
+from canaries import looking
 
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
 
@@ -54,14 +56,15 @@ def possible() -> bool:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
 def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
-    home: Path,
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not possible():
         pytest.skip("this system lets no process have namespaces of its own")
     open_ = run(store="open.db").frame()
-    before = json.loads((home / "predict.json").read_text())
+    before = looked("open.db")["predict"]
     assert before["arrays"] == ["test", "train", "valid"]
     assert before["network"]
+    assert before["processes"]
     bench_core.run(
         data="toy-binary",
         plugins=("helpers.toys",),
@@ -69,14 +72,24 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
         settings="toy-prefix.tradeoff=0.1",
         progress=False,
     )
+    monkeypatch.setenv("CANARY_NOTES", "yes")
     closed = run(isolate=True).frame()
-    nothing = dict.fromkeys(("store", "file", "network", "root"), False) | {"models": 0}
-    fit, predict = (json.loads((home / f"{name}.json").read_text()) for name in ("fit", "predict"))
-    assert fit == nothing | {"arrays": ["train", "valid"], "entries": 1}
-    assert predict == nothing | {"arrays": [], "entries": 0}
+    nothing = dict.fromkeys(("store", "file", "network", "processes"), False)
+    nothing |= {"models": 0, "notes": []}
+    found = looked("")
+    assert found["fit"] == nothing | {"arrays": ["train", "valid"], "entries": 1}
+    assert found["predict"] == nothing | {"arrays": [], "entries": 0}
     columns = [c for c in open_.columns if c not in MEASURED]
     assert open_[columns].equals(closed[columns])
     assert not [*(home / "results" / "bench.fits").glob(".isolated-*")]
+    assert not [folder for folder in looking.places() if (folder / looking.NOTE).exists()]
+
+
+def looked(store: str) -> dict[str, Any]:
+    """What the learner and its model wrote to the log."""
+    lines = "\n".join(a.output for a in Store(Path(store or "results/bench.db")).attempts())
+    seen = [line.removeprefix("SEEN ") for line in lines.splitlines() if line.startswith("SEEN ")]
+    return {where: found for line in seen for where, found in json.loads(line).items()}
 
 
 def test_where_it_is_not_possible_one_line_says_so(
