@@ -56,7 +56,12 @@ class Rerun:
 
 
 def rerun(
-    trial: str, store: Path, plugins: Sequence[str], data_dir: str, on_event: OnEvent
+    trial: str,
+    *,
+    store: str | Path,
+    plugins: Sequence[str],
+    data_dir: str | Path | None,
+    on_event: OnEvent,
 ) -> Rerun:
     """Train and score the trial of this name (the beginning of its key) in a store of its own.
 
@@ -66,7 +71,7 @@ def rerun(
     then = Store(store).trial(trial)
     with tempfile.TemporaryDirectory(prefix="bench-rerun-") as folder:
         path = Path(folder, "bench.db")
-        request = _request(then, path, plugins, data_dir)
+        request = _request(then, path, plugins, str(data_dir or ""))
         registry = load_registry(request.plugins)
         plan = make_plan(request, registry)
         spec = _again(then, plan)

@@ -1,13 +1,12 @@
 """``bench audit``: replay every query at every point to check the declared costs."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from bench_core.cli import options
-from bench_core.cli.run import failures, following, needed_plugins
+from bench_core.cli.run import doing_again, failures
 from bench_core.terminal.tables import check_output, write_text
 from bench_core.terminal.wording import counted
 
@@ -24,31 +23,14 @@ Examples:
 Cells that a model did not declare as bought are replaced; its answer must stay the same, bit by
 bit. A learner that fails leaves the ranking, and the exit status is then 1.""",
 )
-@options.run_argument
-@options.workers_option
-@options.executor_option
-@options.no_progress_option
-@options.output_option
-@options.store_option
-@options.common_options
-def command(
-    run: str,
-    output: Path | None,
-    store: Path,
-    plugins: Sequence[str],
-    no_progress: bool,
-    quiet: bool,
-    verbose: bool,
-    **given: Any,
-) -> int:
+@options.stored_run_options
+def command(run: str, output: Path | None, **given: Any) -> int:
     """Audit RUN in full: all its trials, every query, every operating point."""
     from bench_core import api
 
     check_output(output)
-    modules = needed_plugins(store, run, plugins)
-    options.find_plugins_here(modules)
-    with following("", no_progress, quiet, verbose) as show:
-        result = api.audit(run, store=str(store), plugins=modules, on_event=show, **given)
+    with doing_again("", run=run, **given) as asked:
+        result = api.audit(run, **asked)
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
     broken = sum(result.counts.values()) - replayed
     verdict = {"verified": replayed - refused, "failed the audit": refused}

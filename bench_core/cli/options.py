@@ -195,12 +195,23 @@ output_option = click.option(
     "-o", "--output", type=FILE, metavar="FILE", help="Write to this file instead of the terminal."
 )
 
-count_option = partial(
-    click.option,
-    type=click.IntRange(1),
-    metavar="N",
-    callback=lambda context, _, value: value or 0,  # 0: as the machine suggests
-)
+
+def count_option(
+    *names: str, least: int = 1, most: int | None = None, metavar: str = "N", help: str
+) -> Callable[[Command], Command]:
+    """A whole number of at least one; 0 where it is not given."""
+    return click.option(
+        *names,
+        type=click.IntRange(least, most),
+        metavar=metavar,
+        callback=lambda context, _, value: value or 0,
+        help=help,
+    )
+
+
+texts_option = partial(click.option, multiple=True)
+"""Texts by repetition; a comma belongs to the text."""
+
 workers_option = count_option("-w", "--workers", help="Jobs at the same time.")
 
 executor_option = click.option(
@@ -210,6 +221,13 @@ executor_option = click.option(
     metavar="WHERE",
     help="local: processes that can be killed; inline: this one; dask, dask=tcp://HOST:PORT or "
     "dask=MODULE:CLUSTER: the workers of a Dask cluster.",
+)
+
+isolate_option = click.option(
+    "--isolate",
+    is_flag=True,
+    help="Hide the store, prepared data that a job does not need and the files of data sets "
+    "from the job's process, and the network (Linux).",
 )
 
 no_progress_option = click.option(
@@ -239,6 +257,17 @@ few_options = together(plugins_option, quiet_option, debug_option)
 common_options = together(plugins_option, quiet_option, verbose_option, debug_option)
 
 run_argument = click.argument("run", default="last", metavar="[RUN]", shell_complete=runs_named)
+
+stored_run_options = together(
+    run_argument,
+    workers_option,
+    executor_option,
+    no_progress_option,
+    output_option,
+    store_option,
+    common_options,
+)
+"""The options of a verb that does the work of a stored run again."""
 
 
 def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import click
 
 from bench_core.cli import options
-from bench_core.cli.run import following
+from bench_core.cli.run import doing_again
 
 DIFFERS = 1
 _SHOWN = 5
@@ -32,21 +31,12 @@ differs.""",
 @options.no_progress_option
 @options.store_option
 @options.common_options
-def command(
-    trial: str,
-    data_dir: Path | None,
-    store: Path,
-    plugins: Sequence[str],
-    no_progress: bool,
-    quiet: bool,
-    verbose: bool,
-) -> int:
+def command(trial: str, **given: Any) -> int:
     """Train and score TRIAL anew: the same bits, or what differs and which ingredient changed."""
     from bench_core.api.rerun import rerun
 
-    options.find_plugins_here(plugins)
-    with following("", no_progress, quiet, verbose) as show:
-        found = rerun(trial, store, plugins, str(data_dir or ""), show)
+    with doing_again("", **given) as asked:
+        found = rerun(trial, **asked)
     word = "same bits" if found.same else f"{len(found.changed)} of its numbers differ"
     click.echo(f"{found.title}: {word} ({found.rows} rows)")
     for line in found.changed[:_SHOWN]:

@@ -60,18 +60,17 @@ request_options = options.together(
     _text("--split", metavar="COLUMN", help="Column with the values train, valid and test."),
     _text("--task", metavar="TASK", help="ranking, regression, binary or multiclass."),
     names_option("--drop", metavar="COLUMNS", help="Columns of the file to leave out."),
-    click.option(
+    options.texts_option(
         "--group",
         "groups",
-        multiple=True,
         metavar="COLUMNS:COST",
         help="Columns that one sensor measures, and its cost: a,b,c:5 or 'hist_*:5'.",
     ),
-    click.option(
+    options.count_option(
         "--cv",
-        type=click.IntRange(3, 100),
+        least=3,
+        most=100,
         metavar="K",
-        callback=lambda ctx, param, value: value or 0,
         help="K-fold cross-validation of one file, queries kept whole.",
     ),
     _text(
@@ -117,18 +116,15 @@ request_options = options.together(
         "suite's; without a suite an imported model or gbrt, if it takes part, else none.",
     ),
     _text("--profile", metavar="NAME", help="quick (the default), standard or paper."),
-    click.option(
+    options.texts_option(
         "--set",
         "settings",
-        multiple=True,
         metavar="LEARNER.FIELD=VALUE",
         help="A learner's parameter as a TOML value; a list is a grid (miser.trees=[100,300]).",
     ),
-    click.option(
+    options.count_option(
         "--configs",
-        type=click.IntRange(1, 1000),
-        metavar="N",
-        callback=lambda ctx, param, value: value or 0,
+        most=1000,
         help="Try N settings of each learner instead of grids: its default and N-1 from the ranges "
         "that it declares. Validation chooses.",
     ),
@@ -151,12 +147,7 @@ request_options = options.together(
         "and of all that it starts (elsewhere than on Linux its process alone), not mapped files. "
         "Default: 80% of the machine's memory, shared by the workers.",
     ),
-    click.option(
-        "--isolate",
-        is_flag=True,
-        help="Hide the store, prepared data that a job does not need and the files of data sets "
-        "from the job's process, and the network (Linux).",
-    ),
+    options.isolate_option,
     click.option(
         "--retries",
         type=click.IntRange(0, 100),
@@ -293,6 +284,25 @@ def needed_plugins(store: Path, run: str, named: Sequence[str]) -> tuple[str, ..
             "if the code is yours"
         )
     return tuple(named)
+
+
+@contextmanager
+def doing_again(
+    advice: str,
+    *,
+    run: str = "",
+    store: Path,
+    plugins: Sequence[str],
+    no_progress: bool,
+    quiet: bool,
+    verbose: bool,
+    **given: Any,
+) -> Iterator[dict[str, Any]]:
+    """What a verb that does stored work again hands to Python; its events are displayed."""
+    modules = needed_plugins(store, run, plugins) if run else tuple(plugins)
+    options.find_plugins_here(modules)
+    with following(advice, no_progress, quiet, verbose) as show:
+        yield {**given, "store": str(store), "plugins": modules, "on_event": show}
 
 
 def show_result(
