@@ -26,7 +26,7 @@ _PROBE = (
     "import sys; sys.path[:] = {path!r}; from bench_core._io.namespaces import confine; "
     "from bench_core.execution.guard import enclosed; confine([], [], [], True); enclosed()"
 )
-_EMPTY = ("/var/tmp", "/run", "/dev", "/tmp")  # noqa: S108 - what else is found there is hidden
+_EMPTY = ("/var/tmp", "/run", "/dev", "/tmp")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 PRIVATE_SIZE = "1g"
 """What a process may write to its private folders together."""
@@ -35,7 +35,7 @@ _hidden: list[Sequence[str]] = []
 
 
 def hidden() -> Sequence[str] | None:
-    """What this process was told to hide, None where it is not confined."""
+    """What is hidden from this process, None where it is not confined."""
     return _hidden[-1] if _hidden else None
 
 
@@ -82,11 +82,13 @@ def confine(
 
 
 def _make_private() -> None:
-    """Make all that is mounted read-only and put private folders over ``_EMPTY``; code is read
-    through folders that keep what is written to them, such as compiled kernels, for this process."""
+    """Make all that is mounted read-only and put private folders over ``_EMPTY``; folders of code
+    keep what is written to them, such as compiled kernels, for this process."""
     _new_session_keyring()
-    empty = sorted({*_EMPTY, str(Path(tempfile.gettempdir()).resolve())}, key=_EMPTY[-1].__eq__)
-    empty = [place for place in empty if Path(place).is_dir()]
+    temporary = Path(tempfile.gettempdir()).resolve()
+    empty = [place for place in _EMPTY if Path(place).is_dir()]
+    if temporary.parents[:-1] and not {*empty} & {str(f) for f in (temporary, *temporary.parents)}:
+        empty.insert(0, str(temporary))
     code = {folder: os.open(folder, os.O_PATH) for folder in _code(empty)}
     devices = {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in _DEVICES}
     _let("/", write=False, below=True)
@@ -99,8 +101,9 @@ def _make_private() -> None:
     for name, device in devices.items():
         Path(name).touch()
         _bind(device, Path(name))
-    Path("/dev/shm").mkdir(exist_ok=True)  # noqa: S108
+    Path("/dev/shm").mkdir(exist_ok=True)
     Path("/dev/fd").symlink_to("/proc/self/fd")
+    temporary.mkdir(parents=True, exist_ok=True)
     for number, (folder, handle) in enumerate(code.items()):
         Path(folder).mkdir(parents=True, exist_ok=True)
         upper, work = (_folder(base, f"{what}{number}") for what in ("upper", "work"))
@@ -121,9 +124,9 @@ def _code(empty: Iterable[str]) -> list[str]:
 
 
 def _folder(base: int, name: str) -> str:
-    path = f"/proc/self/fd/{base}/{name}"
-    os.mkdir(path, 0o700)
-    return path
+    path = Path(f"/proc/self/fd/{base}", name)
+    path.mkdir(0o700)
+    return str(path)
 
 
 def _new_session_keyring() -> None:
@@ -147,10 +150,10 @@ def show_own_processes() -> None:
     what else /proc holds is read-only, also for root."""
     _checked(ctypes.CDLL(None, use_errno=True).unshare(_MOUNT), "a mount namespace")
     _mount("proc", "/proc", 0, "proc")
-    for path in map(str, Path("/proc").iterdir()):
-        if not path[6:].isdigit() and not os.path.islink(path):
-            _mount(path, path, _BIND)
-            _let(path, write=False)
+    for path in Path("/proc").iterdir():
+        if not path.name.isdigit() and not path.is_symlink():
+            _mount(str(path), str(path), _BIND)
+            _let(str(path), write=False)
     _unshare(_USER | _MOUNT)
 
 

@@ -48,23 +48,23 @@ def enclosed() -> None:
     """Go on in a process namespace of its own, two processes below this one, which ends as that one
     does. The first of the namespace between them takes in what loses its parents there."""
     enter_own_processes()
-    told, tell = os.pipe()
+    reader, writer = os.pipe()
     if first := os.fork():
-        _hold_only(told)
+        _hold_only(reader)
         _, status = os.waitpid(first, 0)
-        code = int(os.read(told, 8) or os.waitstatus_to_exitcode(status))
+        code = int(os.read(reader, 8) or os.waitstatus_to_exitcode(status))
         _end_by(-code) if code < 0 else os._exit(code)
     prctl(DEATH_SIGNAL, signal.SIGKILL)
     show_own_processes()
     worker = os.fork()
     if worker:
-        _hold_only(tell)
+        _hold_only(writer)
         while (ended := os.waitpid(-1, 0))[0] != worker:
             pass
-        os.write(tell, b"%d" % os.waitstatus_to_exitcode(ended[1]))
+        os.write(writer, b"%d" % os.waitstatus_to_exitcode(ended[1]))
         os._exit(0)
     prctl(DEATH_SIGNAL, signal.SIGKILL)
-    for pipe in (told, tell):
+    for pipe in (reader, writer):
         os.close(pipe)
 
 

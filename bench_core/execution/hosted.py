@@ -3,7 +3,7 @@
 A stranger's model must not live where labels, metrics, bills and verdicts are: there it could read
 or change them. It gets blocks of cells through a socket and answers with plain arrays, one point
 at a time and only when asked, so that nothing piles up and the waiting is the time it takes. It
-is told neither where data nor where its state lies. ``host.py`` is the other end.
+learns neither where data nor where its state lies. ``host.py`` is the other end.
 """
 
 import json
@@ -49,9 +49,9 @@ class Hosted:
         header, arrays = read_state(state)
         pairs = [socket.socketpair() for _ in range(max(1, threads))]
         there = [other.fileno() for _, other in pairs]
-        told = {"path": sys.path, "parent": os.getpid(), "sockets": there, "view": _view()}
+        about = {"path": sys.path, "parent": os.getpid(), "sockets": there, "view": _view()}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(told)],
+            [sys.executable, "-c", _START, json.dumps(about)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,  # a log that processes share could be read by each
             stderr=subprocess.STDOUT,

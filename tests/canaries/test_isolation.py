@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield tmp_path
 
 
-def run(**options: Any) -> Any:
+def run(learners: Sequence[str] = ("toy-prefix", "looking", "toy-stacked"), **options: Any) -> Any:
     return bench_core.run(
         data="rows.csv",
         plugins=("helpers.toys", "canaries.looking"),
-        learners=["toy-prefix", "looking", "toy-stacked"],
-        settings=["toy-prefix.tradeoff=0.1", "looking.tradeoff=0.1"],
+        settings=[f"{name}.tradeoff=0.1" for name in learners if "stacked" not in name],
+        learners=learners,
         task="binary",
         workers=1,
         progress=False,
@@ -85,6 +86,26 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
     assert not [folder for folder in looking.places() if (folder / looking.NOTE).exists()]
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not possible(), reason="needs namespaces")
+def test_what_is_done_again_can_be_isolated_too(home: Path) -> None:
+    run(learners=["looking"])
+    (home / "costs.csv").write_text("feature,cost\na,2\nb,3\n")
+    plugins = ("helpers.toys", "canaries.looking")
+    audited = bench_core.audit(plugins=plugins, isolate=True)
+    assert (audited.exit_status, audited.counts["ok"]) == (0, 1)
+    assert not looked("")["predict"]["network"]
+    billed = bench_core.reprice(costs="costs.csv", plugins=plugins, isolate=True)
+    assert (billed.exit_status, set(billed.frame()["audit"])) == (0, {"sampled"})
+    assert looked("")["predict"] | {"entries": 0, "notes": []} == {
+        **dict.fromkeys(("store", "file", "network", "processes"), False),
+        "arrays": [],
+        "entries": 0,
+        "models": 0,
+        "notes": [],
+    }
+
+
 def looked(store: str) -> dict[str, Any]:
     """What the learner and its model wrote to the log."""
     lines = "\n".join(a.output for a in Store(Path(store or "results/bench.db")).attempts())
@@ -101,8 +122,9 @@ def test_where_it_is_not_possible_one_line_says_so(
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(UsageError, match="--isolate needs Linux"):
         isolation.check_possible()
-    with pytest.raises(UsageError, match="leave out"):
-        run(isolate=True, executor="inline")
+    for verb in (run, bench_core.audit, functools.partial(bench_core.reprice, costs="x.csv")):
+        with pytest.raises(UsageError, match="leave out"):
+            verb(isolate=True, executor="inline")
 
 
 @pytest.mark.skipif(not possible(), reason="needs namespaces")
