@@ -259,8 +259,12 @@ def remembered(read: Callable[[], bytes], write: Callable[[bytes], Any], *given:
 
 def in_file(folder: str, *given: Any) -> Any:
     place = Path(folder) / f"canary-{os.environ['CANARY']}"
-    read = lambda: place.read_bytes() if place.exists() else b""  # noqa: E731
-    return remembered(read, place.write_bytes, *given)
+
+    def write(content: bytes) -> None:
+        with contextlib.suppress(OSError):  # where nothing can be written
+            place.write_bytes(content)
+
+    return remembered(lambda: place.read_bytes() if place.exists() else b"", write, *given)
 
 
 @cheat("stands", isolated="sample")
@@ -268,9 +272,9 @@ def notes_on_disk(model: CheatModel, X: Any) -> Any:
     return in_file(tempfile.gettempdir(), model, X)
 
 
-@cheat("stands", isolated="refused")
+@cheat("stands", isolated="sample")
 def notes_at_home(model: CheatModel, X: Any) -> Any:
-    """In the folder in which bench was started, which cannot be written to."""
+    """In the folder in which bench was started."""
     return in_file(os.environ["CANARY_HOME"], model, X)
 
 
