@@ -1,7 +1,7 @@
 """Naming a learner or model so that another process finds it again, without pickle.
 
 A name in a file imports nothing but plugins: a class that is not loaded yet must lie in bench, in a
-package of an installed plugin, or in a module that this process was told to ``trust``.
+package of an installed plugin, or in a module that this process was asked to ``trust``.
 """
 
 import sys

@@ -61,4 +61,4 @@ def test_a_mistake_is_found_by_check_with_what_to_do(
     missing = [word for word in says if word not in ended.out + ended.err]
     assert not missing, ended.out + ended.err
     if ended.status == 1:  # of a module that does not load the one line says all
-        assert ended.out.count("expected: ") == ended.out.count("to mend: ") > 0
+        assert ended.out.count("expected: ") == ended.out.count("to fix: ") > 0

@@ -102,7 +102,7 @@ def test_the_fixture_gives_a_test_for_each_promise(bench: Run) -> None:  # noqa:
     assert "1 failed, 7 passed" in done.stdout, done.stdout + done.stderr
     name = "test_it_keeps_its_promises[metric my-metric-here: check_copies (binary)]"
     assert re.search(rf"{re.escape(name)} FAILED", done.stdout)
-    assert "to mend: where ``multiplicity`` is not None, let each row count" in done.stdout
+    assert "to fix: where ``multiplicity`` is not None, let each row count" in done.stdout
 
 
 @pytest.fixture(scope="module")

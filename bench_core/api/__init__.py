@@ -28,6 +28,7 @@ from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import DAY, RunRequest, check_request
 from bench_core.plugins import Registry, load_registry
 from bench_core.results.budgets import Budget, as_caps
+from bench_core.results.records import with_tuples
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import check_writable, open_writer
@@ -209,21 +210,32 @@ def plan(*arguments: Any, **options: Any) -> Plan:
         return _plan(asked, _registry(asked, notify), notify)
 
 
+_DATA = ("data", "test", "valid", "data_dir")  # fields of a request that name files
+
+
 def audit(
     run: str = "last",
     *,
     store: str = "",
     workers: int = 0,
     executor: str = "local",
+    isolate: bool = False,
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
 ) -> Result:
-    """Replay every query and every point of a run's finished trials, and keep the verdicts."""
-    asked = RunRequest(workers=workers, executor=executor, plugins=tuple(plugins), store=store)
+    """Replay every query and every point of a run's finished trials, and keep the verdicts.
+
+    ``isolate`` as for ``run``; the user's own data files are those that the run named.
+    """
+    asked = RunRequest(
+        workers=workers, executor=executor, plugins=tuple(plugins), store=store, isolate=isolate
+    )
     check_request(asked)
     load_registry(asked.plugins)  # an unknown module is one clear line
     kept = Store(store_path(store))
     name = kept.resolve(run)
+    then = with_tuples(kept.info(name).request)
+    asked = replace(asked, **{key: then[key] for key in _DATA if key in then})
     with open_writer(kept.path) as writer:
         return Result.of(carry_out_audit(kept, name, asked, writer, on_event or silent))
 
@@ -237,6 +249,7 @@ def reprice(
     store: str = "",
     workers: int = 0,
     executor: str = "local",
+    isolate: bool = False,
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
 ) -> Result:
@@ -249,7 +262,12 @@ def reprice(
     kept = Store(store_path(store))
     modules, limits = tuple(plugins), as_caps(caps)
     asked = RunRequest(
-        workers=workers, executor=executor, plugins=modules, costs=costs, caps=limits
+        workers=workers,
+        executor=executor,
+        plugins=modules,
+        costs=costs,
+        caps=limits,
+        isolate=isolate,
     )
     check_request(asked)
     made, request = plan_reprice(kept, run, tuple(data), asked, _registry(asked, notify))

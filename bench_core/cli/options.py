@@ -227,7 +227,8 @@ isolate_option = click.option(
     "--isolate",
     is_flag=True,
     help="Hide the store, prepared data that a job does not need and the files of data sets "
-    "from the job's process, and the network (Linux).",
+    "from the job's process, and the network; let strangers' learners write to private folders "
+    "alone (Linux).",
 )
 
 no_progress_option = click.option(
@@ -262,6 +263,7 @@ stored_run_options = together(
     run_argument,
     workers_option,
     executor_option,
+    isolate_option,
     no_progress_option,
     output_option,
     store_option,

@@ -1,8 +1,8 @@
-"""A check of one plugin, with what it expects and how to mend what breaks it.
+"""A check of one plugin, with what it expects and how to fix what breaks it.
 
 A check is a function that returns where the plugin keeps a promise and raises where it does not.
 The first part of its docstring is the promise, the paragraph that begins with "Remedy:" says how to
-mend a plugin that breaks it.
+fix a plugin that breaks it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,12 +22,12 @@ _REMEDY = "Remedy:"
 
 
 class ConformanceError(AssertionError):
-    """A plugin breaks a promise; the message says what was seen. ``mend`` takes the place of the
+    """A plugin breaks a promise; the message says what was seen. ``fix`` takes the place of the
     check's own remedy."""
 
-    def __init__(self, seen: str, mend: str = "") -> None:
+    def __init__(self, seen: str, fix: str = "") -> None:
         super().__init__(seen)
-        self.mend = mend
+        self.fix = fix
 
 
 def promise_of(check: Check) -> tuple[str, str]:
@@ -51,14 +51,14 @@ class Case:
         return f"{self.check.__name__} ({self.on})" if self.on else self.check.__name__
 
     def fault(self) -> str:
-        """Three lines: what was seen, what was expected, how to mend it; "" where it holds."""
+        """Three lines: what was seen, what was expected, how to fix it; "" where it holds."""
         try:
             self.check(*self.arguments)
         except Exception as error:
             expected, remedy = promise_of(self.check)
-            mend = getattr(error, "mend", "") or remedy
+            fix = getattr(error, "fix", "") or remedy
             seen = f"{self.name}: {one_line(_seen(error))}"
-            return f"{seen}\n  expected: {expected}\n  to mend: {mend}"
+            return f"{seen}\n  expected: {expected}\n  to fix: {fix}"
         return ""
 
     def __call__(self) -> None:

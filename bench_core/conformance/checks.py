@@ -345,8 +345,8 @@ def _compares_rows(learner: Any, splits: Splits) -> bool:
     if features.queries is None:
         return False
     model = fitted(learner, splits)
-    lone = Features(features.X, Queries.from_sizes(np.ones(len(features), dtype=np.int64)))
-    pairs = zip(model.predict_path(features), model.predict_path(lone), strict=True)
+    alone = Features(features.X, Queries.from_sizes(np.ones(len(features), dtype=np.int64)))
+    pairs = zip(model.predict_path(features), model.predict_path(alone), strict=True)
     return any(not np.allclose(a.scores, b.scores, rtol=TOLERANCE) for a, b in pairs)
 
 

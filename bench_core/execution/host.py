@@ -8,7 +8,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
@@ -26,9 +25,8 @@ from bench_core.execution.messages import receive, send
 from bench_core.protocols import Concurrent, Independent
 
 
-def main(parent: int, sockets: list[int]) -> None:
+def main(sockets: list[int]) -> None:
     """Rebuild a model and answer for it until the sockets close."""
-    _die_with(parent)
     pipes: list[Any] = [socket.socket(fileno=number).makefile("rwb") for number in sockets]
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -38,16 +36,6 @@ def main(parent: int, sockets: list[int]) -> None:
             threading.Thread(target=_serve, args=(pipe, model), daemon=True).start()
         _serve(pipes[0], model)
     os._exit(0)
-
-
-def _die_with(parent: int) -> None:
-    if sys.platform.startswith("linux"):
-        import ctypes
-
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _loaded(pipe: BinaryIO) -> Any:

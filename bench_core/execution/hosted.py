@@ -3,7 +3,7 @@
 A stranger's model must not live where labels, metrics, bills and verdicts are: there it could read
 or change them. It gets blocks of cells through a socket and answers with plain arrays, one point
 at a time and only when asked, so that nothing piles up and the waiting is the time it takes. It
-is told neither where data nor where its state lies. ``host.py`` is the other end.
+learns neither where data nor where its state lies. ``host.py`` is the other end.
 """
 
 import json
@@ -12,6 +12,7 @@ import queue
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,8 +33,7 @@ POSSIBLE = os.name == "posix"
 _LONGEST_MARK, _MOST_MARKS = 40, 10
 _START = (
     "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
-    "from bench_core._io.namespaces import confine; a['hidden'] and confine(a['hidden'], [], []); "
-    "from bench_core.execution.host import main; main(a['parent'], a['sockets'])"
+    "from bench_core.execution.start import start_model; start_model(a)"
 )
 
 
@@ -49,13 +49,17 @@ class Hosted:
         header, arrays = read_state(state)
         pairs = [socket.socketpair() for _ in range(max(1, threads))]
         there = [other.fileno() for _, other in pairs]
-        told = {"path": sys.path, "parent": os.getpid(), "sockets": there, "hidden": hidden()}
+        about = {"path": sys.path, "parent": os.getpid(), "sockets": there, "view": _view()}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(told)],
+            [sys.executable, "-c", _START, json.dumps(about)],
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,  # a log that processes share could be read by each
+            stderr=subprocess.STDOUT,
             env={k: v for k, v in os.environ.items() if not k.startswith("BENCH_")},
             pass_fds=there,
         )
+        self._output = threading.Thread(target=_pass_on, args=(self._process.stdout,), daemon=True)
+        self._output.start()
         self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._sockets = [own for own, _ in pairs]
         for own, other in pairs:
@@ -115,6 +119,7 @@ class Hosted:
         """End the process."""
         self._process.kill()
         self._process.wait()
+        self._output.join(timeout=1)  # something that it started may still hold the pipe
         while not self._free.empty():
             with suppress(OSError):
                 self._free.get().close()
@@ -159,6 +164,21 @@ class Hosted:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         return HostedError.of_exit(self._process.poll())
+
+
+def _view() -> dict[str, Any] | None:
+    """What the process sees: nothing that this one does not, and private folders."""
+    unseen = hidden()
+    if unseen is None:
+        return None
+    return {"hidden": unseen, "shown": (), "places": (), "private": True}
+
+
+def _pass_on(output: BinaryIO) -> None:
+    """What the process writes, to where this one does."""
+    with output, suppress(OSError):
+        while written := os.read(output.fileno(), 1 << 16):
+            os.write(2, written)
 
 
 def _prediction(message: Mapping[str, Any], arrays: Mapping[str, Array]) -> Prediction:

@@ -26,9 +26,9 @@ FITTING = ("train", "valid")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a job's process is told (``namespaces.confine``), and the ``folder`` of its result."""
+    """The ``arguments`` of ``confine`` for a job's process, and the ``folder`` of its result."""
 
-    told: dict[str, Any]
+    arguments: dict[str, Any]
     folder: Path | None = None
 
     def keep(self, job: Job) -> None:
@@ -79,7 +79,9 @@ class Isolation:
             folder = Path(tempfile.mkdtemp(prefix=".isolated-", dir=spec.states)).resolve()
             places = [[str(folder), str(result.parent.resolve())]]
         shown = [str(path.resolve()) for path in _needed(job) if path.is_file()]
-        return View({"hidden": self.hidden, "shown": shown, "places": places}, folder)
+        private = isinstance(spec, FitSpec) and bool(spec.origin)  # models have hosts of their own
+        arguments = {"hidden": self.hidden, "shown": shown, "places": places, "private": private}
+        return View(arguments, folder)
 
 
 def _needed(job: Job) -> Iterator[Path]:

@@ -64,15 +64,15 @@ class Worker:
     ) -> "Worker":
         """A fresh interpreter, whose messages are put into ``heard``; ``memory`` is what a process
         may allocate, 0 is no limit."""
-        told = {"path": sys.path, "parent": os.getpid(), "memory": memory}
-        told["view"] = view.told if view is not None else None
+        about = {"path": sys.path, "parent": os.getpid(), "memory": memory}
+        about["view"] = view.arguments if view is not None else None
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the worker
         if _LINUX:
             import fcntl
 
             fcntl.fcntl(log.fileno(), fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut
         process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(told)],
+            [sys.executable, "-c", _START, json.dumps(about)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

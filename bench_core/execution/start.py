@@ -1,23 +1,46 @@
-"""The first lines of a worker process, before anything heavy is imported."""
+"""The first lines of a worker process, and of a model's, before anything heavy is imported."""
 
 import os
+import signal
 import sys
 from typing import Any
 
 
 def start(about: dict[str, Any]) -> None:
     """Enter namespaces if asked to, and a guard's care where the system knows such; serve jobs."""
-    parent = about["parent"]
+    parent, view = about["parent"], about["view"]
     if hasattr(os, "getppid") and os.name == "posix" and os.getppid() != parent:
         os._exit(1)
-    if view := about["view"]:
+    if view:
         from bench_core._io.namespaces import confine
 
-        confine(view["hidden"], view["shown"], view["places"])
+        confine(**view)
     if sys.platform.startswith("linux"):
-        from bench_core.execution.guard import guarded
+        from bench_core.execution.guard import enclosed, guarded
 
         guarded(parent)
+        if view and view["private"]:
+            enclosed()
     from bench_core.execution.worker import main
 
     main(about["memory"])
+
+
+def start_model(about: dict[str, Any]) -> None:
+    """Enter private namespaces if the parent is confined; answer for a model until its sockets
+    close."""
+    if sys.platform.startswith("linux"):
+        from bench_core._io.processes import DEATH_SIGNAL, prctl
+
+        prctl(DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != about["parent"]:
+        os._exit(1)
+    if view := about["view"]:
+        from bench_core._io.namespaces import confine
+        from bench_core.execution.guard import enclosed
+
+        confine(**view)
+        enclosed()
+    from bench_core.execution.host import main
+
+    main(about["sockets"])

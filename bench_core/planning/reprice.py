@@ -144,6 +144,7 @@ class _Billed:
 def _request_of(kept: Any, given: RunRequest, store: Store) -> RunRequest:
     """The request of the run, carried out as the user asks for now."""
     known = {f.name for f in fields(RunRequest)}
-    now = {k: getattr(given, k) for k in ("costs", "caps", "plugins", "workers", "executor")}
+    named = ("costs", "caps", "plugins", "workers", "executor", "isolate")
+    now = {name: getattr(given, name) for name in named}
     asked = with_tuples({k: v for k, v in kept.items() if k in known})
     return RunRequest(**asked | now | {"store": str(store.path)})

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,18 +30,13 @@ def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False)
     """What can be removed with these runs; ``fits_alone``: their fitted models, results are kept.
 
     A model stays if a trial of another run was made with it, if such a model shares arrays with it,
-    or if others of its data may stand on it.
+    or if others of its data may stand on it. Raises InputError for a damaged store.
     """
     names = tuple(dict.fromkeys(store.resolve(run) for run in runs))
-    with closing(sqlite3.connect(f"{store.path.resolve().as_uri()}?mode=ro", uri=True)) as db:
-        specs = {key: json.loads(spec) for key, spec in db.execute("SELECT key, spec FROM trial")}
-        own: set[str] = set()
-        others: set[str] = set()
-        for run, trial in db.execute("SELECT run, trial FROM run_trial"):
-            (own if run in names else others).add(trial)
-        marks = ", ".join("?" * len(names))
-        made = f"SELECT DISTINCT key FROM attempt WHERE kind = 'fit' AND run IN ({marks})"
-        trained = {key for (key,) in db.execute(made, names)}
+    specs, trials, fitted = store.contents()
+    own = {key for run in names for key in trials[run]}
+    others = {key for run in trials.keys() - {*names} for key in trials[run]}
+    trained = {key for run in names for key in fitted.get(run, ())}
     folder = states_folder(store.path)
     gone, left = own - others, others & specs.keys()
     scored = {specs[key]["fit"] for key in specs}

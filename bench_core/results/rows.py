@@ -96,16 +96,23 @@ ORDER BY run_trial.position
 """
 
 
+def keys_of(db: sqlite3.Connection, run: Mapping[str, Any]) -> list[str]:
+    """The keys of the trials of a run, in order, also of those that have not ended."""
+    listed = db.execute(
+        "SELECT trial FROM run_trial WHERE run = ? ORDER BY position", [run["id"]]
+    ).fetchall()
+    keys = [key for (key,) in listed]
+    if of_trials(map(str, keys)) != run["trials"]:
+        raise DamageError(f"the list of trials of {run['id']} is not as it was written")
+    return keys
+
+
 def trials(
     db: sqlite3.Connection, run: Mapping[str, Any], dataset: str = "", learner: str = ""
 ) -> Iterator[dict[str, Any]]:
     """The trials of a run that have ended, in order, of one data set or learner where these are
     named; ``spec`` is parsed."""
-    listed = db.execute(
-        "SELECT trial FROM run_trial WHERE run = ? ORDER BY position", [run["id"]]
-    ).fetchall()
-    if of_trials(key for (key,) in listed) != run["trials"]:
-        raise DamageError(f"the list of trials of {run['id']} is not as it was written")
+    keys_of(db, run)
     for row in db.execute(_TRIALS, [run["id"], dataset, learner]):
         found = checked(row, f"trial {row['key']}")
         yield {**found, "spec": json.loads(found["spec"])}

@@ -310,9 +310,21 @@ class Store:
     def finished(self) -> tuple[frozenset[str], frozenset[str]]:
         """The ScoreKeys and FitKeys that are ``ok``."""
         with self._read() as db:
-            trials = db.execute("SELECT key FROM trial WHERE status = 'ok'").fetchall()
-            fits = db.execute("SELECT key FROM fit WHERE status = 'ok'").fetchall()
-        return frozenset(r["key"] for r in trials), frozenset(r["key"] for r in fits)
+            trials, fits = (rows.select(db, of, "status = 'ok'") for of in ("trial", "fit"))
+            return frozenset(r["key"] for r in trials), frozenset(r["key"] for r in fits)
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, list[str]], dict[str, set[str]]]:
+        """The specifications of trials by key; by run the keys of its trials, and of the fits that
+        it trained."""
+        with self._read() as db:
+            specs = {t["key"]: json.loads(t["spec"]) for t in rows.select(db, "trial", "true")}
+            runs = {run["id"]: rows.keys_of(db, run) for run in rows.select(db, "run", "true")}
+            fits: dict[str, set[str]] = defaultdict(set)
+            for row in db.execute("SELECT * FROM attempt"):
+                attempt = rows.checked(row, "a row of table attempt")
+                if attempt["kind"] == "fit":
+                    fits[attempt["run"]].add(attempt["key"])
+        return specs, runs, fits
 
     def durations(
         self,

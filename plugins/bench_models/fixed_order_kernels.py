@@ -61,24 +61,24 @@ def combine(Z: FloatArray, weights: FloatArray, constants: FloatArray) -> FloatA
 def project(Z: FloatArray, rows: FloatArray) -> FloatArray:
     """``rows @ Z.T`` (m, k), for Z (k, n) and rows (m, n): 512 sums each, which are then added."""
     m, n = len(rows), Z.shape[1]
-    lanes = np.empty((m, WIDE))
+    partial_sums = np.empty((m, WIDE))
     out = np.empty((m, len(Z)))
     for j in range(len(Z)):
-        lanes[:] = 0.0
+        partial_sums[:] = 0.0
         for first in range(0, n, WIDE):
             size = min(WIDE, n - first)
             z = Z[j, first : first + size]
             for i in range(m):
-                v, lane = rows[i, first : first + size], lanes[i]
+                v, sums = rows[i, first : first + size], partial_sums[i]
                 for r in range(size):
-                    lane[r] += z[r] * v[r]
+                    sums[r] += z[r] * v[r]
         for i in range(m):
-            lane, width = lanes[i], WIDE
+            sums, width = partial_sums[i], WIDE
             while width > 1:
                 width //= 2
                 for r in range(width):
-                    lane[r] += lane[r + width]
-            out[i, j] = lane[0]
+                    sums[r] += sums[r + width]
+            out[i, j] = sums[0]
     return out
 
 

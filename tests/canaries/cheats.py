@@ -1,12 +1,13 @@
 """Learners that cheat: what each does, and the word that its row must have.
 
-``CHEATS`` holds by name how the model answers and the expected word:
+``CHEATS`` holds by name how the model answers and the expected word; ``ISOLATED`` holds the word
+under ``--isolate`` of those that have another there:
 
     refused   the trial fails: the contract or the façade stops it at once
     sample    the sampled audit refuses its row
     full      only the full audit does
     harmless  the row stands, and its numbers are those of an honest learner
-    isolate   the row stands undeserved: it uses files or processes of the same user
+    stands    the row stands undeserved: it uses files or memory of the same user (not isolated)
     beyond    the row stands undeserved, and nothing can tell
 
 An honest model here adds one column after another; a cheat answers by all six and pays for fewer.
@@ -14,8 +15,11 @@ An honest model here adds one column after another; a cheat answers by all six a
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import os
+import socket
 import sys
 import tempfile
 import threading
@@ -73,11 +77,15 @@ def path(scores: Callable[[int], Any], **more: Any) -> Iterator[Prediction]:
 
 Answer = Callable[["CheatModel", Any], Iterator[Prediction]]
 CHEATS: dict[str, tuple[str, Answer]] = {}
+ISOLATED: dict[str, str] = {}
 
 
-def cheat(word: str) -> Callable[[Answer], Answer]:
+def cheat(word: str, isolated: str = "") -> Callable[[Answer], Answer]:
     def keep(answer: Answer) -> Answer:
-        CHEATS[answer.__name__.replace("_", "-")] = word, answer
+        name = answer.__name__.replace("_", "-")
+        CHEATS[name] = word, answer
+        if isolated:
+            ISOLATED[name] = isolated
         return answer
 
     return keep
@@ -241,14 +249,104 @@ def fresh_start(model: CheatModel, X: Any) -> Any:
     return path(lambda k: everything(model, X) if NOTES["whole"] else paid(model, X, k))
 
 
-@cheat("beyond")
-def notes_on_disk(model: CheatModel, X: Any) -> Any:
-    place = Path(tempfile.gettempdir()) / f"canary-{os.environ['CANARY']}"
-    notes = dict(np.load(place, allow_pickle=True)) if place.exists() else {}
-    found = list(noted(notes, model, X))
-    with place.open("wb") as file:
-        np.save(file, np.array([*notes.items()], dtype=object))
+def remembered(read: Callable[[], bytes], write: Callable[[bytes], Any], *given: Any) -> Any:
+    """What an earlier process noted counts; this one adds what it sees."""
+    notes = dict(np.frombuffer(read()).reshape(-1, 2).tolist())
+    found = list(noted(notes, *given))
+    write(np.array([*notes.items()], dtype=float).tobytes())
     return found
+
+
+def in_file(folder: str, *given: Any) -> Any:
+    place = Path(folder) / f"canary-{os.environ['CANARY']}"
+
+    def write(content: bytes) -> None:
+        with contextlib.suppress(OSError):  # where nothing can be written
+            place.write_bytes(content)
+
+    return remembered(lambda: place.read_bytes() if place.exists() else b"", write, *given)
+
+
+@cheat("stands", isolated="sample")
+def notes_on_disk(model: CheatModel, X: Any) -> Any:
+    return in_file(tempfile.gettempdir(), model, X)
+
+
+@cheat("stands", isolated="sample")
+def notes_at_home(model: CheatModel, X: Any) -> Any:
+    """In the folder in which bench was started."""
+    return in_file(os.environ["CANARY_HOME"], model, X)
+
+
+@cheat("stands", isolated="sample")
+def notes_in_shared_memory(model: CheatModel, X: Any) -> Any:
+    return in_file("/dev/shm", model, X)
+
+
+SEGMENT = 1 << 20
+
+
+def segment(create: bool) -> int:
+    """A segment of System V's shared memory: its number, -1 where there is none."""
+    key = ctypes.c_int(int(os.environ["CANARY"][:7], 16))
+    return ctypes.CDLL(None).shmget(key, ctypes.c_size_t(SEGMENT), 0o1600 if create else 0o600)  # type: ignore[no-any-return]
+
+
+@cheat("stands", isolated="sample")
+def notes_in_segment(model: CheatModel, X: Any) -> Any:
+    libc = ctypes.CDLL(None)
+    libc.shmat.restype = ctypes.c_void_p
+
+    def read() -> bytes:
+        if (number := segment(create=False)) < 0:
+            return b""
+        at = libc.shmat(number, None, 0)
+        return ctypes.string_at(at + 8, int.from_bytes(ctypes.string_at(at, 8), "little"))
+
+    def write(content: bytes) -> None:
+        whole = len(content).to_bytes(8, "little") + content
+        ctypes.memmove(libc.shmat(segment(create=True), None, 0), whole, len(whole))
+
+    return remembered(read, write, model, X)
+
+
+@cheat("stands", isolated="sample")
+def notes_in_socket(model: CheatModel, X: Any) -> Any:
+    """The first process tells the second while both live."""
+    name = f"\0canary-{os.environ['CANARY']}"
+    server = socket.socket(socket.AF_UNIX)
+
+    def read() -> bytes:
+        with socket.socket(socket.AF_UNIX) as asked, contextlib.suppress(OSError):
+            asked.connect(name)
+            return asked.makefile("rb").read()
+        return b""
+
+    def serve() -> None:
+        while True:
+            with server.accept()[0] as asked:
+                asked.sendall(NOTES["told"])
+
+    def write(content: bytes) -> None:
+        if "told" not in NOTES:
+            with contextlib.suppress(OSError):  # the first process serves
+                server.bind(name)
+                server.listen()
+                threading.Thread(target=serve, daemon=True).start()
+        NOTES["told"] = content
+
+    return remembered(read, write, model, X)
+
+
+@cheat("sample")
+def notes_in_log(model: CheatModel, X: Any) -> Any:
+    def read() -> bytes:
+        try:
+            return bytes.fromhex(os.pread(2, 1 << 24, 0).decode().rpartition("notes ")[2].strip())
+        except (OSError, ValueError):
+            return b""
+
+    return remembered(read, lambda notes: os.write(2, b"notes " + notes.hex().encode()), model, X)
 
 
 # -- it changes the judge ------------------------------------------------------------------------
@@ -498,7 +596,7 @@ def by_known(model: CheatModel, X: Any) -> Any:
     return path(lambda k: paid(model, X, k) + bias)
 
 
-CHEATS["disk-labels"] = "isolate", by_known
+CHEATS["disk-labels"], ISOLATED["disk-labels"] = ("stands", by_known), "refused"
 CHEATS["test-split"] = "refused", by_known
 CHEATS["path-of-data"] = "refused", by_known
 CHEATS["train-on-valid"] = "beyond", by_known

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,6 @@ def seen() -> dict[str, Any]:
     """What can be reached from here of the store, prepared data, and the network."""
     cache, store = Path("cache"), Path("results/bench.db")
     found = [path.name for path in cache.rglob("*.npy") if path.stat().st_size]
-    parent = Path(f"/proc/{os.getppid()}/root/proc")
     try:
         socket.create_connection(("127.0.0.1", int(Path("port").read_text())), 5).close()
         network = True
@@ -33,9 +34,27 @@ def seen() -> dict[str, Any]:
         "models": len([*Path("results/bench.fits").rglob("*.npz")]),
         "file": Path("rows.csv").is_file() and Path("rows.csv").stat().st_size > 0,
         "network": network,
-        "root": os.access(f"/proc/{parent}/root", os.R_OK)
-        and Path(f"/proc/{parent}/root").exists(),
+        "notes": [where for where, folder in enumerate(places()) if (folder / NOTE).exists()],
+        "processes": len([*Path("/proc").glob("[0-9]*")]) > 2,  # this one and the one above it
     }
+
+
+NOTE = "note-of-a-canary"
+
+
+def places() -> list[Path]:
+    """Where a note could be left: folders for temporary files, the working folder, caches, code."""
+    named = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/proc/sys/kernel")
+    own = [Path(tempfile.gettempdir()), Path.cwd(), Path.home(), Path(__file__).parent]
+    return [*own, *map(Path, named)]
+
+
+def look(where: str) -> None:
+    """Say what is seen, in the log, and leave a note wherever that is possible, if asked to."""
+    print(f"SEEN {json.dumps({where: seen()})}", flush=True)
+    for folder in places() if "CANARY_NOTES" in os.environ else ():
+        with contextlib.suppress(OSError):
+            (folder / NOTE).touch()
 
 
 class LookingModel(PrefixModel):
@@ -46,18 +65,18 @@ class LookingModel(PrefixModel):
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         if not self.looked:
             self.looked = True
-            Path("predict.json").write_text(json.dumps(seen()))
+            look("predict")
         return super().predict_path(features)
 
 
 @dataclass(frozen=True)
 class Looking(Prefix):
-    """Writes what it sees to fit.json, and what its model sees to predict.json."""
+    """Says in its log what it sees, and so does its model."""
 
     name: ClassVar[str] = "looking"
 
     def fit(self, *given: Any) -> Any:
-        Path("fit.json").write_text(json.dumps(seen()))
+        look("fit")
         model = super().fit(*given)
         return LookingModel(model.order, model.weight, model.needs)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import secrets
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +14,20 @@ from typing import Any
 import pytest
 
 import bench_core
-from canaries.cheats import CHEATS
+from bench_core.errors import UsageError
+from bench_core.execution.isolation import check_possible
+from canaries.cheats import CHEATS, ISOLATED, segment
 
 FEW = ("honest", "notes-in-module", "negative-bill")
+FEW_ISOLATED = ("disk-labels", "notes-on-disk")
+
+
+def need_namespaces() -> None:
+    """Skip where this system does not allow --isolate."""
+    try:
+        check_possible()
+    except UsageError as error:
+        pytest.skip(str(error))
 
 
 def rows_of(store: str) -> Mapping[str, Any]:
@@ -23,8 +37,8 @@ def rows_of(store: str) -> Mapping[str, Any]:
     return {str(how): rows[rows["split"] != "train"] for how, rows in frame.groupby("how")}
 
 
-def run(home: Path, hows: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The rows after a run with the sampled audit, and after a full one."""
+def run(home: Path, hows: Any, isolate: bool, full: bool) -> tuple[Any, Any]:
+    """The rows after a run with the sampled audit, and after a ``full`` one if asked for."""
     store = str(home / "b.db")
     bench_core.run(
         data="canary",
@@ -34,9 +48,13 @@ def run(home: Path, hows: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         metrics=["accuracy"],
         store=store,
         workers=2,
+        isolate=isolate,
     )
     sampled = rows_of(store)
-    bench_core.audit(store=store, plugins=["canaries.cheats"], workers=2)
+    if full:
+        bench_core.audit(
+            store=store, plugins=["canaries.cheats"], workers=2, executor="local", isolate=isolate
+        )
     return sampled, rows_of(store)
 
 
@@ -50,14 +68,37 @@ def all_of_them(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from _rows(tmp_path_factory, CHEATS)
 
 
-def _rows(factory: pytest.TempPathFactory, hows: Any) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def few_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from _rows(tmp_path_factory, FEW_ISOLATED, isolate=True, full=False)
+
+
+@pytest.fixture(scope="module")
+def all_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from _rows(tmp_path_factory, CHEATS, isolate=True)
+
+
+def _rows(
+    factory: pytest.TempPathFactory, hows: Any, isolate: bool = False, full: bool = True
+) -> Iterator[Any]:
+    if isolate:
+        need_namespaces()
     home = factory.mktemp("cheats")
+    for folder in ("cache", "temporary", "start"):
+        (home / folder).mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(home)
+        patch.chdir(home / "start")
         patch.setenv("BENCH_CACHE", str(home / "cache"))
         patch.setenv("CANARY", secrets.token_hex(8))
-        patch.setenv("TMPDIR", str(home))
-        yield run(home, hows)
+        patch.setenv("CANARY_HOME", str(home / "start"))
+        patch.setenv("TMPDIR", str(home / "temporary"))
+        try:
+            yield run(home, hows, isolate, full)
+        finally:
+            for place in Path("/dev/shm").glob(f"canary-{os.environ['CANARY']}"):
+                place.unlink()
+            if sys.platform.startswith("linux") and (number := segment(create=False)) >= 0:
+                ctypes.CDLL(None).shmctl(number, 0, None)  # IPC_RMID
 
 
 def word(sampled: Any, full: Any, honest: Any) -> str:
@@ -76,11 +117,10 @@ def word(sampled: Any, full: Any, honest: Any) -> str:
     return "harmless" if same else "stands"
 
 
-def expected(how: str) -> str:
-    """Those that stand do so in two ways; one that counts no trees has the honest numbers here,
-    where trees cost nothing."""
-    said = CHEATS[how][0]
-    return {"isolate": "stands", "beyond": "stands"}.get(said, said)
+def expected(how: str, isolated: bool = False) -> str:
+    """One that counts no trees has the honest numbers here, where trees cost nothing."""
+    said = ISOLATED.get(how, CHEATS[how][0]) if isolated else CHEATS[how][0]
+    return "stands" if said == "beyond" else said
 
 
 @pytest.mark.parametrize("how", FEW)
@@ -94,6 +134,21 @@ def test_a_few_cheats_have_the_word_that_they_must_have(how: str, few: Any) -> N
 def test_each_cheat_has_the_word_that_it_must_have(how: str, all_of_them: Any) -> None:
     sampled, full = all_of_them
     assert word(sampled[how], full[how], sampled["honest"]) == expected(how)
+
+
+@pytest.mark.parametrize("how", FEW_ISOLATED)
+def test_a_few_cheats_stand_no_more_under_isolate(how: str, few_isolated: Any) -> None:
+    sampled, _ = few_isolated
+    refused = {"ok"} != set(sampled[how]["status"])
+    assert refused == (expected(how, True) == "refused")
+    assert refused or set(sampled[how]["audit"]) == {"failed"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [how for how in CHEATS if how != "uncounted-trees"])
+def test_each_cheat_has_its_word_under_isolate(how: str, all_isolated: Any) -> None:
+    sampled, full = all_isolated
+    assert word(sampled[how], full[how], sampled["honest"]) == expected(how, True)
 
 
 @pytest.mark.slow
@@ -113,6 +168,7 @@ def test_a_refusal_says_why_in_one_line(all_of_them: Any) -> None:
 
 def test_no_more_cheats_stand_than_the_page_on_trust_lists() -> None:
     page = Path(__file__).parents[2].joinpath("docs", "trust.md").read_text(encoding="utf-8")
-    for said in ("isolate", "beyond"):
-        for how in (how for how, (expected, _) in CHEATS.items() if expected == said):
-            assert f"`{how}`" in page, how
+    stand = [how for how, (said, _) in CHEATS.items() if said in ("stands", "beyond")]
+    assert [how for how in stand if f"`{how}`" not in page] == []
+    still = {how for how in stand if expected(how, isolated=True) == "stands"}
+    assert still == {"train-on-valid", "uncounted-trees"}

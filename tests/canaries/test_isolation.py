@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 import bench_core
 from bench_core.errors import UsageError
 from bench_core.execution import isolation
+from bench_core.results.store import Store
+from canaries import looking
 
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
 
@@ -31,12 +34,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield tmp_path
 
 
-def run(**options: Any) -> Any:
+def run(learners: Sequence[str] = ("toy-prefix", "looking", "toy-stacked"), **options: Any) -> Any:
     return bench_core.run(
         data="rows.csv",
         plugins=("helpers.toys", "canaries.looking"),
-        learners=["toy-prefix", "looking", "toy-stacked"],
-        settings=["toy-prefix.tradeoff=0.1", "looking.tradeoff=0.1"],
+        settings=[f"{name}.tradeoff=0.1" for name in learners if "stacked" not in name],
+        learners=learners,
         task="binary",
         workers=1,
         progress=False,
@@ -54,14 +57,15 @@ def possible() -> bool:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
 def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
-    home: Path,
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not possible():
         pytest.skip("this system lets no process have namespaces of its own")
     open_ = run(store="open.db").frame()
-    before = json.loads((home / "predict.json").read_text())
+    before = looked("open.db")["predict"]
     assert before["arrays"] == ["test", "train", "valid"]
     assert before["network"]
+    assert before["processes"]
     bench_core.run(
         data="toy-binary",
         plugins=("helpers.toys",),
@@ -69,14 +73,44 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
         settings="toy-prefix.tradeoff=0.1",
         progress=False,
     )
+    monkeypatch.setenv("CANARY_NOTES", "yes")
     closed = run(isolate=True).frame()
-    nothing = dict.fromkeys(("store", "file", "network", "root"), False) | {"models": 0}
-    fit, predict = (json.loads((home / f"{name}.json").read_text()) for name in ("fit", "predict"))
-    assert fit == nothing | {"arrays": ["train", "valid"], "entries": 1}
-    assert predict == nothing | {"arrays": [], "entries": 0}
+    nothing = dict.fromkeys(("store", "file", "network", "processes"), False)
+    nothing |= {"models": 0, "notes": []}
+    found = looked("")
+    assert found["fit"] == nothing | {"arrays": ["train", "valid"], "entries": 1}
+    assert found["predict"] == nothing | {"arrays": [], "entries": 0}
     columns = [c for c in open_.columns if c not in MEASURED]
     assert open_[columns].equals(closed[columns])
     assert not [*(home / "results" / "bench.fits").glob(".isolated-*")]
+    assert not [folder for folder in looking.places() if (folder / looking.NOTE).exists()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not possible(), reason="needs namespaces")
+def test_what_is_done_again_can_be_isolated_too(home: Path) -> None:
+    run(learners=["looking"])
+    (home / "costs.csv").write_text("feature,cost\na,2\nb,3\n")
+    plugins = ("helpers.toys", "canaries.looking")
+    audited = bench_core.audit(plugins=plugins, isolate=True)
+    assert (audited.exit_status, audited.counts["ok"]) == (0, 1)
+    assert not looked("")["predict"]["network"]
+    billed = bench_core.reprice(costs="costs.csv", plugins=plugins, isolate=True)
+    assert (billed.exit_status, set(billed.frame()["audit"])) == (0, {"sampled"})
+    assert looked("")["predict"] | {"entries": 0, "notes": []} == {
+        **dict.fromkeys(("store", "file", "network", "processes"), False),
+        "arrays": [],
+        "entries": 0,
+        "models": 0,
+        "notes": [],
+    }
+
+
+def looked(store: str) -> dict[str, Any]:
+    """What the learner and its model wrote to the log."""
+    lines = "\n".join(a.output for a in Store(Path(store or "results/bench.db")).attempts())
+    seen = [line.removeprefix("SEEN ") for line in lines.splitlines() if line.startswith("SEEN ")]
+    return {where: found for line in seen for where, found in json.loads(line).items()}
 
 
 def test_where_it_is_not_possible_one_line_says_so(
@@ -88,8 +122,9 @@ def test_where_it_is_not_possible_one_line_says_so(
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(UsageError, match="--isolate needs Linux"):
         isolation.check_possible()
-    with pytest.raises(UsageError, match="leave out"):
-        run(isolate=True, executor="inline")
+    for verb in (run, bench_core.audit, functools.partial(bench_core.reprice, costs="x.csv")):
+        with pytest.raises(UsageError, match="leave out"):
+            verb(isolate=True, executor="inline")
 
 
 @pytest.mark.skipif(not possible(), reason="needs namespaces")

@@ -195,10 +195,10 @@ def test_check_learner_lists_the_broken_promise_in_three_lines() -> None:
     Faulty.model = Wide
     with pytest.raises(ConformanceError) as caught:
         check_learner(Faulty(), [Task.BINARY])
-    seen, expected, mend = str(caught.value).splitlines()  # what needs the contract is left out
+    seen, expected, fix = str(caught.value).splitlines()  # what needs the contract is left out
     assert seen.startswith("check_contract (binary): at {'features': 1}: scores have shape")
     assert expected.startswith("  expected: ``fit`` gives a model whose path has 1 to 100 points")
-    assert mend.startswith("  to mend: compare with")
+    assert fix.startswith("  to fix: compare with")
 
 
 class Running(toys.PrefixModel):

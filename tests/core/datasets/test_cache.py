@@ -282,9 +282,9 @@ def left_over(folder: Path) -> list[str]:
 def test_a_failure_while_preparing_leaves_nothing(folder: Path) -> None:
     class Broken(Toy):
         def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-            raise InputError("toy.data, line 1: broken; mend it")
+            raise InputError("toy.data, line 1: broken; correct it")
 
-    with pytest.raises(InputError, match="mend it"):
+    with pytest.raises(InputError, match="correct it"):
         entry(folder, Broken())
     assert left_over(folder) == []
     assert not any(p.is_dir() for p in (folder / "cache" / "prepared").iterdir())

@@ -19,6 +19,7 @@ from helpers import toys  # noqa: F401 - the plugin
 import bench_core
 from bench_core import InputError
 from bench_core._io.files import atomic_file
+from bench_core.results.removal import plan_removal
 from bench_core.results.store import Store
 from bench_core.results.store_files import states_folder
 from bench_core.results.writer import open_writer
@@ -47,13 +48,14 @@ def copy(sound: Path, tmp_path: Path) -> Path:
 
 
 def everything(path: Path) -> list[Any]:
-    """All that a store tells."""
+    """All that a store holds."""
     store = Store(path)
     frame = store.frame()
     values = [v for split in ("valid", "test") for v in store.values(split=split)]
     arrays = [getattr(v, name).tobytes() for v in values for name in ("metric", "cost", "bought")]
-    told = [store.runs(), store.sensors(), store.ended(), store.attempts(), store.specs()]
-    return [frame.to_csv(), arrays, [v.settings for v in values], *told, store.durations()]
+    lists = [store.runs(), store.sensors(), store.ended(), store.attempts(), store.specs()]
+    found = [frame.to_csv(), arrays, [v.settings for v in values], *lists, store.durations()]
+    return [*found, store.finished(), store.contents()]
 
 
 COLUMNS = [
@@ -97,6 +99,27 @@ def test_a_value_that_was_changed_is_one_line(copy: Path, table: str, column: st
         everything(copy)
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "ask"),
+    [
+        ("trial", "key", Store.finished),
+        ("fit", "seconds", Store.finished),
+        ("trial", "spec", lambda store: plan_removal(store, ["last"])),
+        ("run_trial", "trial", lambda store: plan_removal(store, ["last"])),
+        ("attempt", "key", lambda store: plan_removal(store, ["last"])),
+    ],
+)
+def test_what_is_reused_or_removed_is_checked_too(
+    copy: Path, table: str, column: str, ask: Callable[[Store], Any]
+) -> None:
+    with closing(sqlite3.connect(copy)) as db, db:
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.create_function("other", 1, other)
+        db.execute(f"UPDATE {table} SET {column} = other({column})")
+    with pytest.raises(InputError, match=r"copy\.db: the store is damaged \(.*; put a copy"):
+        ask(Store(copy))
+
+
 @pytest.mark.parametrize("table", ["point", "run_trial", "sensors"])
 def test_rows_that_are_gone_are_one_line(copy: Path, table: str) -> None:
     with closing(sqlite3.connect(copy)) as db, db:
@@ -121,7 +144,7 @@ def cut(content: bytearray, draw: random.Random) -> None:
 
 
 def damaged(sound: Path, copy: Path, spoil: Callable[..., None], times: int) -> int:
-    """How many of the damaged files are refused; all others tell what the sound one does."""
+    """How many of the damaged files are refused; all others hold what the sound one does."""
     before, draw, refused = everything(sound), random.Random(spoil.__name__), 0
     for _ in range(times):
         content = bytearray(sound.read_bytes())
@@ -137,7 +160,7 @@ def damaged(sound: Path, copy: Path, spoil: Callable[..., None], times: int) -> 
 
 
 @pytest.mark.parametrize("spoil", [bytes_changed, page_zeroed, cut])
-def test_a_damaged_file_is_one_line_or_tells_what_it_did(
+def test_a_damaged_file_is_one_line_or_reads_as_before(
     sound: Path, copy: Path, spoil: Callable[..., None]
 ) -> None:
     assert damaged(sound, copy, spoil, 4) > 0
