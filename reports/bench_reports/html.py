@@ -47,10 +47,8 @@ def write(
 ) -> None:
     """Write the page, to stdout where no file is named."""
     from bench_core.leaderboard.assembly import boards
-    from bench_core.leaderboard.certainty import certified
 
-    made = [certified(run, store, board, frame) for board in boards(run, frame)]
-    write_text(output or Path("-"), page(run, made, frame, sections, store))
+    write_text(output or Path("-"), page(run, boards(run, frame), frame, sections, store))
 
 
 def page(
@@ -61,14 +59,15 @@ def page(
     store: Store | None = None,
 ) -> str:
     """The whole page. Names, errors and notes come from outside and are escaped."""
-    found = content(info, boards, frame, store)
-    return render(info, boards, found, frame, sections)
+    sure, found = content(info, boards, frame, store)
+    return render(info, sure, found, frame, sections)
 
 
 def content(
     info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None
-) -> Content:
-    """What the page draws; without a store it does not know how sure anything is."""
+) -> tuple[list[Board], Content]:
+    """The boards with their certainty, and what the page draws; without a store it does not know
+    how sure anything is."""
     from bench_reports.differences import differences
     from bench_reports.pictures import pictures
 
@@ -76,17 +75,16 @@ def content(
     firsts = [found[0] for found in of.values() if found]
     grid = views.places(firsts, [view for found in of.values() for view in found[1:]])
     learners = payload.learner_order(of)
-    pairs, shown = {}, {}
-    for board in boards:
+    sure, pairs, shown = list(boards), {}, {}
+    for k, board in enumerate(boards):
         own = of[board.dataset]
-        if store is None:
-            break
-        views.certify(info, store, board, frame, own, grid)
-        if own:
-            names = [curve.learner for curve, _ in own[0].ranking()]
-            pairs[board.dataset] = differences(info, store, board, names, learners)
-            shown[board.dataset] = pictures(store, info.run, board.dataset, own[0], learners)
-    return Content(of, grid, pairs, shown)
+        if store is None or not own:
+            continue
+        sure[k] = views.certify(info, store, board, frame, own, grid)
+        names = [curve.learner for curve, _ in own[0].ranking()]
+        pairs[board.dataset] = differences(info, store, board, names, learners)
+        shown[board.dataset] = pictures(store, info.run, board.dataset, own[0], learners)
+    return sure, Content(of, grid, pairs, shown)
 
 
 def render(

@@ -8,7 +8,6 @@ import numpy as np
 from bench_reports import html
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.certainty import certified
 from bench_core.results.records import Stages
 from helpers.valued_run import ValuedRun, learner_of
 
@@ -38,5 +37,4 @@ def run() -> ValuedRun:
 def page() -> str:
     """The whole page."""
     made = run()
-    board = [certified(made.info, made, one, made.frame) for one in boards(made.info, made.frame)]  # type: ignore[arg-type]
-    return html.page(made.info, board, made.frame, (), made)  # type: ignore[arg-type]
+    return html.page(made.info, boards(made.info, made.frame), made.frame, (), made)  # type: ignore[arg-type]
