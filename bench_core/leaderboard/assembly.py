@@ -84,6 +84,7 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
         rows=rows,
         failures=_failures(frame),
         facts=_facts(use),
+        same_as=str(use.get("same_as", "")),
         notes=notes,
         budgets=budgets,
         optimum=tuple((c, q) for c, q in (use.get("optimum") or {}).get(metric.name, ())),

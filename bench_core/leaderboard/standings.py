@@ -175,9 +175,7 @@ class Values:
             self._known[split, within] = list(self._condensed(self.store, split, within))
         return self._known[split, within]
 
-    def _condensed(
-        self, store: Store, split: str, within: Budget | None
-    ) -> Iterator[TrialValues]:
+    def _condensed(self, store: Store, split: str, within: Budget | None) -> Iterator[TrialValues]:
         return (
             condensed(one)
             for learner in dict.fromkeys(name for name, *_ in sorted(self.trials))

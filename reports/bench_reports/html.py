@@ -97,7 +97,8 @@ def render(
     """The text of the page."""
     learners = payload.learner_order(found.views)
     css, js = source("page.css"), source(*SCRIPTS)
-    firsts = [next(iter(found.views[board.dataset]), None) for board in boards]
+    firsts = [found.first(board) for board in boards]
+    sets = sum(not board.same_as for board in boards)
     overview = rows.overview(firsts, learners, info.baselines)
     template = _environment(info, learners, found.fine).get_template("page.html")
     text: str = template.render(
@@ -107,6 +108,7 @@ def render(
         headline=headline(boards, found.views, overview),
         parts=[(board, found.views[board.dataset]) for board in boards],
         overview=overview,
+        several=sets if sets > 1 else 0,
         sections=[public(section) for section in sections],
         warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
         facts=facts(info, frame),
@@ -147,7 +149,7 @@ def headline(
     boards: Sequence[Board], of: Mapping[str, Sequence[View]], whole: Sequence[rows.Overall]
 ) -> str:
     """The page in a sentence or two."""
-    shown = [board for board in boards if of[board.dataset]]
+    shown = [board for board in boards if of[board.dataset] and not board.same_as]
     if not shown:
         return "No learner finished."
     if len(shown) == 1:
