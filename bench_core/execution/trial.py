@@ -32,7 +32,7 @@ from bench_core.execution.hosted import POSSIBLE, Hosted
 from bench_core.execution.loading import loading
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
-from bench_core.metrics.frontier import frontier
+from bench_core.metrics.frontier import choosable
 from bench_core.protocols import Marked, Metric, Staged
 from bench_core.results.budgets import CAP
 from bench_core.results.records import (
@@ -236,8 +236,8 @@ def _values(
 ) -> tuple[StoredValues, ...]:
     valid = [row for row in scores["valid"].rows if CAP not in row.point]
     quality = np.array([row.metrics[primary.name] for row in valid])
-    cost = np.array([row.total_cost for row in valid])
-    points = frontier(cost, quality, primary.higher_is_better)
+    cost, p95 = (np.array([getattr(row, of) for row in valid]) for of in ("total_cost", "cost_p95"))
+    points = choosable(cost, p95, quality, primary.higher_is_better)
     if len(points) == 0:
         return ()
     caps = (row.index for row in scores["valid"].rows[len(valid) :])

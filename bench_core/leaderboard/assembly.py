@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 
+_TRIAL = ("learner", "params", "fold", "seed", "status", "audit", "fit_seconds")
+
+
 def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
     """A board for each data set that has rows, in the run's order."""
     planned = [str(use["name"]) for use in info.datasets]
@@ -81,6 +84,7 @@ def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
         rows=rows,
         failures=_failures(frame),
         facts=_facts(use),
+        same_as=str(use.get("same_as", "")),
         notes=notes,
         budgets=budgets,
         optimum=tuple((c, q) for c, q in (use.get("optimum") or {}).get(metric.name, ())),
@@ -145,17 +149,26 @@ def _rows(
     if points.empty:
         return ()
     higher = metric.higher_is_better
-    best_of = selection.best_points(points, higher)
-    saved_of = selection.savings(points, higher, reference, SHARE)
+    best, saved = (
+        selection.best_points(points, higher),
+        selection.savings(points, higher, reference, SHARE),
+    )
+    tables = {
+        "trials": frame[[name for name in _TRIAL if name in frame]],
+        "points": points,
+        "best": best,
+        "saved": saved,
+        "mean": selection.over_repeats(best),
+        "saving": selection.over_repeats(saved),
+        "curve": selection.curve(points, higher),
+    }
+    of = {name: _by_learner(table) for name, table in tables.items()}
     rows = []
-    for learner in best_of["learner"].unique():
-        own = frame[frame["learner"] == learner]
-        best, saved = (part[part["learner"] == learner] for part in (best_of, saved_of))
-        curve = selection.curve(points, higher, learner)
-        row = _row(own, best, saved, curve, reference, learner in baselines)
-        path = points[points["learner"] == learner]
-        marks = row.marks + search_marks(best, path, ends.get(learner, {}), higher)
-        rows.append(replace(row, marks=marks, alike=round(repeated_paths(path))))
+    for learner in of["best"]:
+        own = {name: parts[learner] for name, parts in of.items()}
+        marks = search_marks(own["best"], own["points"], ends.get(learner, {}), higher)
+        row = _row(learner, own, marks)
+        rows.append(replace(row, reference=learner == reference, baseline=learner in baselines))
 
     def rank(row: Row) -> tuple[bool, bool, float, str]:
         first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)
@@ -164,32 +177,28 @@ def _rows(
     return tuple(sorted(rows, key=rank))
 
 
-def _row(
-    own: pd.DataFrame,
-    best: pd.DataFrame,
-    saved: pd.DataFrame,
-    curve: pd.DataFrame,
-    reference: str,
-    baseline: bool,
-) -> Row:
-    """The row of one learner, from its trials and its chosen points."""
-    learner = str(own["learner"].iloc[0])
-    varied = varied_parameters(own)
-    mean, saving = (selection.over_repeats(part).iloc[0] for part in (best, saved))
+def _by_learner(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {str(name): own for name, own in table.groupby("learner", sort=False, observed=True)}
+
+
+def _row(learner: str, own: Mapping[str, pd.DataFrame], marks: Sequence[str]) -> Row:
+    """The row of one learner, from its trials, its points and those that were chosen."""
+    varied = varied_parameters(own["trials"])
+    mean, saving = own["mean"].iloc[0], own["saving"].iloc[0]
     reaches = not math.isnan(saving["test_quality"])
     return Row(
         learner=learner,
-        reference=learner == reference,
-        audit=audit_mark(own),
+        reference=False,
+        audit=audit_mark(own["trials"]),
         repeats=int(mean["repeats"]),
-        best=pick(mean, best, varied),
+        best=pick(mean, own["best"], varied),
         reached=int(saving["reached"]),
-        cheap=pick(saving, saved, varied) if reaches else None,
+        cheap=pick(saving, own["saved"], varied) if reaches else None,
         saving=float(saving["saving"]),
-        curve=_curve(curve, varied),
-        baseline=baseline,
-        marks=_marks(best, saved),
-        **_effort(own),
+        curve=_curve(own["curve"], varied),
+        alike=round(repeated_paths(own["points"])),
+        marks=(*_marks(own["best"], own["saved"]), *marks),
+        **_effort(own["trials"]),
     )
 
 

@@ -174,7 +174,8 @@ class Board:
     number; ``repeats`` is what a learner without failures has; ``budgets`` are those that learners
     are compared at. ``certified`` adds the ``standings`` at these budgets, and ``costs``, the range
     that areas are taken over. ``optimum`` are the corners of the best that can be expected, where
-    that is known (``CompleteDataset.optimum``)."""
+    that is known (``CompleteDataset.optimum``). ``same_as`` names the board of the same data under
+    the run's first accounting, "" on that board itself."""
 
     dataset: str
     metric: str
@@ -194,6 +195,7 @@ class Board:
     standings: tuple[Standings, ...] = ()
     costs: tuple[float, float] | None = None
     optimum: tuple[tuple[float, float], ...] = ()
+    same_as: str = ""
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """The board's marks and those of the row."""

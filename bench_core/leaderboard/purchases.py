@@ -52,7 +52,7 @@ def chosen_within(
 def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
     """What the chosen points buy, a mean over them, the sensors that cost most per row first.
 
-    Empty where a point is not kept: it is none of the frontier in the primary metric.
+    Empty where a point is not kept: no budget chooses it in the primary metric.
     """
     first = chosen.iloc[0]
     of, learner = str(first["dataset"]), str(first["learner"])

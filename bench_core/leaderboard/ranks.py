@@ -29,11 +29,12 @@ def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranke
 
     Ranks are by area (by the best quality on a board without areas), ties share the mean rank. Two
     learners are separated by Nemenyi's test, which takes data sets as they are.
+    Of several boards of the same data the first counts.
     Empty for fewer than two boards with rows, and where no two learners are on all.
     """
     from scipy.stats import rankdata
 
-    boards = [board for board in boards if board.rows]
+    boards = [board for board in boards if board.rows and not board.same_as]
     names = [
         row.learner
         for row in (boards[0].rows if boards else ())

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -97,7 +97,8 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """The operating points of a data set's ranking, and the stored values of their trials."""
+    """The operating points of a data set's ranking, and the stored values of their trials, which
+    are read once."""
 
     store: Store | None
     run: str
@@ -106,6 +107,7 @@ class Values:
     frame: pd.DataFrame
     paths: dict[str, list[Path]]
     trials: frozenset[tuple[str, int, int, str]]
+    _known: dict[tuple[str, Budget | None], list[TrialValues]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -169,14 +171,19 @@ class Values:
     def _read(self, split: str, within: Budget | None = None) -> list[TrialValues]:
         if self.store is None:
             return []
-        return [
+        if (split, within) not in self._known:
+            self._known[split, within] = list(self._condensed(self.store, split, within))
+        return self._known[split, within]
+
+    def _condensed(self, store: Store, split: str, within: Budget | None) -> Iterator[TrialValues]:
+        return (
             condensed(one)
             for learner in dict.fromkeys(name for name, *_ in sorted(self.trials))
-            for one in self.store.values(  # of a learner at a time: values are large
+            for one in store.values(  # of a learner at a time: values are large
                 self.run, split=split, dataset=self.dataset, learner=learner, within=within
             )
             if (one.learner, one.fold, one.seed, canonical(one.params)) in self.trials
-        ]
+        )
 
 
 def _repeats(

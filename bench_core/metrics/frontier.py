@@ -31,6 +31,21 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
     return np.asarray(order[improves], dtype=np.int64)
 
 
+def choosable(
+    cost: FloatArray, p95: FloatArray, quality: FloatArray, higher_is_better: bool = True
+) -> IntArray:
+    """The points that some budget chooses, by ascending cost: the frontiers by mean ``cost`` and by
+    ``p95``, what 95% of rows cost at most. Of the latter's equals in quality the cheaper on average
+    wins, wherever it keeps to the budget: it may be on neither frontier."""
+    cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
+    good = good if higher_is_better else -good
+    place = np.empty(len(cost))
+    place[np.lexsort((-np.arange(len(cost)), -cost, good))] = np.arange(len(cost))
+    place[np.isnan(cost) | np.isnan(good)] = np.nan
+    found = np.union1d(frontier(cost, good), frontier(p95, place))
+    return np.asarray(found[np.argsort(cost[found], kind="stable")], dtype=np.int64)
+
+
 def best_under(
     cost: FloatArray, quality: FloatArray, budget: float, higher_is_better: bool = True
 ) -> int | None:

@@ -29,7 +29,7 @@ from bench_core.protocols import Metric
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.splits import Splits
 
-SCORING = 6
+SCORING = 7
 """Rises when scoring, metering or the audit would give other rows for the same model."""
 
 CHEAP_TRAINING_ROWS = 50_000
@@ -151,7 +151,6 @@ class Specifications:
     request: RunRequest
     registry: Registry
     states: str
-    accounting: str
     reference: str
     fits: dict[str, FitSpec] = field(default_factory=dict)
     trials: dict[str, TrialSpec] = field(default_factory=dict)
@@ -201,7 +200,7 @@ class Specifications:
             unit=use.unit,
             cost_model=on.splits.costs.name,
             surrogate=on.splits.cost_model is not None,
-            accounting=self.accounting,
+            accounting=use.accounting,
             audit=request.audit,
             splits=splits,
             costs=on.costs,

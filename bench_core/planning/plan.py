@@ -1,5 +1,7 @@
 """The plan of a run: its data sets, fits and trials, and what is left to do of them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -41,6 +43,14 @@ class DatasetUse:
     ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
     caps: tuple[float, ...] = ()  # what no row may cost, measured besides the points of the paths
     budgets: tuple[str, ...] = ()  # to be shown (results/budgets.py), in the prices' unit
+    accounting: str = "path"
+    same_as: str = ""  # the name of the same data under the run's first accounting
+
+    def under(self, accounting: str) -> DatasetUse:
+        """The same data under another accounting, which its name tells."""
+        options = self.name.removesuffix(")") + ("," if self.name.endswith(")") else "(")
+        name = f"{options}accounting={accounting})"
+        return replace(self, name=name, accounting=accounting, same_as=self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

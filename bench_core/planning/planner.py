@@ -99,7 +99,6 @@ class _Planner:
             request,
             registry,
             states=str(states_folder(store_path(request.store)).absolute()),
-            accounting=self.suite.accounting,
             reference=request.reference
             or (self.suite.reference if self.suite.name else default_reference(learners)),
         )
@@ -193,15 +192,17 @@ class _Planner:
             use,
             caps=as_caps(self.request.caps or suite.caps_on(name)),
             budgets=tuple(map(str, suite.budgets_on(name))),
+            accounting=suite.accounting[0],
         )
-        self.uses.append(use)
+        uses = [use, *map(use.under, suite.accounting[1:])]
+        self.uses += uses
         first = self.uses[0]
         same = (fold, seed) == (first.fold, first.seed)
         suffix = "" if same else f", fold {fold}, seed {seed}"
-        ground = Ground(use, splits, str(prepared.path), costs)
-        for learner in learners:
-            for reason in specs.add(learner, ground, suffix):
-                self.note(f"skipped: {reason}")
+        for ground in (Ground(use, splits, str(prepared.path), costs) for use in uses):
+            for learner in learners:
+                for reason in specs.add(learner, ground, suffix):
+                    self.note(f"skipped: {reason}")
 
     def finish(
         self, specs: Specifications, baselines: tuple[str, ...], absent: tuple[str, ...]
@@ -228,7 +229,7 @@ class _Planner:
             reference=specs.reference,
             baselines=baselines,
             absent=absent,
-            accounting=specs.accounting,
+            accounting=", ".join(suite.accounting),
             metrics=tuple(metrics),
             higher_is_better=metrics,
             datasets=tuple(self.uses),

@@ -4,7 +4,7 @@ title, paper, description           text
 datasets    ["letters", {name = "letters", classes = 26}]
 costs       a cost file beside the suite, or a table as in one: {model = "per-query", ...}
 metrics     the first that suits a data set's task is primary
-accounting  "path" unless a paper counts otherwise
+accounting  "path" unless a paper counts otherwise; ["model", "path"] gives boards of both
 seeds       whole numbers;   folds  whole numbers, default: the first
 budgets     costs to compare learners at: [10, 20, "p95 40"], or by data set {letters = [10, 20]}
 caps        what no row may cost, enforced at prediction and measured: written likewise
@@ -69,7 +69,7 @@ class Suite:
     baselines: tuple[str, ...] = ()
     paper: str = ""
     description: str = ""
-    accounting: str = "path"
+    accounting: tuple[str, ...] = ("path",)
     extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' keys
     on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # data set -> learner
     stand_ins: bool = True
@@ -125,8 +125,8 @@ def _foreign(key: str, value: Any, known: set[str]) -> bool:
     return key not in known and tables and bool(value) and not near
 
 
-_TEXT = {"title", "paper", "description", "accounting", "reference"}
-_LISTS = {"datasets", "metrics", "seeds", "folds", "baselines"}
+_TEXT = {"title", "paper", "description", "reference"}
+_LISTS = {"accounting", "datasets", "metrics", "seeds", "folds", "baselines"}
 _COSTS = {"costs", "budgets", "caps"}
 _SUITE = _TEXT | _LISTS | _COSTS | {"profiles", "learners", "on", "stand_ins", "configs"}
 _PROFILE = {"size", "seeds", "folds", "learners", "configs"}
@@ -160,10 +160,11 @@ class _Reader:
         why = f"true or false is wanted, not {stand_ins!r}"
         self.check(isinstance(stand_ins, bool), "stand_ins", why)
         text["title"] = text["title"] or self.path.stem
-        text["accounting"] = text["accounting"] or "path"
+        counted = table.get("accounting") or "path"
         return Suite(
             **text,
             name=self.path.stem,
+            accounting=self.each([counted] if isinstance(counted, str) else counted, "accounting"),
             datasets=entries,
             metrics=self.texts(self.need(table, "metrics"), "metrics"),
             learners=learners,
@@ -281,6 +282,10 @@ class _Reader:
     def text(self, value: Any, key: str) -> str:
         self.check(isinstance(value, str), key, f"text is wanted, not {value!r}")
         return str(value)
+
+    def each(self, value: Any, key: str) -> tuple[str, ...]:
+        self.check(isinstance(value, list), key, f"text or a list is wanted, not {value!r}")
+        return tuple(dict.fromkeys(self.texts(value, key)))
 
     def texts(self, value: Sequence[Any], key: str) -> tuple[str, ...]:
         return tuple(self.text(v, f"{key}[{i}]") for i, v in enumerate(value))

@@ -38,6 +38,7 @@ _WITHOUT_POINT = (*BOARD, "learner", *REPEAT, "unit", "audit", "stand_in")
 _QUALITIES = ("test_quality", "test_cost", "valid_quality", "valid_cost", "valid_p95")
 _COSTS = ("feature_cost", "evaluation_cost", "cost_p95", "cost_max", "features_used")
 _AVERAGED = (*_QUALITIES, *_COSTS)
+_KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP)
 
 
 class Criterion(NamedTuple):
@@ -55,9 +56,9 @@ def criterion(info: RunInfo, name: str) -> Criterion:
 def operating_points(
     frame: pd.DataFrame, metric: str, cost: str = "total_cost", *, cap: float | None = None
 ) -> pd.DataFrame:
-    """One row per operating point: its test row, with ``valid_quality``, ``valid_cost``,
-    ``test_quality`` and ``test_cost`` added, of the columns ``metric`` and ``cost``, and
-    ``valid_p95``, what 95% of rows cost at most on validation.
+    """One row per operating point: what it is and costs on test, with ``valid_quality``,
+    ``valid_cost``, ``test_quality`` and ``test_cost`` added, of the columns ``metric`` and
+    ``cost``, and ``valid_p95``, what 95% of rows cost at most on validation.
 
     With a ``cap`` they are what was measured under it, one for each trial; otherwise the points of
     the paths. Raises UsageError if the frame has no such column.
@@ -73,12 +74,13 @@ def operating_points(
     elif cap is not None:
         usable = usable[:0]
     keys = [key for key in _POINT if key in frame.columns]
+    kept = [name for name in _KEPT if name in frame.columns]
     valid = usable[usable["split"] == "valid"]
     p95 = valid["cost_p95"].astype("float64") if "cost_p95" in frame.columns else np.nan
     valid = valid.assign(valid_quality=valid[metric], valid_cost=valid[cost], valid_p95=p95)
     valid = valid[[*keys, "valid_quality", "valid_cost", "valid_p95"]]
     test = usable[usable["split"] == "test"]
-    test = test.assign(test_quality=test[metric], test_cost=test[cost])
+    test = test[kept].assign(test_quality=test[metric], test_cost=test[cost])
     return test.merge(valid, on=keys, how="inner", validate="one_to_one").reset_index(drop=True)
 
 
@@ -116,10 +118,10 @@ def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> 
     return _pick(points, lambda cost, quality: _one(best_under(cost, quality, limit, higher)))
 
 
-def curve(points: pd.DataFrame, higher: bool, learner: str) -> pd.DataFrame:
-    """The validation frontier of one learner, repeat by repeat, by ascending validation cost:
-    chosen by ``valid_*``, to be drawn by ``test_*``."""
-    own = points[points["learner"] == learner]
+def curve(points: pd.DataFrame, higher: bool, learner: str = "") -> pd.DataFrame:
+    """The validation frontiers of all learners or of one, repeat by repeat, by ascending validation
+    cost: chosen by ``valid_*``, to be drawn by ``test_*``."""
+    own = points[points["learner"] == learner] if learner else points
     return _pick(own, lambda cost, quality: frontier(cost, quality, higher))
 
 
@@ -230,10 +232,13 @@ def _pick(
 ) -> pd.DataFrame:
     """The chosen rows of every learner and repeat, in order of their keys."""
     keys = [key for key in (*BOARD, "learner", *REPEAT) if key in points.columns]
-    rows = [points.index[:0].to_numpy()]
-    for _, part in _groups(points, keys):
-        rows.append(part.index.to_numpy()[choose(*_valid(part))])
-    return points.loc[np.concatenate(rows)].reset_index(drop=True)
+    group = points.groupby(keys, sort=True, dropna=False, observed=True).ngroup().to_numpy()
+    order = np.argsort(group, kind="stable")
+    cost, quality = _valid(points)
+    rows = [order[:0]]
+    for own in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        rows.append(own[choose(cost[own], quality[own])])
+    return points.iloc[np.concatenate(rows)].reset_index(drop=True)
 
 
 def _valid(part: pd.DataFrame) -> tuple[FloatArray, FloatArray]:

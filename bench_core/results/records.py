@@ -128,7 +128,7 @@ class FitResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredValues:
-    """Values per query or row of a split, at the points ``points`` (p,) of the validation frontier.
+    """Values per query or row of a split, at the ``points`` (p,) that budgets choose on validation.
 
     All arrays are float32: ``metric`` (p, m) of the primary metric with ``weights`` (m,), ``cost``
     (p, m) per row of each unit with ``rows`` (m,), its rows counted with multiplicity. Neighbours
@@ -166,8 +166,8 @@ class Sensors(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """What a model's rows go through (``protocols.StageTree``), and by operating point of the
-    validation frontier the share of test rows that ``reached`` each stage."""
+    """What a model's rows go through (``protocols.StageTree``), and by operating point that values
+    are kept of the share of test rows that ``reached`` each stage."""
 
     parent: tuple[int, ...] = ()
     sensors: tuple[int, ...] = ()
@@ -177,7 +177,7 @@ class Stages(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialResult:
-    """The rows of a trial, values per unit on its validation frontier, and the audit.
+    """The rows of a trial, values per unit at its choosable points, and the audit.
 
     ``marks`` and ``stages`` (the fields of ``Stages``) are the model's. ``predict_seconds`` leaves
     training rows out, which only the reference is scored on. ``load_seconds`` is what a stranger's

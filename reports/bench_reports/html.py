@@ -47,10 +47,8 @@ def write(
 ) -> None:
     """Write the page, to stdout where no file is named."""
     from bench_core.leaderboard.assembly import boards
-    from bench_core.leaderboard.certainty import certified
 
-    made = [certified(run, store, board, frame) for board in boards(run, frame)]
-    write_text(output or Path("-"), page(run, made, frame, sections, store))
+    write_text(output or Path("-"), page(run, boards(run, frame), frame, sections, store))
 
 
 def page(
@@ -61,14 +59,15 @@ def page(
     store: Store | None = None,
 ) -> str:
     """The whole page. Names, errors and notes come from outside and are escaped."""
-    found = content(info, boards, frame, store)
-    return render(info, boards, found, frame, sections)
+    sure, found = content(info, boards, frame, store)
+    return render(info, sure, found, frame, sections)
 
 
 def content(
     info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None
-) -> Content:
-    """What the page draws; without a store it does not know how sure anything is."""
+) -> tuple[list[Board], Content]:
+    """The boards with their certainty, and what the page draws; without a store it does not know
+    how sure anything is."""
     from bench_reports.differences import differences
     from bench_reports.pictures import pictures
 
@@ -76,17 +75,16 @@ def content(
     firsts = [found[0] for found in of.values() if found]
     grid = views.places(firsts, [view for found in of.values() for view in found[1:]])
     learners = payload.learner_order(of)
-    pairs, shown = {}, {}
-    for board in boards:
+    sure, pairs, shown = list(boards), {}, {}
+    for k, board in enumerate(boards):
         own = of[board.dataset]
-        if store is None:
-            break
-        views.certify(info, store, board, frame, own, grid)
-        if own:
-            names = [curve.learner for curve, _ in own[0].ranking()]
-            pairs[board.dataset] = differences(info, store, board, names, learners)
-            shown[board.dataset] = pictures(store, info.run, board.dataset, own[0], learners)
-    return Content(of, grid, pairs, shown)
+        if store is None or not own:
+            continue
+        sure[k] = views.certify(info, store, board, frame, own, grid)
+        names = [curve.learner for curve, _ in own[0].ranking()]
+        pairs[board.dataset] = differences(info, store, board, names, learners)
+        shown[board.dataset] = pictures(store, info.run, board.dataset, own[0], learners)
+    return sure, Content(of, grid, pairs, shown)
 
 
 def render(
@@ -99,7 +97,8 @@ def render(
     """The text of the page."""
     learners = payload.learner_order(found.views)
     css, js = source("page.css"), source(*SCRIPTS)
-    firsts = [next(iter(found.views[board.dataset]), None) for board in boards]
+    firsts = [found.first(board) for board in boards]
+    sets = sum(not board.same_as for board in boards)
     overview = rows.overview(firsts, learners, info.baselines)
     template = _environment(info, learners, found.fine).get_template("page.html")
     text: str = template.render(
@@ -109,6 +108,7 @@ def render(
         headline=headline(boards, found.views, overview),
         parts=[(board, found.views[board.dataset]) for board in boards],
         overview=overview,
+        several=sets if sets > 1 else 0,
         sections=[public(section) for section in sections],
         warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
         facts=facts(info, frame),
@@ -149,7 +149,7 @@ def headline(
     boards: Sequence[Board], of: Mapping[str, Sequence[View]], whole: Sequence[rows.Overall]
 ) -> str:
     """The page in a sentence or two."""
-    shown = [board for board in boards if of[board.dataset]]
+    shown = [board for board in boards if of[board.dataset] and not board.same_as]
     if not shown:
         return "No learner finished."
     if len(shown) == 1:

@@ -27,6 +27,11 @@ class Content:
     pairs: Mapping[str, Any]
     pictures: Mapping[str, Any]
 
+    def first(self, board: Board) -> View | None:
+        """The view that counts in ranks over data sets; none where another board of the same data
+        does."""
+        return None if board.same_as else next(iter(self.views[board.dataset]), None)
+
     @property
     def fine(self) -> bool:
         """Whether curves are few enough to have all of their steps."""
@@ -44,6 +49,8 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
         "sets": [
             {
                 "name": one_line(board.dataset),
+                "data": one_line(board.same_as or board.dataset),
+                "accounting": one_line(board.accounting),
                 "unit": one_line(board.unit),
                 "reference": one_line(board.reference),
                 "standIn": int(board.stand_in),

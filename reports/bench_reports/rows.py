@@ -214,7 +214,7 @@ def overview(
     for index, name in enumerate(learners):
         own = ranks[name]
         mean = sum(place for place, _, _ in own.values()) / len(own) if own else math.inf
-        order = name in baselines, len(own) * 2 < len(views), mean, index
+        order = name in baselines, len(own) * 2 < sum(map(bool, views)), mean, index
         firsts = sum(lead for _, _, lead in own.values())
         cells = tuple(own[k][1:] if k in own else ("-", False) for k in range(len(views)))
         words = (f"{mean:.1f}", f"{firsts} of {len(own)}") if own else ("-", "-")

@@ -12,7 +12,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -143,11 +143,11 @@ def _view(
 ) -> View:
     points = selection.operating_points(own, metric.name, COST_OF[kind])
     curves = []
-    for name in points["learner"].unique():
-        frontiers = selection.curve(points, metric.higher_is_better, name)
-        if len(frontiers):
-            varied = varied_parameters(own[own["learner"] == name]) if first else None
-            curves.append(_curve(str(name), frontiers, varied, PLACES if first else PLACES // 3))
+    frontiers = selection.curve(points, metric.higher_is_better)
+    of = dict(list(frontiers.groupby("learner", observed=True)))
+    for name in filter(of.__contains__, points["learner"].unique()):
+        varied = varied_parameters(own[own["learner"] == name]) if first else None
+        curves.append(_curve(str(name), of[name], varied, PLACES if first else PLACES // 3))
     costs = {c.learner: float(c.budget[-1]) for c in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
     return View(metric, kind, exact(whole), curves)
@@ -252,28 +252,30 @@ def shares(all_views: Sequence[View]) -> list[float]:
 
 def certify(
     info: RunInfo,
-    store: Store | None,
+    store: Store,
     board: Board,
     frame: pd.DataFrame,
     found: Sequence[View],
     grid: Sequence[float],
-) -> None:
-    """Add to the views of the primary metric how sure their order is at each place."""
-    from bench_core.leaderboard.standings import standings
+) -> Board:
+    """The board with its certainty; the views of its metric get how sure their order is at each
+    place, from the same draws."""
+    from bench_core.leaderboard.certainty import certified
 
-    if store is None:
-        return
     own = [view for view in found if view.metric.name == board.metric]
     places = [_certified_places(view, grid) for view in own]
-    budgets = [budget for of in places for budget in of.values()]
-    made = iter(standings(info, store, board.dataset, frame, budgets))
+    budgets = tuple({budget: None for of in places for budget in of.values() if budget})
+    sure = certified(info, store, replace(board, budgets=budgets), frame)
+    made = {at.budget: at.rows for at in sure.standings}
+    made[None] = tuple(row.standing for row in sure.rows if row.standing)
     for view, of in zip(own, places, strict=True):
-        for place, standing in zip(of, made, strict=False):
-            for row in standing.rows:
+        for place, budget in of.items():
+            for row in made.get(budget, ()):
                 if not math.isnan(row.interval.low):
                     none: list[Certainty | None] = [None] * (len(grid) + 1)
                     certain = view.certainty.setdefault(row.learner, none)
                     certain[place] = Certainty(*row.interval, row.tier, *row.ranks)
+    return replace(sure, budgets=board.budgets, standings=())
 
 
 def _certified_places(view: View, grid: Sequence[float]) -> dict[int, Budget | None]:

@@ -80,8 +80,12 @@ class ValuedRun:
 
     @property
     def info(self) -> RunInfo:
-        names = dict.fromkeys(str(row["dataset"]) for row in self.rows)
-        uses = tuple(example.use(name, metrics=("accuracy",)) for name in names)
+        names = {str(row["dataset"]): str(row["accounting"]) for row in self.rows}
+        same = {name: name.partition("(")[0] * ("(" in name) for name in names}
+        uses = tuple(
+            example.use(name, metrics=("accuracy",), accounting=accounting, same_as=same[name])
+            for name, accounting in names.items()
+        )
         return example.info(
             datasets=uses,
             reference=self.reference,

@@ -366,4 +366,4 @@ def test_a_data_set_without_a_result_is_a_section_and_has_no_views() -> None:
 def test_render_and_content_are_what_page_joins() -> None:
     info, frame = example.info(), example.frame()
     made = boards(info, frame)
-    assert render(info, made, content(info, made, frame, None), frame) == page(info, made, frame)
+    assert render(info, *content(info, made, frame, None), frame) == page(info, made, frame)

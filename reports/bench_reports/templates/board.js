@@ -69,11 +69,11 @@ function story(data, set, view, place) {
   return text;
 }
 
-/** Mean ranks over data sets at a place, best first; of each set its own view. */
-function overall(data, viewOf, place) {
+/** Mean ranks over these data sets at a place, best first; of each set its own view. */
+function overall(data, sets, viewOf, place) {
   const found = new Map(data.learners.map((_, l) => [l, { l, sum: 0, sets: 0, firsts: 0, cells: [] }]));
-  data.sets.forEach((set, s) => {
-    for (const row of ranking(data, viewOf(set), place)) {
+  for (const s of sets) {
+    for (const row of ranking(data, viewOf(data.sets[s]), place)) {
       if (row.at < 0) continue;
       const own = found.get(row.l);
       own.sum += row.position;
@@ -81,11 +81,11 @@ function overall(data, viewOf, place) {
       own.firsts += row.tier === 1 || (!row.tier && row.position === 1) ? 1 : 0;
       own.cells[s] = row;
     }
-  });
+  }
   const rows = [...found.values()];
   for (const row of rows) {
     row.mean = row.sets ? row.sum / row.sets : Infinity;
-    row.few = row.sets * 2 < data.sets.length ? 1 : 0; // a mean over few data sets says little
+    row.few = row.sets * 2 < sets.length ? 1 : 0; // a mean over few data sets says little
   }
   return rows.sort((a, b) => data.learners[a.l][1] - data.learners[b.l][1]
     || a.few - b.few || a.mean - b.mean || a.l - b.l);

@@ -10,6 +10,12 @@ function start(data) {
   const viewIn = (one) => one.views.find((v) => v.metric === state.metric && v.kind === state.kind)
     ?? one.views.find((v) => v.kind === state.kind) ?? one.views[0];
   const view = () => viewIn(set());
+  const numbers = [...data.sets.keys()];
+  /** The data sets that are shown, one of each data: under the accounting chosen, if it was measured there. */
+  const sets = () => numbers.filter((s) => {
+    const same = data.sets.filter((other) => other.data === data.sets[s].data);
+    return data.sets[s] === (same.find((other) => other.accounting === set().accounting) ?? same[0]);
+  });
   /** The places of the slider: all, or those at which it is known how sure an order is; of caps those measured. */
   const places = (v) => {
     const all = [...data.shares.keys(), last];
@@ -20,7 +26,9 @@ function start(data) {
 
   // the address
   const flags = { linear: "axis", whole: "range", bands: "bands" };
+  let later = 0; // browsers limit how often an address may change
   function write() {
+    clearTimeout(later); // of an earlier state
     const words = new URLSearchParams();
     const put = (name, value, usual) => { if (value !== usual) words.set(name, value); };
     put("data", set().name, data.sets[0].name);
@@ -55,9 +63,14 @@ function start(data) {
   const option = (value, text) => `<option value="${esc(value)}">${esc(text)}</option>`;
   const KINDS = { mean: "mean per row", p95: "95% of rows", cap: "every row" };
   function fill() {
-    $("f-set").innerHTML = data.sets.map((s, i) => option(i, s.name)).join("");
+    const shown = sets();
+    $("f-set").innerHTML = shown.map((s) => option(s, data.sets[s].data)).join("");
     $("f-set").value = state.set;
-    $("f-set").closest("label").hidden = data.sets.length < 2;
+    $("f-set").closest("label").hidden = shown.length < 2;
+    const same = numbers.filter((s) => data.sets[s].data === set().data);
+    $("f-accounting").innerHTML = same.map((s) => option(s, data.sets[s].accounting)).join("");
+    $("f-accounting").value = state.set;
+    $("f-accounting").closest("label").hidden = same.length < 2;
     const metrics = [...new Set(set().views.map((v) => v.metric))];
     if (!metrics.includes(state.metric)) state.metric = metrics[0];
     $("f-metric").innerHTML = metrics.map((m) => option(m, m)).join("");
@@ -214,13 +227,14 @@ function start(data) {
   const overview = $("overview");
   const cells = new Map(); // learner -> its row and cells
   if (overview) {
-    overview.style.width = `${18 + 4.5 * data.sets.length}rem`; // fixed columns: laid out much faster
+    overview.style.width = `${18 + 4.5 * sets().length}rem`; // fixed columns: laid out much faster
     overview.style.tableLayout = "fixed";
     for (const tr of overview.querySelector("tbody").rows) cells.set(Number(tr.dataset.l), tr);
   }
   function rerankOverview() {
     if (!overview) return;
-    const rows = overall(data, viewIn, state.place);
+    const shown = sets().filter((s) => data.sets[s].views.length);
+    const rows = overall(data, shown, viewIn, state.place);
     const order = [];
     const put = (cell, text, lead) => {
       if (cell.textContent !== text) cell.textContent = text;
@@ -232,10 +246,10 @@ function start(data) {
       order.push(tr);
       put(tr.cells[1], row.sets ? row.mean.toFixed(1) : "-", false);
       put(tr.cells[2], row.sets ? `${row.firsts} of ${row.sets}` : "-", false);
-      data.sets.forEach((_, s) => {
+      for (const s of shown) {
         const own = row.cells[s];
         put(tr.cells[3 + s], own ? rankText(own) : "-", Boolean(own) && (own.tier === 1 || (!own.tier && own.position === 1)));
-      });
+      }
     }
     const body = overview.querySelector("tbody");
     if (order.some((tr, i) => body.rows[i] !== tr)) body.append(...order);
@@ -260,11 +274,14 @@ function start(data) {
     amount(data, view(), state.place), ranking(data, view(), state.place)[0].l);
 
   function strip() {
-    if (data.sets.length < 2) return;
-    $("strip").innerHTML = data.sets.map((s, i) => {
+    if (!overview) return;
+    const shown = sets();
+    for (const tr of overview.rows) for (const s of numbers) tr.cells[3 + s].hidden = !shown.includes(s);
+    $("strip").innerHTML = shown.map((i) => {
+      const s = data.sets[i];
       if (!s.views.length) return "";
       const { svg } = chart(data, s, viewIn(s), { width: 132, mini: true, hidden: state.hidden });
-      return `<button type="button" data-go="${i}" aria-pressed="${i === state.set}">${svg.replace(/ role="img" aria-label="[^"]*"/, ' aria-hidden="true"')}<span>${esc(s.name)}</span></button>`;
+      return `<button type="button" data-go="${i}" aria-pressed="${i === state.set}">${svg.replace(/ role="img" aria-label="[^"]*"/, ' aria-hidden="true"')}<span>${esc(s.data)}</span></button>`;
     }).join("");
   }
 
@@ -284,9 +301,10 @@ function start(data) {
   }
 
   // events
-  $("f-set").addEventListener("change", (e) => { state.set = Number(e.target.value); state.point = null; state.sort = null; all(); });
+  for (const id of ["f-set", "f-accounting"]) {
+    $(id).addEventListener("change", (e) => { state.set = Number(e.target.value); state.point = null; state.sort = null; all(); });
+  }
   for (const name of ["metric", "kind"]) $(`f-${name}`).addEventListener("change", (e) => { state[name] = e.target.value; state.point = null; all(); });
-  let later = 0; // browsers limit how often an address may change
   $("f-budget").addEventListener("input", (e) => {
     state.place = places(view())[Number(e.target.value)];
     moveCursor();

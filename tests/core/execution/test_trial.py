@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from bench_core.execution import predict
 from bench_core.execution.contract import ContractError
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import condense, readable, score_split, unit_costs
-from bench_core.execution.trial import run_fit, run_trial
+from bench_core.execution.trial import _values, run_fit, run_trial
 from bench_core.metrics import parse_metric
 from bench_core.results.store_files import (
     StateError,
@@ -409,6 +410,25 @@ def test_stored_values_average_to_the_exported_rows(home: Path) -> None:
             cost = np.average(stored.cost[i], weights=stored.rows)
             assert mean == pytest.approx(rows[point].metrics["accuracy"], rel=1e-6)
             assert cost == pytest.approx(rows[point].total_cost, rel=1e-6)
+
+
+def test_values_are_kept_of_what_only_a_budget_for_95_percent_of_rows_chooses() -> None:
+    """The first point is right on all rows and cheaper on average; one row of ten pays much."""
+    y = np.tile([1.0, 0.0], 5)
+    part = Examples(np.zeros((10, models.D), np.float32), y)
+    few, every = np.zeros((2, 10, models.D), dtype=bool)
+    few[0, 4] = every[:, 1] = True
+    model = script(
+        good(10, point={"k": 0}, scores=2 * y - 1, bills={"path": Bill.for_features(PRICES, few)}),
+        good(10, point={"k": 1}, bills={"path": Bill.for_features(PRICES, every)}),
+    )
+    path = predict_split(model, part, PRICES, 2)
+    accuracy = parse_metric("accuracy")
+    score = score_split(path, part, PRICES, [accuracy], "valid")
+    splits: Any = SimpleNamespace(valid=part, test=part)
+    paths, scores = dict.fromkeys(("valid", "test"), path), dict.fromkeys(("valid", "test"), score)
+    assert [row.cost_p95 for row in score.rows] == [16.0, 2.0]
+    assert [v.points for v in _values(splits, paths, scores, accuracy)] == [(0, 1), (0, 1)]
 
 
 def test_physical_copies_give_the_rows_of_a_multiplicity() -> None:

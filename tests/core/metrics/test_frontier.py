@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bench_core.metrics.frontier import (
     best_under,
     cheapest_reaching,
+    choosable,
     frontier,
     share_of,
 )
@@ -58,6 +59,19 @@ def test_the_cheapest_that_reaches_a_target_is_found_by_looking_at_all(rows, tar
     assert cheapest_reaching(cost, quality, target, higher) == by_hand
 
 
+@given(st.lists(st.tuples(values, values, values), min_size=1, max_size=10), st.booleans())
+def test_choosable_are_the_points_that_a_budget_of_mean_cost_or_of_95_percent_takes(rows, higher):
+    cost, p95, quality = np.array(rows).T
+    taken = set()
+    for of in (cost, p95):
+        for budget in of:
+            inside = np.flatnonzero(of <= budget)
+            best = best_under(cost[inside], quality[inside], np.inf, higher)
+            taken.add(int(inside[best]))
+    by_hand = sorted(taken, key=lambda i: (cost[i], i))
+    assert choosable(cost, p95, quality, higher).tolist() == by_hand
+
+
 def test_points_with_nan_are_never_chosen():
     cost = np.array([np.nan, 1, 2, 3])
     quality = np.array([9, np.nan, 1, 2])
@@ -65,6 +79,7 @@ def test_points_with_nan_are_never_chosen():
     assert best_under(cost, quality, 10) == 3
     assert cheapest_reaching(cost, quality, 1) == 2
     assert frontier(cost * np.nan, quality).tolist() == []
+    assert choosable(cost, cost, quality).tolist() == [2, 3]
 
 
 def test_no_points_give_nothing():

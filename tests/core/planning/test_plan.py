@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,22 @@ def test_data_restricts_a_suite(suite: Path) -> None:
     assert [d.name for d in made(suite="toys", data="toy-rank").datasets] == ["toy-rank"]
     with pytest.raises(UsageError, match="restricts it: unknown data set 'toy-binary'"):
         made(suite="toys", data="toy-binary")
+
+
+def test_two_accountings_are_two_boards_of_the_same_fits(suite: Path) -> None:
+    suite.write_text('accounting = ["model", "path"]\n' + suite.read_text())
+    p, path = made(suite="toys"), "toy-rank(accounting=path)"
+    assert p.accounting == "model, path"
+    assert [(d.name, d.accounting, d.same_as) for d in p.datasets] == [
+        ("toy-rank", "model", ""),
+        (path, "path", "toy-rank"),
+    ]
+    of = {name: [t for t in p.trials if t.dataset == name] for name in ("toy-rank", path)}
+    assert [t.fit for t in of[path]] == [t.fit for t in of["toy-rank"]]
+    assert {t.accounting for t in of[path]} == {"path"}
+    assert len({t.key for t in p.trials}) == len(p.trials) == 2 * len(of[path])
+    with_option = replace(p.datasets[0], name="letters(classes=26)").under("path")
+    assert with_option.name == "letters(classes=26,accounting=path)"
 
 
 def test_seeds_and_folds_multiply_the_trials(home: Path) -> None:

@@ -50,7 +50,9 @@ def test_a_suite_is_read_as_its_file_says_it(tmp_path: Path) -> None:
     assert suite.name == "mine"
     assert suite.datasets == (DatasetEntry("letters"), DatasetEntry("letters", {"classes": 26}))
     assert suite.learners == {"gbrt": {"trees": [10, 20]}}
-    assert suite.accounting == "path"
+    assert suite.accounting == ("path",)
+    both = read_suite(written(tmp_path, 'accounting = ["model", "path"]\n' + GOOD), KEYS)
+    assert both.accounting == ("model", "path")
     assert [(claim["id"], claim["holds"]) for claim in suite.extra["claims"]] == [("one", ">= 1")]
 
 
