@@ -105,13 +105,14 @@ def carry_out(
 
     def keep(outcome: Outcome, tried: bool = True) -> None:
         outcome = replace(outcome, job=planned.get(outcome.job.key, outcome.job))
-        if tried:
-            writer.attempt(plan.run, outcome)
         spec = outcome.job.spec
-        if isinstance(spec, FitSpec):
-            writer.fit(outcome)
-        else:
-            writer.trial(spec, outcome)
+        with writer.transaction():
+            if tried:
+                writer.attempt(plan.run, outcome)
+            if isinstance(spec, FitSpec):
+                writer.fit(outcome)
+            else:
+                writer.trial(spec, outcome)
 
     writer.costs(plan.costs)
     whole = about or about_run(plan, request)

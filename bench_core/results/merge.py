@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from bench_core.results.records import VALUE_ARRAYS
 from bench_core.results.rows import DAMAGE, DamageError, checked, of_trials
 from bench_core.results.shards import check_seal
 from bench_core.results.store_files import check_store, models_in, same_model, states_folder
-from bench_core.results.writer import open_writer, put_row
+from bench_core.results.writer import Writer, open_writer, put_row
 
 _TABLES = ("run", "trial", "point", "unit", "sensors", "fit", "attempt")
 """Those whose rows have a checksum."""
@@ -33,7 +33,7 @@ _AUDITS = ("", "declared", "sampled", "verified", "failed")
 """Verdicts, each stricter than those before it."""
 
 _BOTH_OK = (
-    "SELECT key FROM main.trial AS mine JOIN other.trial AS theirs USING (key) "
+    "SELECT key FROM other.trial AS theirs CROSS JOIN main.trial AS mine USING (key) "
     "WHERE mine.status = 'ok' AND theirs.status = 'ok'"
 )
 _STATES = """
@@ -64,39 +64,50 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
             raise InputError(f"{source}: no results there; check the name")
         check_seal(source)
     runs: dict[str, None] = {}
-    with open_writer(target), closing(_connect(target)) as db:
-        before = _finished(db)
+    with open_writer(target) as writer:
+        before = _finished(writer.db)
         for source in sources:
             if source.resolve() != target.resolve():
-                with _attached(db, source):
-                    runs |= dict.fromkeys(_Pair(db, target, source).join())
-        after = _finished(db)
+                with _joined(writer, source) as pair:
+                    runs |= dict.fromkeys(pair.runs())
+        after = _finished(writer.db)
     return Merged(after[0] - before[0], after[1] - before[1], tuple(runs))
+
+
+def take(writer: Writer, shard: Path) -> None:
+    """Bring the fits, trials and attempts of a shard into the store of ``writer``, where its run
+    is known. What that takes does not grow with the store's trials. Raises as ``merge``."""
+    with _joined(writer, shard):
+        pass
 
 
 def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
     """Give the store at ``target``, made where there is none, finished fits of another."""
     marks = ", ".join("?" * len(keys))
-    with open_writer(target), closing(_connect(target)) as db, _attached(db, source):
-        for row in db.execute(f"SELECT * FROM other.fit WHERE key IN ({marks})", keys):
+    with open_writer(target) as writer, _attached(writer.db, source):
+        for row in writer.db.execute(f"SELECT * FROM other.fit WHERE key IN ({marks})", keys):
             checked(row, "a row of table fit")
         for key in keys:
             _copy(states_folder(source), states_folder(target), f"{key[:2]}/{key}.npz")
-        db.execute(
-            f"INSERT OR IGNORE INTO fit SELECT * FROM other.fit WHERE key IN ({marks})", keys
-        )
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path.resolve().as_uri(), uri=True, timeout=30, isolation_level=None)
-    db.row_factory = sqlite3.Row
-    return db
+        with writer.transaction() as db:
+            db.execute(
+                f"INSERT OR IGNORE INTO fit SELECT * FROM other.fit WHERE key IN ({marks})", keys
+            )
 
 
 def _finished(db: sqlite3.Connection) -> list[int]:
     """How many trials and fits are."""
     count = "SELECT count(*) FROM main.{} WHERE status = 'ok'"
     return [db.execute(count.format(table)).fetchone()[0] for table in ("trial", "fit")]
+
+
+@contextmanager
+def _joined(writer: Writer, source: Path) -> Iterator[_Pair]:
+    """All of a source in the store but its runs; all or nothing, with the body."""
+    with _attached(writer.db, source), writer.transaction() as db:
+        pair = _Pair(db, writer.path, source)
+        pair.join()
+        yield pair
 
 
 @contextmanager
@@ -133,23 +144,15 @@ class _Pair:
     target: Path
     source: Path
 
-    def join(self) -> list[str]:
-        """Bring in everything, or nothing; the names of the runs."""
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            self.check()
-            self.refuse(self.other_result())
-            self.models()
-            self.db.execute("INSERT OR IGNORE INTO sensors SELECT * FROM other.sensors")
-            self.fits()
-            self.trials()
-            self.attempts()
-            names = self.runs()
-        except BaseException:
-            self.db.execute("ROLLBACK")
-            raise
-        self.db.execute("COMMIT")
-        return names
+    def join(self) -> None:
+        """Bring in everything but runs."""
+        self.check()
+        self.refuse(self.other_result())
+        self.models()
+        self.db.execute("INSERT OR IGNORE INTO sensors SELECT * FROM other.sensors")
+        self.fits()
+        self.trials()
+        self.attempts()
 
     def check(self) -> None:
         """Raise DamageError where a row of the source is not as it was written: what is written
@@ -231,12 +234,12 @@ class _Pair:
 
     def in_both(self, table: str) -> list[tuple[sqlite3.Row, sqlite3.Row]]:
         """The rows of a table that have one key, those that are equal left out."""
-        shared = f"key IN (SELECT key FROM {{}}.{table})"
-        query = f"SELECT * FROM {{}}.{table} WHERE {shared} EXCEPT SELECT * FROM {{}}.{table}"
         found = []
-        for row in self.db.execute(query.format("other", "main", "main")):
-            mine = self.db.execute(f"SELECT * FROM main.{table} WHERE key = ?", [row["key"]])
-            found.append((mine.fetchone(), row))
+        for row in self.db.execute(f"SELECT * FROM other.{table}"):
+            query = f"SELECT * FROM main.{table} WHERE key = ?"
+            mine = self.db.execute(query, [row["key"]]).fetchone()
+            if mine is not None and tuple(mine) != tuple(row):
+                found.append((mine, row))
         return found
 
     def put(self, table: str, row: sqlite3.Row, **more: object) -> None:

@@ -103,7 +103,9 @@ def open_writer(path: Path) -> Iterator[Writer]:
         try:
             if not check_store(path):
                 _create(path)
-            with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as connection:
+            place = path.resolve().as_uri()  # so that others can be attached by theirs
+            opened = sqlite3.connect(place, uri=True, timeout=30, isolation_level=None)
+            with closing(opened) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.row_factory = sqlite3.Row
@@ -172,45 +174,51 @@ def now() -> str:
 
 
 class Writer:
-    """Writes runs, fits and trials; each call is one transaction."""
+    """Writes runs, fits and trials; each call is one transaction, or part of ``transaction``."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
-        self._db = connection
+        self.db = connection
         self._machine, self._installed = machine(), installed()
         self._run = ""
         self._version = self._data_version()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._db:  # commits, or rolls back where the body fails
-            self._db.execute("BEGIN IMMEDIATE")
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """What is written in the body is written together, or not at all where it fails."""
+        if self.db.in_transaction:
+            yield self.db
+            return
+        with self.db:  # commits, or rolls back
+            self.db.execute("BEGIN IMMEDIATE")
             changed, self._version = self._version, self._data_version()
             if changed == self._version:
-                yield self._db
+                yield self.db
             else:
                 self._distrust()
         if changed != self._version:
             fault = f"{_CHANGED}; run again --fresh, with learners you trust"
             raise InputError(f"{self.path}: {fault}")
-        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # all is in the one file, to be copied
+        self.db.execute(
+            "PRAGMA main.wal_checkpoint(PASSIVE)"
+        )  # all is in the one file, to be copied
 
     def _distrust(self) -> None:
         """No number of this run is known to be its own any more. A row without its checksum stays
         as it is: nobody will read it."""
         trials = "SELECT * FROM trial WHERE key IN (SELECT trial FROM run_trial WHERE run = ?)"
-        for row in map(dict, self._db.execute(trials, [self._run]).fetchall()):
+        for row in map(dict, self.db.execute(trials, [self._run]).fetchall()):
             if is_whole(row):
-                put_row(self._db, "trial", **row | {"audit": "failed", "audit_error": _CHANGED})
+                put_row(self.db, "trial", **row | {"audit": "failed", "audit_error": _CHANGED})
 
     def _data_version(self) -> int:
         """Changes whenever another program has written to the store."""
-        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+        return int(self.db.execute("PRAGMA data_version").fetchone()[0])
 
     def begin(self, run: str, about: Mapping[str, Any], trials: Sequence[str]) -> None:
         """Register a run, or take up one with the same id again."""
         moment, self._run = now(), run
-        with self._transaction() as db:
+        with self.transaction() as db:
             known = db.execute("SELECT number, created_at FROM run WHERE id = ?", [run]).fetchone()
             number, begun = known or (None, moment)
             values = {"created_at": begun, "about": json.dumps(about), "trials": of_trials(trials)}
@@ -223,7 +231,7 @@ class Writer:
 
     def end(self, run: str, state: str) -> None:
         """Say how a run ended: finished or interrupted."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute("UPDATE run SET state = ?, updated_at = ? WHERE id = ?", [state, now(), run])
 
     def attempt(self, run: str, outcome: Outcome) -> None:
@@ -231,7 +239,7 @@ class Writer:
         job = outcome.job
         about = {"kind": job.kind, "key": job.spec.key, "title": job.spec.title}
         texts = {k: str(getattr(outcome, k)) for k in ("status", "error", "trace", "output")}
-        with self._transaction() as db:
+        with self.transaction() as db:
             ended = {"seconds": outcome.seconds, "created_at": now(), "machine": self._machine}
             put_row(db, "attempt", run=run, **about, **texts, **ended)
 
@@ -245,7 +253,7 @@ class Writer:
     def fit(self, outcome: Outcome) -> None:
         """Keep how a fit ended."""
         result = outcome.result
-        with self._transaction() as db:
+        with self.transaction() as db:
             put_row(
                 db,
                 "fit",
@@ -258,7 +266,7 @@ class Writer:
     def trial(self, spec: TrialSpec, outcome: Outcome) -> None:
         """Keep how a trial ended, with all its rows; what was there before is replaced."""
         result: TrialResult | None = outcome.result
-        with self._transaction() as db:
+        with self.transaction() as db:
             fit = db.execute("SELECT seconds, peak_rss_mb FROM fit WHERE key = ?", [spec.fit])
             fit_seconds, fit_peak = fit.fetchone() or (None, None)
             if result and fit_seconds is not None:  # what was put off until loading is training
@@ -294,7 +302,7 @@ class Writer:
 
     def remove(self, runs: Iterable[str], trials: Iterable[str], fits: Iterable[str]) -> None:
         """Forget runs, trials with all that is kept of them, and fits."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             for key in trials:
                 for table, column in (("point", "trial"), ("unit", "trial"), ("trial", "key")):
                     db.execute(f"DELETE FROM {table} WHERE {column} = ?", [key])
@@ -304,12 +312,12 @@ class Writer:
                 db.execute(_FORGET, [run])
             db.executemany("DELETE FROM fit WHERE key = ?", [[key] for key in fits])
             db.execute("DELETE FROM sensors WHERE key NOT IN (SELECT sensors FROM trial)")
-        self._db.execute("VACUUM")
+        self.db.execute("VACUUM")
 
     def audit(self, key: str, verdict: Verdict) -> Verdict:
         """Keep the verdict of a trial's audit, and return the one that holds: what was refused
         once stays so."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             for row in select(db, "trial", "key = ?", key):
                 if row["audit"] == "failed":
                     return Verdict(row["audit"], row["audit_error"])
