@@ -20,7 +20,9 @@ def convert(value: Any, annotation: Any, where: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, str | bool | list | dict) else repr(value)
+    if isinstance(value, str | bool | list | dict):
+        return json.dumps(value, default=str)  # dates of a TOML file
+    return repr(value)
 
 
 def _convert(value: Any, annotation: Any) -> Any:  # TypeError where it does not fit

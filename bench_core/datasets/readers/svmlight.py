@@ -284,7 +284,10 @@ def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, ND
 def find_side_car(path: Path) -> Path | None:
     """The file of group sizes beside a data file. Raises InputError where there are two."""
     bases = dict.fromkeys((str(path), str(path).removesuffix(".gz")))
-    found = [p for base in bases for end in SIDE_CARS if (p := Path(base + end)).is_file()]
+    try:
+        found = [p for base in bases for end in SIDE_CARS if (p := Path(base + end)).is_file()]
+    except OSError as error:  # a name that is too long
+        raise InputError(f"{path!s:.100}: {error.strerror}") from None
     if len(found) > 1:
         raise InputError(f"{found[0]} and {found[1]} both give the groups of {path}: keep one")
     return found[0] if found else None

@@ -47,12 +47,16 @@ _MOST_COPIES = 200_000
 @complete("LightGBM")
 def from_lightgbm(text: str) -> Imported:
     """The trees of a model's text; ModelError in one line where it is no such text."""
-    head, *blocks = re.split(r"^Tree=\d+[ \t]*$", text.replace("\r\n", "\n"), flags=re.M)
+    body, ended, _ = text.replace("\r\n", "\n").partition("\nend of trees")
+    head, *blocks = re.split(r"^Tree=\d+[ \t]*$", body, flags=re.M)
     if not head.startswith("tree\n"):
         raise ModelError("it does not begin like a LightGBM model")
-    if "\nend of trees" not in text:
+    if not ended:
         raise ModelError("it is cut short: there is no line 'end of trees'")
     facts = _facts(head)
+    listed = len(facts["tree_sizes"].split()) if "tree_sizes" in facts else max(1, len(blocks))
+    if listed != len(blocks):
+        raise ModelError(f"it lists {listed} trees and has {len(blocks)}")
     features = whole(facts.get("max_feature_idx"), "max_feature_idx") + 1
     count = facts.get("num_tree_per_iteration", 1)
     outputs = whole(count, "num_tree_per_iteration", 1, MOST_OUTPUTS)
@@ -67,9 +71,8 @@ def from_lightgbm(text: str) -> Imported:
 
 
 def _facts(block: str) -> dict[str, str]:
-    """``name=value`` lines up to what follows the trees; a bare name has the value ""."""
-    lines = block.partition("\nend of trees")[0].split("\n")
-    pairs = (line.partition("=") for line in lines if line.strip())
+    """``name=value`` lines; a bare name has the value ""."""
+    pairs = (line.partition("=") for line in block.split("\n") if line.strip())
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 

@@ -170,6 +170,9 @@ def corrupt(text: str) -> dict[str, str]:
         "too many leaves": text.replace("num_leaves=", "num_leaves=9", 1),
         "a feature too far": text.replace("max_feature_idx=5", "max_feature_idx=0"),
         "infinite leaves": text.replace("leaf_value=", "leaf_value=1e999 ", 1),
+        "a tree's first line": text.replace("Tree=2", "Tree]2"),
+        "all trees' first lines": text.replace("\nTree=", "\nTree"),
+        "an end before the trees": text.replace("\nTree=0", "\nend of trees\nTree=0"),
         "no features": text.replace("max_feature_idx=", "max_feature="),
     }
 
