@@ -16,6 +16,16 @@ from typing import Any
 _NUMBERS = itertools.count()
 
 
+def cache_folder(folder: str | Path | None = None) -> Path:
+    """``folder`` if given, else ``BENCH_CACHE``, else the user's cache folder."""
+    chosen = folder or os.environ.get("BENCH_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("budget-bench", appauthor=False)
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """A temporary path to write a file to, which takes the place of ``path`` in the end.

@@ -33,6 +33,16 @@ def _children(process: int) -> Iterator[int]:
             yield from map(int, file.read_text().split())
 
 
+def running_threads(processes: Iterable[int]) -> int:
+    """Threads of processes that compute, or would if a processor were free."""
+    found = 0
+    for process in processes:
+        for file in Path(f"/proc/{process}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):
+                found += file.read_bytes().rpartition(b")")[2].split()[0] == b"R"
+    return found
+
+
 def end_all(processes: Iterable[int]) -> None:
     """Stop processes, so that they start no more, then kill them."""
     processes = list(processes)

@@ -104,3 +104,12 @@ def not_utf8(path: str | Path, content: bytes, error: UnicodeDecodeError) -> Inp
     """The error for content that is not UTF-8, with the line at which that ends."""
     line = content.count(b"\n", 0, error.start) + 1
     return InputError(f"{path}, line {line}: not text in UTF-8; convert the file")
+
+
+URLS = ("file", "s3", "gs", "gcs", "http", "https", "memory")
+
+
+def is_url(name: str) -> bool:
+    """Whether a name is the URL of a file or folder that can be fetched, and no path."""
+    scheme, found, _ = name.partition("://")
+    return bool(found) and scheme.lower() in URLS

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bench_core._io.text import is_url
 from bench_core.cli.complete import runs_named
 from bench_core.errors import UsageError, blaming, one_line
 from bench_core.results.budgets import KINDS, Budget, as_caps, parse_budgets
@@ -80,6 +81,18 @@ class File(click.Path):
 
 
 FILE = File()
+
+
+class Folder(click.Path):
+    """The path of a folder, or the URL of one."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As click's; a URL stays as it is."""
+        url = isinstance(value, str) and is_url(value)
+        return value if url else super().convert(value, param, ctx)
 
 
 def budget_options(required: bool = False) -> Callable[[Command], Command]:
@@ -184,11 +197,11 @@ store_option = click.option(
 
 data_dir_option = click.option(
     "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=Folder(),
     envvar="BENCH_DATA",
     show_envvar=True,
     metavar="FOLDER",
-    help="Where the files of data sets and datasets.toml lie.",
+    help="Where the files of data sets and datasets.toml lie; may be a URL.",
 )
 
 output_option = click.option(

@@ -30,6 +30,7 @@ import numpy as np
 
 from bench_core._io.digests import code_key, digest, module_digest
 from bench_core._io.files import atomic_file, atomic_folder, locked, remove_folder, seal
+from bench_core._io.files import cache_folder as cache_folder
 from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
@@ -58,16 +59,6 @@ class Prepared:
 
     path: Path
     splits: Splits
-
-
-def cache_folder(folder: str | Path | None = None) -> Path:
-    """``folder`` if given, else ``BENCH_CACHE``, else the user's cache folder."""
-    chosen = folder or os.environ.get("BENCH_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    from platformdirs import user_cache_path
-
-    return user_cache_path("budget-bench", appauthor=False)
 
 
 def prepare(

@@ -6,14 +6,19 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from bench_core._io.text import is_url
+from bench_core.datasets.remote import fetched, is_there, mirror, mirrored
 from bench_core.errors import InputError
 
 DEPTH = 2  # levels of subfolders that are looked into
 
 
 def data_folder(folder: str | Path | None = None) -> Path:
-    """``folder`` if given, else ``BENCH_DATA``, else the user's data folder of this platform."""
+    """``folder`` if given, else ``BENCH_DATA``, else the user's data folder of this platform; of a
+    URL the folder of the cache that stands for it."""
     chosen = folder or os.environ.get("BENCH_DATA")
+    if chosen and is_url(str(chosen)):
+        return mirror(str(chosen))
     if chosen:
         return Path(chosen).expanduser()
     from platformdirs import user_data_path
@@ -35,6 +40,7 @@ class DataFolder:
         remedy: str = "put it there",
     ) -> None:
         self.folder = data_folder(folder)
+        self.url = mirrored(self.folder)
         self.say = say
         self.remedy = remedy
 
@@ -54,12 +60,14 @@ class DataFolder:
     def find(self, *names: str) -> Path:
         """The one file that has one of these relative paths, packed (``.gz``) or not.
 
-        Raises InputError where there is none, saying which file to put where, or more than one,
-        naming two of them.
+        Where the folder stands for a URL, it is fetched from there. Raises InputError where there
+        is none, saying which file to put where, or more than one, naming two of them.
         """
+        if far := self._far(names):
+            return fetched(f"{self.url}/{far}", self.folder / far)
         either = " or ".join(dict.fromkeys(names))
         absent = (
-            f"{self.folder}: no file {either}; {self.remedy}, "
+            f"{self.url or self.folder}: no file {either}; {self.remedy}, "
             "or name the folder that has it with --data-dir or BENCH_DATA"
         )
         remedy = "keep one, or choose a folder with --data-dir"
@@ -67,7 +75,16 @@ class DataFolder:
 
     def has(self, *names: str) -> bool:
         """Whether ``find`` would succeed. Raises InputError for two matches."""
-        return bool(self._all(names)) and bool(self.find(*names))
+        return bool(self._far(names)) or bool(self._all(names) and self.find(*names))
+
+    def _far(self, names: tuple[str, ...]) -> str:
+        """The first of these paths that is there under the URL, packed or not, or nothing."""
+        for name in names if self.url else ():
+            plain = name.removesuffix(".gz")
+            for spelling in (plain, f"{plain}.gz"):
+                if not Path(name).is_absolute() and is_there(f"{self.url}/{spelling}"):
+                    return spelling
+        return ""
 
     def _all(self, names: tuple[str, ...]) -> list[Path]:
         found: dict[Path, Path] = {}

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench_core._io.text import parse_toml, read_text
+from bench_core._io.text import is_url, parse_toml, read_text
 from bench_core.data import Task
 from bench_core.datasets.file_parts import FORMATS
 from bench_core.datasets.user_files import FileData
@@ -157,6 +157,8 @@ class _Table:
 
     def place(self, key: str) -> str:
         text = self.text(key)
+        if is_url(text):
+            return text
         return str((self.path.parent / Path(text).expanduser()).absolute()) if text else ""
 
     def text(self, key: str) -> str:

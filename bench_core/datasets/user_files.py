@@ -24,13 +24,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_core._io.text import is_url
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import ContradictionError, SensorPrices, price_list
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.encoding import encoded, positions
 from bench_core.datasets.file_parts import Part, read_part
 from bench_core.datasets.priced import with_costs
-from bench_core.datasets.readers.svmlight import find_side_car
+from bench_core.datasets.readers.svmlight import SIDE_CARS, find_side_car
+from bench_core.datasets.remote import fetched, is_there, name_of_url
 from bench_core.errors import InputError, UsageError, one_line, unknown
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
@@ -71,19 +73,23 @@ class FileData:
     @property
     def name(self) -> str:
         """The name of the first file."""
-        return one_line(Path(self.train).name)
+        return _name(self.train)
 
     @property
     def title(self) -> str:
         """What a report calls it."""
-        return ", ".join(one_line(Path(p).name) for p in (self.train, self.valid, self.test) if p)
+        return ", ".join(map(_name, self._paths))
+
+    @property
+    def _paths(self) -> list[str]:
+        return [path for path in (self.train, self.valid, self.test) if path]
 
     @property
     def files(self) -> tuple[str, ...]:
         """Absolute paths of the files, their side-cars and the costs."""
-        given = [Path(p).absolute() for p in (self.train, self.valid, self.test) if p]
+        given = [_here(p, SIDE_CARS).absolute() for p in self._paths]
         beside = [side for p in given if (side := find_side_car(p)) is not None]
-        costs = [Path(self.costs).absolute()] if self.costs else []
+        costs = [_here(self.costs).absolute()] if self.costs else []
         return tuple(str(p) for p in (*given, *beside, *costs))
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
@@ -93,7 +99,9 @@ class FileData:
         """
         columns = {"--label": self.label, "--query": self.query, "--split": self.split}
         parts = {
-            name: read_part(Path(path), columns, self.index_base, self.format, self.drop)
+            name: read_part(
+                _here(path, SIDE_CARS), columns, self.index_base, self.format, self.drop
+            )
             for name in SPLITS
             if (path := getattr(self, name))
         }
@@ -104,7 +112,23 @@ class FileData:
         splits = splits_of(parts, self.task, self.split, self.shares, fold / self.folds)
         if self.groups:
             splits = splits.under(grouped_prices(splits, self.groups))
-        return with_costs(splits, self.costs) if self.costs else splits
+        return with_costs(splits, str(_here(self.costs))) if self.costs else splits
+
+
+def _name(file: str) -> str:
+    return one_line(name_of_url(file) if is_url(file) else Path(file).name)
+
+
+def _here(file: str, beside: Sequence[str] = ()) -> Path:
+    """A file on this machine: of a URL as it lies in the cache, with those whose names end so."""
+    if not is_url(file):
+        return Path(file)
+    found = fetched(file)
+    for end in beside if found.suffix not in (".csv", ".parquet") else ():
+        place = file.partition("#")[0] + end
+        if is_there(place):
+            fetched(place, found.with_name(found.name + end))
+    return found
 
 
 def grouped_prices(splits: Splits, groups: tuple[str, ...]) -> SensorPrices:

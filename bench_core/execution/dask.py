@@ -1,4 +1,4 @@
-"""Run a plan on the workers of a Dask cluster: a task does one job file, and its shard returns.
+"""Run a plan on the workers of a Dask cluster: a task does one trial, and its shard returns.
 
 Dask finds a free machine and nothing else. The work is that of ``bench work``: processes that can
 be killed, limits, failures as rows. A shard is merged into the store as soon as its task has ended.
@@ -13,9 +13,10 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from asyncio import CancelledError
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,161 +27,272 @@ from bench_core._io.files import locked
 from bench_core.datasets.cache import cache_folder
 from bench_core.errors import BenchError, InputError, UsageError, one_line
 from bench_core.execution.events import Event, OnEvent, news, silent
-from bench_core.execution.runner import Interrupted, RunResult, result_of
+from bench_core.execution.runner import Interrupted, Kept, RunResult, result_of
 from bench_core.execution.work import work
-from bench_core.planning.job_files import (
-    Piece,
-    begin_shard,
-    cut,
-    job_text,
-    learners_code,
-    parse_job,
-)
+from bench_core.planning.job_files import Piece, begin_shard, job_text, learners_code, parse_job
 from bench_core.planning.keys import SCORING
-from bench_core.planning.plan import Plan, about_run, trials_skipped
+from bench_core.planning.plan import Plan, about_run, fits_left, trials_skipped
 from bench_core.planning.request import RunRequest
+from bench_core.planning.steps import Steps
 from bench_core.plugins import load_registry
-from bench_core.results.merge import merge
+from bench_core.results.merge import take
 from bench_core.results.records import FitSpec, Job, Outcome, Status, with_tuples
-from bench_core.results.shards import seal_path
-from bench_core.results.store import Store
-from bench_core.results.store_files import states_folder
-from bench_core.results.writer import open_writer
+from bench_core.results.store import Ended, Store
+from bench_core.results.store_files import models_in
+from bench_core.results.writer import Writer, open_writer
 
 AHEAD = 2
 """Tasks for each thread of the cluster that are handed over: what waits stays with us."""
+PATIENCE = 600.0
+"""Seconds that a scheduler may be away, which was there once."""
+_PAUSE = 1.0
 
 
 def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) -> RunResult:
     """Do what is left of a plan on a cluster, as ``runner.carry_out``.
 
-    Raises InputError in one line, before any trial, where workers have other code than we.
+    Raises InputError in one line, before any trial, where workers have other code than we, and
+    where the scheduler stays away.
     """
     started = time.perf_counter()
-    pieces = cut(plan, replace(request, workers=1), len(plan.trials) + 1)
-    with _cluster(request, plan.workers) as client:
-        _check_workers(client, pieces, request)
-        with open_writer(store) as writer:
-            writer.costs(plan.costs)
-            writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
-            for trial, reason in trials_skipped(plan):
-                writer.trial(trial, Outcome(Job("score", trial), Status.SKIPPED, reason))
-        total = sum(len(piece.job.trials) for piece in pieces)
+    steps = Steps(plan, replace(request, workers=1))
+    with open_writer(store) as writer:
+        writer.costs(plan.costs)
+        writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
+        for trial, reason in trials_skipped(plan):
+            writer.trial(trial, Outcome(Job("score", trial), Status.SKIPPED, reason))
         done, planned = len(plan.finished), len(plan.trials)
-        emit(Event("plan", plan.run, done=done, total=planned, jobs_total=total))
-        ended = 0
+        emit(Event("plan", plan.run, done=done, total=planned, jobs_total=steps.total))
         state = "interrupted"
         try:
-            for piece, failure in _results(client, pieces, store, request):
-                if failure:
-                    _lost(store, piece, failure)
-                ended += len(piece.job.trials)
-                _tell(emit, store, piece, ended, total)
-            client.run(_forget, plan.run, on_error="ignore")
+            _Client(plan, request, writer, emit, steps).run()
             state = "finished"
         except KeyboardInterrupt:
             raise Interrupted(result_of(plan, store, started, interrupted=True)) from None
         finally:
-            with open_writer(store) as writer:
-                writer.end(plan.run, state)
+            writer.end(plan.run, state)
     return result_of(plan, store, started)
 
 
-def _results(
-    client: Any, pieces: list[Piece], store: Path, request: RunRequest
-) -> Iterator[tuple[Piece, str]]:
-    """Each piece when its shard is merged, or with what became of its worker."""
-    from distributed import as_completed
+class _SchedulerGoneError(Exception):
+    """The scheduler cannot be asked any more."""
 
-    waiting = iter(pieces)
-    running: dict[str, tuple[Piece, int]] = {}
-    done = as_completed()
 
-    def begin(piece: Piece, left: int) -> None:
+@dataclass(eq=False)
+class _Client:
+    """Hands pieces to a cluster and takes their shards. ``due`` are to be handed over again, each
+    with the tries that it has left; ``places`` say which workers began which piece."""
+
+    plan: Plan
+    request: RunRequest
+    writer: Writer
+    emit: OnEvent
+    steps: Steps
+    due: list[tuple[Piece, int]] = field(default_factory=list)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    ended: int = 0
+
+    def run(self) -> None:
+        """Until nothing is left; a scheduler that goes away may come back."""
+        last, checked = time.monotonic(), False
+        while not self.over():
+            try:
+                with _cluster(self.request, self.plan.workers) as client:
+                    if not checked:
+                        _check_workers(client, self.plan, self.request)
+                        checked = True
+                    client.subscribe_topic(self.plan.run, self._began)
+                    self._drive(client)
+                    client.run(_forget, self.plan.run, on_error="ignore")
+                return
+            except _SchedulerGoneError:
+                last = time.monotonic()
+                line = "the scheduler is away; what it had is handed over again when it is back"
+                self.emit(Event("note", line, warning=True))
+            except InputError:
+                if not checked or time.monotonic() > last + PATIENCE:
+                    raise
+            time.sleep(_PAUSE)
+
+    def over(self) -> bool:
+        """Whether all trials have ended."""
+        return self.ended == self.steps.total
+
+    def _drive(self, client: Any) -> None:
+        from distributed import as_completed
+
+        running: dict[str, tuple[Any, Piece, int]] = {}
+        done = as_completed()
+        try:
+            while self._fill(client, running, done):
+                task = next(done)
+                _, piece, left = running.pop(task.key)
+                self._take(client, task, piece, left)
+                task.release()  # what is held would be done again where its worker dies
+        finally:
+            self.due += [(piece, left) for _, piece, left in running.values()]
+
+    def _fill(self, client: Any, running: dict[str, tuple[Any, Piece, int]], done: Any) -> int:
+        """Hand over as much as the cluster needs; how many pieces it has."""
+        with _asking():
+            most = AHEAD * _threads(client)
+        while len(running) < most and (following := self._next()):
+            try:
+                with _asking():
+                    task = self._submit(client, following[0])
+            except _SchedulerGoneError:
+                self.due.append(following)
+                raise
+            running[task.key] = task, *following
+            done.add(task)
+        return len(running)
+
+    def _next(self) -> tuple[Piece, int] | None:
+        if self.due:
+            return self.due.pop()
+        piece = self.steps.next()
+        return (piece, self.request.retries) if piece else None
+
+    def _submit(self, client: Any, piece: Piece) -> Any:
         with tempfile.TemporaryDirectory() as folder:
-            begin_shard(piece, Path(folder) / "1.db", store)
+            begin_shard(piece, Path(folder) / "1.db", self.writer.path)
             given = pack(Path(folder) / "1.db")
         text = job_text(piece.job)
-        name = f"{piece.job.run}/{digest(text)}"
-        task = client.submit(_do, name, text, given, request.data_dir, pure=False)
-        running[task.key] = piece, left
-        done.add(task)
+        return client.submit(_do, _name(piece), text, given, self.request.data_dir, pure=False)
 
-    for piece, _ in zip(waiting, range(AHEAD * _threads(client)), strict=False):
-        begin(piece, request.retries)
-    for task in done:
-        piece, left = running.pop(task.key)
-        failure = ""
-        if task.status == "finished":
-            _take(task.result(), store)
-        elif isinstance(error := task.exception(), BenchError):
+    def _began(self, event: Any) -> None:
+        name, place = event[1]
+        self.places.setdefault(name, []).append(place)
+
+    def _take(self, client: Any, task: Any, piece: Piece, left: int) -> None:
+        """Its results, or what became of it."""
+        if task.status == "cancelled" or client.status != "running":  # it forgot its tasks
+            self.due.append((piece, left))
+            raise _SchedulerGoneError
+        try:
+            with _asking():
+                error = task.exception()
+                shard = b"" if error else task.result()
+        except _SchedulerGoneError:
+            self.due.append((piece, left))
+            raise
+        places = self.places.pop(_name(piece), [])
+        if not error:
+            self._missed(piece, places[:-1])
+            return self._merge(piece, shard)
+        if isinstance(error, BenchError):
             raise error
-        else:
-            failure = f"its worker was lost: {error or task.status}"
-        task.release()  # a result that is held would be computed again with its worker's death
-        if failure and left:
-            _lost(store, piece, failure)
-            begin(piece, left - 1)
-            continue
-        yield piece, failure
-        if (following := next(waiting, None)) is not None:
-            begin(following, request.retries)
+        self._missed(piece, places[:-1])
+        self._missed(piece, places[-1:] or ["no worker"], final=not left)
+        if left:
+            self.due.append((piece, left - 1))
+            return None
+        return self._close(piece, set(), {})
+
+    def _merge(self, piece: Piece, shard: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            unpack(shard, Path(folder))
+            found = Path(folder) / "1.db"
+            take(self.writer, found)
+            store = Store(found)
+            told = {each.title: each for each in store.ended(piece.job.run)}
+            self._close(piece, store.finished()[1], told)
+
+    def _missed(self, piece: Piece, places: list[str], final: bool = False) -> None:
+        """Write that a piece was begun on workers that were lost; if that was the last try, so its
+        trials ended."""
+        for place in places:
+            for trial in piece.job.trials:
+                why = f"its worker was lost ({place})"
+                outcome = Outcome(Job("score", trial), Status.CRASHED, why)
+                with self.writer.transaction():
+                    self.writer.attempt(piece.job.run, outcome)
+                    if final:
+                        self.writer.trial(trial, outcome)
+
+    def _close(self, piece: Piece, fitted: Set[str], told: Mapping[str, Ended]) -> None:
+        self.steps.ended(piece, fitted)
+        for trial in piece.job.trials:
+            self.ended += 1
+            how = told.get(trial.title)
+            about = {"status": how.status if how else str(Status.CRASHED)}
+            about["message"] = how.error if how else "its worker was lost"
+            counts: dict[str, Any] = {"jobs_done": self.ended, "jobs_total": self.steps.total}
+            self.emit(news("finish", Job("score", trial), **about, **counts))
 
 
-def _take(shard: bytes, store: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        unpack(shard, Path(folder))
-        merge(store, [Path(folder) / "1.db"])
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Raise _SchedulerGoneError for what connections and their ends raise."""
+    try:
+        yield
+    except (OSError, RuntimeError, TimeoutError, CancelledError) as error:
+        raise _SchedulerGoneError from error
+
+
+def _name(piece: Piece) -> str:
+    """The folder of a piece on its worker: that of its trials, whatever is given to it."""
+    return f"{piece.job.run}/{digest([trial.key for trial in piece.job.trials])}"
+
+
+_KEPT: dict[str, list[Kept]] = {}
+"""What a worker keeps for the next task of a run; one task at a time has it."""
 
 
 def _do(name: str, text: str, given: bytes, data_dir: str) -> bytes:
-    """On a worker: do a job, go on with its shard if it was begun here, and return that."""
-    folder = cache_folder() / "shards" / name
-    shard = folder / "1.db"
+    """On a worker: do a piece, go on with its shard if it was begun here, and return what of that
+    was not given."""
+    from distributed import get_worker
+
+    run, folder = name.partition("/")[0], cache_folder() / "shards" / name
+    get_worker().log_event(run, (name, get_worker().address))
+    for other in [each for each in _KEPT if each != run]:
+        _end_kept(other)
+    kept = _KEPT[run].pop() if _KEPT.get(run) else Kept()
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / "task.lock"):  # a worker that Dask gave up may still be at it here
-        if not shard.exists():
-            unpack(given, folder)
-        work(parse_job(text), shard, silent, data_dir)
-        return pack(shard)
+    shard = folder.resolve() / "1.db"
+    try:
+        with locked(folder / "task.lock"):  # a worker that Dask gave up may still be at it here
+            if not shard.exists():
+                unpack(given, folder)
+            work(parse_job(text), shard, silent, data_dir, kept=kept)
+            return pack(shard, given)
+    finally:
+        _KEPT.setdefault(run, []).append(kept)
 
 
-def pack(shard: Path) -> bytes:
-    """A shard, its models and its seal as one archive; of one that is not there an empty one."""
+def pack(shard: Path, given: bytes = b"") -> bytes:
+    """A shard and its models, but those that were ``given``, as one archive; of one that is not
+    there an empty one."""
     raw = io.BytesIO()
+    known = set(_opened(given).getnames()) if given else set()
     with tarfile.open(fileobj=raw, mode="w") as archive:
-        for path in (shard, seal_path(shard), states_folder(shard)):
-            if path.exists():
-                archive.add(path, path.name)
+        for path in [shard, *models_in(shard)] if shard.exists() else ():
+            name = path.relative_to(shard.parent).as_posix()
+            if path == shard or name not in known:
+                archive.add(path, name)
     return raw.getvalue()
 
 
 def unpack(shard: bytes, folder: Path) -> None:
     """The inverse of ``pack``."""
-    with tarfile.open(fileobj=io.BytesIO(shard)) as archive:
+    with _opened(shard) as archive:
         archive.extractall(folder, filter="data")
 
 
+def _opened(packed: bytes) -> tarfile.TarFile:
+    return tarfile.open(fileobj=io.BytesIO(packed))
+
+
 def _forget(run: str) -> None:
-    """On a worker: remove the shards of a run, which the client has."""
+    """On a worker: end what was kept for a run, and remove its shards, which the client has."""
+    _end_kept(run)
     shutil.rmtree(cache_folder() / "shards" / run, ignore_errors=True)
 
 
-def _lost(store: Path, piece: Piece, why: str) -> None:
-    """Write that the trials of a piece were tried."""
-    with open_writer(store) as writer:
-        for trial in piece.job.trials:
-            outcome = Outcome(Job("score", trial), Status.CRASHED, one_line(why, 500))
-            writer.attempt(piece.job.run, outcome)
-            writer.trial(trial, outcome)
-
-
-def _tell(emit: OnEvent, store: Path, piece: Piece, ended: int, total: int) -> None:
-    told = {each.title: each for each in Store(store).ended(piece.job.run)}
-    for number, trial in enumerate(piece.job.trials, start=1 + ended - len(piece.job.trials)):
-        how = told[trial.title]
-        about = {"status": how.status, "message": how.error, "jobs_done": number}
-        emit(news("finish", Job("score", trial), jobs_total=total, **about))
+def _end_kept(run: str) -> None:
+    for kept in _KEPT.pop(run, []):
+        kept.close()
 
 
 @contextmanager
@@ -225,12 +337,10 @@ def _identity(classes: Mapping[str, Any], plugins: tuple[str, ...]) -> tuple[str
         return __version__, SCORING, str(error)
 
 
-def _check_workers(client: Any, pieces: list[Piece], request: RunRequest) -> None:
+def _check_workers(client: Any, plan: Plan, request: RunRequest) -> None:
     """Raise InputError where a worker would do otherwise than we."""
-    if not pieces:
-        return
     client.wait_for_workers(1, timeout=120)
-    kinds = {f.learner["class"]: asdict(f) for piece in pieces for f in piece.job.fits}
+    kinds = {fit.learner["class"]: asdict(fit) for fit in fits_left(plan)}
     asked = {name: with_tuples(spec) for name, spec in kinds.items()}
     ours = _identity(asked, request.plugins)
     theirs = client.run(_identity, asked, request.plugins, on_error="return")

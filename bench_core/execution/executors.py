@@ -25,7 +25,7 @@ from bench_core.execution.isolation import Isolation, View
 from bench_core.execution.messages import ForeignAnswerError, result_of
 from bench_core.execution.processes import Heard, Worker
 from bench_core.execution.trial import perform
-from bench_core.results.records import Job, Outcome, Status
+from bench_core.results.records import MORE_THREADS, Job, Outcome, Status, TrialResult
 
 _LINUX = sys.platform.startswith("linux")
 _POLL = 0.1
@@ -204,7 +204,12 @@ class LocalExecutor:
             return self._end(worker, job, status, error, seconds, trace)
         result = result_of(job, message["result"], arrays)
         worker.free()
-        return Outcome(job, status, result=result, seconds=seconds, output=worker.output())
+        found = Outcome(job, status, result=result, seconds=seconds, output=worker.output())
+        if (busy := worker.busy_threads()) <= self.threads + 0.5:
+            return found
+        if isinstance(result, TrialResult):
+            return replace(found, result=replace(result, marks=(*result.marks, MORE_THREADS)))
+        return replace(found, error=f"kept {busy:.1f} threads busy, granted are {self.threads}")
 
     def _overdue(self) -> Outcome | None:
         """A job that has passed one of its limits."""
@@ -219,6 +224,7 @@ class LocalExecutor:
                 return self._end(worker, worker.job, Status.TIMEOUT, error, now - worker.sent)
             if look:
                 worker.cut_log()
+                worker.look()
             if look and self.memory and worker.memory(self.memory) > self.memory:
                 status, error = Status.OUT_OF_MEMORY, _too_much(self.memory)
                 return self._end(worker, worker.job, status, error, now - worker.sent)

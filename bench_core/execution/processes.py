@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from bench_core._io.processes import descendants, end_all, own_memory
+from bench_core._io.processes import descendants, end_all, own_memory, running_threads
 from bench_core.execution.failures import LONGEST_TEXT
 from bench_core.execution.isolation import View
 from bench_core.execution.messages import job_to_json, receive, send
@@ -22,6 +22,9 @@ from bench_core.results.records import Job
 
 START_SECONDS = 60.0
 """How long a worker may take to start before that counts against the job's time."""
+
+LOOKS = 5
+"""So often must a job have been looked at to say how many threads it uses."""
 
 LOG_BYTES = 1 << 25
 """A longer log is cut to its end."""
@@ -57,6 +60,7 @@ class Worker:
     sent: float = 0.0
     log_start: int = 0  # where the output of the job begins in the log
     view: View | None = None  # what it can see, if that is not all
+    looks: list[int] = field(default_factory=list)  # how many threads were seen to compute
 
     @classmethod
     def start(
@@ -99,7 +103,7 @@ class Worker:
 
     def start_clock(self, timeout: float) -> None:
         """The worker has taken up its job."""
-        self.began, self.sent = True, time.monotonic()
+        self.began, self.sent, self.looks = True, time.monotonic(), []
         self.deadline = self.sent + timeout
 
     def free(self) -> None:
@@ -112,6 +116,16 @@ class Worker:
     def leaves_processes(self) -> bool:
         """Whether something that a job started still runs."""
         return _LINUX and len(descendants(self.process.pid)) > 1
+
+    def look(self) -> None:
+        """Count the threads that compute, of the process and of all that it started. Processor
+        time would say less: on a busy machine many threads get the time of one."""
+        if _LINUX and self.began:
+            self.looks.append(running_threads([self.process.pid, *descendants(self.process.pid)]))
+
+    def busy_threads(self) -> float:
+        """How many threads computed for the job, on average; 0 for one too short to tell."""
+        return sum(self.looks) / len(self.looks) if len(self.looks) >= LOOKS else 0.0
 
     def memory(self, limit: int) -> int:
         """Bytes that it holds with all that it started (``own_memory``)."""

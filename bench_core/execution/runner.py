@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,6 +74,27 @@ class RunResult:
         return Store(self.store).frame(self.run)
 
 
+@dataclass(slots=True)
+class Kept:
+    """What this process keeps from one part of a run to the next: idle workers, and the names of
+    data that were compared and of learners that were compiled."""
+
+    executor: LocalExecutor | None = None
+    seen: set[str] = field(default_factory=set)
+
+    def new(self, names: Iterable[str]) -> list[str]:
+        """The names that were not seen before, which they are from now on."""
+        found = [name for name in dict.fromkeys(names) if name not in self.seen]
+        self.seen.update(found)
+        return found
+
+    def close(self) -> None:
+        """End the workers."""
+        if self.executor is not None:
+            self.executor.close()
+            self.executor = None
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a run; finished work is kept, ``result`` holds the trials that ended."""
 
@@ -93,13 +114,15 @@ def carry_out(
     about: Mapping[str, Any] | None = None,
     listed: Sequence[str] = (),
     here: Callable[[Job], Job] = lambda job: job,
+    kept: Kept | None = None,
 ) -> RunResult:
     """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C.
 
     ``warm_up`` is given the names of the learners to be fitted: what is compiled once and for all
     must neither be paid by each worker nor count in a fit's seconds. Where the plan is a part of a
     run, ``about`` and ``listed`` are what is kept of the whole and the keys of all its trials.
-    ``here`` gives a job the places of its files on this machine; they are not kept.
+    ``here`` gives a job the places of its files on this machine; they are not kept. What ``kept``
+    holds is used, and stays for the next part.
     """
     started = time.perf_counter()
 
@@ -125,10 +148,12 @@ def carry_out(
         for trial, reason in trials_skipped(plan):
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason), tried=False)
         jobs = list(map(here, jobs))
-        if jobs:
-            _check_data(jobs)
-            warm_up(job.learner for job in jobs if job.kind == "fit")
-        _perform(jobs, request, (plan.workers, plan.threads), emit, keep)
+        known = kept or Kept()
+        for data in known.new(job.spec.data for job in jobs):
+            check_prepared(data)
+        if jobs and (learners := known.new(job.learner for job in jobs if job.kind == "fit")):
+            warm_up(learners)
+        _perform(jobs, request, (plan.workers, plan.threads), emit, keep, kept)
     except BaseException as error:
         writer.end(plan.run, "interrupted")
         if isinstance(error, KeyboardInterrupt):
@@ -153,12 +178,6 @@ def result_of(plan: Plan, path: Path, started: float, interrupted: bool = False)
         interrupted=interrupted,
         failures=tuple((t.title, t.status, t.error) for t in ended if t.status != "ok"),
     )
-
-
-def _check_data(jobs: Iterable[Job]) -> None:
-    """Compare all prepared data with their sha256, once. Raises InputError where they differ."""
-    for data in dict.fromkeys(job.spec.data for job in jobs):
-        check_prepared(data)
 
 
 def _jobs(plan: Plan) -> list[Job]:
@@ -229,7 +248,8 @@ def carry_out_audit(
 
     emit(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
     try:
-        _check_data(jobs)
+        for data in dict.fromkeys(job.spec.data for job in jobs):
+            check_prepared(data)
         _perform(jobs, request, cores, emit, keep)
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None
@@ -242,8 +262,10 @@ def _perform(
     cores: tuple[int, int],
     emit: OnEvent,
     keep: Callable[[Outcome], None],
+    kept: Kept | None = None,
 ) -> None:
-    """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind."""
+    """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind but the
+    idle workers that are ``kept``."""
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
 
     ended: set[str] = set()
@@ -256,6 +278,9 @@ def _perform(
         if request.timeout not in (0.0, DAY) or request.memory:
             line = "limits on time and memory do not hold inline: nothing can be killed there"
             count(Event("note", line, warning=True))
+    elif kept and kept.executor:
+        executor, kept.executor = kept.executor, None
+        executor.on_event = count
     else:
         share = int(MEMORY_SHARE * memory() / cores[0])
         limit, most = request.memory or share, request.memory
@@ -268,8 +293,11 @@ def _perform(
             texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
             seconds, status = outcome.seconds, str(outcome.status)
             count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
+        if kept and isinstance(executor, LocalExecutor):
+            kept.executor = executor
     finally:
-        executor.close()
+        if not (kept and kept.executor):
+            executor.close()
 
 
 def _isolation(request: RunRequest) -> Isolation:

@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 
+from bench_core._io.text import is_url
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
 from bench_core.datasets.priced import from_json
 from bench_core.datasets.search import DataFolder, data_folder
 from bench_core.datasets.user_datasets import add_own_data
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
-from bench_core.execution.runner import RunResult, carry_out, result_of
+from bench_core.execution.runner import Kept, RunResult, carry_out, result_of
 from bench_core.metrics import parse_metric
 from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.job_files import DataPlace, JobFile, check_job
@@ -50,11 +51,18 @@ def warming(
 
 
 def work(
-    job: JobFile, shard: Path, emit: OnEvent, data_dir: str = "", plugins: Sequence[str] = ()
+    job: JobFile,
+    shard: Path,
+    emit: OnEvent,
+    data_dir: str = "",
+    plugins: Sequence[str] = (),
+    kept: Kept | None = None,
 ) -> RunResult:
     """Do what the shard lacks of a job and seal it. Raises ``Interrupted`` on Ctrl-C, InputError
-    where data, code or version are not those of the plan."""
+    where data, code or version are not those of the plan. ``kept``: of earlier jobs of the run."""
     started = time.perf_counter()
+    planned = job.request.data_dir
+    data_dir = data_dir or (planned if is_url(planned) else "")
     registry = load_registry(tuple(dict.fromkeys([*job.request.plugins, *plugins])))
     add_own_data(registry, data_folder(data_dir or None))
     check_job(job)
@@ -73,7 +81,7 @@ def work(
         seal_path(shard).unlink(missing_ok=True)
         plan = _plan(job, shard)
         given = plan, asked, writer, emit, warming(registry, plan.metrics, emit)
-        result = carry_out(*given, about=job.about, listed=job.listed, here=here)
+        result = carry_out(*given, about=job.about, listed=job.listed, here=here, kept=kept)
     seal(shard)
     return result
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,37 +107,62 @@ def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> lis
 
 def cut(plan: Plan, request: RunRequest, count: int) -> list[Piece]:
     """What is left of a plan in at most ``count`` pieces, the longest first."""
-    same: dict[str, Any] = {
-        "bench": __version__,
-        "scoring": SCORING,
-        "run": plan.run,
-        "about": about_run(plan, request),
-        "listed": tuple(trial.key for trial in plan.trials),
-        "workers": request.workers or 1,
-        "threads": request.threads or 1,
-        "timeout": request.timeout,
-        "memory": request.memory,
-    }
-    order = {fit.key: fit for fit in plan.fits}
-    place = {key: number for number, key in enumerate(order)}
-    skipped = tuple(trials_skipped(plan))
+    cutter = Cutter(plan, request, [trial.key for trial in plan.trials])
     pieces: list[Piece] = []
-    for taken, groups in _dealt(_groups(plan), count):
-        keys = {fit.key for group in groups for fit in group.fits}
-        trials = tuple(trial for group in groups for trial in group.trials)
-        ready = _ready(plan, order, keys, trials)
-        job = JobFile(
-            **same,
-            fits=tuple(order[key] for key in sorted(keys | ready, key=place.__getitem__)),
-            trials=trials,
-            data=_places(plan, trials),
-            costs={t.costs: to_json(plan.costs[t.costs]) for t in trials if t.costs},
-            code=learners_code(order[key] for key in keys),
-            seconds=taken,
-            skipped=skipped if not pieces else (),
-        )
-        pieces.append(Piece(job, tuple(sorted(ready))))
+    for _, held in _dealt(groups_of(plan), count):
+        keys = {fit.key for group in held for fit in group.fits}
+        trials = [trial for group in held for trial in group.trials]
+        pieces.append(cutter.piece(keys, trials, plan.finished_fits))
+    if pieces and (skipped := tuple(trials_skipped(plan))):
+        pieces[0] = replace(pieces[0], job=replace(pieces[0].job, skipped=skipped))
     return pieces
+
+
+class Cutter:
+    """Makes pieces of a plan; ``listed`` are the keys of the trials that each says its run has."""
+
+    def __init__(self, plan: Plan, request: RunRequest, listed: Iterable[str] = ()) -> None:
+        self.fits = {fit.key: fit for fit in plan.fits}
+        self._plan = plan
+        self._place = {key: number for number, key in enumerate(self.fits)}
+        self._same: dict[str, Any] = {
+            "bench": __version__,
+            "scoring": SCORING,
+            "run": plan.run,
+            "about": about_run(plan, request),
+            "listed": tuple(listed),
+            "workers": request.workers or 1,
+            "threads": request.threads or 1,
+            "timeout": request.timeout,
+            "memory": request.memory,
+        }
+
+    def piece(self, keys: Set[str], trials: Sequence[TrialSpec], finished: Set[str]) -> Piece:
+        """The fits of these ``keys`` and ``trials``, which stand on them and on ``finished``
+        ones."""
+        ready = self._ready(keys, trials, finished)
+        expected = self._plan.expected
+        job = JobFile(
+            **self._same,
+            fits=tuple(self.fits[k] for k in sorted(keys | ready, key=self._place.__getitem__)),
+            trials=tuple(trials),
+            data=_places(self._plan, trials),
+            costs={t.costs: to_json(self._plan.costs[t.costs]) for t in trials if t.costs},
+            code=learners_code(self.fits[key] for key in keys),
+            seconds=sum(expected[key] for key in (*keys, *(t.key for t in trials))),
+        )
+        return Piece(job, tuple(sorted(ready)))
+
+    def _ready(self, keys: Set[str], trials: Iterable[TrialSpec], finished: Set[str]) -> set[str]:
+        """The finished fits that a piece stands on, with those whose arrays they may share."""
+        due = [t.fit for t in trials] + [n for k in keys for n in self.fits[k].needs.values()]
+        ready: set[str] = set()
+        while due:
+            key = due.pop()
+            if key in finished and key not in ready:
+                ready.add(key)
+                due += self.fits[key].needs.values()
+        return ready
 
 
 def begin_shard(piece: Piece, shard: Path, store: Path) -> None:
@@ -147,7 +172,7 @@ def begin_shard(piece: Piece, shard: Path, store: Path) -> None:
 
 
 @dataclass(slots=True)
-class _Group:
+class Group:
     """Trials and the fits under them that share one base."""
 
     fits: list[FitSpec]
@@ -155,7 +180,7 @@ class _Group:
     seconds: float = 0.0
 
 
-def _groups(plan: Plan) -> list[_Group]:
+def groups_of(plan: Plan) -> list[Group]:
     """What is left, cut where nothing is shared; in each group the longest trial first."""
     root: dict[str, str] = {}
 
@@ -169,21 +194,21 @@ def _groups(plan: Plan) -> list[_Group]:
     for fit in left:
         for need in fit.needs.values():
             root[find(fit.key)] = find(need)
-    groups: dict[str, _Group] = {}
+    groups: dict[str, Group] = {}
     for fit in left:
-        group = groups.setdefault(find(fit.key), _Group([], []))
+        group = groups.setdefault(find(fit.key), Group([], []))
         group.fits.append(fit)
         group.seconds += plan.expected[fit.key]
     for trial in trials_left(plan):
-        group = groups.setdefault(find(trial.fit), _Group([], []))
+        group = groups.setdefault(find(trial.fit), Group([], []))
         group.trials.append(trial)
         group.seconds += plan.expected[trial.key]
     return list(groups.values())
 
 
-def _dealt(groups: list[_Group], count: int) -> list[tuple[float, list[_Group]]]:
+def _dealt(groups: list[Group], count: int) -> list[tuple[float, list[Group]]]:
     """The groups of each job with its seconds: the longest first, to the one that has least."""
-    jobs: list[tuple[float, int, list[_Group]]] = [
+    jobs: list[tuple[float, int, list[Group]]] = [
         (0.0, number, []) for number in range(min(count, len(groups)))
     ]
     for group in sorted(groups, key=lambda group: -group.seconds):
@@ -192,20 +217,6 @@ def _dealt(groups: list[_Group], count: int) -> list[tuple[float, list[_Group]]]
         heapq.heapreplace(jobs, (taken + group.seconds, number, held))
     longest = sorted(jobs, key=lambda job: (-job[0], job[1]))
     return [(taken, held) for taken, _, held in longest]
-
-
-def _ready(
-    plan: Plan, fits: Mapping[str, FitSpec], keys: set[str], trials: Iterable[TrialSpec]
-) -> set[str]:
-    """The finished fits that a job stands on, with those whose arrays they may share."""
-    due = [trial.fit for trial in trials] + [n for k in keys for n in fits[k].needs.values()]
-    ready: set[str] = set()
-    while due:
-        key = due.pop()
-        if key in plan.finished_fits and key not in ready:
-            ready.add(key)
-            due += fits[key].needs.values()
-    return ready
 
 
 def _places(plan: Plan, trials: Iterable[TrialSpec]) -> tuple[DataPlace, ...]:

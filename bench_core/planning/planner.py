@@ -7,9 +7,11 @@ from functools import partial
 from itertools import product
 
 from bench_core._io.digests import digest, look_again
+from bench_core._io.text import is_url
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.priced import with_costs
+from bench_core.datasets.remote import fetched
 from bench_core.datasets.search import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
@@ -176,7 +178,9 @@ class _Planner:
         prepared = prepare(chosen.dataset, size, fold, seed, source, say=say)
         splits, costs = prepared.splits, ""
         if given := self.request.costs or self.suite.costs:
-            splits = with_costs(splits, given, self.registry.cost_models)
+            far = isinstance(given, str) and is_url(given)
+            file = str(fetched(given)) if far else given
+            splits = with_costs(splits, file, self.registry.cost_models)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
         if self.request.unit:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_core._io.text import is_url
 from bench_core.contracts import dataset_of
 from bench_core.datasets.user_datasets import MOST_FOLDS
 from bench_core.errors import InputError, UsageError, blaming, unknown
@@ -122,7 +123,7 @@ def _own_data(
     if not files:
         _refuse_file_options(request, "with a registered data set")
     for name in files:
-        if not Path(name).exists():
+        if not is_url(name) and not Path(name).exists():
             if Path(name).suffix or len(Path(name).parts) > 1:
                 raise UsageError(f"--data {name}: no such file in {Path.cwd()}; check the name")
             what = registry.unknown("data set or file", name, registry.datasets)

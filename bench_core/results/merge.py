@@ -20,7 +20,7 @@ from typing import Any
 
 from bench_core._io.files import atomic_file
 from bench_core.errors import InputError
-from bench_core.results.records import VALUE_ARRAYS
+from bench_core.results.records import MORE_THREADS, VALUE_ARRAYS
 from bench_core.results.rows import DAMAGE, DamageError, checked, of_trials
 from bench_core.results.shards import check_seal
 from bench_core.results.store_files import check_store, models_in, same_model, states_folder
@@ -171,10 +171,11 @@ class _Pair:
 
     def other_result(self) -> str:
         """A finished trial that has another result there, in words, or nothing."""
-        marked = f"key IN ({_BOTH_OK}) AND (a.marks, a.sensors) IS NOT (b.marks, b.sensors)"
-        pairs = "main.trial AS a JOIN other.trial AS b USING (key)"
-        for row in self.db.execute(f"SELECT key FROM {pairs} WHERE {marked}"):
-            return self.title(row["key"])
+        both = "SELECT key, a.marks, b.marks AS others, a.sensors IS NOT b.sensors AS differ "
+        both += "FROM main.trial AS a JOIN other.trial AS b USING (key) "
+        for row in self.db.execute(f"{both} WHERE key IN ({_BOTH_OK})"):
+            if row["differ"] or _lasting(row["marks"]) != _lasting(row["others"]):
+                return self.title(row["key"])
         for table in ("point", "unit"):
             for one, two in (("main", "other"), ("other", "main")):
                 for mine, theirs in self.unlike(table, one, two):
@@ -297,6 +298,11 @@ def _moment(row: sqlite3.Row) -> tuple[Any, ...]:
     for name in ("audit", "audit_error", "checksum"):
         rest.pop(name, None)
     return rest.get("created_at", ""), repr(rest)
+
+
+def _lasting(marks: str) -> list[str]:
+    """The marks that doing a trial again would give."""
+    return [mark for mark in marks.split(", ") if mark not in ("", MORE_THREADS)]
 
 
 def _verdict(row: sqlite3.Row) -> tuple[int, str]:

@@ -196,6 +196,10 @@ class TrialResult:
     load_seconds: float = 0.0
 
 
+MORE_THREADS = "more threads than granted"
+"""The mark of a trial whose fit or model kept more threads busy than it was to have."""
+
+
 @dataclass(frozen=True, slots=True)
 class PointRow:
     """One operating point on one split, as it is exported. Costs are per row."""
@@ -245,8 +249,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """How a job ended: ``error`` is one line, ``trace`` a traceback where there is one, ``output``
-    the end of what the job wrote to stdout and stderr."""
+    """How a job ended: ``error`` is one line, of a fit that is ok about threads that it was not to
+    have; ``trace`` a traceback where there is one, ``output`` the end of what the job wrote to
+    stdout and stderr."""
 
     job: Job
     status: Status

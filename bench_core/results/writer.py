@@ -21,7 +21,14 @@ from bench_core._io.files import atomic_file, locked, remove_strays
 from bench_core._io.machine import installed, machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
-from bench_core.results.records import Outcome, Sensors, TrialResult, TrialSpec, Verdict
+from bench_core.results.records import (
+    MORE_THREADS,
+    Outcome,
+    Sensors,
+    TrialResult,
+    TrialSpec,
+    Verdict,
+)
 from bench_core.results.rows import (
     DamageError,
     checksum,
@@ -285,7 +292,7 @@ class Writer:
                 error=outcome.error,
                 audit=result.audit if result else "",
                 audit_error=result.audit_error if result else "",
-                marks=", ".join(result.marks) if result else "",
+                marks=_marks(db, spec.fit, result) if result else "",
                 sensors=_put_sensors(db, result.sensors) if result else "",
                 stages=json.dumps(result.stages) if result and result.stages else "",
                 fit_seconds=fit_seconds,
@@ -334,6 +341,14 @@ def put_row(db: sqlite3.Connection, table: str, **values: Any) -> None:
     marks = ", ".join("?" * len(values))
     columns = ", ".join(values)
     db.execute(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", [*values.values()])
+
+
+def _marks(db: sqlite3.Connection, fit: str, result: TrialResult) -> str:
+    """The marks of a trial, with that of its fit."""
+    last = "SELECT error FROM attempt WHERE kind = 'fit' AND key = ? ORDER BY number DESC LIMIT 1"
+    row = db.execute(last, [fit]).fetchone()
+    own = (MORE_THREADS,) if row and row["error"] else ()
+    return ", ".join(dict.fromkeys((*result.marks, *own)))
 
 
 def _put_sensors(db: sqlite3.Connection, sensors: Sensors) -> str:

@@ -26,7 +26,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -92,6 +91,12 @@ def ended(stores: list[Path]) -> dict[str, str]:
     return found
 
 
+def named(suite: str) -> tuple[str, ...]:
+    """The options of a suite, or of some of its learners: ``letters:gbrt+cegb``."""
+    name, _, learners = suite.partition(":")
+    return ("--suite", name, *(("--learners", learners.replace("+", ",")) if learners else ()))
+
+
 def tmpfs(folder: Path) -> Path:
     folder.mkdir(parents=True)
     size = f"size={DISK}m"
@@ -108,7 +113,7 @@ class Local:
         self.folder, self.draw, self.log = folder, draw, folder / "log.txt"
         self.disk = tmpfs(folder / "disk")
         self.store = self.disk / "bench.db"
-        self.suite = ("--suite", suite, "--data-dir", data_dir, "--store", str(self.store))
+        self.suite = (*named(suite), "--data-dir", data_dir, "--store", str(self.store))
         self.process = self.client()
 
     def client(self) -> subprocess.Popen[bytes]:
@@ -259,9 +264,8 @@ class Dask(Local):
     def close(self) -> None:
         for process in (self.process, self.scheduler, *self.workers, *self.machines):
             killed(process)
-        for number, host in enumerate(self.hosts, start=1):
+        for host in self.hosts:
             subprocess.run(["umount", "-l", str(host)], check=True)
-            subprocess.run(["ip", "link", "del", f"cable{number}"], check=False)
         ip("link del bridge0")
         subprocess.run(["umount", "-l", str(self.disk)], check=True)
 
@@ -302,10 +306,9 @@ def one_run(
     """A run with at most so many faults, to its end; what happened."""
     counts: Counter[str] = Counter()
     whole = folder / f"{suite}.whole.db"
-    if not whole.exists():
-        words = (*BENCH, "run", "--suite", suite, "--data-dir", data_dir, "--no-progress")
-        more = ("--executor", "inline", "-t", "1", "--store", str(whole))
-        subprocess.run((*words, *more), check=True, stdout=subprocess.DEVNULL)
+    words = (*BENCH, "run", *named(suite), "--data-dir", data_dir, "--no-progress")
+    more = ("--executor", "inline", "-t", "1", "--store", str(whole))
+    subprocess.run((*words, *more), check=True, stdout=subprocess.DEVNULL)
     place = Path(tempfile.mkdtemp(prefix=f"{way.__name__.lower()}-", dir=folder))
     run = way(place, suite, data_dir, draw)
     known: dict[str, str] = {}
@@ -358,7 +361,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--each", type=int, default=12, help="faults in one run, at most")
-    parser.add_argument("--suites", default="quickstart,letters")
+    parser.add_argument("--suites", default="quickstart,letters", help="or letters:gbrt+cegb")
     parser.add_argument("--ways", default="local,jobs,dask")
     parser.add_argument("--data-dir", default="")
     parser.add_argument("--folder", type=Path)
@@ -376,10 +379,8 @@ def main() -> int:
     os.chdir(folder)
     total, draw = Counter[str](), random.Random(given.seed)
     turns = [(w, s) for s in given.suites.split(",") for w in given.ways.split(",")]
-    kinds: Callable[[], int] = lambda: sum(
-        total[name] for name in {f for way in WAYS.values() for f in way.faults}
-    )
-    while (left := given.faults - kinds()) > 0:
+    kinds = {fault for way in WAYS.values() for fault in way.faults}
+    while (left := given.faults - sum(total[kind] for kind in kinds)) > 0:
         way, suite = turns[total["runs"] % len(turns)]
         began = time.monotonic()
         total += one_run(WAYS[way], folder, suite, given.data_dir, min(left, given.each), draw)

@@ -5,8 +5,10 @@ Every fit adds a line to the file named by TOY_LOG, so that tests can count them
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -186,6 +188,31 @@ class Busy(Prefix):
 
 
 @dataclass(frozen=True)
+class Threaded(Prefix):
+    """Computes in more threads than it was granted, outside the interpreter's lock."""
+
+    name: ClassVar[str] = "toy-threaded"
+
+    extra: int = param(3, "threads")
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> PrefixModel:
+        until, block = time.monotonic() + 1.0, bytes(1 << 22)
+
+        def work() -> None:
+            while time.monotonic() < until:
+                hashlib.sha256(block).digest()
+
+        threads = [threading.Thread(target=work) for _ in range(self.extra)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return super().fit(train, valid, prices, context)
+
+
+@dataclass(frozen=True)
 class OnBroken(Stacked):
     """Stands on a learner that fails."""
 
@@ -297,7 +324,7 @@ why = "nobody says so"
 
 @hookimpl
 def bench_learners() -> list[type]:
-    return [Prefix, Stacked, Broken, OnBroken, Busy]
+    return [Prefix, Stacked, Broken, OnBroken, Busy, Threaded]
 
 
 @hookimpl

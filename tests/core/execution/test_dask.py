@@ -27,6 +27,7 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default")  # sockets of killed processes
 
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
+CORES = ["threads", "workers"]
 TOYS = RunRequest(
     data=("toy-rank",),
     learners=("toy-prefix", "toy-stacked"),
@@ -36,7 +37,7 @@ TOYS = RunRequest(
 
 
 def export(store: str) -> pd.DataFrame:
-    return Store(store).frame().drop(columns=TIMED)
+    return Store(store).frame().drop(columns=TIMED + CORES)
 
 
 @pytest.fixture
@@ -58,6 +59,11 @@ def test_a_shard_survives_packing(tmp_path: Path) -> None:
     (tmp_path / "1.db").write_bytes(b"rows")
     (tmp_path / "1.fits" / "ab").mkdir(parents=True)
     (tmp_path / "1.fits" / "ab" / "abc.npz").write_bytes(b"model")
+    given = dask.pack(tmp_path / "1.db")
+    (tmp_path / "1.fits" / "cd").mkdir()
+    (tmp_path / "1.fits" / "cd" / "cde.npz").write_bytes(b"new")
+    dask.unpack(dask.pack(tmp_path / "1.db", given), tmp_path / "back")
+    assert [path.name for path in (tmp_path / "back").rglob("*.npz")] == ["cde.npz"]
     dask.unpack(dask.pack(tmp_path / "1.db"), tmp_path / "again")
     assert (tmp_path / "again" / "1.db").read_bytes() == b"rows"
     assert (tmp_path / "again" / "1.fits" / "ab" / "abc.npz").read_bytes() == b"model"
@@ -79,7 +85,7 @@ def test_a_cluster_that_is_none_is_one_line(
 
 @pytest.mark.slow
 def test_a_cluster_gives_the_rows_of_one_process(home: Path, cluster: Any) -> None:
-    bench_core.run(request=replace(TOYS, executor="inline"), store="whole.db", progress=False)
+    bench_core.run(request=TOYS, store="whole.db", progress=False)
     trained = len(fits(home))
     result = on(cluster, "far.db")
     assert result.counts == {"ok": 6}
@@ -111,7 +117,7 @@ def test_workers_of_other_code_are_refused_before_any_trial(
 def faults(home: Path, cluster: Any, number: int, seed: int) -> int:
     """Kill random workers while runs go on; no finished trial is lost or doubled."""
     draw = random.Random(seed)
-    bench_core.run(request=replace(TOYS, executor="inline"), store="whole.db", progress=False)
+    bench_core.run(request=TOYS, store="whole.db", progress=False)
     whole, killed, run = export("whole.db"), 0, 0
     while killed < number:
         run += 1

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +22,9 @@ from bench_core.errors import InputError
 from bench_core.execution.failures import failure
 from bench_core.execution.messages import receive, send
 from bench_core.execution.runner import run_jobs
-from bench_core.results.records import FitSpec, Job, Outcome, Status
+from bench_core.results.merge import merge
+from bench_core.results.records import MORE_THREADS, FitSpec, Job, Outcome, Status
+from bench_core.results.store import Store
 
 FIT = FitSpec(
     key="", title="", learner={}, learner_name="x", dataset="d", data="", metric="", seed=0,
@@ -379,3 +383,28 @@ def test_a_message_for_users_stands_alone_and_a_fault_names_its_place() -> None:
         "model.txt: no model; give another"
     )
     assert re.fullmatch(r"KeyError: 'x' \(test_execution\.py:\d+\)", said(KeyError("x")))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows the threads")
+def test_more_busy_threads_than_granted_are_a_mark(home: Path) -> None:
+    grid = ("toy-threaded.extra=[1, 3]", "toy-threaded.tradeoff=0.5")
+    more = {"data": "toy-rank", "learners": "toy-threaded", "plugins": "helpers.toys"}
+    result = bench_core.run(
+        settings=grid, store="a.db", workers=1, threads=1, progress=False, **more
+    )
+    marks = dict(zip(result.frame()["params"], result.frame()["marks"], strict=True))
+    by_threads = {json.loads(params)["extra"]: mark for params, mark in marks.items()}
+    assert MORE_THREADS not in by_threads[1]
+    assert MORE_THREADS in by_threads[3].split(", ")
+    said = [a.error for a in Store("a.db").attempts() if a.kind == "fit" and a.error]
+    assert len(said) == 1
+    assert re.fullmatch(r"kept \d\.\d threads busy, granted are 1", said[0])
+
+
+@pytest.mark.slow
+def test_a_mark_of_threads_is_no_other_result(home: Path) -> None:
+    more = {"data": "toy-rank", "learners": "toy-threaded", "plugins": "helpers.toys"}
+    more["settings"] = "toy-threaded.tradeoff=0.5"
+    bench_core.run(store="a.db", workers=1, threads=1, progress=False, **more)
+    bench_core.run(store="b.db", workers=1, threads=4, progress=False, **more)
+    merge(Path("a.db"), [Path("b.db")])

@@ -83,7 +83,7 @@ def test_jobs_share_no_fit_and_hold_every_trial_once(home: Path) -> None:
 
 
 def test_the_longest_work_goes_first_and_to_the_emptiest_job() -> None:
-    groups = [job_files._Group([], [], seconds) for seconds in (1, 7, 3, 5, 2)]
+    groups = [job_files.Group([], [], seconds) for seconds in (1, 7, 3, 5, 2)]
     dealt = job_files._dealt(groups, 2)
     assert [(taken, [g.seconds for g in held]) for taken, held in dealt] == [
         (9, [7, 2]),

@@ -1,0 +1,197 @@
+"""Files by URL: in the cache once, compared with what the server says, refused in one line."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from bench_core import InputError, api
+from bench_core._io.text import is_url
+from bench_core.datasets import remote
+from bench_core.datasets.search import DataFolder, data_folder
+from bench_core.datasets.user_files import FileData
+from bench_core.execution.events import silent
+from bench_core.execution.work import work
+from bench_core.planning.job_files import read_job, write_jobs
+from bench_core.planning.request import RunRequest
+
+fsspec = pytest.importorskip("fsspec")
+
+ROWS = "".join(f"{k % 2} 1:{k} 2:{(k * 7) % 5}\n" for k in range(60))
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A cache of its own, and a process that has asked for nothing yet."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    for asked in (remote.fetched, remote.is_there):
+        asked.cache_clear()
+    yield
+    fsspec.filesystem("memory").rm("/", recursive=True)
+
+
+def put(name: str, text: str) -> str:
+    with fsspec.open(f"memory://{name}", "w") as file:
+        file.write(text)
+    return f"memory://{name}"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a folder on a plain web server."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def new_process() -> None:
+    remote.fetched.cache_clear()
+    remote.is_there.cache_clear()
+
+
+def test_what_a_url_is() -> None:
+    assert all(map(is_url, ("s3://b/x.csv", "https://host/x", "FILE:///x", "memory://x")))
+    assert not any(map(is_url, ("x.csv", "/x://y", "C:\\x", "dask=tcp://h:1", "ftp://h/x")))
+
+
+def test_a_file_is_fetched_once_and_again_when_it_has_changed(tmp_path: Path) -> None:
+    source = tmp_path / "rows.svm"
+    source.write_text(ROWS)
+    url = source.as_uri()
+    first = remote.fetched(url)
+    assert first.read_text() == ROWS
+    assert tmp_path / "cache" in first.parents
+    moment = first.stat().st_mtime_ns
+    new_process()
+    assert remote.fetched(url).stat().st_mtime_ns == moment
+    source.write_text("1 1:1\n")
+    new_process()
+    assert remote.fetched(url).read_text() == "1 1:1\n"
+
+
+def test_a_sum_is_compared_whether_the_file_is_there_or_not() -> None:
+    url = put("rows.svm", ROWS)
+    good = hashlib.sha256(ROWS.encode()).hexdigest()
+    assert remote.fetched(f"{url}#sha256={good}").name == "rows.svm"
+    with pytest.raises(InputError, match=f"its sha256 is {good}, not 00"):
+        remote.fetched(f"{url}#sha256=00")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("memory://none.svm", "memory://none.svm: cannot be read"),
+        ("http://127.0.0.1:9/x.svm", "http://127.0.0.1:9/x.svm: cannot be read"),
+    ],
+)
+def test_what_cannot_be_had_is_one_line(url: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        remote.fetched(url)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_fsspec_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(InputError, match=r"budget-bench\[remote\]"):
+        remote.fetched("s3://bucket/x.svm")
+
+
+def test_own_files_with_their_side_cars_and_costs_may_be_urls() -> None:
+    train = put("folder/train.svm", ROWS)
+    put("folder/train.svm.query", 12 * "5\n")
+    costs = put("costs.txt", "1: 5\n2: 7\n")
+    data = FileData(train, task="ranking", costs=costs)
+    assert data.name == "train.svm"
+    splits = data.prepare(DataFolder(None), "quick", 0, 0)
+    assert sum(len(part) for part in (splits.train, splits.valid, splits.test)) == 60
+    assert splits.prices.everything == 12
+    assert len(data.files) == 3
+
+
+def test_what_unpacks_beyond_reason_is_refused_as_from_a_disk() -> None:
+    with fsspec.open("memory://bomb.svm.gz", "wb") as file:
+        file.write(gzip.compress(bytes(30 << 20)))
+    with pytest.raises(InputError, match=r"bomb\.svm\.gz"):
+        FileData("memory://bomb.svm.gz").prepare(DataFolder(None), "quick", 0, 0)
+
+
+def test_a_publishers_folder_may_be_a_url(tmp_path: Path) -> None:
+    put("published/set/a.txt", "plain")
+    with fsspec.open("memory://published/b.txt.gz", "wb") as file:
+        file.write(gzip.compress(b"packed"))
+    source = DataFolder("memory://published/")
+    assert source.has("set/a.txt")
+    assert not source.has("c.txt")
+    assert source.find("set/a.txt").read_text() == "plain"
+    assert gzip.decompress(source.find("b.txt").read_bytes()) == b"packed"
+    assert DataFolder(source.folder).has("b.txt")  # named by its folder here
+    with pytest.raises(InputError, match=r"^memory://published: no file c\.txt"):
+        source.find("c.txt")
+
+
+def test_a_job_file_carries_the_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over HTTP; on the machine that does the job there is nothing but the URL."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "rows.svm").write_text(ROWS)
+    with served(tmp_path / "web") as address:
+        request = RunRequest(
+            data=(f"{address}/rows.svm",), learners=("constant",), executor="inline"
+        )
+        write_jobs(api.plan(request=request), request, tmp_path / "jobs", 1)
+        job = read_job(tmp_path / "jobs" / "1.json")
+        assert job.about["request"]["data"] == [f"{address}/rows.svm"]
+        monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "elsewhere"))
+        new_process()
+        gone = tuple(replace(place, path="/none") for place in job.data)
+        specs = {
+            name: tuple(replace(spec, data="/none") for spec in getattr(job, name))
+            for name in ("fits", "trials")
+        }
+        result = work(replace(job, data=gone, **specs), tmp_path / "1.db", silent)
+    assert result.counts == {"ok": 1}
+    assert [*(tmp_path / "elsewhere").rglob("rows.svm")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is mapped")
+def test_workers_of_a_machine_share_the_pages_of_prepared_data(tmp_path: Path) -> None:
+    from bench_core.datasets.cache import prepare
+
+    (tmp_path / "rows.svm").write_text(ROWS)
+    made = prepare(FileData(str(tmp_path / "rows.svm")))
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    ours = [line.split() for line in lines if line.endswith("train.X.npy")]
+    assert made.splits.train.X.base is not None
+    assert ours
+    inode = (made.path / "train.X.npy").stat().st_ino
+    assert {(where[1], int(where[4])) for where in ours} == {("r--s", inode)}  # shared, read-only
+
+
+def test_the_environment_may_name_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    put("published/a.txt", "x")
+    monkeypatch.setenv("BENCH_DATA", "memory://published")
+    assert DataFolder().has("a.txt")
+    assert data_folder() == DataFolder().folder
+    assert os.environ["BENCH_CACHE"] in str(data_folder())
