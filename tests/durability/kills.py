@@ -42,6 +42,7 @@ from bench_core.results.store import Store  # noqa: E402
 from bench_core.results.store_files import states_folder  # noqa: E402
 
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at", "run"]
+PATH = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
 ROW = ["learner", "params", "dataset", "fold", "seed", "split", "point"]
 
 
@@ -57,7 +58,7 @@ def start(store: Path, mark: str, **limits: int) -> subprocess.Popen[bytes]:
         [sys.executable, run_toys.__file__, str(store)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(HERE), "DURABILITY": mark},
+        env={**os.environ, "PYTHONPATH": PATH, "DURABILITY": mark},
         start_new_session=True,
         preexec_fn=limited,
     )
