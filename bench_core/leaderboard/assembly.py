@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.errors import UsageError, unknown
-from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row, Setting
+from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
 from bench_core.results.marks import Ends, repeated_paths, search_marks
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 
+_MEAN = ("test_quality", "test_quality_std", "test_cost")
 _TRIAL = ("learner", "params", "fold", "seed", "status", "audit", "fit_seconds")
 
 
@@ -34,7 +34,7 @@ def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
     """A board for each data set that has rows, in the run's order."""
     planned = [str(use["name"]) for use in info.datasets]
     names = dict.fromkeys([*planned, *map(str, frame["dataset"].unique())])
-    parts = [(name, frame[frame["dataset"] == name]) for name in names]
+    parts = ((name, frame[frame["dataset"] == name]) for name in names)  # one at a time in memory
     return [_board(info, name, part) for name, part in parts if len(part)]
 
 
@@ -222,7 +222,7 @@ def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> 
 
 def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
     """Point and parameters of each row."""
-    return [*zip(chosen["point"].astype(str), chosen["params"].astype(str), strict=True)]
+    return [*zip(map(str, chosen["point"]), map(str, chosen["params"]), strict=True)]
 
 
 def _pick(
@@ -234,27 +234,28 @@ def _pick(
         quality=float(mean["test_quality"]),
         spread=float(mean["test_quality_std"]),
         cost=float(mean["test_cost"]),
-        settings=tuple(
-            Setting(json.loads(point or "{}"), json.loads(params or "{}"), varied, n, len(choices))
-            for (point, params), n in Counter(choices).most_common()
-        ),
+        choices=tuple(choices),
+        varied=varied,
     )
 
 
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
     runs = [run for _, run in frontiers.groupby(["fold", "seed"], sort=True)]  # the cheapest first
     held = [(run["valid_cost"].to_numpy(float), _choices(run)) for run in runs]
-    points = []
-    for row in selection.mean_curve(frontiers).to_dict("records"):
-        budget = float(row["budget"])
-        at = [(int(np.searchsorted(cost, budget, "right")), choices) for cost, choices in held]
-        points.append(CurvePoint(budget, _pick(row, [c[k - 1] for k, c in at if k], varied)))
-    return tuple(points)
+    mean = selection.mean_curve(frontiers)
+    budgets = mean["budget"].to_numpy(float)
+    at = [(np.searchsorted(cost, budgets, "right").tolist(), own) for cost, own in held]
+    return tuple(
+        CurvePoint(budget, _pick(row, [own[k[n] - 1] for k, own in at if k[n]], varied))
+        for n, (budget, row) in enumerate(
+            zip(budgets.tolist(), mean[[*_MEAN]].to_dict("records"), strict=True)
+        )
+    )
 
 
 def varied_parameters(frame: pd.DataFrame) -> frozenset[str]:
     """The parameters in which the trials of one learner differ."""
-    seen = [json.loads(params or "{}") for params in frame["params"].astype(str).unique()]
+    seen = [json.loads(params or "{}") for params in map(str, frame["params"].unique())]
     names = {name for params in seen for name in params}
     return frozenset(n for n in names if len({json.dumps(p.get(n)) for p in seen}) > 1)
 
@@ -315,7 +316,7 @@ def _facts(use: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _values(frame: pd.DataFrame, column: str) -> str:
     """A column's values, of which there should be one."""
-    return ", ".join(sorted(set(frame[column].dropna().astype(str)) - {""}))
+    return ", ".join(sorted({*map(str, frame[column].dropna().unique())} - {""}))
 
 
 @dataclass(frozen=True, slots=True)

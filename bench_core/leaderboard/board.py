@@ -4,7 +4,9 @@ Everything is chosen on validation, by each repeat (a seed on a fold) for itself
 test as the mean over repeats; see ``bench_core.results.operating_points``.
 """
 
+import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,13 +53,28 @@ class Setting:
 @dataclass(frozen=True, slots=True)
 class Pick:
     """Chosen points: mean ``quality`` and ``cost`` on test, the sample standard deviation of
-    quality over repeats (NaN for one), and the settings of the repeats, the most frequent
-    first."""
+    quality over repeats (NaN for one), and the ``choices`` of the repeats: point and parameters as
+    JSON, of which ``varied`` differ within the run."""
 
     quality: float
     spread: float
     cost: float
-    settings: tuple[Setting, ...]
+    choices: tuple[tuple[str, str], ...]
+    varied: frozenset[str] = frozenset()
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The settings of the repeats, the most frequent first."""
+        return tuple(
+            Setting(
+                json.loads(point or "{}"),
+                json.loads(params or "{}"),
+                self.varied,
+                n,
+                len(self.choices),
+            )
+            for (point, params), n in Counter(self.choices).most_common()
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.results.budgets import CAP
 from bench_core.results.provenance import MADE_BY, made_by
 from bench_core.results.rows import CELLS, COSTS, Points
@@ -34,31 +38,41 @@ _TYPES = {
 
 
 class _Column:
-    """Values that hold for some rows each, every different one kept once."""
+    """A column of few different values: each kept once, and codes of trials or of rows."""
 
     def __init__(self) -> None:
         self.known: dict[Any, int] = {}
-        self.codes: list[int] = []
+        self.codes = array("i")
 
-    def add(self, value: Any) -> None:
-        self.codes.append(self.known.setdefault(value, len(self.known)))
+    def code(self, value: Any) -> int:
+        return self.known.setdefault(value, len(self.known))
 
-    def array(self, repeats: Sequence[int], dtype: str) -> Any:
-        values = np.array([*self.known], dtype=dtype)
-        return np.repeat(values[self.codes] if self.codes else values, repeats)
+    def add(self, value: Any, times: int = 1) -> None:
+        self.codes.extend(repeat(self.code(value), times))
 
-    def texts(self, repeats: Sequence[int], compact: bool) -> Any:
-        """The column, categorical if ``compact``, with its categories in order."""
+    def numbers(self, lengths: IntArray | int, dtype: str) -> Any:
+        """The column with trial k ``lengths[k]`` times."""
+        return np.repeat(np.array([*self.known], dtype=dtype)[self.array()], lengths)
+
+    def texts(self, lengths: IntArray | int, compact: bool) -> Any:
+        """The same as text, categorical if ``compact``, with its categories in order."""
         import pandas as pd
 
         order = sorted(self.known)
         place = {text: k for k, text in enumerate(order)}
         small = np.min_scalar_type(-max(1, len(order)))
         to = np.array([place[text] for text in self.known], dtype=small)
-        codes = np.repeat(to[self.codes] if self.codes else to, repeats)
+        codes = np.repeat(to[self.array()], lengths)
         if compact:
             return pd.Categorical.from_codes(codes, categories=pd.Index(order, dtype="str"))
         return pd.array(np.array(order, dtype=object), dtype="str").take(codes)
+
+    def array(self) -> IntArray:
+        return np.frombuffer(self.codes, "i") if self.codes else np.zeros(0, "i")
+
+
+_NONE = Points("", ("",), (), np.empty((1, 0)))
+"""The one row of a trial without points."""
 
 
 def export_frame(
@@ -76,41 +90,46 @@ def export_frame(
     before = (*_RUN, "trial", *_DATA, *_LEARNER, "point", "split", "status", "error")
     after = (*_BILLING, "audit", "marks", *_MEASURED, *_HOW, "machine", *MADE_BY, "created_at")
     same = {name: _Column() for name in (*before, *after)}
-    points, caps, lengths = same.pop("point"), _Column(), []
-    numbers = (*info.metrics, *CELLS)
-    cells: list[np.ndarray[Any, Any]] = []
-    texts: dict[str, float] = {"": np.nan}  # what is the cap of a point
+    point, split = same.pop("point"), same.pop("split")
+    numbers = {name: array("d") for name in (*info.metrics, *CELLS)}
+    lengths = array("q")
+
+    @cache
+    def codes_of(points: tuple[str, ...]) -> bytes:
+        return array("i", map(point.code, points)).tobytes()
+
     for trial, splits in found:
-        row = _row(info, trial)
-        for one in splits or (None,):
-            for name, value in row.items():
-                same[name].add(value)
-            same["split"].add(one.split if one else "")
-            lengths.append(len(one.points) if one else 1)
-            cells.append(_cells(one, numbers))
-            for point in one.points if one else ("",):
-                if point not in texts:
-                    texts[point] = json.loads(point).get(CAP, np.nan)
-                points.add(point)
-                caps.add(texts[point])
-    table = np.concatenate(cells) if cells else np.empty((0, len(numbers)))
-    cells.clear()
-    each: Sequence[int] = [1] * len(points.codes)
+        for name, value in _row(info, trial).items():
+            same[name].add(value)
+        lengths.append(0)
+        for one in splits or (_NONE,):
+            lengths[-1] += len(one.points)
+            point.codes.frombytes(codes_of(one.points))
+            split.add(one.split, len(one.points))
+            for name, column in numbers.items():
+                column.frombytes(_cells(one, name).tobytes())
+    of_trials = np.array(lengths, dtype=np.int64)
     made: dict[str, Any] = {}
     for name in (*before, *info.metrics, *COSTS, CAP, "features_used", *after):
         if name in numbers:
-            made[name] = np.ascontiguousarray(table[:, numbers.index(name)])
-        elif name == "point":
-            made[name] = points.texts(each, compact)
+            made[name] = np.array(numbers.pop(name))
         elif name == CAP:
-            made[name] = caps.array(each, "float64")
+            caps = (json.loads(text or "{}").get(CAP, np.nan) for text in point.known)
+            made[name] = np.fromiter(caps, "float64")[point.array()]
         elif name in _TYPES:
-            made[name] = same[name].array(lengths, _TYPES[name])
+            made[name] = same.pop(name).numbers(of_trials, _TYPES[name])
+        elif name in same:
+            made[name] = same.pop(name).texts(of_trials, compact)
         else:
-            made[name] = same[name].texts(lengths, compact)
+            made[name] = (point if name == "point" else split).texts(1, compact)
     for name in ("features_used", *_COUNTS):
         made[name] = pd.array(made[name], dtype="Int64")
     return pd.DataFrame(made, copy=False)
+
+
+def _cells(one: Points, name: str) -> FloatArray:
+    """A column (p,) of points, NaN where there is no such number."""
+    return one.column(name) if name in one.columns else np.full(len(one.points), np.nan)
 
 
 def _row(info: RunInfo, trial: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,16 +144,3 @@ def _row(info: RunInfo, trial: Mapping[str, Any]) -> dict[str, Any]:
         "params": json.dumps(spec["params"], sort_keys=True),
         "error": trial["error"] or trial["audit_error"],
     }
-
-
-def _cells(one: Points | None, numbers: Sequence[str]) -> np.ndarray[Any, Any]:
-    """The cells (p, c) of these columns, NaN where there is no such number."""
-    if one is None:
-        return np.full((1, len(numbers)), np.nan)
-    if one.columns == [*numbers]:
-        return one.cells
-    found = np.full((len(one.points), len(numbers)), np.nan)
-    for k, name in enumerate(numbers):
-        if name in one.columns:
-            found[:, k] = one.column(name)
-    return found

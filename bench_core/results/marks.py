@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.results.operating_points import best_points, criterion, operating_points
+from bench_core.results.operating_points import best_points, criterion, operating_points, positions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,8 @@ LAST_TREES, NEGLIGIBLE = 0.1, 0.001
 than a thousandth."""
 
 _MEASURED = ("valid_quality", "valid_cost", "test_quality", "test_cost")
-_TRIAL = ("learner", "params", "fold", "seed", "point")
+_TRIED = ("params", "fold", "seed")
+_TRIAL = ("learner", *_TRIED, "point")
 
 Ends = Mapping[str, tuple[float | None, float | None]]
 
@@ -45,10 +46,12 @@ def search_marks(
     ``higher``: whether more of the quality is better.
     """
     found = []
-    still = [growing(_path(row, points), higher) for _, row in chosen.iterrows()]
+    points = points[[*_TRIED, "point", "valid_quality"]]
+    rows = chosen[[*_TRIED]].to_dict("records")
+    still = [growing(_path(row, points), higher) for row in rows]
     if any(still):
         found.append(NOT_CONVERGED)
-    values = [json.loads(params or "{}") for params in chosen["params"].astype(str)]
+    values = [json.loads(str(row["params"]) or "{}") for row in rows]
     edges = [name for name, end in ends.items() if any(_beyond(v.get(name), end) for v in values)]
     if None not in still and "trees" in edges:  # whether more of them help was seen on the path
         edges.remove("trees")
@@ -62,9 +65,10 @@ def repeated_paths(points: pd.DataFrame) -> float:
     point (``operating_points``).
     """
     values = points[list(_MEASURED)].to_numpy(float)
-    of = points[["fold", "seed", "params"]]
-    trials = of.groupby(["fold", "seed", "params"], sort=False, observed=True).indices
-    paths = {(fold, seed, values[rows].tobytes()) for (fold, seed, _), rows in trials.items()}
+    of = points[[*_TRIED]]
+    trials = positions(of, [*_TRIED])
+    fold, seed = (of[key].to_numpy() for key in ("fold", "seed"))
+    paths = {(fold[rows[0]], seed[rows[0]], values[rows].tobytes()) for rows in trials}
     repeats = len(of[["fold", "seed"]].drop_duplicates())
     return (len(trials) - len(paths)) / max(1, repeats)
 
@@ -93,9 +97,10 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
 
     Boosting that ended before it had all its trees found nothing more to gain.
     """
-    trees = path["point"].astype(str).map(lambda point: json.loads(str(point) or "{}").get("trees"))
-    if trees.isna().any():
+    told = [json.loads(str(point) or "{}").get("trees") for point in path["point"]]
+    if None in told:
         return None
+    trees = np.array(told)
     asked = json.loads(str(path["params"].iloc[0]) or "{}").get("trees") or 0
     if len(path) < 2 or trees.max() < asked:
         return False
@@ -104,9 +109,9 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
     return not worth.max() - before <= NEGLIGIBLE * abs(worth.max())
 
 
-def _path(row: pd.Series[Any], points: pd.DataFrame) -> pd.DataFrame:
-    same = [points[key] == row[key] for key in ("params", "fold", "seed")]
-    return points[same[0] & same[1] & same[2]]
+def _path(row: Mapping[str, Any], points: pd.DataFrame) -> pd.DataFrame:
+    same = [(points[key] == row[key]).to_numpy() for key in _TRIED]
+    return points[np.logical_and.reduce(same)]
 
 
 def _beyond(value: Any, ends: tuple[float | None, float | None]) -> bool:

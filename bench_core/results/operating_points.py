@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import best_under, cheapest_reaching, frontier, share_of
@@ -63,25 +63,55 @@ def operating_points(
     With a ``cap`` they are what was measured under it, one for each trial; otherwise the points of
     the paths. Raises UsageError if the frame has no such column.
     """
+    import pandas as pd
+
     for column in (metric, cost):
         if column not in frame.columns:
             raise UsageError(_missing(column, frame))
-    usable = frame[frame["status"] == "ok"]
-    if "audit" in frame.columns:
-        usable = usable[usable["audit"] != "failed"]
-    if CAP in frame.columns:
-        usable = usable[usable[CAP].isna() if cap is None else usable[CAP] == cap]
-    elif cap is not None:
-        usable = usable[:0]
     keys = [key for key in _POINT if key in frame.columns]
+    valid, test = _matched(frame, _usable(frame, cap), keys)
     kept = [name for name in _KEPT if name in frame.columns]
-    valid = usable[usable["split"] == "valid"]
-    p95 = valid["cost_p95"].astype("float64") if "cost_p95" in frame.columns else np.nan
-    valid = valid.assign(valid_quality=valid[metric], valid_cost=valid[cost], valid_p95=p95)
-    valid = valid[[*keys, "valid_quality", "valid_cost", "valid_p95"]]
-    test = usable[usable["split"] == "test"]
-    test = test[kept].assign(test_quality=test[metric], test_cost=test[cost])
-    return test.merge(valid, on=keys, how="inner", validate="one_to_one").reset_index(drop=True)
+    measured = {
+        "test_quality": (metric, test),
+        "test_cost": (cost, test),
+        "valid_quality": (metric, valid),
+        "valid_cost": (cost, valid),
+    }
+    if "cost_p95" in frame.columns:
+        measured["valid_p95"] = "cost_p95", valid
+    columns = {name: (name, test) for name in kept} | measured
+    made = {name: frame[of].array.take(rows) for name, (of, rows) in columns.items()}
+    made["valid_p95"] = np.asarray(made.get("valid_p95", np.full(len(test), np.nan)), np.float64)
+    return pd.DataFrame(made, copy=False)
+
+
+def _usable(frame: pd.DataFrame, cap: float | None) -> BoolArray:
+    """Which rows are of trials that may be chosen from, and under this cap or of a path."""
+    usable = (frame["status"] == "ok").to_numpy(dtype=bool)
+    if "audit" in frame.columns:
+        usable = usable & (frame["audit"] != "failed").to_numpy(dtype=bool)
+    if CAP in frame.columns:
+        under = frame[CAP].isna() if cap is None else frame[CAP] == cap
+        usable = usable & under.to_numpy(dtype=bool)
+    return usable & (cap is None or CAP in frame.columns)
+
+
+def _matched(frame: pd.DataFrame, usable: BoolArray, keys: list[str]) -> tuple[IntArray, IntArray]:
+    """The rows of validation and of test that are the same points, in the order of test."""
+    import pandas as pd
+
+    split = frame["split"]
+    valid, test = (np.flatnonzero(usable & (split == name)) for name in ("valid", "test"))
+    if len(valid) == len(test) and all(
+        bool((frame[key].array.take(valid) == frame[key].array.take(test)).all()) for key in keys
+    ):
+        return valid, test  # as the store gives them
+    sides = (
+        pd.DataFrame({key: frame[key].array.take(rows) for key in keys} | {name: rows})
+        for name, rows in (("test", test), ("valid", valid))
+    )
+    both = next(sides).merge(next(sides), on=keys, how="inner", validate="one_to_one")
+    return both["valid"].to_numpy(), both["test"].to_numpy()
 
 
 def best_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
@@ -126,7 +156,7 @@ def curve(points: pd.DataFrame, higher: bool, learner: str = "") -> pd.DataFrame
 
 
 def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
-    """The mean over repeats of a ``curve``, per board: at each ``budget`` every repeat takes its
+    """The mean over repeats of a ``curve``, by learner: at each ``budget`` every repeat takes its
     best affordable point; mean and standard deviation (``_std``) of ``test_quality`` and
     ``test_cost``.
 
@@ -135,10 +165,10 @@ def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    board = [key for key in BOARD if key in chosen.columns]
+    board = [key for key in (*BOARD, "learner") if key in chosen.columns]
     tables = []
     for key, part in _groups(chosen, board):
-        runs = [run for _, run in _groups(part, list(REPEAT))]
+        runs = [part.iloc[rows] for rows in positions(part, list(REPEAT))]
         start = max(run["valid_cost"].iloc[0] for run in runs)
         budgets = np.unique(part["valid_cost"].to_numpy(dtype=np.float64))
         budgets = budgets[budgets >= start]
@@ -163,19 +193,41 @@ def savings(
     and ``saving`` = reference_cost / test_cost. A repeat that does not reach the target, or has
     no reference, is a row with ``reached`` False and NaN. A diverged fit is no reference.
     """
-    import pandas as pd
-
     repeat = [key for key in (*BOARD, *REPEAT) if key in points.columns]
-    rows = []
-    for _, part in _groups(points, repeat):
-        own = part[(part["learner"] == reference) & ~diverged(part)]
-        index = best_under(*_valid(own), np.inf, higher)
-        best = None if index is None else own.iloc[index]
-        for _, own in _groups(part, ["learner"]):
-            rows.append(_saving(own, best, share, higher))
-    if not rows:
-        return points.assign(target=[], reached=[], saving=[])
-    return pd.DataFrame(rows).reset_index(drop=True)
+    cost, quality = _valid(points)
+    sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
+    at, best, target = [], [], []
+    for part in positions(points, repeat):
+        own = part[sound[part]]
+        first = best_under(cost[own], quality[own], np.inf, higher)
+        best_row = -1 if first is None else own[first]
+        aim = np.nan if first is None else share_of(quality[best_row], share, higher)
+        for own in positions(points.iloc[part], ["learner"]):
+            rows = part[own]
+            index = cheapest_reaching(cost[rows], quality[rows], aim, higher)
+            at.append(-1 - rows[0] if index is None else rows[index])
+            best.append(best_row)
+            target.append(aim)
+    rows, of = np.array(at, dtype=np.int64), np.array(best, dtype=np.int64)
+    found = _reached(points, rows)
+    for name in ("test_quality", "test_cost"):
+        known = points[name].to_numpy(dtype=np.float64)
+        found[name.replace("test", "reference")] = np.where(of < 0, np.nan, known[of])
+    found["target"] = target
+    pairs = zip(found["reference_cost"], found["test_cost"], strict=True)
+    return found.assign(saving=[_over(own, paid) for own, paid in pairs])
+
+
+def _reached(points: pd.DataFrame, rows: IntArray) -> pd.DataFrame:
+    """These rows of the points with ``reached``; of -1 - row only what does not hang on a point."""
+    found = points.iloc[np.where(rows < 0, -1 - rows, rows)].reset_index(drop=True)
+    for name in found.columns.difference(_WITHOUT_POINT, sort=False):
+        if name in _AVERAGED:
+            found[name] = found[name].astype("float64").where(rows >= 0)
+        else:
+            nothing = "" if name in ("params", "point") else np.nan
+            found[name] = found[name].astype(object).where(rows >= 0, nothing)
+    return found.assign(reached=rows >= 0)
 
 
 def diverged(rows: pd.DataFrame) -> pd.Series[bool]:
@@ -232,13 +284,20 @@ def _pick(
 ) -> pd.DataFrame:
     """The chosen rows of every learner and repeat, in order of their keys."""
     keys = [key for key in (*BOARD, "learner", *REPEAT) if key in points.columns]
-    group = points.groupby(keys, sort=True, dropna=False, observed=True).ngroup().to_numpy()
-    order = np.argsort(group, kind="stable")
     cost, quality = _valid(points)
-    rows = [order[:0]]
-    for own in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+    rows = [np.zeros(0, dtype=np.int64)]
+    for own in positions(points, keys):
         rows.append(own[choose(cost[own], quality[own])])
     return points.iloc[np.concatenate(rows)].reset_index(drop=True)
+
+
+def positions(points: pd.DataFrame, keys: list[str]) -> list[IntArray]:
+    """Which rows have the same keys, in order of the keys."""
+    if points.empty:
+        return []
+    group = points.groupby(keys, sort=True, dropna=False, observed=True).ngroup().to_numpy()
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
 def _valid(part: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
@@ -248,30 +307,6 @@ def _valid(part: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
 
 def _one(index: int | None) -> IntArray:
     return np.array([] if index is None else [index], dtype=np.int64)
-
-
-def _saving(
-    own: pd.DataFrame, best: pd.Series | None, share: float, higher: bool
-) -> dict[str, Any]:
-    nothing = float("nan")
-    quality, cost, target = nothing, nothing, nothing
-    if best is not None:
-        quality, cost = float(best["test_quality"]), float(best["test_cost"])
-        target = share_of(float(best["valid_quality"]), share, higher)
-    index = cheapest_reaching(*_valid(own), target, higher)
-    row: dict[str, Any]
-    if index is None:
-        row = own.iloc[0].reindex([c for c in _WITHOUT_POINT if c in own.columns]).to_dict()
-        row |= dict.fromkeys(_AVERAGED, nothing) | {"params": "", "point": ""}
-    else:
-        row = own.iloc[index].to_dict()
-    return row | {
-        "target": target,
-        "reached": index is not None,
-        "reference_quality": quality,
-        "reference_cost": cost,
-        "saving": _over(cost, float(row["test_cost"])),
-    }
 
 
 def _over(reference: float, cost: float) -> float:

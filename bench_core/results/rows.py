@@ -12,6 +12,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +55,15 @@ def damaged(path: Path, error: Exception) -> InputError:
 
 def checksum(values: Mapping[str, Any]) -> int:
     """Of a row's columns by name."""
-    found = 0
+    parts: list[bytes] = []
     for name in sorted(values):
         if name not in _UNCHECKED:
             value = values[name]
             if isinstance(value, int | float):
                 value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
             content = value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
-            found = zlib.crc32(content, zlib.crc32(name.encode(), found))
-    return found
+            parts += (name.encode(), content)
+    return zlib.crc32(b"".join(parts))
 
 
 def of_trials(keys: Iterable[str]) -> int:
@@ -124,8 +125,8 @@ class Points:
     ``cells`` (p, c) of these ``columns``: metrics, then ``CELLS``."""
 
     split: str
-    points: list[str]
-    columns: list[str]
+    points: tuple[str, ...]
+    columns: tuple[str, ...]
     cells: FloatArray
 
     def column(self, name: str) -> FloatArray:
@@ -142,11 +143,17 @@ def points(db: sqlite3.Connection, trial: Mapping[str, Any]) -> list[Points]:
 
 
 def _points(row: Mapping[str, Any]) -> Points:
-    points, columns = json.loads(row["points"]), json.loads(row["columns"])
+    points, columns = _texts(row["points"]), _texts(row["columns"])
     if len(row["cells"]) != 8 * len(points) * len(columns):
         raise DamageError(f"a row of table point has other cells than points ({row['split']})")
     cells = np.frombuffer(row["cells"], "<f8").reshape(len(points), len(columns))
     return Points(row["split"], points, columns, cells)
+
+
+@lru_cache(1024)
+def _texts(listed: str) -> tuple[str, ...]:
+    """A list of texts from JSON; most trials of a run have the same."""
+    return tuple(json.loads(listed))
 
 
 def packed_points(rows: Sequence[PointRow]) -> Iterator[dict[str, Any]]:

@@ -104,8 +104,8 @@ def open_writer(path: Path) -> Iterator[Writer]:
     is writing to it; the file is then left as it was.
     """
     check_store(path)
-    if path.exists() and path.stat().st_nlink > 1:  # SQLite has a log, and we a lock, by name
-        raise InputError(f"{path}: the file has a second name (a hard link); write to a copy of it")
+    if fault := _second_name(path):
+        raise InputError(f"{path}: {fault}")
     with _alone(path):
         try:
             if not check_store(path):
@@ -120,9 +120,26 @@ def open_writer(path: Path) -> Iterator[Writer]:
                 connection.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'")
                 yield Writer(path, connection)
         except sqlite3.Error as error:
-            raise InputError(f"{path}: cannot write to the store ({error})") from error
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+            remedy = "; make room and run again: finished trials are kept" if full else ""
+            raise InputError(f"{path}: cannot write to the store ({error}){remedy}") from error
         except DamageError as error:
             raise damaged(path, error) from error
+
+
+def _second_name(path: Path) -> str:
+    """What is wrong with a file that another program may know by a name in another folder, where
+    it would find neither SQLite's log nor the lock."""
+    if not path.exists():
+        return ""
+    if path.stat().st_nlink > 1:
+        return "the file has a second name (a hard link); write to a copy of it"
+    mounts = Path("/proc/self/mountinfo")  # Linux; spaces are written so there
+    known = mounts.read_text().splitlines() if mounts.exists() else []
+    if str(path.resolve()).replace(" ", "\\040") in [line.split()[4] for line in known]:
+        return "the file is mounted by itself; mount its folder, where the log and the lock are"
+    return ""
 
 
 def check_writable(path: Path) -> None:

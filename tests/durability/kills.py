@@ -42,22 +42,24 @@ from bench_core.results.store import Store  # noqa: E402
 from bench_core.results.store_files import states_folder  # noqa: E402
 
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at", "run"]
+PATH = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
 ROW = ["learner", "params", "dataset", "fold", "seed", "split", "point"]
 
 
-def start(store: Path, mark: str, **limits: int) -> subprocess.Popen[bytes]:
+def start(store: Path, mark: str, file_size: int = 0) -> subprocess.Popen[str]:
     def limited() -> None:
         import resource
 
-        if size := limits.get("file_size"):
+        if size := file_size:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
     return subprocess.Popen(
         [sys.executable, run_toys.__file__, str(store)],
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(HERE), "DURABILITY": mark},
+        stderr=subprocess.PIPE if file_size else subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": PATH, "DURABILITY": mark},
         start_new_session=True,
         preexec_fn=limited,
     )
@@ -172,8 +174,10 @@ class Kills:
             store = self.folder / f"cut{number}.db"
             if number % 10 == 9:
                 how = "full disk"
-                size = self.draw.randrange(30, 400) * 1024
-                start(store, "full", file_size=size).wait()
+                full = start(store, "full", file_size=self.draw.randrange(40, 90) * 1024)
+                said = full.communicate()[1]
+                clear = "make room and run again" in said.splitlines()[-1] if said else False
+                self.counts["full disks without a word"] += full.returncode != 0 and not clear
             else:
                 how = self.cut(store)
             self.counts[f"cuts: {how}"] += 1
@@ -229,7 +233,13 @@ def main() -> None:
         made = Kills(Path(folder), given.seed)
         made.cuts(given.cuts)
         made.run(given.kills)
-        bad = ("rows lost", "processes after 5 s", "cuts with wrong rows", "temporary files left")
+        bad = (
+            "rows lost",
+            "processes after 5 s",
+            "cuts with wrong rows",
+            "temporary files left",
+            "full disks without a word",
+        )
         assert not any(made.counts[name] for name in bad), dict(made.counts)
         assert made.counts["exports equal"] == made.counts["stores"], dict(made.counts)
 

@@ -7,6 +7,8 @@ import random
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,10 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import toys  # noqa: F401 - the plugin
+from helpers.stores import filled
 
 import bench_core
 from bench_core import InputError
 from bench_core._io.files import atomic_file
+from bench_core.results.records import Status
 from bench_core.results.removal import plan_removal
 from bench_core.results.store import Store
 from bench_core.results.store_files import states_folder
@@ -30,6 +34,20 @@ ONE = "toy-prefix.tradeoff=[0.1, 0.5]"
 def run(**options: Any) -> Any:
     given = {"data": "toy-rank", "learners": ["toy-prefix", "toy-broken"], **options}
     return bench_core.run(plugins=("helpers.toys",), executor="inline", settings=ONE, **given)
+
+
+WRITES = """
+import sys
+from pathlib import Path
+from bench_core.errors import InputError
+from bench_core.results.writer import open_writer
+for name in sys.argv[1:]:
+    try:
+        with open_writer(Path(name)):
+            print("written")
+    except InputError as error:
+        print(error)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +221,53 @@ def test_a_link_to_a_store_has_its_lock_and_its_models(
     os.link(store, "hard.db")
     with pytest.raises(InputError, match="a second name"):
         run(store="hard.db")
+
+
+def test_a_store_in_a_mounted_folder_has_its_lock_and_one_mounted_by_itself_is_refused(
+    tmp_path: Path,
+) -> None:
+    store, name = tmp_path / "there" / "bench.db", tmp_path / "two words.db"
+    (tmp_path / "other").mkdir()
+    name.touch()
+    with open_writer(store):
+        pass
+    (tmp_path / "write.py").write_text(WRITES)
+    lines = f"""mount --bind there other && mount --bind there/bench.db 'two words.db' || exit 77
+        {sys.executable} write.py 'two words.db' other/bench.db"""
+    with open_writer(store):
+        ended = subprocess.run(
+            ["unshare", "--mount", "--map-root-user", "sh", "-c", lines],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    if ended.returncode == 77 or "unshare" in ended.stderr:
+        pytest.skip("nothing may be mounted here")
+    alone, other = ended.stdout.splitlines()
+    assert "two words.db: the file is mounted by itself; mount its folder" in alone
+    assert "other/bench.db: another run is writing" in other
+
+
+def test_a_full_disk_is_one_line_and_what_had_ended_is_kept(tmp_path: Path) -> None:
+    path, keys = tmp_path / "bench.db", [f"t{k}" for k in range(30)]
+    connect = sqlite3.connect
+
+    def limited(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*args, **options)
+        connection.execute("PRAGMA max_page_count = 24")
+        return connection
+
+    said = "cannot write to the store .*full.*; make room and run again: finished trials are kept"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", limited)
+        with pytest.raises(InputError, match=said):
+            filled(path, dict.fromkeys(keys, Status.OK))
+    kept = sum(Store(path).info().counts.values())
+    assert 0 < kept < 30
+    assert Store(path).frame()["trial"].nunique() == kept
+    filled(path, dict.fromkeys(keys, Status.OK))
+    assert Store(path).info().counts == {"ok": 30}
 
 
 def test_what_dead_processes_left_of_models_goes_when_a_run_begins(home: Path) -> None:
