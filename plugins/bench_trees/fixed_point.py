@@ -127,14 +127,9 @@ class Residuals:
         """Gradients of all rows at the present scores."""
         return FixedPoint(self.packed, np.empty(0, np.int64), self.count_bits, self.unit, 1.0)
 
-    def step(self, packed: int, count: int, learning_rate: float, l2: float) -> int:
-        """The value in units of a leaf with this sum and so many rows. The caller moves the rows'
-        own integers."""
-        gradient = packed >> self.count_bits
-        step = round(-learning_rate * gradient / (count + l2))
-        change = step * (2 * gradient + count * step)
+    def stepped(self, change: float) -> None:
+        """The sum of squares changes by this, in units, as the rows' own integers are moved."""
         self.squares += (self.unit / self.most) ** 2 * change
-        return step
 
     def refine(self) -> bool:
         """Go to a finer unit if there is room for one; whether there was."""

@@ -81,26 +81,22 @@ class Grower:
         if tree is None:
             return None
         self.pool.root_known = True
-        s = self.settings
+        s, bits = self.settings, residuals.count_bits
         steps = np.zeros(self.count, np.int64)
-        for node, old in zip(tree.leaves, self.leaves, strict=True):
-            packed, _, rows = self.nodes.integers[old, growth.PACKED : growth.COUNT + 1].tolist()
-            steps[old] = residuals.step(packed, rows, s.learning_rate, s.l2)
-            tree.value[node[0]] = steps[old] * unit
-        counted, moved = growth.carried(self.nodes, self.count, steps)
-        self.pool.carry(counted, moved, self.copies)
-        self._move(residuals, tree, steps[self.leaves] << residuals.count_bits)
-        return tree
-
-    def _move(self, residuals: Residuals, tree: GrownTree, steps: Int64Array) -> None:
-        leaves = np.array(tree.leaves)
+        rule = float(s.learning_rate), float(s.l2), bits
+        residuals.stepped(growth.descend(self.nodes, self.leaves, *rule, steps))
+        own = steps[self.leaves]
+        tree.value[tree.feature < 0] = own * unit
+        self.pool.carry(*growth.carried(self.nodes, self.count, steps), self.copies)
+        spans = self.nodes.integers[self.leaves, growth.BEGIN : growth.END + 1]
 
         def piece(start: int, stop: int) -> None:
-            some = leaves[start:stop], steps[start:stop]
+            some = spans[start:stop], own[start:stop] << bits
             add_to_rows(residuals.packed, self.order.rows, *some, self.copies)
 
         few = len(self.order.rows) < PIECE
-        self.crew.run(piece, len(leaves), len(leaves) if few else 1)
+        self.crew.run(piece, len(own), len(own) if few else 1)
+        return tree
 
     def _grow(self, fixed: FixedPoint) -> GrownTree | None:
         """A tree without values, or None where the root is not split."""
@@ -108,7 +104,8 @@ class Grower:
         limit = self.settings.max_leaves or len(self.order.rows)
         while self.count < 2 * limit - 1:
             if len(waiting) and not rules.level:
-                waiting = self._score(waiting)
+                self.pool.score(waiting)
+                waiting = waiting[:0]
             moves = np.empty((self.count if rules.every else 1, growth.MOVE), np.int64)
             found = growth.choose(
                 self.nodes,
@@ -125,14 +122,17 @@ class Grower:
             if found == 0:
                 break
             if found < 0:
-                waiting = self._score(waiting)
+                self.pool.score(waiting)
+                self.nodes.integers[waiting[:, 5:].ravel(), growth.STATE] = growth.SCORED
+                waiting = waiting[:0]
             else:
                 new = self._split(moves[:found], rules)
                 waiting = np.concatenate([waiting, new]) if len(waiting) else new
+        self.nodes.integers[waiting[:, 5:].ravel(), growth.STATE] = growth.NEW  # left unscored
         return self._finish(rules.every)
 
     def _begin(self, fixed: FixedPoint) -> tuple[Rules, Int64Array]:
-        """A new root alone, and the work of scoring it."""
+        """A new root alone, with its gains, and no further work of that kind."""
         self.fixed = fixed
         self.order.reset()
         self.pool.begin(fixed)
@@ -147,11 +147,14 @@ class Grower:
         self.pool.reserve(1, 1)
         root = self.nodes.integers[0]
         root[:] = 0
-        root[[growth.END, growth.SLOT]] = n, 1
+        root[growth.END], root[growth.SLOT] = n, 1
         root[growth.PACKED] = fixed.packed.sum()
         root[growth.HESSIAN] = fixed.hessian.sum()
         growth.begin_node(self.nodes, 0, 0, self.pool.sums(), rules)
-        return rules, np.array([[0, n, 1, -1, 0, 0, -1]])
+        work = np.array([[0, n, 1, -1, 0, 0, -1]])
+        self.pool.score(work)
+        root[growth.STATE] = growth.SCORED
+        return rules, work[:0]
 
     def _reserve(self, nodes: int) -> None:
         integers, scores = self.nodes
@@ -165,13 +168,6 @@ class Grower:
         if s.order != "best" or s.max_depth is None or self.account.coupled_owed.any():
             return False
         return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
-
-    def _score(self, work: Int64Array) -> Int64Array:
-        """Gains of the nodes of ``work``; what is left of it."""
-        self.pool.score(work)
-        for nodes in (work[:, 5], work[:, 6]):
-            self.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
-        return work[:0]
 
     def _split(self, moves: Int64Array, rules: Rules) -> Int64Array:
         """Make the splits; the work of scoring their children."""

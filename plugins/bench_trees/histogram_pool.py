@@ -17,7 +17,7 @@ from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
 from bench_trees.growing_tree import Settings
 from bench_trees.kernels.growth import Sums
-from bench_trees.kernels.leaves import RowOrder, accumulate, add_counts
+from bench_trees.kernels.leaves import RowOrder, accumulate, add_counts, collect
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
 from bench_trees.threads import Piece, Workers
@@ -107,23 +107,18 @@ class HistogramPool:
         """Bring the root's histogram up to date for the next tree, by what ``growth.carried``
         found: the gradient of every copy counted in a slot grows by the slot's step; that of the
         rows at the positions begin:end of ``moved`` falls by a further step."""
-        bits, scratch, total = self.fixed.count_bits, self.slots, 0
+        bits, scratch, rows = self.fixed.count_bits, self.slots, self.order.spare
         self.reserve(1, 0)
-        for begin, end, step in moved.tolist():
-            rows = self.order.rows[begin:end]
-            to = slice(total, total + end - begin)
-            self.order.spare[to] = rows
-            self.values[to] = (copies[rows] * step if len(copies) else step) << bits
-            total += end - begin
+        total = collect(moved, self.order.rows, copies, bits, rows, self.values)
         work = np.array([(0, total, scratch, ROOT, 1)])  # far: the rows have gaps between them
 
         def piece(start: int, stop: int) -> None:
             bins = self._bins(start, stop)
             add_counts(self.hist, counted, bins.start, bins.stop, bits, ROOT)
             if total:
-                groups, rows = self.groups[start:stop], (self.order.spare, self.values)
+                groups = self.groups[start:stop]
                 none = self.fixed.hessian
-                accumulate(self.words, *rows, none, work, groups, self.first, self.hist)
+                accumulate(self.words, rows, self.values, none, work, groups, self.first, self.hist)
 
         self._run(piece, total, len(counted))
 

@@ -141,12 +141,16 @@ class Account:
         self.lazy = bool(ledger.penalty.lazy.any())
         self.bought: set[int] = set()  # features whose coupled sensors are
         self.lazy_owed = np.zeros((0, ledger.penalty.features))  # of every node, if there are any
+        self.coupled_owed = ledger.coupled_owed()  # (d,) after the purchases so far
+        self.deferred: set[int] = set()
         self.begin()
 
     def begin(self) -> None:
         """Open the account of a new tree."""
-        self.coupled_owed = self.ledger.coupled_owed()  # (d,) after the purchases so far
-        self.deferred: set[int] = set()
+        if not self.deferred <= self.bought:
+            self.coupled_owed = self.ledger.coupled_owed()
+        self.bought |= self.deferred
+        self.deferred = set()
         self.unpaid: dict[int, Int64Array] = {}  # U of every node (s,), empty where nothing is lazy
         if self.lazy:
             self._open(0, self.ledger.unpaid.copy())

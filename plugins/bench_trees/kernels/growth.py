@@ -198,6 +198,8 @@ def attach(
         table[small, SLOT], table[large, SLOT] = -1, parent[SLOT]
         if _may_split(a, rules) or _may_split(b, rules):
             table[small, SLOT] = slots + pairs
+            if not rules.level:
+                a[STATE], b[STATE] = SCORED, SCORED  # by the time they are looked at
             work[pairs, 0], work[pairs, 1] = table[small, BEGIN], table[small, END]
             work[pairs, 2], work[pairs, 3] = table[small, SLOT], parent[SLOT]
             work[pairs, 4], work[pairs, 5], work[pairs, 6] = 1, small, large
@@ -219,6 +221,21 @@ def begin_node(nodes: Nodes, i: int, depth: int, sums: Sums, rules: Rules) -> No
     h = (float(node[COUNT]) if plain else node[HESSIAN] * sums.hessian) + rules.l2
     nodes.scores[i, FLOOR] = ROUNDING * g * g / h if h > 0 else 0.0
     nodes.scores[i, NET] = -np.inf
+
+
+@njit(cache=True, nogil=True)
+def descend(
+    nodes: Nodes, leaves: Int64Array, learning_rate: float, l2: float, count_bits: int, steps: Int64Array
+) -> float:
+    """Write the values of leaves to ``steps`` by their nodes, rounded to units of the gradient;
+    the change of the sum of squares."""
+    change = 0.0
+    for i in leaves:
+        g = nodes.integers[i, PACKED] >> count_bits
+        rows = nodes.integers[i, COUNT]
+        steps[i] = np.int64(np.rint(-learning_rate * g / (rows + l2)))
+        change += float(steps[i]) * (2 * float(g) + float(rows) * float(steps[i]))
+    return change
 
 
 @njit(cache=True, nogil=True)

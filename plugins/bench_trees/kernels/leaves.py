@@ -84,10 +84,11 @@ class RowOrder:
         """Move the rows of every split's left child before those of its right child; the border to
         the last column of ``moves``. Gradients and hessians of the smaller child, where it may be
         split, go from ``fixed`` to its positions in ``gathered``."""
-        most = int((moves[:, 2] - moves[:, 1]).sum())
-        few = most <= PIECE or self.crew.threads == 1
-        parts = cut_up(moves, len(self.rows) if few else PIECE)
-        everything = 1 << 62 if few else 1
+        few = self.crew.threads == 1 or int((moves[:, 2] - moves[:, 1]).sum()) <= PIECE
+        if few:
+            divide(self.words, moves, self.rows, self.spare, *fixed, *gathered)
+            return
+        parts = cut_up(moves, PIECE)
 
         def count(start: int, stop: int) -> None:
             partition(self.words, parts[start:stop], self.rows, self.spare)
@@ -95,9 +96,47 @@ class RowOrder:
         def move(start: int, stop: int) -> None:
             settle(parts[start:stop], self.spare, self.rows, *fixed, *gathered)
 
-        self.crew.run(count, len(parts), everything)
+        self.crew.run(count, len(parts), 1)
         arrange(parts, moves)
-        self.crew.run(move, len(parts), everything)
+        self.crew.run(move, len(parts), 1)
+
+
+@njit(cache=True, nogil=True)
+def divide(
+    words: UInt64Array,
+    moves: Int64Array,
+    rows: UInt32Array,
+    spare: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+    packed_out: Int64Array,
+    hessian_out: Int64Array,
+) -> None:
+    """All of ``RowOrder.divide`` on one thread."""
+    parts = cut_up(moves, len(rows))
+    partition(words, parts, rows, spare)
+    arrange(parts, moves)
+    settle(parts, spare, rows, packed, hessian, packed_out, hessian_out)
+
+
+@njit(cache=True, nogil=True)
+def collect(
+    moved: Int64Array,
+    rows: UInt32Array,
+    copies: Int64Array,
+    count_bits: int,
+    rows_out: UInt32Array,
+    out: Int64Array,
+) -> int:
+    """The rows at the positions begin:end of every (begin, end, step) of ``moved``, one after the
+    other, with a packed step for each of their copies; their number."""
+    at = 0
+    for begin, end, step in moved:
+        for i in range(begin, end):
+            rows_out[at] = rows[i]
+            out[at] = (step * copies[rows[i]] if len(copies) else step) << count_bits
+            at += 1
+    return at
 
 
 @njit(cache=True, nogil=True)
@@ -202,14 +241,14 @@ def add_to_rows(
     values: Int64Array, rows: UInt32Array, leaves: Int64Array, steps: Int64Array, copies: Int64Array
 ) -> None:
     """Add steps[i] per copy to the values of the rows of leaf i: those at the positions
-    leaves[i, 1]:leaves[i, 2]."""
+    leaves[i, 0]:leaves[i, 1]."""
     for i in range(len(leaves)):
         step = steps[i]
         if len(copies) == 0:
-            for r in rows[leaves[i, 1] : leaves[i, 2]]:
+            for r in rows[leaves[i, 0] : leaves[i, 1]]:
                 values[r] += step
         else:
-            for r in rows[leaves[i, 1] : leaves[i, 2]]:
+            for r in rows[leaves[i, 0] : leaves[i, 1]]:
                 values[r] += step * copies[r]
 
 

@@ -50,7 +50,7 @@ def best_cuts(
     allowed) and ``cut[node, j]`` = 2 * bin + (1 if NaN goes left). Feature j has its bins at
     first[j]:first[j+1], the last of them for NaN.
     """
-    # G, H, N: gradient, hessian and rows of bins 0..b, the last entry that of the whole node
+    # V, G, H, N: packed sums, gradient, hessian and rows of bins 0..B[k]; of the node behind these
     V, B = np.empty(257, np.int64), np.empty(257, np.int64)
     G, H, N, score = np.empty(257), np.empty(257), np.empty(257), np.empty(257)
     plain = hist.shape[1] == 1  # a row's hessian is its multiplicity
@@ -61,20 +61,17 @@ def best_cuts(
             if slot < 0 or node < 0:
                 continue
             for j in features:
+                gain[node, j] = -np.inf
                 packed = hist[slot, 0, first[j] : first[j + 1]]
                 last = len(packed) - 1
-                missing = packed[last]
-                cuts, whole = _cumulate(packed, limits.min_rows, mask, V, B)
+                cuts = _cumulate(packed, limits.min_rows, mask, V, B)
                 if cuts == 0:
-                    gain[node, j] = -np.inf
-                    cut[node, j] = -1
                     continue
-                V[cuts] = whole
-                for b in range(cuts + 1):
-                    G[b] = (V[b] >> units.count_bits) * units.gradient
-                    N[b] = V[b] & mask
-                missing_rows = float(missing & mask)
-                missing_g = (missing >> units.count_bits) * units.gradient
+                for k in range(cuts + 1):
+                    G[k] = (V[k] >> units.count_bits) * units.gradient
+                    N[k] = V[k] & mask
+                missing_rows = float(packed[last] & mask)
+                missing_g = (packed[last] >> units.count_bits) * units.gradient
                 missing_h = missing_rows
                 if plain:
                     H[: cuts + 1] = N[: cuts + 1]
@@ -90,12 +87,11 @@ def best_cuts(
                     top = _highest(score, cuts)
                     if top < best or top == -np.inf:
                         continue
-                    b = 0
-                    while score[b] != top:
-                        b += 1
-                    if top > best or 2 * B[b] < where:
-                        best, where = top, 2 * B[b] + side
-                        rows = N[b]
+                    k = 0
+                    while score[k] != top:
+                        k += 1
+                    if top > best or 2 * B[k] < where:
+                        best, where, rows = top, 2 * B[k] + side, N[k]
                 if missing_rows == 0 and where >= 0 and 2 * rows >= total[2]:
                     where += 1
                 gain[node, j] = best
@@ -108,26 +104,39 @@ def best_cuts(
 @njit(cache=True, nogil=True)
 def _cumulate(
     packed: Int64Array, min_rows: int, mask: int, V: Int64Array, B: Int64Array
-) -> tuple[int, int]:
-    """Sums V of bins 0..B[k] for every cut k that may leave enough rows on both sides, and of all.
+) -> int:
+    """Sums V of bins 0..B[k] for every cut k that may leave enough rows on both sides, then that of
+    all bins; the number of cuts.
 
-    Behind an empty bin the cut is the same as before it, and the lower one is taken.
+    Behind an empty bin the cut is the same as before it, and the lower one is taken. Where there
+    are many rows, looking for empty bins takes longer than they do.
     """
     last = len(packed) - 1
     v = np.int64(0)
-    cuts = 0
-    least = max(min_rows - (packed[last] & mask), 0)
     for b in range(last):
         v += packed[b]
-        V[cuts] = v
-        B[cuts] = b
-        # the first bin counts even where it is empty: NaN may go left alone
-        cuts += int(((packed[b] != 0) | (b == 0)) & ((v & mask) >= least))
+        V[b] = v
     whole = v + packed[last]
-    most = (whole & mask) - min_rows
-    while cuts > 0 and (V[cuts - 1] & mask) > most:
-        cuts -= 1
-    return cuts, whole
+    missing = packed[last] & mask
+    least, most = min_rows - missing, (whole & mask) - min_rows  # NaN may go left
+    low, high = 0, last - 1
+    while low <= high and (V[low] & mask) < least:
+        low += 1
+    while high >= low and (V[high] & mask) > most:
+        high -= 1
+    cuts = 0
+    if (whole & mask) > 4 * last:
+        for b in range(low, high + 1):
+            V[cuts], B[cuts] = V[b], b
+            cuts += 1
+    elif low <= high:
+        V[0], B[0] = V[low], low  # even where it is empty: NaN may go left alone
+        cuts = 1
+        for b in range(low + 1, high + 1):
+            V[cuts], B[cuts] = V[b], b
+            cuts += int(packed[b] != 0)
+    V[cuts] = whole
+    return cuts
 
 
 @njit(cache=True, nogil=True)
