@@ -20,3 +20,12 @@ def frozen(array: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     view = np.ascontiguousarray(array, dtype).view(np.ndarray)
     view.flags.writeable = False
     return view
+
+
+def grown(array: NDArray[Any], length: int, new: float) -> NDArray[Any]:
+    """The array if it is as long as that, else a longer one that begins with it."""
+    if len(array) >= length:
+        return array
+    longer = np.full((max(length, 2 * len(array)), *array.shape[1:]), new, array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -112,11 +112,10 @@ def _iteration(grower: Grower, loss: Loss, scores: Float64Array, data: Labels) -
         tree = grower.grow(gradient[k], None if hessian is None else hessian[k])
         if tree is None:  # a single leaf of value 0 keeps an iteration's trees together
             tree = GrownTree()
-            tree.add_node()
         else:
             grew = True
-            for node, rows in tree.leaves:
-                scores[k, rows] += tree.value[node]
+            for node, begin, end in tree.leaves:
+                scores[k, grower.order.rows[begin:end]] += tree.value[node]
         trees.append(tree)
     return trees if grew else []
 

@@ -38,7 +38,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.growing_tree import Leaf
 
 SUM_BITS = 52  # so that every sum converts to float64 exactly
 LARGEST = 2.0**62  # single labels stay below it in units, fitted outliers included
@@ -53,12 +52,6 @@ class FixedPoint:
     count_bits: int
     gradient_unit: float
     hessian_unit: float
-
-    def read(self, packed: int, hessian: int) -> tuple[int, float, float]:
-        """Rows (with multiplicity), gradient and hessian of a sum of packed rows."""
-        count = packed & ((1 << self.count_bits) - 1)
-        gradient = (packed >> self.count_bits) * self.gradient_unit
-        return count, gradient, hessian * self.hessian_unit if len(self.hessian) else float(count)
 
 
 def bits_for(total: int) -> int:
@@ -134,13 +127,9 @@ class Residuals:
         """Gradients of all rows at the present scores."""
         return FixedPoint(self.packed, np.empty(0, np.int64), self.count_bits, self.unit, 1.0)
 
-    def step(self, leaf: Leaf, learning_rate: float, l2: float) -> int:
-        """A leaf's value in units. The caller moves the rows' own integers."""
-        gradient = leaf.packed >> self.count_bits
-        step = round(-learning_rate * gradient / (leaf.count + l2))
-        change = step * (2 * gradient + leaf.count * step)
+    def stepped(self, change: float) -> None:
+        """The sum of squares changes by this, in units, as the rows' own integers are moved."""
         self.squares += (self.unit / self.most) ** 2 * change
-        return step
 
     def refine(self) -> bool:
         """Go to a finer unit if there is room for one; whether there was."""

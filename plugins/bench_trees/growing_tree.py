@@ -1,11 +1,11 @@
-"""A tree while it grows: its settings, leaves, pairs of siblings, and the nodes so far."""
+"""How trees are grown, and a tree that has been."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import Literal
 
-from bench_trees.arrays import Int64Array, UInt32Array
+import numpy as np
+
+from bench_trees.arrays import BoolArray, Float64Array, Int64Array
 
 _CHOICES = {"order": ("best", "level"), "stop": ("net", "raw"), "charge": ("tree", "node")}
 
@@ -53,68 +53,14 @@ class Settings:
 
 
 @dataclass(slots=True, eq=False)
-class Leaf:
-    """A leaf: rows at positions begin:end of the row order."""
-
-    node: int
-    depth: int
-    path: int  # its number within the level, left to right
-    begin: int
-    end: int
-    packed: int  # the sum of its rows in fixed point, as ``hessian``
-    hessian: int
-    count: int
-    floor: float  # a raw gain below it is rounding
-    unpaid: Int64Array | None = None  # (s,), None where nothing is lazy
-    slot: int = -1  # of its histogram
-    row: int = -1  # of its gains, -1 before they are computed
-    best: tuple[float, int] | None = None  # net gain, feature; None: unknown or stale
-
-
-Siblings = tuple[Leaf, Leaf | None]
-"""The smaller and the larger one, whose slot is still the parent's; or a root alone."""
-
-
-@dataclass(slots=True, eq=False)
 class GrownTree:
-    """A tree in lists, children by their number in the tree, and its leaves' rows."""
+    """A tree, children by their number in the tree, and its leaves' rows; by default one leaf."""
 
-    feature: list[int] = field(default_factory=list)
-    threshold: list[float] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
-    missing_left: list[bool] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-    # node, rows; valid until the next tree is grown
-    leaves: list[tuple[int, UInt32Array]] = field(default_factory=list)
-
-    def add_node(self) -> int:
-        """A new leaf's number."""
-        for numbers in (self.feature, self.left, self.right):
-            numbers.append(-1)
-        for values in (self.threshold, self.value):
-            values.append(0.0)
-        self.missing_left.append(False)
-        return len(self.feature) - 1
-
-    def renumber(self, order: list[int]) -> dict[int, int]:
-        """Give node order[i] the number i; the new numbers by the old ones."""
-        number = {old: new for new, old in enumerate(order)} | {-1: -1}
-        for name in ("feature", "threshold", "left", "right", "missing_left", "value"):
-            setattr(self, name, [getattr(self, name)[old] for old in order])
-        self.left, self.right = ([number[i] for i in side] for side in (self.left, self.right))
-        return number
-
-
-def best_first(tree: GrownTree, gains: Mapping[int, float]) -> list[int]:
-    """The nodes in the order in which they appear when the open leaf of highest gain, on ties the
-    one that appeared first, is always split next. ``gains``: of every inner node."""
-    order = [0]
-    open_ = [(-gains[0], 0, 0)] if 0 in gains else []
-    while open_:
-        node = heappop(open_)[2]
-        for child in (tree.left[node], tree.right[node]):
-            if child in gains:
-                heappush(open_, (-gains[child], len(order), child))
-            order.append(child)
-    return order
+    feature: Int64Array = field(default_factory=lambda: np.full(1, -1))
+    threshold: Float64Array = field(default_factory=lambda: np.zeros(1))
+    left: Int64Array = field(default_factory=lambda: np.full(1, -1))
+    right: Int64Array = field(default_factory=lambda: np.full(1, -1))
+    missing_left: BoolArray = field(default_factory=lambda: np.zeros(1, np.bool_))
+    value: Float64Array = field(default_factory=lambda: np.zeros(1))
+    # node, begin and end of its rows in the order of rows; valid until the next tree is grown
+    leaves: list[tuple[int, int, int]] = field(default_factory=list)

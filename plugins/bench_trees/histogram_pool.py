@@ -1,26 +1,23 @@
 """Histograms of the leaves that may be split, and the best cut of every feature in each.
 
-A leaf's histogram lives in a ``slot``, which the larger of two siblings takes over from the parent;
-its gains and cuts live in a ``row`` of their own. After two splits, of the root and of its smaller
-child::
+A leaf's histogram lives in a ``slot``, which the larger of two siblings takes over from the parent.
+After two splits, of the root and of its smaller child::
 
-    slot 0   ROOT, kept for the next tree          row 0   root
-    slot 1   root, then its larger child           row 1   smaller child
-    slot 2   smaller child, then ITS larger one    row 2   larger child
-    slot 3   the smaller one of these              row 3   ...
+    slot 0   ROOT, kept for the next tree
+    slot 1   root, then its larger child
+    slot 2   smaller child, then ITS larger one
+    slot 3   the smaller one of these
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from bench_trees.arrays import Int64Array, UInt64Array
+from bench_trees.arrays import Int64Array, UInt64Array, grown
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
-from bench_trees.growing_tree import Leaf, Settings, Siblings
-from bench_trees.kernels.leaves import PIECE, RowOrder, accumulate, add_counts, gather
+from bench_trees.growing_tree import Settings
+from bench_trees.kernels.growth import Sums
+from bench_trees.kernels.leaves import RowOrder, accumulate, add_counts, collect
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
 from bench_trees.threads import Piece, Workers
@@ -32,7 +29,7 @@ ROOT = 0
 
 
 class HistogramPool:
-    """Histograms by slot, gains and cuts by row; all buffers only ever grow."""
+    """Histograms by slot, gains and cuts by node; all buffers only ever grow."""
 
     def __init__(
         self, words: UInt64Array, bins: Bins, settings: Settings, order: RowOrder, crew: Workers
@@ -56,7 +53,7 @@ class HistogramPool:
         self.hessians = np.empty(0, np.int64)
         # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
-        self.gain = np.empty((0, d))  # (rows, d), as ``best_cuts`` leaves them, like ``cut``
+        self.gain = np.empty((0, d))  # (nodes, d), as ``best_cuts`` leaves them, like ``cut``
         self.cut = np.empty((0, d), np.int32)
         self.root_known = False  # whether slot ROOT has the histogram of all rows already
 
@@ -70,116 +67,69 @@ class HistogramPool:
         if len(self.hessians) != len(fixed.hessian):
             self.hessians = np.empty(len(fixed.hessian), np.int64)
         self.slots = 1
-        self.rows = 0
 
-    def below(self, leaf: Leaf, feature: int, code: int, missing_left: bool) -> tuple[int, int]:
-        """Sums, packed and of hessians, of a scored leaf's rows left of a cut."""
-        first, missing = int(self.first[feature]), int(self.first[feature + 1]) - 1
-        sums = self.hist[leaf.slot, :, first : first + code + 1].sum(axis=1)
-        if missing_left:
-            sums += self.hist[leaf.slot, :, missing]
-        return int(sums[0]), int(sums[1]) if len(sums) == 2 else 0
+    def sums(self) -> Sums:
+        """The histograms, as growth reads them."""
+        units = self.units
+        return Sums(self.hist, self.first, units.count_bits, units.gradient, units.hessian)
 
-    def score(self, pairs: Sequence[Siblings]) -> None:
-        """Histograms and best cuts of all leaves of the pairs."""
-        if not pairs:
-            return
-        for slot, (small, _) in enumerate(pairs, self.slots):
-            small.slot = slot
-        leaves = [leaf for pair in pairs for leaf in pair if leaf is not None]
-        for row, leaf in enumerate(leaves, self.rows):
-            leaf.row = row
-        self._make_room(len(pairs), len(leaves))
-        root = pairs[0][0] if pairs[0][1] is None else None
-        if root is None:
-            for small, _ in pairs:
-                self._gather(small)
-            values = self.values, self.hessians
-            work = self._work([(s.begin, s.end, s.slot, o.slot) for s, o in pairs if o is not None])
-        else:
-            values = self.fixed.packed, self.fixed.hessian
-            work = self._work([(0, len(self.values), ROOT, -1)])
-        rows = self.order.rows
-        slots = np.array([leaf.slot for leaf in leaves], dtype=np.int64)
-        table = np.array([leaf.row for leaf in leaves], dtype=np.int64)
+    def reserve(self, slots: int, nodes: int) -> None:
+        """Room for further slots, and for the gains of so many nodes."""
+        self.slots += slots
+        self.hist = grown(self.hist, self.slots, 0)
+        self.gain = grown(self.gain, nodes, -np.inf)
+        self.cut = grown(self.cut, nodes, -1)
+
+    def score(self, work: Int64Array) -> None:
+        """Histograms and best cuts of the nodes of ``work``, as ``accumulate`` and ``best_cuts``
+        read it: pairs of siblings, or the root alone."""
+        root = work[0, 3] < 0
+        values = (self.fixed.packed, self.fixed.hessian) if root else (self.values, self.hessians)
+        known = root and self.root_known
+        counted = work.copy() if root else work
+        if root:
+            counted[0, 2] = ROOT
 
         def piece(start: int, stop: int) -> None:
-            if root is None or not self.root_known:
-                groups = self.groups[start:stop]
-                accumulate(self.words, rows, *values, work, groups, self.first, self.hist)
-            if root is not None:
+            if not known:
+                groups, rows = self.groups[start:stop], self.order.rows
+                accumulate(self.words, rows, *values, counted, groups, self.first, self.hist)
+            if root:
                 bins = self._bins(start, stop)
-                self.hist[root.slot, :, bins] = self.hist[ROOT, :, bins]
+                self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
             features = self.features[self.begins[start] : self.begins[stop]]
             rules = self.first, self.units, self.limits
-            best_cuts(self.hist, slots, table, features, *rules, self.gain, self.cut)
+            best_cuts(self.hist, work, features, *rules, self.gain, self.cut)
 
-        self._run(piece, int((work[:, 1] - work[:, 0]).sum()))
+        self._run(piece, 0 if known else int((work[:, 1] - work[:, 0]).sum()), 2 * len(work))
 
-    def carry(
-        self, counted: Mapping[int, int], moved: Sequence[tuple[int, int, int]], copies: Int64Array
-    ) -> None:
-        """Bring the root's histogram up to date for the next tree.
-
-        The gradient of every copy counted in a slot grows by the step counted[slot]; that of the
-        rows at the positions begin:end of ``moved`` falls by a further step (begin, end, step).
-        """
-        bits, scratch, total = self.fixed.count_bits, self.slots, 0
-        self._make_room(1, 0)
-        slots, steps = (np.array(list(of), np.int64) for of in (counted, counted.values()))
-        for begin, end, step in moved:
-            rows = self.order.rows[begin:end]
-            to = slice(total, total + end - begin)
-            self.order.spare[to] = rows
-            self.values[to] = (copies[rows] * step if len(copies) else step) << bits
-            total += end - begin
-        work = self._work([(0, total, scratch, ROOT)])
+    def carry(self, counted: Int64Array, moved: Int64Array, copies: Int64Array) -> None:
+        """Bring the root's histogram up to date for the next tree, by what ``growth.carried``
+        found: the gradient of every copy counted in a slot grows by the slot's step; that of the
+        rows at the positions begin:end of ``moved`` falls by a further step."""
+        bits, scratch, rows = self.fixed.count_bits, self.slots, self.order.spare
+        self.reserve(1, 0)
+        total = collect(moved, self.order.rows, copies, bits, rows, self.values)
+        work = np.array([(0, total, scratch, ROOT, 1)])  # far: the rows have gaps between them
 
         def piece(start: int, stop: int) -> None:
             bins = self._bins(start, stop)
-            add_counts(self.hist, slots, steps, bins.start, bins.stop, bits, ROOT)
+            add_counts(self.hist, counted, bins.start, bins.stop, bits, ROOT)
             if total:
-                groups, rows = self.groups[start:stop], (self.order.spare, self.values)
+                groups = self.groups[start:stop]
                 none = self.fixed.hessian
-                accumulate(self.words, *rows, none, work, groups, self.first, self.hist)
+                accumulate(self.words, rows, self.values, none, work, groups, self.first, self.hist)
 
-        self._run(piece, total)
-
-    def _work(self, rows: Sequence[tuple[int, int, int, int]]) -> Int64Array:
-        """The ``pairs`` of ``accumulate``; rows of any leaf but the root have gaps between them."""
-        n = self.words.shape[1]
-        return np.array([(*row, row[1] - row[0] < n) for row in rows], np.int64)
+        self._run(piece, total, len(counted))
 
     def _bins(self, start: int, stop: int) -> slice:
         """Where the bins of some usable words lie."""
         features = self.features[self.begins[start] : self.begins[stop]]
         return slice(int(self.first[features[0]]), int(self.first[features[-1] + 1]))
 
-    def _gather(self, leaf: Leaf) -> None:
-        def piece(start: int, stop: int) -> None:
-            a, b = leaf.begin + start, leaf.begin + stop
-            gather(self.fixed.packed, self.order.rows, a, b, self.values)
-            if len(self.hessians):
-                gather(self.fixed.hessian, self.order.rows, a, b, self.hessians)
-
-        self.crew.run(piece, leaf.end - leaf.begin, PIECE)
-
-    def _run(self, piece: Piece, rows: int) -> None:
+    def _run(self, piece: Piece, rows: int, slots: int) -> None:
+        """Over the usable words; ``rows`` are counted, and histograms in so many slots read."""
         if len(self.groups):
-            few = rows * len(self.features) <= SMALL
-            self.crew.run(piece, len(self.groups), len(self.groups) if few else CHUNK)
-
-    def _make_room(self, slots: int, rows: int) -> None:
-        self.slots, self.rows = self.slots + slots, self.rows + rows
-        self.hist = _grown(self.hist, self.slots, 0)
-        self.gain = _grown(self.gain, self.rows, -np.inf)
-        self.cut = _grown(self.cut, self.rows, -1)
-
-
-def _grown(array: NDArray[Any], length: int, new: float) -> NDArray[Any]:
-    """The array if it is as long as that, else a longer one that begins with it."""
-    if len(array) >= length:
-        return array
-    grown = np.full((max(length, 2 * len(array)), *array.shape[1:]), new, array.dtype)
-    grown[: len(array)] = array
-    return grown
+            few = (rows + 256 * slots) * len(self.features) <= SMALL
+            chunk = min(CHUNK, -(-len(self.groups) // self.crew.threads))
+            self.crew.run(piece, len(self.groups), len(self.groups) if few else chunk)

@@ -7,9 +7,9 @@ so far, a split of a leaf on feature m is charged (Peter et al., NIPS 2017, eq. 
     sum over m's sensors k of  coupled_k (1 - D_k) + lazy_k U_k(leaf)   +   split_m W(leaf)
 
 U_k(leaf), the sum of 1 - C_ik over the leaf's rows i, is the multiplicity of those that have not
-paid k; W(leaf) is that of all. ``Account.owed`` is the equation, over these arrays:
+paid k; W(leaf) is that of all. ``growth.choose`` sums the three terms, from these arrays:
 
-    Ledger.bought  D (s,)      Ledger.paid  C (s, n) as bits     Leaf.unpaid  U (s,)
+    Ledger.bought  D (s,)      Ledger.paid  C (s, n) as bits     Account.unpaid[leaf]  U (s,)
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from typing import Self
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array
-from bench_trees.growing_tree import Leaf, Settings
+from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array, grown
+from bench_trees.growing_tree import Settings
 from bench_trees.kernels.leaves import count_unpaid, mark_paid
 from bench_trees.threads import Workers
 
@@ -139,54 +139,58 @@ class Account:
         self.copies = copies  # (n,) the multiplicity, or (0,) where all are 1
         self.crew = crew
         self.lazy = bool(ledger.penalty.lazy.any())
+        self.bought: set[int] = set()  # features whose coupled sensors are
+        self.lazy_owed = np.zeros((0, ledger.penalty.features))  # of every node, if there are any
+        self.coupled_owed = ledger.coupled_owed()  # (d,) after the purchases so far
+        self.deferred: set[int] = set()
         self.begin()
 
     def begin(self) -> None:
         """Open the account of a new tree."""
-        self.coupled_owed = self.ledger.coupled_owed()  # (d,) after the purchases so far
-        self.deferred: list[int] = []
+        if not self.deferred <= self.bought:
+            self.coupled_owed = self.ledger.coupled_owed()
+        self.bought |= self.deferred
+        self.deferred = set()
+        self.unpaid: dict[int, Int64Array] = {}  # U of every node (s,), empty where nothing is lazy
+        if self.lazy:
+            self._open(0, self.ledger.unpaid.copy())
 
     def end(self) -> None:
         """Buy the sensors that ``charge="node"`` leaves unbought until the tree is done."""
         for feature in self.deferred:
             self.ledger.buy(feature)
 
-    def owed(self, leaf: Leaf) -> Float64Array:
-        """The charge for splitting the leaf on each feature, (d,)."""
-        owed = self.coupled_owed  # eq. 13, first term
-        if leaf.unpaid is not None:
-            owed = owed + self.ledger.lazy_owed(leaf.unpaid)  # eq. 13, second term
-        return owed + self.ledger.penalty.split * leaf.count  # eq. 13, third term
-
-    def pay(self, leaf: Leaf, feature: int, rows: UInt32Array) -> bool:
-        """Charge a split of the leaf with these rows; whether other leaves now owe less."""
+    def pay(self, node: int, feature: int, rows: UInt32Array) -> bool:
+        """Charge a split of the node with these rows; whether other leaves now owe less."""
         refunded = False
         if self.per_node:
-            self.deferred.append(feature)
-        elif self.ledger.buy(feature):
-            self.coupled_owed = self.ledger.coupled_owed()
-            refunded = True
-        if leaf.unpaid is not None:
-            sensors = self.ledger.penalty.of(feature)
-            owing = sensors[(leaf.unpaid[sensors] > 0) & (self.ledger.penalty.lazy[sensors] > 0)]
+            self.deferred.add(feature)
+        elif feature not in self.bought:
+            self.bought.add(feature)
+            refunded = self.ledger.buy(feature)
+            if refunded:
+                self.coupled_owed = self.ledger.coupled_owed()
+        if self.lazy:
+            unpaid, sensors = self.unpaid[node], self.ledger.penalty.of(feature)
+            owing = sensors[(unpaid[sensors] > 0) & (self.ledger.penalty.lazy[sensors] > 0)]
             if len(owing):
                 mark_paid(self.ledger.paid, owing.astype(np.int64), rows)
-                self.ledger.unpaid[owing] -= leaf.unpaid[owing]
-                leaf.unpaid[owing] = 0
+                self.ledger.unpaid[owing] -= unpaid[owing]
+                unpaid[owing] = 0
         return refunded
 
-    def divide(self, parent: Leaf, small: Leaf, large: Leaf, small_rows: UInt32Array) -> None:
-        """U of both children from the parent's.
+    def divide(
+        self, parent: int, small: int, large: int, counts: tuple[int, int], small_rows: UInt32Array
+    ) -> None:
+        """U of both children from the parent's; ``counts``: of the parent and of the smaller child.
 
         Only a sensor that some of the parent's rows have paid and others not needs a scan, and only
         of the smaller child.
         """
-        unpaid = parent.unpaid
-        if unpaid is None:
-            return
-        own = np.where(unpaid == parent.count, small.count, 0)
+        unpaid = self.unpaid.pop(parent)
+        own = np.where(unpaid == counts[0], counts[1], 0)
         lazy = self.ledger.penalty.lazy > 0
-        mixed = np.flatnonzero((unpaid > 0) & (unpaid < parent.count) & lazy)
+        mixed = np.flatnonzero((unpaid > 0) & (unpaid < counts[0]) & lazy)
         if len(mixed):
 
             def piece(start: int, stop: int) -> None:
@@ -194,5 +198,10 @@ class Account:
 
             cells = len(mixed) * len(small_rows)
             self.crew.run(piece, len(mixed), SENSORS if cells > SMALL else len(mixed))
-        small.unpaid = own
-        large.unpaid = unpaid - own
+        self._open(small, own)
+        self._open(large, unpaid - own)
+
+    def _open(self, node: int, unpaid: Int64Array) -> None:
+        self.unpaid[node] = unpaid
+        self.lazy_owed = grown(self.lazy_owed, node + 1, 0.0)
+        self.lazy_owed[node] = self.ledger.lazy_owed(unpaid)

@@ -107,7 +107,6 @@ def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -
         ("penalties.SMALL", 0),
         ("penalties.SENSORS", 3),
         ("kernels.leaves.PIECE", 7),
-        ("histogram_pool.PIECE", 7),
         ("grower.PIECE", 1),
     ):
         monkeypatch.setattr(f"bench_trees.{name}", size)

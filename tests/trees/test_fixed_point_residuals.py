@@ -159,9 +159,9 @@ def test_integers_are_rounded_labels_plus_the_steps_taken() -> None:
         tree = grower.grow_on(residuals)
         assert tree is not None
         units.append(residuals.unit)
-        for node, members in tree.leaves:
+        for node, begin, end in tree.leaves:
             assert tree.value[node] % residuals.unit == 0
-            for i in members:
+            for i in grower.order.rows[begin:end]:
                 steps[i] += Fraction(tree.value[node])
         unit = Fraction(residuals.unit)
         rounded = [round(Fraction(float(1.0 - v)) / unit) for v in y]

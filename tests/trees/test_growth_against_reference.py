@@ -106,13 +106,13 @@ def assert_same_trees(grower: Grower, problem: reference.Problem, rng: Any, hess
         if tree is None:
             assert len(expected) == 1
             continue
-        assert tree.feature == [node.feature for node in expected]
-        assert tree.threshold == [node.threshold for node in expected]
-        assert tree.missing_left == [node.missing_left for node in expected]
-        assert tree.left == [node.left for node in expected]
-        assert tree.right == [node.right for node in expected]
+        assert tree.feature.tolist() == [node.feature for node in expected]
+        assert tree.threshold.tolist() == [node.threshold for node in expected]
+        assert tree.missing_left.tolist() == [node.missing_left for node in expected]
+        assert tree.left.tolist() == [node.left for node in expected]
+        assert tree.right.tolist() == [node.right for node in expected]
         values = [grower.settings.learning_rate * node.value for node in expected]
-        assert tree.value == pytest.approx(values, rel=1e-12, abs=0)
+        assert tree.value.tolist() == pytest.approx(values, rel=1e-12, abs=0)
         splits += sum(f >= 0 for f in tree.feature)
     return splits
 

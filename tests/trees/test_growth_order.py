@@ -12,7 +12,9 @@ from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import GrownTree, Settings, best_first
+from bench_trees.growing_tree import Settings
+from bench_trees.kernels import growth
+from bench_trees.kernels.growth import Nodes
 from bench_trees.penalties import Penalty
 
 
@@ -79,15 +81,16 @@ def test_a_tree_with_room_for_every_split_is_the_same_whenever_leaves_are_scored
 def test_nodes_are_numbered_as_they_appear_when_the_highest_gain_goes_first() -> None:
     """Grown left to right: 0 -> 1, 2; 1 -> 3, 4; 2 -> 5, 6; 5 -> 7, 8. Best first 2 comes before 1,
     and 5, which ties with 1, after it."""
-    tree = GrownTree()
-    for _ in range(9):
-        tree.add_node()
+    nodes = Nodes(np.full((9, growth.COLUMNS), -1), np.zeros((9, 2)))
     for node, children in {0: (1, 2), 1: (3, 4), 2: (5, 6), 5: (7, 8)}.items():
-        tree.left[node], tree.right[node] = children
-        tree.feature[node] = node
-    order = best_first(tree, {0: 9.0, 1: 2.0, 2: 3.0, 5: 2.0})
-    assert order == [0, 1, 2, 5, 6, 3, 4, 7, 8]
-    tree.renumber(order)
-    assert tree.feature == [0, 1, 2, 5, -1, -1, -1, -1, -1]
-    assert tree.left == [1, 5, 3, 7, -1, -1, -1, -1, -1]
-    assert tree.right == [2, 6, 4, 8, -1, -1, -1, -1, -1]
+        nodes.integers[node, [growth.LEFT, growth.RIGHT]] = children
+        nodes.integers[node, growth.FEATURE] = node
+    nodes.integers[:, growth.CUT] = 0
+    nodes.scores[[0, 1, 2, 5], growth.NET] = 9, 2, 3, 2
+    one_bin = np.zeros(0, np.float32), np.zeros(10, np.int64)
+    tree = growth.finish(nodes, 9, True, *one_bin)
+    assert tree.node.tolist() == [0, 1, 2, 5, 6, 3, 4, 7, 8]
+    assert tree.feature.tolist() == [0, 1, 2, 5, -1, -1, -1, -1, -1]
+    assert tree.left.tolist() == [1, 5, 3, 7, -1, -1, -1, -1, -1]
+    assert tree.right.tolist() == [2, 6, 4, 8, -1, -1, -1, -1, -1]
+    assert tree.threshold.tolist() == [np.inf] * 4 + [0.0] * 5

@@ -80,7 +80,7 @@ def test_only_the_features_of_the_asked_words_are_touched() -> None:
 def test_a_step_per_counted_copy_reaches_the_gradients_of_its_bins_only() -> None:
     """Counts in the low 4 bits: slot 1 holds 2 and 3 copies of steps 5, slot 2 holds 1 of -7."""
     hist = np.array([[[16 * 100 + 9, 16 * 200 + 9]], [[16 * 8 + 2, 3]], [[1, 0]]], np.int64)
-    add_counts(hist, np.array([1, 2]), np.array([5, -7]), 0, 2, 4, 0)
+    add_counts(hist, np.array([[1, 5], [2, -7]]), 0, 2, 4, 0)
     assert hist[0, 0].tolist() == [16 * (100 + 10 - 7) + 9, 16 * (200 + 15) + 9]
     assert hist[1:].tolist() == [[[130, 3]], [[1, 0]]]
 

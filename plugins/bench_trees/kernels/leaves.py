@@ -63,6 +63,10 @@ else:
         return types.void(array, index), generate
 
 
+Values = tuple[Int64Array, Int64Array]
+"""Packed gradients and hessians (or none) of rows."""
+
+
 class RowOrder:
     """Row numbers in leaf order, rising within every leaf."""
 
@@ -76,78 +80,176 @@ class RowOrder:
         """All rows in one leaf."""
         self.rows[:] = np.arange(len(self.rows), dtype=np.uint32)
 
-    def split(
-        self, begin: int, end: int, feature: int, missing: int, cut: int, missing_left: bool
-    ) -> int:
-        """Move the rows of code <= cut before the others, NaN where it belongs; the border."""
-        lefts: dict[int, tuple[int, int]] = {}
-        column, shift = self.words[feature // CODES_PER_WORD], 8 * (feature % CODES_PER_WORD)
-        rule = missing, cut, missing_left
+    def divide(self, moves: Int64Array, fixed: Values, gathered: Values) -> None:
+        """Move the rows of every split's left child before those of its right child; the border to
+        the last column of ``moves``. Gradients and hessians of the smaller child, where it may be
+        split, go from ``fixed`` to its positions in ``gathered``."""
+        few = self.crew.threads == 1 or int((moves[:, 2] - moves[:, 1]).sum()) <= PIECE
+        if few:
+            divide(self.words, moves, self.rows, self.spare, *fixed, *gathered)
+            return
+        parts = cut_up(moves, PIECE)
 
-        def piece(start: int, stop: int) -> None:
-            a, b = begin + start, begin + stop
-            lefts[a] = (b, partition(column, shift, *rule, a, b, self.rows, self.spare))
+        def count(start: int, stop: int) -> None:
+            partition(self.words, parts[start:stop], self.rows, self.spare)
 
-        self.crew.run(piece, end - begin, PIECE)
-        place = begin
-        for a, (_, count) in sorted(lefts.items()):
-            if place < a:
-                self.rows[place : place + count] = self.rows[a : a + count]
-            place += count
-        border = place
-        for a, (b, count) in sorted(lefts.items()):
-            moved = b - a - count
-            self.rows[place : place + moved] = self.spare[a : a + moved]
-            place += moved
-        return border
+        def move(start: int, stop: int) -> None:
+            settle(parts[start:stop], self.spare, self.rows, *fixed, *gathered)
+
+        self.crew.run(count, len(parts), 1)
+        arrange(parts, moves)
+        self.crew.run(move, len(parts), 1)
 
 
 @njit(cache=True, nogil=True)
-def partition(
-    column: UInt64Array,
-    shift: int,
-    missing: int,
-    cut: int,
-    missing_left: bool,
-    begin: int,
-    end: int,
+def divide(
+    words: UInt64Array,
+    moves: Int64Array,
     rows: UInt32Array,
     spare: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+    packed_out: Int64Array,
+    hessian_out: Int64Array,
+) -> None:
+    """All of ``RowOrder.divide`` on one thread."""
+    parts = cut_up(moves, len(rows))
+    partition(words, parts, rows, spare)
+    arrange(parts, moves)
+    settle(parts, spare, rows, packed, hessian, packed_out, hessian_out)
+
+
+@njit(cache=True, nogil=True)
+def collect(
+    moved: Int64Array,
+    rows: UInt32Array,
+    copies: Int64Array,
+    count_bits: int,
+    rows_out: UInt32Array,
+    out: Int64Array,
 ) -> int:
-    """Rows begin:end of code <= cut in place, the others to the same place of ``spare``, both in
-    order; how many the former are. ``column`` holds the code ``shift`` bits up."""
-    left = begin
-    right = begin
-    by = np.uint64(shift)
+    """The rows at the positions begin:end of every (begin, end, step) of ``moved``, one after the
+    other, with a packed step for each of their copies; their number."""
+    at = 0
+    for begin, end, step in moved:
+        for i in range(begin, end):
+            rows_out[at] = rows[i]
+            out[at] = (step * copies[rows[i]] if len(copies) else step) << count_bits
+            at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def cut_up(moves: Int64Array, size: int) -> Int64Array:
+    """The rows of splits in parts of at most ``size``. A row of ``moves`` is::
+
+        node, begin, end             of the leaf to be split, rows by position
+        feature, missing, code       NaN's code; rows of code <= ``code`` go left
+        missing_left, scorable       1 where NaN goes left; where the children may be split
+        middle                       begin of the right child's rows, found by ``arrange``
+
+    and a row of the result begin, end, feature, missing, code, missing_left, the split's number,
+    rows that go left, the place for these, that for the others, and the side that is gathered.
+    """
+    count = 0
+    for move in moves:
+        count += max(1, -(-(move[2] - move[1]) // size))
+    parts = np.zeros((count, 11), np.int64)
+    at = 0
+    for m in range(len(moves)):
+        begin, end = moves[m, 1], moves[m, 2]
+        while begin < end:
+            part = parts[at]
+            part[0], part[1] = begin, min(begin + size, end)
+            part[2:6] = moves[m, 3:7]
+            part[6] = m
+            begin += size
+            at += 1
+    return parts
+
+
+@njit(cache=True, nogil=True)
+def partition(words: UInt64Array, parts: Int64Array, rows: UInt32Array, spare: UInt32Array) -> None:
+    """Rows of every part that go left, in order from its begin on in ``spare``, the others in
+    reverse order from its end on."""
     low = np.uint64(255)
-    for i in range(begin, end):
-        prefetch(column, rows[min(i + AHEAD, end - 1)])
-        r = rows[i]
-        code = np.int64((column[r] >> by) & low)
-        goes = int((code <= cut) | (missing_left & (code == missing)))
-        rows[left] = r
-        spare[right] = r
-        left += goes
-        right += 1 - goes
-    return left - begin
+    for part in parts:
+        begin, end, feature, missing, cut, missing_left = part[:6]
+        column = words[feature // CODES_PER_WORD]
+        by = np.uint64(8 * (feature % CODES_PER_WORD))
+        left, right = begin, end - 1
+        for i in range(begin, end):
+            prefetch(column, rows[min(i + AHEAD, end - 1)])
+            r = rows[i]
+            code = np.int64((column[r] >> by) & low)
+            goes = int((code <= cut) | ((missing_left != 0) & (code == missing)))
+            spare[left] = r
+            spare[right] = r
+            left += goes
+            right -= 1 - goes
+        part[7] = left - begin
 
 
 @njit(cache=True, nogil=True)
-def gather(values: Int64Array, rows: UInt32Array, begin: int, end: int, out: Int64Array) -> None:
-    """Values of the rows at positions begin:end, to the same positions."""
-    for i in range(begin, end):
-        out[i] = values[rows[i]]
+def arrange(parts: Int64Array, moves: Int64Array) -> None:
+    """Where the rows of counted parts go."""
+    for move in moves:
+        move[8] = move[1]
+    for part in parts:
+        move = moves[part[6]]
+        part[8] = move[8]
+        move[8] += part[7]
+    at = np.zeros(len(moves), np.int64)
+    for part in parts:
+        move = moves[part[6]]
+        part[9] = move[8] + at[part[6]]
+        at[part[6]] += part[1] - part[0] - part[7]
+        if move[7]:
+            part[10] = 2 if move[2] - move[8] < move[8] - move[1] else 1
 
 
 @njit(cache=True, nogil=True)
-def add_to_rows(values: Int64Array, rows: UInt32Array, step: int, copies: Int64Array) -> None:
-    """Add ``step`` per copy to the values of ``rows``."""
-    if len(copies) == 0:
-        for r in rows:
-            values[r] += step
-    else:
-        for r in rows:
-            values[r] += step * copies[r]
+def settle(
+    parts: Int64Array,
+    spare: UInt32Array,
+    rows: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+    packed_out: Int64Array,
+    hessian_out: Int64Array,
+) -> None:
+    """Partitioned rows to their places, with the values of the side that is gathered."""
+    for part in parts:
+        begin, end, lefts = part[0], part[1], part[7]
+        for side in range(1, 3):
+            size = lefts if side == 1 else end - begin - lefts
+            start = begin if side == 1 else end - 1
+            step = 1 if side == 1 else -1
+            place = part[7 + side]
+            for k in range(size):
+                rows[place + k] = spare[start + step * k]
+            if side == part[10]:
+                for k in range(place, place + size):
+                    packed_out[k] = packed[rows[k]]
+                if len(hessian):
+                    for k in range(place, place + size):
+                        hessian_out[k] = hessian[rows[k]]
+
+
+@njit(cache=True, nogil=True)
+def add_to_rows(
+    values: Int64Array, rows: UInt32Array, leaves: Int64Array, steps: Int64Array, copies: Int64Array
+) -> None:
+    """Add steps[i] per copy to the values of the rows of leaf i: those at the positions
+    leaves[i, 0]:leaves[i, 1]."""
+    for i in range(len(leaves)):
+        step = steps[i]
+        if len(copies) == 0:
+            for r in rows[leaves[i, 0] : leaves[i, 1]]:
+                values[r] += step
+        else:
+            for r in rows[leaves[i, 0] : leaves[i, 1]]:
+                values[r] += step * copies[r]
 
 
 @njit(cache=True, nogil=True)
@@ -255,19 +357,19 @@ def _add_with_hessians(
 @njit(cache=True, nogil=True)
 def add_counts(
     hist: Int64Array,
-    slots: Int64Array,
-    steps: Int64Array,
+    counted: Int64Array,
     begin: int,
     end: int,
     count_bits: int,
     target: int,
 ) -> None:
-    """Add steps[i] per copy counted in slots[i] to the gradients of bins begin:end of a slot."""
+    """Add a step per copy counted in a slot to the gradients of bins begin:end of the slot
+    ``target``, for each slot and step of ``counted``."""
     mask = (np.int64(1) << count_bits) - 1
     out = hist[target, 0, begin:end]
-    for i in range(len(slots)):
-        counts = hist[slots[i], 0, begin:end]
-        step = steps[i]
+    for i in range(len(counted)):
+        counts = hist[counted[i, 0], 0, begin:end]
+        step = counted[i, 1]
         for b in range(len(out)):
             out[b] += ((counts[b] & mask) * step) << count_bits
 

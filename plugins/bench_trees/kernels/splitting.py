@@ -35,8 +35,7 @@ class Limits(NamedTuple):
 @njit(cache=True, nogil=True)
 def best_cuts(
     hist: Int64Array,
-    slots: Int64Array,
-    table: Int64Array,
+    pairs: Int64Array,
     features: Int64Array,
     first: Int64Array,
     units: Units,
@@ -46,72 +45,116 @@ def best_cuts(
 ) -> None:
     """Raw gain and cut per node and feature.
 
-    Node i's histogram is hist[slots[i]], and its answers go to ``gain[table[i], j]`` (-inf where no
-    split is allowed) and ``cut[table[i], j]`` = 2 * bin + (1 if NaN goes left). Feature j has
-    its bins at first[j]:first[j+1], the last of them for NaN.
+    A row of ``pairs`` names two nodes with their histograms' slots in columns 2 and 3 and their
+    numbers in 5 and 6, -1 for none. Answers go to ``gain[node, j]`` (-inf where no split is
+    allowed) and ``cut[node, j]`` = 2 * bin + (1 if NaN goes left). Feature j has its bins at
+    first[j]:first[j+1], the last of them for NaN.
     """
-    # G, H, N: gradient, hessian and rows of bins 0..b, the last entry that of the whole node
-    V, G, H, N = np.empty(256, np.int64), np.empty(256), np.empty(256), np.empty(256)
-    score = np.empty(256)
+    # V, G, H, N: packed sums, gradient, hessian and rows of bins 0..B[k]; of the node behind these
+    V, B = np.empty(257, np.int64), np.empty(257, np.int64)
+    G, H, N, score = np.empty(257), np.empty(257), np.empty(257), np.empty(257)
     plain = hist.shape[1] == 1  # a row's hessian is its multiplicity
-    for i in range(len(slots)):
-        for f in range(len(features)):
-            j = features[f]
-            packed = hist[slots[i], 0, first[j] : first[j + 1]]
-            hessian = packed if plain else hist[slots[i], 1, first[j] : first[j + 1]]
-            bins = len(packed) - 1
-            _sum_packed(packed, units, V, G, N)
-            if plain:
-                H[: bins + 1] = N[: bins + 1]
-            else:
-                _sum_hessians(hessian, units, H)
-            node = G[bins], H[bins], N[bins]
-            missing_rows = float(packed[bins] & ((np.int64(1) << units.count_bits) - 1))
-            missing_g = (packed[bins] >> units.count_bits) * units.gradient
-            missing_h = missing_rows if plain else hessian[bins] * units.hessian
-            best, where = -np.inf, -1
-            for side in range(2 if missing_rows > 0 else 1):  # NaN right, then NaN left
-                moved = side * missing_g, side * missing_h, side * missing_rows
-                _raw_gains(G, H, N, bins, node, moved, limits, score)
-                top = _highest(score, bins)
-                if top < best or top == -np.inf:
+    mask = (np.int64(1) << units.count_bits) - 1
+    for pair in pairs:
+        for which in range(2):
+            slot, node = pair[2 + which], pair[5 + which]
+            if slot < 0 or node < 0:
+                continue
+            for j in features:
+                gain[node, j] = -np.inf
+                packed = hist[slot, 0, first[j] : first[j + 1]]
+                last = len(packed) - 1
+                cuts = _cumulate(packed, limits.min_rows, mask, V, B)
+                if cuts == 0:
                     continue
-                b = 0
-                while score[b] != top:
-                    b += 1
-                if top > best or 2 * b < where:
-                    best, where = top, 2 * b + side
-            if missing_rows == 0 and where >= 0 and 2 * N[where // 2] >= N[bins]:
-                where += 1
-            gain[table[i], j] = best
-            cut[table[i], j] = where
+                for k in range(cuts + 1):
+                    G[k] = (V[k] >> units.count_bits) * units.gradient
+                    N[k] = V[k] & mask
+                missing_rows = float(packed[last] & mask)
+                missing_g = (packed[last] >> units.count_bits) * units.gradient
+                missing_h = missing_rows
+                if plain:
+                    H[: cuts + 1] = N[: cuts + 1]
+                else:
+                    hessian = hist[slot, 1, first[j] : first[j + 1]]
+                    missing_h = hessian[last] * units.hessian
+                    _sum_hessians(hessian, B, cuts, units, H)
+                total = G[cuts], H[cuts], N[cuts]
+                best, where, rows = -np.inf, -1, 0.0
+                for side in range(2 if missing_rows > 0 else 1):  # NaN right, then NaN left
+                    moved = side * missing_g, side * missing_h, side * missing_rows
+                    _raw_gains(G, H, N, cuts, total, moved, limits, score)
+                    top = _highest(score, cuts)
+                    if top < best or top == -np.inf:
+                        continue
+                    k = 0
+                    while score[k] != top:
+                        k += 1
+                    if top > best or 2 * B[k] < where:
+                        best, where, rows = top, 2 * B[k] + side, N[k]
+                if missing_rows == 0 and where >= 0 and 2 * rows >= total[2]:
+                    where += 1
+                gain[node, j] = best
+                cut[node, j] = where
 
 
-# The three steps are loops without branches, which the compiler turns into vector code
+# The steps are loops without branches, which the compiler turns into vector code where it can
 
 
 @njit(cache=True, nogil=True)
-def _sum_packed(
-    packed: Int64Array, units: Units, V: Int64Array, G: Float64Array, N: Float64Array
-) -> None:
-    """Gradients G and rows N of bins 0..b, by way of their packed sums V."""
+def _cumulate(
+    packed: Int64Array, min_rows: int, mask: int, V: Int64Array, B: Int64Array
+) -> int:
+    """Sums V of bins 0..B[k] for every cut k that may leave enough rows on both sides, then that of
+    all bins; the number of cuts.
+
+    Behind an empty bin the cut is the same as before it, and the lower one is taken. Where there
+    are many rows, looking for empty bins takes longer than they do.
+    """
+    last = len(packed) - 1
     v = np.int64(0)
-    for b in range(len(packed)):
+    for b in range(last):
         v += packed[b]
         V[b] = v
-    mask = (np.int64(1) << units.count_bits) - 1
-    for b in range(len(packed)):
-        G[b] = (V[b] >> units.count_bits) * units.gradient
-        N[b] = V[b] & mask
+    whole = v + packed[last]
+    missing = packed[last] & mask
+    least, most = min_rows - missing, (whole & mask) - min_rows  # NaN may go left
+    low, high = 0, last - 1
+    while low <= high and (V[low] & mask) < least:
+        low += 1
+    while high >= low and (V[high] & mask) > most:
+        high -= 1
+    cuts = 0
+    if (whole & mask) > 4 * last:
+        for b in range(low, high + 1):
+            V[cuts], B[cuts] = V[b], b
+            cuts += 1
+    elif low <= high:
+        V[0], B[0] = V[low], low  # even where it is empty: NaN may go left alone
+        cuts = 1
+        for b in range(low + 1, high + 1):
+            V[cuts], B[cuts] = V[b], b
+            cuts += int(packed[b] != 0)
+    V[cuts] = whole
+    return cuts
 
 
 @njit(cache=True, nogil=True)
-def _sum_hessians(hessian: Int64Array, units: Units, H: Float64Array) -> None:
-    """Hessians H of bins 0..b."""
+def _sum_hessians(
+    hessian: Int64Array, B: Int64Array, cuts: int, units: Units, H: Float64Array
+) -> None:
+    """Hessians H of bins 0..B[k], the last entry that of the whole node."""
     h = np.int64(0)
-    for b in range(len(hessian)):
+    b = 0
+    for k in range(cuts):
+        while b <= B[k]:
+            h += hessian[b]
+            b += 1
+        H[k] = h * units.hessian
+    while b < len(hessian):
         h += hessian[b]
-        H[b] = h * units.hessian
+        b += 1
+    H[cuts] = h * units.hessian
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,326 @@
+"""Which leaf of a growing tree is split next, and on what; its children; the tree that remains.
+
+Nodes are numbered in the order in which they appear. A node's integers are a row of ``nodes`` with
+the columns below, and its ``scores`` are::
+
+    floor   a raw gain up to this is rounding
+    net     its highest net gain that may be taken, -inf if none
+
+A tree that is done can be renumbered as if its splits had been made best first.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from bench_trees.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int32Array,
+    Int64Array,
+)
+
+DEPTH, BEGIN, END = 0, 1, 2  # its rows are at positions BEGIN:END of the row order
+PACKED, HESSIAN, COUNT = 3, 4, 5  # sums of its rows in fixed point; their multiplicity
+SLOT = 6  # of its histogram
+STATE = 7  # NEW, then SCORED; SETTLED while ``net`` and FEATURE are those of the best split
+FEATURE, CUT = 8, 9  # of its best split, as ``best_cuts`` writes it
+LEFT, RIGHT = 10, 11  # children, -1 at a leaf
+COLUMNS = 12
+NEW, SCORED, SETTLED = 0, 1, 2
+FLOOR, NET = 0, 1
+ROUNDING = 1e-12  # a raw gain below this share of the node's own score is rounding, not gain
+
+# Columns of ``moves``, one row for every split to be made; MIDDLE is filled by ``divide``
+NODE, FIRST_ROW, LAST_ROW, COLUMN, MISSING, CODE, MISSING_LEFT, SCORABLE, MIDDLE = range(9)
+MOVE = 9
+
+
+class Nodes(NamedTuple):
+    """The nodes of a growing tree, one a row."""
+
+    integers: Int64Array  # (m, COLUMNS)
+    scores: Float64Array  # (m, 2)
+
+
+class Rules(NamedTuple):
+    """What of the settings decides on splits."""
+
+    max_depth: int  # -1: no limit
+    min_rows: int
+    l2: float
+    level: bool  # level by level, left to right; else the highest net gain first
+    every: bool  # all leaves that are worth it at once
+    above_floor: bool  # raw gains must be above rounding
+    always: bool  # net gains may be negative
+
+
+@njit(cache=True, nogil=True)
+def choose(
+    nodes: Nodes,
+    count: int,
+    gain: Float64Array,
+    cut: Int32Array,
+    coupled: Float64Array,
+    lazy: Float64Array,
+    split: Float64Array,
+    bins: Int64Array,
+    rules: Rules,
+    moves: Int64Array,
+) -> int:
+    """Fill ``moves`` with the next splits of ``count`` nodes and return their number; -1 where the
+    next leaf in order has no gains yet.
+
+    ``gain`` and ``cut`` (m, d) are those of the nodes. A split of node i on feature j is charged
+    coupled[j] + lazy[i, j] + split[j] * rows; ``lazy`` is (0, d) where nothing is lazy. ``bins``
+    (d,): for numbers.
+    """
+    table, scores = nodes.integers, nodes.scores
+    nothing = np.empty(0)
+    chosen = -1
+    found = 0
+    for i in range(count):
+        node = table[i]
+        if node[LEFT] >= 0 or not _may_split(node, rules):
+            continue
+        if node[STATE] == SCORED:
+            owed = lazy[i] if len(lazy) else nothing
+            _settle(node, scores[i], gain[i], coupled, owed, split, rules)
+        if node[STATE] == SETTLED and scores[i, NET] == -np.inf:
+            continue
+        if rules.every:
+            if node[STATE] == SETTLED:
+                _write(table, i, cut, bins, rules, moves[found])
+                found += 1
+        elif chosen < 0:
+            chosen = i
+        elif rules.level:
+            other = table[chosen]
+            if (node[DEPTH], node[BEGIN]) < (other[DEPTH], other[BEGIN]):
+                chosen = i
+        elif scores[i, NET] > scores[chosen, NET]:
+            chosen = i
+    if rules.every or chosen < 0:
+        return found
+    if table[chosen, STATE] == NEW:
+        return -1
+    _write(table, chosen, cut, bins, rules, moves[0])
+    return 1
+
+
+@njit(cache=True, nogil=True)
+def _may_split(node: Int64Array, rules: Rules) -> bool:
+    """Whether depth and rows allow it."""
+    return node[DEPTH] != rules.max_depth and node[COUNT] >= 2 * rules.min_rows
+
+
+@njit(cache=True, nogil=True)
+def _settle(
+    node: Int64Array,
+    scores: Float64Array,
+    gain: Float64Array,
+    coupled: Float64Array,
+    lazy: Float64Array,
+    split: Float64Array,
+    rules: Rules,
+) -> None:
+    """The node's highest net gain that may be taken and its lowest feature."""
+    best, feature = -np.inf, 0
+    for j in range(len(gain)):
+        if rules.above_floor and gain[j] <= scores[FLOOR]:
+            continue
+        owed = coupled[j]
+        if len(lazy):
+            owed += lazy[j]
+        net = gain[j] - (owed + split[j] * node[COUNT])  # eq. 12 less eq. 13
+        if net > best:
+            best, feature = net, j
+    scores[NET] = best if rules.always or best > 0 else -np.inf
+    node[FEATURE] = feature
+    node[STATE] = SETTLED
+
+
+@njit(cache=True, nogil=True)
+def _write(
+    table: Int64Array, i: int, cut: Int32Array, bins: Int64Array, rules: Rules, move: Int64Array
+) -> None:
+    node = table[i]
+    feature = node[FEATURE]
+    node[CUT] = cut[i, feature]
+    move[NODE], move[FIRST_ROW], move[LAST_ROW] = i, node[BEGIN], node[END]
+    move[COLUMN], move[MISSING] = feature, bins[feature]
+    move[CODE], move[MISSING_LEFT] = node[CUT] // 2, node[CUT] % 2
+    move[SCORABLE] = node[DEPTH] + 1 != rules.max_depth
+
+
+class Sums(NamedTuple):
+    """Histograms, where each feature's bins begin, and how to read them (``fixed_point``)."""
+
+    hist: Int64Array  # (slots, channels, bins)
+    first: Int64Array
+    count_bits: int
+    gradient: float
+    hessian: float
+
+
+@njit(cache=True, nogil=True)
+def attach(
+    moves: Int64Array, nodes: Nodes, count: int, slots: int, sums: Sums, rules: Rules, work: Int64Array
+) -> int:
+    """Give the nodes of ``moves`` their children, numbers ``count`` and up; write the pairs of
+    which one may be split, with slots from ``slots`` on, to ``work``, and return their number.
+
+    A row of ``work`` is as ``accumulate`` and ``best_cuts`` read it.
+    """
+    table = nodes.integers
+    pairs = 0
+    for m in range(len(moves)):
+        move = moves[m]
+        parent = table[move[NODE]]
+        left, right = count + 2 * m, count + 2 * m + 1
+        a, b = table[left], table[right]
+        parent[LEFT], parent[RIGHT] = left, right
+        a[BEGIN], a[END], b[BEGIN], b[END] = parent[BEGIN], move[MIDDLE], move[MIDDLE], parent[END]
+        begin, missing = sums.first[move[COLUMN]], sums.first[move[COLUMN] + 1] - 1
+        for channel in range(sums.hist.shape[1]):
+            bins = sums.hist[parent[SLOT], channel]
+            a[PACKED + channel] = bins[begin : begin + move[CODE] + 1].sum()
+            if move[MISSING_LEFT]:
+                a[PACKED + channel] += bins[missing]
+            b[PACKED + channel] = parent[PACKED + channel] - a[PACKED + channel]
+        begin_node(nodes, left, parent[DEPTH] + 1, sums, rules)
+        begin_node(nodes, right, parent[DEPTH] + 1, sums, rules)
+        small, large = left, right
+        if b[END] - b[BEGIN] < a[END] - a[BEGIN]:
+            small, large = right, left
+        table[small, SLOT], table[large, SLOT] = -1, parent[SLOT]
+        if _may_split(a, rules) or _may_split(b, rules):
+            table[small, SLOT] = slots + pairs
+            if not rules.level:
+                a[STATE], b[STATE] = SCORED, SCORED  # by the time they are looked at
+            work[pairs, 0], work[pairs, 1] = table[small, BEGIN], table[small, END]
+            work[pairs, 2], work[pairs, 3] = table[small, SLOT], parent[SLOT]
+            work[pairs, 4], work[pairs, 5], work[pairs, 6] = 1, small, large
+            pairs += 1
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def begin_node(nodes: Nodes, i: int, depth: int, sums: Sums, rules: Rules) -> None:
+    """Node i is a leaf without gains; its rows and their sums are known."""
+    node = nodes.integers[i]
+    node[DEPTH], node[STATE], node[FEATURE], node[CUT] = depth, NEW, -1, 0
+    node[LEFT], node[RIGHT] = -1, -1
+    node[COUNT] = node[PACKED] & ((np.int64(1) << sums.count_bits) - 1)
+    plain = sums.hist.shape[1] == 1  # a row's hessian is its multiplicity
+    if plain:
+        node[HESSIAN] = 0
+    g = (node[PACKED] >> sums.count_bits) * sums.gradient
+    h = (float(node[COUNT]) if plain else node[HESSIAN] * sums.hessian) + rules.l2
+    nodes.scores[i, FLOOR] = ROUNDING * g * g / h if h > 0 else 0.0
+    nodes.scores[i, NET] = -np.inf
+
+
+@njit(cache=True, nogil=True)
+def descend(
+    nodes: Nodes, leaves: Int64Array, learning_rate: float, l2: float, count_bits: int, steps: Int64Array
+) -> float:
+    """Write the values of leaves to ``steps`` by their nodes, rounded to units of the gradient;
+    the change of the sum of squares."""
+    change = 0.0
+    for i in leaves:
+        g = nodes.integers[i, PACKED] >> count_bits
+        rows = nodes.integers[i, COUNT]
+        steps[i] = np.int64(np.rint(-learning_rate * g / (rows + l2)))
+        change += float(steps[i]) * (2 * float(g) + float(rows) * float(steps[i]))
+    return change
+
+
+@njit(cache=True, nogil=True)
+def carried(nodes: Nodes, count: int, steps: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """What takes the root's histogram to the next tree's, ``steps`` (count,) those of the leaves:
+    slots with the step of every copy counted in them (slot, step), from a leaf's own histogram
+    where it has one, else from its parent's; and the rows of smaller children that differ from
+    that by a further step (begin, end, step)."""
+    table = nodes.integers
+    counted, moved = np.empty((count, 2), np.int64), np.empty((count, 3), np.int64)
+    slots, ranges = 0, 0
+    for i in range(count):
+        source = -1
+        if table[i, LEFT] < 0:
+            if table[i, STATE] != NEW:
+                source = i
+        elif table[table[i, LEFT], STATE] == NEW:
+            small, source = table[i, LEFT], table[i, RIGHT]
+            if table[small, SLOT] == table[i, SLOT]:
+                small, source = source, small
+            if steps[small] != steps[source]:
+                moved[ranges, 0], moved[ranges, 1] = table[small, BEGIN], table[small, END]
+                moved[ranges, 2] = steps[source] - steps[small]
+                ranges += 1
+        if source >= 0 and steps[source] != 0:
+            counted[slots, 0], counted[slots, 1] = table[source, SLOT], steps[source]
+            slots += 1
+    return counted[:slots], moved[:ranges]
+
+
+class Finished(NamedTuple):
+    """A tree's nodes in their final order."""
+
+    feature: Int64Array  # -1 at a leaf
+    threshold: Float64Array  # infinite at the last bin, where every number goes left
+    missing_left: BoolArray
+    left: Int64Array
+    right: Int64Array
+    node: Int64Array  # the number each had while it grew
+
+
+@njit(cache=True, nogil=True)
+def finish(
+    nodes: Nodes, count: int, best_first: bool, edges: Float32Array, offset: Int64Array
+) -> Finished:
+    """The tree of ``count`` nodes. With ``best_first`` nodes are numbered as they appear when the
+    open node of highest net gain, on ties the one that appeared first, is always split next."""
+    table = nodes.integers[:count]
+    order = np.arange(count)
+    if best_first:
+        rank = np.zeros(count, np.int64)  # 0: not yet there, -1: split
+        order[0], rank[0], filled = 0, 1, 1
+        while True:
+            best = -1
+            for at in range(filled):
+                i = order[at]
+                if rank[i] > 0 and table[i, LEFT] >= 0:
+                    if best < 0 or nodes.scores[i, NET] > nodes.scores[best, NET]:
+                        best = i
+            if best < 0:
+                break
+            rank[best] = -1
+            for child in (table[best, LEFT], table[best, RIGHT]):
+                order[filled] = child
+                rank[child] = 1
+                filled += 1
+    number = np.empty(count, np.int64)
+    for new in range(count):
+        number[order[new]] = new
+    out = Finished(
+        np.full(count, -1),
+        np.zeros(count),
+        np.zeros(count, np.bool_),
+        np.full(count, -1),
+        np.full(count, -1),
+        order,
+    )
+    for new in range(count):
+        node = table[order[new]]
+        if node[LEFT] < 0:
+            continue
+        j = node[FEATURE]
+        edge = offset[j] + node[CUT] // 2
+        out.feature[new] = j
+        out.threshold[new] = edges[edge] if edge < offset[j + 1] else np.inf
+        out.missing_left[new] = node[CUT] % 2 == 1
+        out.left[new], out.right[new] = number[node[LEFT]], number[node[RIGHT]]
+    return out
