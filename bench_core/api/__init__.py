@@ -145,8 +145,8 @@ def run(
     data                registered data sets, instances, or a file; of a suite those to use
     label, query        columns of a file; its ``valid``, ``test`` and ``split`` are files, a column
     index_base          number of the first feature in SVMlight files
-    drop, groups        columns of a file to leave out; to share one sensor (``"a,b:5"``)
-    cv, share           folds of a file; its parts for validation and test; ``unit`` of its costs
+    drop, groups        columns to leave out; columns that share one sensor (``"a,b:5"``)
+    cv, share           folds; or the parts for validation and test; ``unit`` is that of the costs
     profile             quick, standard or paper
     seeds, folds        whole numbers; None: as the profile says
     workers, threads    processes, and threads of each; 0: by the cores at hand

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,12 @@ from bench_core.contracts import labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
 from bench_core.datasets.user_arrays import InMemory, array_splits
+from bench_core.datasets.user_files import grouped_prices
 from bench_core.errors import InputError, UsageError, blaming, one_line
 from bench_core.parameters import is_learner
 from bench_core.planning.commands import toml_literal
 from bench_core.planning.request import RunRequest
+from bench_core.planning.resolve_datasets import division
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
 
@@ -39,7 +41,7 @@ def request_of(
         _refuse_without_data(y, queries, given)
     else:
         dataset = _dataset(X, y, queries, name, given)
-        names = dataset.splits.columns
+        names = dataset.splits[0].columns
         given |= {"data": (dataset,), "valid": "", "test": "", "split": "", "task": ""}
     given["learners"], chosen = _learners(given["learners"])
     given["settings"] = (*chosen, *_settings(given["settings"]))
@@ -83,9 +85,8 @@ def _dataset(X: Any, y: Any, queries: Any, name: str, given: Mapping[str, Any]) 
     rows = {"y": y, "queries": queries, **{k: given[k] for k in ("valid", "test", "split")}}
     if not isinstance(X, Splits):
         parts = {k: v if _is_given(v) else None for k, v in rows.items()}
-        splits = array_splits(X, **parts, task=given["task"])
-        return InMemory(name, replace(splits, notes=tuple(map(in_python, splits.notes))))
-    for field in (*_ROWS, "task"):
+        return InMemory(name, *_folds(X, parts, given))
+    for field in (*_ROWS, "task", "drop", "groups", "cv", "share"):
         if _is_given(rows.get(field, given.get(field))):
             raise UsageError(f"{field} means nothing beside Splits, which hold it")
     if fault := shapes_fault(X) or labels_fault(X.task, X):
@@ -93,8 +94,22 @@ def _dataset(X: Any, y: Any, queries: Any, name: str, given: Mapping[str, Any]) 
     return InMemory(name, X)
 
 
+def _folds(X: Any, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[Splits]:
+    """The splits of data in memory by fold."""
+    lists = {name: tuple(_listed(given[name])) for name in ("drop", "groups", "share")}
+    apart = next((k for k in ("split", "valid", "test") if parts[k] is not None), "")
+    divided = division(RunRequest(cv=given["cv"], share=lists["share"], split=apart))
+    folds, shares = divided.get("folds", 1), divided.get("shares", ())
+    for fold in range(folds):
+        division_of = {"drop": lists["drop"], "shares": shares, "turn": fold / folds}
+        splits = array_splits(X, **parts, task=given["task"], **division_of)
+        if lists["groups"]:
+            splits = splits.under(grouped_prices(splits, lists["groups"]))
+        yield replace(splits, notes=tuple(map(in_python, splits.notes)))
+
+
 def _is_given(value: Any) -> bool:
-    return value is not None and not (isinstance(value, str | tuple) and not value)
+    return value is not None and not (isinstance(value, str | tuple | int) and not value)
 
 
 def _listed(value: Any) -> Iterable[Any]:

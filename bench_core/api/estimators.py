@@ -171,8 +171,8 @@ class _Budgeted(BaseEstimator):
         n, costs = len(features), self.cost_model_
         if self.caps_ is not None:
             unlabelled = Examples(features.X, np.zeros(n), features.queries)
-            path = predict_split(self.model_, unlabelled, costs, self._classes, caps=self.caps_)
-            answers, place = path.at(len(path.points))
+            whole = predict_split(self.model_, unlabelled, costs, self._classes, caps=self.caps_)
+            answers, place = whole.at(len(whole.points))
             return answers.scores[place], answers.cost[place]
         path = predictions(self.model_, features, costs, self._classes)
         prediction = next(islice(path, self.position_, None))

@@ -9,7 +9,7 @@ from bench_core.errors import BenchError
 from bench_core.planning.request import RunRequest
 
 OPTIONS = {f.name.replace("_", "-"): f.name for f in fields(RunRequest)}
-OPTIONS |= {"metric": "metrics", "set": "settings", "plugin": "plugins"}
+OPTIONS |= {"metric": "metrics", "set": "settings", "group": "groups", "plugin": "plugins"}
 FLAGS = ("fresh", "strict-data")
 NOTHING = "give --suite NAME or --data NAME_OR_FILE"
 _NAMES = "|".join(sorted(OPTIONS, key=len, reverse=True))

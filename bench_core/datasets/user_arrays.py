@@ -38,30 +38,29 @@ NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "
 
 
 class InMemory:
-    """Splits as a data set: prepared data keep them under a digest of all that they hold."""
+    """Splits, one for each fold, as a data set: prepared data keep them under a digest of all that
+    they hold."""
 
-    folds = 1
     files = ()
-    depends_on = ()
 
-    def __init__(self, name: str, splits: Splits) -> None:
-        self.name, self.title, self.task, self.splits = (
-            name,
-            f"{name} (in memory)",
-            splits.task,
-            splits,
-        )
+    def __init__(self, name: str, *splits: Splits) -> None:
+        self.name, self.title, self.task = name, f"{name} (in memory)", splits[0].task
+        self.splits, self.folds = splits, len(splits)
+        self.depends_on = ("fold",) if self.folds > 1 else ()
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """The splits that it was made of."""
-        return self.splits
+        return self.splits[fold]
 
     def stamp(self, source: Source) -> str:
         """A digest of arrays, names, prices, task and notes."""
-        own = self.splits
-        costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-        about = [own.feature_names, own.origins, own.task, own.classes, own.stand_in, own.notes]
-        return digest([fingerprint(own), costs, about])
+        return digest([_contents(own) for own in self.splits])
+
+
+def _contents(own: Splits) -> list[Any]:
+    costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
+    about = [own.feature_names, own.origins, own.task, own.classes, own.stand_in, own.notes]
+    return [fingerprint(own), costs, about]
 
 
 def array_splits(
@@ -72,6 +71,9 @@ def array_splits(
     valid: Any = None,
     test: Any = None,
     task: str = "",
+    drop: Sequence[str] = (),
+    shares: tuple[float, ...] = (),
+    turn: float = 0.0,
 ) -> Splits:
     """The splits of data in memory, where every feature costs 1.
 
@@ -79,17 +81,19 @@ def array_splits(
     become numbers as those of files do (``encoding``); ``y`` (n,) numbers or text; ``queries`` (n,)
     ids; ``split`` (n,) of the words train, valid and test. Of a frame or a mapping of columns the
     three may be names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y,
-    queries), or, where ``y`` is a column's name, frames like ``X``. Raises InputError, in one line,
-    for what cannot be used.
+    queries), or, where ``y`` is a column's name, frames like ``X``. Columns of ``drop`` are left
+    out; ``shares`` and ``turn`` are as in ``splits_of``. Raises InputError, in one line, for what
+    cannot be used.
     """
-    given = {"train": _part("X", "y", X, y, queries, split)}
+    given = {"train": _part("X", "y", X, y, queries, split, drop)}
     for name, more in (("valid", valid), ("test", test)):
         if more is not None:
-            given[name] = _part(name, f"{name}'s y", *_taken_apart(name, more, y, queries), None)
+            apart = _taken_apart(name, more, y, queries)
+            given[name] = _part(name, f"{name}'s y", *apart, None, drop)
     for name, part in given.items():
         _refuse_other_columns(name, given["train"].names, part.names)
     column = split if isinstance(split, str) else "split"
-    return splits_of(given, str(task), column)
+    return splits_of(given, str(task), column, shares, turn)
 
 
 def _refuse_other_columns(name: str, wanted: tuple[str, ...], names: tuple[str, ...]) -> None:
@@ -109,9 +113,12 @@ def _taken_apart(name: str, more: Any, y: Any, queries: Any) -> tuple[Any, Any, 
     return X, labels, ids[0] if ids else None
 
 
-def _part(name: str, label: str, X: Any, y: Any, queries: Any, split: Any) -> Part:
+def _part(
+    name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str]
+) -> Part:
     """One part; ``name`` and ``label`` are what messages call X and y."""
     X = _table(X, name)
+    X, _ = _columns_taken(X, name, {f"drop {column}": column for column in drop})
     X, (y, queries, split) = _columns_taken(X, name, {"y": y, "queries": queries, "split": split})
     names, matrix, texts = _matrix(X, name)
     n = len(matrix)
@@ -224,7 +231,7 @@ def _values(X: pd.DataFrame, names: Sequence[str], name: str) -> tuple[NDArray[n
     if faults:
         more = f"; {len(faults) - FEW} more columns" if len(faults) > FEW else ""
         listed = "; ".join(faults[:FEW]) + more
-        raise InputError(f"{name}: column {listed}; or leave them out with {name}.drop(columns=)")
+        raise InputError(f"{name}: column {listed}; or leave them out: drop=[...]")
     return values, texts
 
 

@@ -280,7 +280,7 @@ def _by_hash(
     unit = "row number" if first.queries is None else "query"
     how = f"a quarter of {first.path.name} as {missing[0]}"
     if len(missing) == 2:
-        how = "/".join(f"{100 * share:g}" for share in shares)
+        how = "/".join(f"{100 * share:.3g}" for share in shares)
     notes.append(f"split: {how}, by a hash of the {unit}")
     return made
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from bench_core._io.text import is_url
 from bench_core.contracts import dataset_of
+from bench_core.datasets.user_arrays import InMemory
 from bench_core.datasets.user_datasets import MOST_FOLDS
 from bench_core.errors import InputError, UsageError, blaming, unknown
 from bench_core.parameters import as_json, expand, parameters
@@ -120,7 +121,7 @@ def _own_data(
     made = (_instance(cls, {}, settings, registry, name) for name, cls in known.items())
     chosen = [ChosenDataset(*labelled) for labelled in made]
     chosen += [ChosenDataset(_label(x, registry), dataset_of(x)) for x in given]
-    if not files:
+    if not files and not all(isinstance(x, InMemory) for x in request.data):
         _refuse_file_options(request, "with a registered data set")
     for name in files:
         if not is_url(name) and not Path(name).exists():
@@ -137,7 +138,7 @@ def _own_data(
         from bench_core.datasets.user_files import FileData
 
         options = {option: getattr(request, option) for option in _FIELDS}
-        options |= _divided(request)
+        options |= division(request)
         dataset = FileData(train=files[0], index_base=request.index_base, **options)
         chosen.append(ChosenDataset(dataset.name, dataset))
     if not chosen:
@@ -160,7 +161,7 @@ _FILE_OPTIONS = (*_FIELDS, "cv", "share", "unit")
 _SPELT = {"groups": "group"}
 
 
-def _divided(request: RunRequest) -> dict[str, Any]:
+def division(request: RunRequest) -> dict[str, Any]:
     """How one file is divided: folds, and the shares of training, validation and test."""
     given = [name for name in ("cv", "share", "split") if getattr(request, name)]
     if not {"cv", "share"} & {*given}:

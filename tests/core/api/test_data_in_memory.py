@@ -4,6 +4,7 @@ used is one line that speaks of keywords."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 
 import bench_core
 from bench_core import BenchError, Queries, SensorPrices, Splits, Task, UsageError
-from bench_core.api.arguments import costs_of
+from bench_core.api.arguments import costs_of, request_of
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.user_arrays import array_splits
 
@@ -286,6 +287,38 @@ def test_a_text_column_has_one_cost_and_a_note() -> None:
     assert [n for n in made.notes if "column 'level' holds text" in n and "one sensor" in n]
 
 
+def test_what_files_can_be_given_data_in_memory_can(tmp_path: Path) -> None:
+    from bench_core.datasets.user_files import FileData
+
+    file, frame = tmp_path / "x.csv", FRAME.assign(id=np.arange(N))
+    frame.assign(y=Y).to_csv(file, index=False)
+    ways: list[dict[str, Any]] = [{"share": 0.3}, {"share": (0.1, 0.3)}, {"cv": 4}]
+    for way in ways:
+        options = {"drop": "id", "groups": "a,b:5", **way}
+        (made,) = request_of(None, frame, Y, None, "d", _options(**options)).data
+        share = np.broadcast_to(way.get("share", 0.25), 2)
+        apart = (float(1 - share.sum()), *map(float, share))
+        for fold in range(way.get("cv", 1)):
+            same: Any = FileData(
+                *(str(file), "", "", "", "", "", "", 1, "", "", apart, way.get("cv", 1)),
+                drop=("id",),
+                groups=("a,b:5",),
+            ).prepare(None, "", fold, 0)  # type: ignore[arg-type]
+            splits = made.prepare(None, "", fold, 0)
+            np.testing.assert_array_equal(splits.test.X, same.test.X)
+            assert splits.names == tuple(NAMES)
+            assert splits.prices.sensor.tolist() == same.prices.sensor.tolist()
+            assert sorted(splits.prices.sensor) == [1, 5]
+    assert made.folds == len(made.splits) == 4
+
+
+def _options(**changed: Any) -> dict[str, Any]:
+    """What ``run`` hands on, with these changes."""
+    known = {p.name: p.default for p in signature(bench_core.run).parameters.values()}
+    own = {"X", "y", "queries", "name", "request", "on_event", "progress"}
+    return {name: value for name, value in (known | changed).items() if name not in own}
+
+
 def _splits(**changed: Any) -> Splits:
     return replace(array_splits(X, Y), **changed)
 
@@ -308,7 +341,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         {},
         "X: column 'on' holds values of type datetime64: give numbers, text or categories; 'name' "
         "holds 60 different texts, as 'n0': too many for categories; 'z' holds values of type "
-        "complex: give numbers, text or categories; or leave them out with X.drop(columns=)",
+        "complex: give numbers, text or categories; or leave them out: drop=[...]",
     ),
     "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
     "numbers as text": ((FRAME.assign(n=["1", "2.5"] * 30), Y), {}, "pandas.to_numeric reads them"),
@@ -345,6 +378,13 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     ),
     "unknown split": ((X, Y), {"split": ["trian"] * N}, "'trian' is no split; write train, valid"),
     "unknown task": ((X, Y), {"task": "clustering"}, "task=clustering: no such task|clustering"),
+    "drop and a data set": (
+        (),
+        {"data": "digits", "drop": "a"},
+        "drop means nothing with a registered data set",
+    ),
+    "drop and Splits": ((_splits(),), {"drop": "a"}, "drop means nothing beside Splits"),
+    "drop of no column": ((FRAME, Y), {"drop": "aa"}, "drop aa: unknown column 'aa': did you"),
     "suite and X": ((X, Y), {"suite": "quickstart"}, "suite means nothing beside X"),
     "label and X": ((X, Y), {"label": "ill"}, "label means nothing beside X"),
     "missing cost": ((FRAME, Y), {"costs": {"a": 1}}, "costs: feature 'b' and 1 more have no cost"),
