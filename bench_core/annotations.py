@@ -8,12 +8,14 @@ from typing import Any, Literal, Union, get_args, get_origin
 from bench_core.contracts import name_of
 from bench_core.errors import UsageError
 
+_HUGE = 10**300
+
 
 def convert(value: Any, annotation: Any, where: str) -> Any:
     """``value`` as the annotated type, or UsageError naming ``where``."""
     try:
         return _convert(value, annotation)
-    except TypeError:
+    except (TypeError, OverflowError):
         raise UsageError(
             f"{where}: {in_words(annotation)} is wanted, not {_shown(value)}"
         ) from None
@@ -22,6 +24,8 @@ def convert(value: Any, annotation: Any, where: str) -> Any:
 def _shown(value: Any) -> str:
     if isinstance(value, str | bool | list | dict):
         return json.dumps(value, default=str)  # dates of a TOML file
+    if isinstance(value, int) and abs(value) >= _HUGE:  # Python prints none of many digits
+        return "a number of more than 300 digits"
     return repr(value)
 
 

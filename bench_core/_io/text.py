@@ -14,6 +14,10 @@ RATIO, FLOOR = 200, 1 << 20
 """Text packs 3 to 20 times; more than RATIO bytes per packed byte, and FLOOR, is an attack."""
 
 
+MOST_SETTINGS = 4 << 20
+"""Bytes of a file of settings or costs. Its objects take up to 128 times as much in memory."""
+
+
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file, unpacked if it ends in ``.gz``.
 
@@ -82,6 +86,15 @@ def read_text(path: str | Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise not_utf8(path, content, error) from error
+
+
+def read_settings(path: str | Path) -> str:
+    """As ``read_text``, of a file of settings or costs. Raises InputError where it is too long."""
+    text = read_text(path)
+    if len(text) > MOST_SETTINGS:
+        most = f"{MOST_SETTINGS >> 20} MiB"
+        raise InputError(f"{path}: longer than {most}, as no file of settings or costs should be")
+    return text
 
 
 def parse_toml(path: Path, text: str) -> dict[str, Any]:

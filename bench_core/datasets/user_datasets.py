@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench_core._io.text import is_url, parse_toml, read_text
+from bench_core._io.text import is_url, parse_toml, read_settings
 from bench_core.data import Task
 from bench_core.datasets.file_parts import FORMATS
 from bench_core.datasets.user_files import FileData
@@ -72,7 +72,7 @@ def _as_keys(message: str) -> str:
 
 def read_entries(path: Path) -> list[type[Any]]:
     """One class per table of the file. Raises InputError naming file, table and key."""
-    tables = parse_toml(path, read_text(path))
+    tables = parse_toml(path, read_settings(path))
     return [_Table(path, name, table).entry() for name, table in tables.items()]
 
 

@@ -54,6 +54,7 @@ class Constant:
     """The best constant: reads no feature and costs nothing."""
 
     name: ClassVar[str] = "constant"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # the log of a share
     tasks: ClassVar[frozenset[Task]] = TASKS
     role: ClassVar[str] = "baseline"
     adds_up: ClassVar[bool] = False

@@ -49,6 +49,7 @@ class ImportedModel:
     """An existing LightGBM, XGBoost or CatBoost model."""
 
     name: ClassVar[str] = "imported"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of a link
     role: ClassVar[str] = "own"
     tasks: ClassVar[frozenset[Task]] = TASKS
 

@@ -62,6 +62,7 @@ class RandomForest:
     """scikit-learn's random forest, blind to cost."""
 
     name: ClassVar[str] = "random-forest"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
     tasks: ClassVar[frozenset[Task]] = TASKS
 
     trees: int = param(300, "number of trees", least=1)

@@ -60,6 +60,7 @@ class BoostedTrees:
     """The parameters that all learners of boosted trees have."""
 
     tasks: ClassVar[frozenset[Task]] = TASKS
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of the losses
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=0)
     learning_rate: float = param(

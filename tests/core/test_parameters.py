@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
@@ -111,6 +112,9 @@ def test_an_enumeration_is_written_as_its_value(registry: Registry) -> None:
     [
         ({"treees": 3}, "unknown parameter 'treees': did you mean trees?"),
         ({"trees": 3.5}, "trees: a whole number is wanted, not 3.5"),
+        ({"rate": 9**999}, "rate: a number is wanted, not a number of more than 300 digits"),
+        ({"trees": date(2020, 1, 1)}, "trees: a whole number is wanted, not datetime.date(2020"),
+        ({"trees": [[1, date(2020, 1, 1)]]}, 'is wanted, not [1, "2020-01-01"]'),
         ({"trees": True}, "trees: a whole number is wanted, not true"),
         ({"trees": "many"}, 'trees: a whole number is wanted, not "many"'),
         ({"rate": float("nan")}, "rate: a number is wanted, not nan"),

@@ -31,6 +31,7 @@ class BudgetPrune(OnTrees):
     """Trees pruned to the best trade-off between what each of them loses and the cost of rows."""
 
     name: ClassVar[str] = "budget-prune"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
 
     base: BudgetedLearner = param(

@@ -25,6 +25,7 @@ class BudgetRF:
     """Random forest whose splits weigh the price of a feature against purer halves."""
 
     name: ClassVar[str] = "budget-rf"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.RANKING})
 
     trees: int = param(40, "most trees; their number is an operating point", least=1)

@@ -70,7 +70,10 @@ def _from_document(document: Any) -> Imported:
 
 
 def parse_ubj(data: bytes) -> Any:
-    """The value that the bytes hold; typed arrays as numpy arrays. Raises ModelError."""
+    """The value that the bytes hold; typed arrays as numpy arrays. Raises ModelError.
+
+    Takes up to 40 times their length in memory: an empty list has two bytes there, and 64 here.
+    """
     try:
         return _Reader(data).value("", 0)
     except ModelError:

@@ -14,6 +14,7 @@ from helpers.toys import Prefix
 from bench_core._io import machine
 from bench_core.api import plan
 from bench_core.planning import keys
+from bench_core.plugins import load_registry
 
 PLUGINS = ("helpers.toys",)
 
@@ -100,6 +101,12 @@ def test_only_learners_that_say_so_have_keys_of_libraries_and_processor(
     machine.versions.cache_clear()
     assert here[0] != there[0]
     assert here[1] == there[1]
+
+
+def test_shipped_learners_declare_a_processor_but_those_that_sum_in_an_order_of_their_own() -> None:
+    learners = load_registry(()).learners
+    undeclared = {name for name in learners if "cpu" not in getattr(learners[name], "numerics", ())}
+    assert undeclared == {"adapt-lin", "adapt-lstsq", "and-or"}  # their bases declare their own
 
 
 def test_a_trial_says_what_it_depends_on_and_on_which_code(home: Path) -> None:
