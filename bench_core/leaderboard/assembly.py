@@ -285,7 +285,7 @@ def _failures(frame: pd.DataFrame) -> tuple[Failure, ...]:
             learner=str(learner),
             status=str(status),
             error=str(error),
-            params=_settings_of(part["params"].astype(object).fillna("{}").astype(str)),
+            params=_settings_of(part, varied_parameters(frame[frame["learner"] == learner])),
             trials=len(part),
         )
         for (learner, status, error), part in lost.groupby(
@@ -294,8 +294,11 @@ def _failures(frame: pd.DataFrame) -> tuple[Failure, ...]:
     )
 
 
-def _settings_of(params: pd.Series[str]) -> str:
-    first = settings(json.loads(params.iloc[0] or "{}")) or "defaults"
+def _settings_of(rows: pd.DataFrame, varied: frozenset[str]) -> str:
+    """What the first of these trials has other than the learner's others, and how many more."""
+    params = rows["params"].astype(object).fillna("{}").astype(str)
+    known = json.loads(params.iloc[0] or "{}")
+    first = settings({k: v for k, v in known.items() if k in varied}) or "its only setting"
     others = params.nunique() - 1
     return f"{first} and {count(others, 'other setting')}" if others else first
 

@@ -224,15 +224,24 @@ def _legend_due(boards: Sequence[Board], index: int) -> list[str]:
 
 def legend(board: Board) -> list[str]:
     """The columns and the order explained, a line for each subject."""
+    saving, certainty = _saving_lines(board), _certainty_lines(board)
+    return [selection_line(board), *saving, *certainty, *explained_marks(board)]
+
+
+def selection_line(board: Board) -> str:
+    """Where points and figures are from, and what costs are."""
     over = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
-    lines = [
+    return (
         f"Points are selected on validation, figures are from test{over}; cost: mean per "
-        f"row{in_unit(board)}, accounting {board.accounting}{audit}.",
-        *_saving_lines(board),
-        *_certainty_lines(board),
-    ]
+        f"row{in_unit(board)}, accounting {board.accounting}{audit}."
+    )
+
+
+def explained_marks(board: Board) -> list[str]:
+    """Marks explained that say that something is not measured alike."""
+    lines = []
     if any(row.reference and DIVERGED in row.marks for row in board.rows):
         lines.append(
             f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "

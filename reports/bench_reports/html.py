@@ -18,7 +18,7 @@ from bench_core.planning.commands import command
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, quality
 from bench_reports import payload, rows, svg, views
-from bench_reports.console import heading, in_unit, legend, run_line
+from bench_reports.console import heading, in_unit, run_line
 from bench_reports.payload import Content
 from bench_reports.views import View
 
@@ -109,6 +109,7 @@ def render(
         parts=[(board, found.views[board.dataset]) for board in boards],
         overview=overview,
         several=sets if sets > 1 else 0,
+        fine=found.fine,
         sections=[public(section) for section in sections],
         warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
         facts=facts(info, frame),
@@ -139,7 +140,7 @@ def _environment(info: RunInfo, learners: Sequence[str], fine: bool) -> Any:
 
     environment.filters |= {"quality": quality, "cost": cost, "notice": notice, "notes": notes_of}
     environment.filters |= {"story": rows.story, "heads": rows.heads, "chart": chart}
-    environment.filters |= {"legend": lambda board: [*legend(board), rows.audit_line(board)]}
+    environment.filters |= {"legend": rows.legend}
     environment.filters |= {"table_rows": partial(rows.table_rows, learners=learners)}
     environment.filters |= {"linked": linked}
     return environment

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row
 from bench_core.terminal.wording import cost, duration, quality, times
+from bench_reports.console import explained_marks, selection_line
 from bench_reports.svg import Look
 from bench_reports.views import Certainty, Curve, View
 
@@ -115,10 +116,19 @@ def _marks(board: Board, row: Row) -> list[str]:
     return marks + ([f"audit {row.audit}"] if len(audits) > 1 else [])
 
 
-def audit_line(board: Board) -> str:
-    """What all rows' audits have in common, "" where they differ."""
-    audits = {row.audit for row in board.rows}
-    return f"Audit of every row: {audits.pop()}." if len(audits) == 1 else ""
+def legend(board: Board, view: View) -> list[str]:
+    """The table's columns explained, those that it has."""
+    name, metric = one_line(board.reference), board.metric
+    lines = {
+        "range": "rank: what the data leave open (95%); shaded: not separable from the best.",
+        "saving": f"{SHARE:.0%} cost: that of the cheapest point with at least {SHARE:.0%} of "
+        f"{name}'s best {metric}; saving: what {name}'s best point costs over that.",
+        "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
+        "trained": "training: settings tried, and the time of all fits.",
+    }
+    there = {head.name for head in heads(board, view)}
+    explained = [line for column, line in lines.items() if column in there]
+    return [selection_line(board), *explained, *explained_marks(board)]
 
 
 def rank_text(sure: Certainty | None, place: int) -> str:
@@ -207,7 +217,10 @@ def overview(
     last."""
     ranks: dict[str, dict[int, tuple[int, str, bool]]] = {name: {} for name in learners}
     for k, view in enumerate(views):
-        for place, (curve, sure) in enumerate(view.ranking() if view else (), 1):
+        place, value = 0, math.nan
+        for position, (curve, sure) in enumerate(view.ranking() if view else (), 1):
+            if curve.quality[-1] != value:  # equals share a place
+                place, value = position, curve.quality[-1]
             lead = sure.tier == 1 if sure else place == 1
             ranks[curve.learner][k] = place, rank_text(sure, place), lead
     rows = []
@@ -217,15 +230,17 @@ def overview(
         order = name in baselines, len(own) * 2 < sum(map(bool, views)), mean, index
         firsts = sum(lead for _, _, lead in own.values())
         cells = tuple(own[k][1:] if k in own else ("-", False) for k in range(len(views)))
-        words = (f"{mean:.1f}", f"{firsts} of {len(own)}") if own else ("-", "-")
+        words = (f"{mean + 1e-9:.1f}", f"{firsts} of {len(own)}") if own else ("-", "-")
         rows.append((order, Overall(index, one_line(name), name in baselines, *words, cells)))
     return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
 
 
 def overall_sentence(rows: Sequence[Overall], sets: int) -> str:
-    """Who has the best mean rank."""
+    """Who has the best mean rank, over the data sets that it has results on."""
     top = rows[0]
+    own = sum(text != "-" for text, _ in top.cells)
+    over = f"{sets}" if own == sets else f"{own} of {sets}"
     return (
-        f"{top.learner} has the best mean rank over {sets} data sets, {top.mean}, and is first or "
+        f"{top.learner} has the best mean rank over {over} data sets, {top.mean}, and is first or "
         f"not separable from the first on {top.firsts} (best points, no limit on cost)."
     )

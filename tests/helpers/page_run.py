@@ -1,4 +1,5 @@
-"""A run of two data sets, one under two accountings, with values per query, whose winner is known: for the page's tests."""
+"""A run of two data sets, one under two accountings, with values per query, whose winner is known:
+for the page's tests."""
 
 from __future__ import annotations
 

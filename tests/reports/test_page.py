@@ -16,6 +16,7 @@ import pytest
 from bench_reports import svg, views
 from bench_reports.html import content, linked, packed, page, policy_hash, public, render
 from bench_reports.pictures import Groups
+from bench_reports.rows import overview
 from bench_reports.views import Curve, View, places, shares
 from helpers import example, made_board, page_run
 
@@ -182,6 +183,24 @@ def test_the_sentence_names_winner_margin_certainty_and_the_cheapest(sure: str) 
     assert re.search(
         r"miser keeps 99% of gbrt's accuracy at 3\d% of its cost \(.*; 95%: 3\d% to", text
     )
+
+
+def test_the_legend_explains_the_columns_there_are_and_no_others(sure: str) -> None:
+    text = " ".join(Elements(sure).text.split())
+    assert "rank: what the data leave open (95%)" in text
+    assert "saving: what gbrt's best point costs over that" in text
+    assert "to optimum:" not in text
+    assert "±: half" not in text  # a column of the terminal's board
+
+
+def test_equal_learners_share_a_place_in_the_ranks_over_data_sets() -> None:
+    one = np.array([1.0])
+    curves = [
+        Curve(name, one, np.array([value]), one, one, one, ())
+        for name, value in (("a", 0.8), ("b", 0.9), ("c", 0.9))
+    ]
+    rows = overview([View(Criterion("accuracy", True), "mean", 1.0, curves)] * 2, list("abc"), ())
+    assert [(row.learner, row.mean) for row in rows] == [("b", "1.0"), ("c", "1.0"), ("a", "3.0")]
 
 
 def test_pictures_hold_what_each_group_of_prices_buys(sure: str) -> None:

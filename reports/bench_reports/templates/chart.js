@@ -86,8 +86,10 @@ function axes(data, view, options) {
   const used = drawn.length ? drawn : view.curves;
   const sign = view.higher ? 1 : -1;
   const good = used.flatMap((c) => c.y.map((y) => sign * y)).sort((a, b) => a - b);
-  const worst = quantile(good, options.whole ? 0 : 0.1);
-  const best = good[good.length - 1];
+  const ahead = used.reduce((a, b) => (sign * b.y.at(-1) > sign * a.y.at(-1) ? b : a));
+  const sure = ahead.t?.at(-1) && !options.mini ? [sign * ahead.lo.at(-1), sign * ahead.hi.at(-1)] : [];
+  const worst = Math.min(quantile(good, options.whole ? 0 : 0.1), ...sure);
+  const best = Math.max(good[good.length - 1], ...sure);
   const pad = 0.06 * (best - worst) || 0.05 * Math.abs(best) || 0.5;
   const y = [sign * (worst - pad), sign * (best + pad)].sort((a, b) => a - b);
   const budgets = used.flatMap((c) => c.x);

@@ -88,6 +88,8 @@ function start(data) {
     $("f-bands").setAttribute("aria-pressed", state.bands);
     $("f-bands").hidden = !view().curves.some((c) => c.t);
     document.querySelectorAll("section.set").forEach((s, i) => s.classList.toggle("off", i !== state.set));
+    const legend = section().querySelector(".legend");
+    if (legend && legend.nextElementSibling !== $("tools")) legend.after($("tools"));
   }
 
   // the chart
@@ -227,7 +229,7 @@ function start(data) {
   const overview = $("overview");
   const cells = new Map(); // learner -> its row and cells
   if (overview) {
-    overview.style.width = `${18 + 4.5 * sets().length}rem`; // fixed columns: laid out much faster
+    overview.style.width = `${20 + 4.5 * sets().length}rem`; // fixed columns: laid out much faster
     overview.style.tableLayout = "fixed";
     for (const tr of overview.querySelector("tbody").rows) cells.set(Number(tr.dataset.l), tr);
   }

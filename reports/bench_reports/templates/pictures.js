@@ -35,7 +35,7 @@ function chainSvg(tree, reached, width) {
   const full = width - left - 190;
   const bars = shown.map((k, i) => {
     const y = 4 + i * row;
-    const text = `${reached[k]}% of rows, ${sensors(tree.n[k])} for ${cost(tree.c[k])}`;
+    const text = `${reached[k]}%, ${sensors(tree.n[k])} for ${cost(tree.c[k])}`;
     return `<text class="words" x="0" y="${y + 14}">stage ${k + 1}</text>`
       + `<rect class="bar" x="${left}" y="${y}" width="${Math.max(1, full * reached[k] / 100)}" height="${row - 6}"/>`
       + `<text class="words" x="${left + 6 + full * reached[k] / 100}" y="${y + 14}">${text}</text>`;

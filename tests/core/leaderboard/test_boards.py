@@ -114,6 +114,8 @@ def test_failures_that_ended_alike_are_one_line(sim: Board) -> None:
     (slow,) = [f for f in sim.failures if f.learner == "slow"]
     assert (slow.status, slow.trials, slow.error) == ("timeout", 2, "over 600 s")
     assert slow.params == "a=1 and 1 other setting"
+    (peek,) = [f for f in sim.failures if f.learner == "peek"]
+    assert peek.params == "its only setting"  # what all its trials have tells nothing
 
 
 def test_the_curve_is_the_frontier_of_all_settings_together(sim: Board) -> None:
