@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 import time
 from asyncio import CancelledError
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
@@ -65,7 +65,7 @@ def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) 
         emit(Event("plan", plan.run, done=done, total=planned, jobs_total=steps.total))
         state = "interrupted"
         try:
-            _Client(plan, request, writer, emit, steps).run()
+            Handing(plan, request, writer, emit, steps).run()
             state = "finished"
         except KeyboardInterrupt:
             raise Interrupted(result_of(plan, store, started, interrupted=True)) from None
@@ -79,7 +79,7 @@ class _SchedulerGoneError(Exception):
 
 
 @dataclass(eq=False)
-class _Client:
+class Handing:
     """Hands pieces to a cluster and takes their shards. ``due`` are to be handed over again, each
     with the tries that it has left; ``places`` say which workers began which piece."""
 
@@ -98,11 +98,13 @@ class _Client:
         while not self.over():
             try:
                 with _cluster(self.request, self.plan.workers) as client:
+                    from distributed import as_completed
+
                     if not checked:
                         _check_workers(client, self.plan, self.request)
                         checked = True
                     client.subscribe_topic(self.plan.run, self._began)
-                    self._drive(client)
+                    self.drive(client, as_completed)
                     client.run(_forget, self.plan.run, on_error="ignore")
                 return
             except _SchedulerGoneError:
@@ -118,9 +120,8 @@ class _Client:
         """Whether all trials have ended."""
         return self.ended == self.steps.total
 
-    def _drive(self, client: Any) -> None:
-        from distributed import as_completed
-
+    def drive(self, client: Any, as_completed: Callable[[], Any]) -> None:
+        """Hand pieces to a cluster until nothing is left."""
         running: dict[str, tuple[Any, Piece, int]] = {}
         done = as_completed()
         try:
