@@ -74,6 +74,10 @@ def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) 
     return result_of(plan, store, started)
 
 
+class _NoSchedulerError(InputError):
+    """There is none to be asked."""
+
+
 class _SchedulerGoneError(Exception):
     """The scheduler cannot be asked any more."""
 
@@ -111,7 +115,7 @@ class Handing:
                 last = time.monotonic()
                 line = "the scheduler is away; what it had is handed over again when it is back"
                 self.emit(Event("note", line, warning=True))
-            except InputError:
+            except _NoSchedulerError:
                 if not checked or time.monotonic() > last + PATIENCE:
                     raise
             time.sleep(_PAUSE)
@@ -132,6 +136,7 @@ class Handing:
                 task.release()  # what is held would be done again where its worker dies
         finally:
             self.due += [(piece, left) for _, piece, left in running.values()]
+            self.places.clear()
 
     def _fill(self, client: Any, running: dict[str, tuple[Any, Piece, int]], done: Any) -> int:
         """Hand over as much as the cluster needs; how many pieces it has."""
@@ -249,7 +254,10 @@ def _do(name: str, text: str, given: bytes, data_dir: str) -> bytes:
     get_worker().log_event(run, (name, get_worker().address))
     for other in [each for each in _KEPT if each != run]:
         _end_kept(other)
-    kept = _KEPT[run].pop() if _KEPT.get(run) else Kept()
+    try:
+        kept = _KEPT[run].pop()
+    except LookupError:  # another thread has it
+        kept = Kept()
     folder.mkdir(parents=True, exist_ok=True)
     shard = folder.resolve() / "1.db"
     try:
@@ -313,7 +321,7 @@ def _cluster(request: RunRequest, workers: int) -> Iterator[Any]:
     try:
         client = Client(where if "://" in where else _named(where), timeout="20s")
     except (OSError, ValueError, ImportError, AttributeError, TypeError) as error:
-        raise InputError(f"--executor dask={where}: no scheduler there ({error})") from error
+        raise _NoSchedulerError(f"--executor dask={where}: no scheduler there ({error})") from error
     with client:
         yield client
 
