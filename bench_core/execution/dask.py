@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 import time
 from asyncio import CancelledError
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
@@ -65,7 +65,7 @@ def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) 
         emit(Event("plan", plan.run, done=done, total=planned, jobs_total=steps.total))
         state = "interrupted"
         try:
-            _Client(plan, request, writer, emit, steps).run()
+            Handing(plan, request, writer, emit, steps).run()
             state = "finished"
         except KeyboardInterrupt:
             raise Interrupted(result_of(plan, store, started, interrupted=True)) from None
@@ -74,12 +74,16 @@ def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) 
     return result_of(plan, store, started)
 
 
+class _NoSchedulerError(InputError):
+    """There is none to be asked."""
+
+
 class _SchedulerGoneError(Exception):
     """The scheduler cannot be asked any more."""
 
 
 @dataclass(eq=False)
-class _Client:
+class Handing:
     """Hands pieces to a cluster and takes their shards. ``due`` are to be handed over again, each
     with the tries that it has left; ``places`` say which workers began which piece."""
 
@@ -98,18 +102,20 @@ class _Client:
         while not self.over():
             try:
                 with _cluster(self.request, self.plan.workers) as client:
+                    from distributed import as_completed
+
                     if not checked:
                         _check_workers(client, self.plan, self.request)
                         checked = True
                     client.subscribe_topic(self.plan.run, self._began)
-                    self._drive(client)
+                    self.drive(client, as_completed)
                     client.run(_forget, self.plan.run, on_error="ignore")
                 return
             except _SchedulerGoneError:
                 last = time.monotonic()
                 line = "the scheduler is away; what it had is handed over again when it is back"
                 self.emit(Event("note", line, warning=True))
-            except InputError:
+            except _NoSchedulerError:
                 if not checked or time.monotonic() > last + PATIENCE:
                     raise
             time.sleep(_PAUSE)
@@ -118,9 +124,8 @@ class _Client:
         """Whether all trials have ended."""
         return self.ended == self.steps.total
 
-    def _drive(self, client: Any) -> None:
-        from distributed import as_completed
-
+    def drive(self, client: Any, as_completed: Callable[[], Any]) -> None:
+        """Hand pieces to a cluster until nothing is left."""
         running: dict[str, tuple[Any, Piece, int]] = {}
         done = as_completed()
         try:
@@ -131,6 +136,7 @@ class _Client:
                 task.release()  # what is held would be done again where its worker dies
         finally:
             self.due += [(piece, left) for _, piece, left in running.values()]
+            self.places.clear()
 
     def _fill(self, client: Any, running: dict[str, tuple[Any, Piece, int]], done: Any) -> int:
         """Hand over as much as the cluster needs; how many pieces it has."""
@@ -248,7 +254,10 @@ def _do(name: str, text: str, given: bytes, data_dir: str) -> bytes:
     get_worker().log_event(run, (name, get_worker().address))
     for other in [each for each in _KEPT if each != run]:
         _end_kept(other)
-    kept = _KEPT[run].pop() if _KEPT.get(run) else Kept()
+    try:
+        kept = _KEPT[run].pop()
+    except LookupError:  # another thread has it
+        kept = Kept()
     folder.mkdir(parents=True, exist_ok=True)
     shard = folder.resolve() / "1.db"
     try:
@@ -312,7 +321,7 @@ def _cluster(request: RunRequest, workers: int) -> Iterator[Any]:
     try:
         client = Client(where if "://" in where else _named(where), timeout="20s")
     except (OSError, ValueError, ImportError, AttributeError, TypeError) as error:
-        raise InputError(f"--executor dask={where}: no scheduler there ({error})") from error
+        raise _NoSchedulerError(f"--executor dask={where}: no scheduler there ({error})") from error
     with client:
         yield client
 

@@ -4,7 +4,8 @@ The duration of a job is drawn from those recorded for its learner on its data s
 learner's on other data, or from all, by cells of the training data (rows times features). What is
 not known of a learner on a data set is one log-normal factor for all of its jobs there, so errors
 do not average out. The wall time of a draw is Graham's lower bound: the work shared by the
-workers, or the longest job.
+workers, or the longest fit with its trial. What is compiled once on a machine, by the first run
+there, is not foreseen.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -99,11 +100,13 @@ def foresee(
         rows, spread = durations.of(*kind)
         factor = np.exp(spread * rng.standard_normal(DRAWS))
         recorded += sum(numbers) if kind in durations.taken else 0
+        chain = np.zeros(DRAWS)
         for column, number in enumerate(numbers):
             if number:
                 seconds = rng.choice(rows[:, column], (number, DRAWS)) * factor
                 work += seconds.sum(axis=0)
-                longest = np.maximum(longest, seconds.max(axis=0))
+                chain += seconds.max(axis=0)  # a trial waits for its fit
+        longest = np.maximum(longest, chain)
         peak = np.maximum(peak, rng.choice(rows[:, 2], DRAWS))
     wall = np.maximum(work / workers, longest) + (START_SECONDS if left else 0.0)
     spent = _pair(wall), _pair(work * threads), _pair(peak * workers)

@@ -178,9 +178,9 @@ class _Planner:
         prepared = prepare(chosen.dataset, size, fold, seed, source, say=say)
         splits, costs = prepared.splits, ""
         if given := self.request.costs or self.suite.costs:
-            far = isinstance(given, str) and is_url(given)
-            file = str(fetched(given)) if far else given
-            splits = with_costs(splits, file, self.registry.cost_models)
+            if isinstance(given, str) and is_url(given):
+                given = str(fetched(given))
+            splits = with_costs(splits, given, self.registry.cost_models)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
         if self.request.unit:

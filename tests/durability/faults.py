@@ -91,10 +91,11 @@ def ended(stores: list[Path]) -> dict[str, str]:
     return found
 
 
-def named(suite: str) -> tuple[str, ...]:
+def named(suite: str, data_dir: str) -> tuple[str, ...]:
     """The options of a suite, or of some of its learners: ``letters:gbrt+cegb``."""
     name, _, learners = suite.partition(":")
-    return ("--suite", name, *(("--learners", learners.replace("+", ",")) if learners else ()))
+    some = ("--learners", learners.replace("+", ",")) if learners else ()
+    return ("--suite", name, *some, *(("--data-dir", data_dir) if data_dir else ()))
 
 
 def tmpfs(folder: Path) -> Path:
@@ -113,7 +114,7 @@ class Local:
         self.folder, self.draw, self.log = folder, draw, folder / "log.txt"
         self.disk = tmpfs(folder / "disk")
         self.store = self.disk / "bench.db"
-        self.suite = (*named(suite), "--data-dir", data_dir, "--store", str(self.store))
+        self.suite = (*named(suite, data_dir), "--store", str(self.store))
         self.process = self.client()
 
     def client(self) -> subprocess.Popen[bytes]:
@@ -306,7 +307,7 @@ def one_run(
     """A run with at most so many faults, to its end; what happened."""
     counts: Counter[str] = Counter()
     whole = folder / f"{suite}.whole.db"
-    words = (*BENCH, "run", *named(suite), "--data-dir", data_dir, "--no-progress")
+    words = (*BENCH, "run", *named(suite, data_dir), "--no-progress", "-q")
     more = ("--executor", "inline", "-t", "1", "--store", str(whole))
     subprocess.run((*words, *more), check=True, stdout=subprocess.DEVNULL)
     place = Path(tempfile.mkdtemp(prefix=f"{way.__name__.lower()}-", dir=folder))

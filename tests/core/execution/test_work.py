@@ -27,8 +27,9 @@ from bench_core import InputError, UsageError, api
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning import job_files
-from bench_core.planning.job_files import JobFile, read_job, write_jobs
+from bench_core.planning.job_files import JobFile, Piece, read_job, write_jobs
 from bench_core.planning.request import DAY, RunRequest
+from bench_core.planning.steps import Steps
 from bench_core.results.merge import merge
 from bench_core.results.shards import is_sealed, seal_path
 from bench_core.results.store import Store
@@ -80,6 +81,45 @@ def test_jobs_share_no_fit_and_hold_every_trial_once(home: Path) -> None:
         assert {trial.fit for trial in job.trials} <= seen
     # toy-prefix at 0 carries both of toy-stacked: six pieces of work in one job, two in the others
     assert sorted(job.seconds for job in jobs) == [2.0, 4.0, 6.0]
+
+
+def steps(request: RunRequest) -> Steps:
+    plan = api.plan(request=request)
+    alike = dict.fromkeys([spec.key for spec in (*plan.fits, *plan.trials)], 1.0)
+    return Steps(replace(plan, expected=alike), request)
+
+
+def all_now(of: Steps) -> list[Piece]:
+    return [*iter(of.next, None)]
+
+
+def test_steps_are_single_trials_and_wait_for_a_fit_that_is_being_trained(home: Path) -> None:
+    left = steps(TOYS)
+    first = all_now(left)
+    assert [len(piece.job.trials) for piece in first] == [1] * 4
+    (base,) = (p for p in first if p.job.fits[0].title == "toy-prefix tradeoff=0 on toy-rank")
+    for piece in first:
+        if piece is not base:
+            left.ended(piece, {fit.key for fit in piece.job.fits})
+    assert left.next() is None
+    left.ended(base, {base.job.fits[0].key})
+    then = all_now(left)
+    assert [piece.ready for piece in then] == [(base.job.fits[0].key,)] * 2
+    assert [len(piece.job.fits) for piece in then] == [2, 2]  # the one that is ready, and its own
+    done = [trial.key for piece in first + then for trial in piece.job.trials]
+    assert len({*done}) == left.total == 6
+
+
+def test_what_stands_on_a_fit_that_failed_is_the_last_step(home: Path) -> None:
+    left = steps(TOYS)
+    first = all_now(left)
+    for piece in first:
+        left.ended(piece, set())
+    (last,) = all_now(left)
+    assert sorted(trial.learner for trial in last.job.trials) == ["toy-stacked", "toy-stacked"]
+    assert len(last.job.fits) == 3
+    left.ended(last, set())
+    assert left.next() is None
 
 
 def test_the_longest_work_goes_first_and_to_the_emptiest_job() -> None:
