@@ -169,12 +169,10 @@ class Values:
     def _read(self, split: str, within: Budget | None = None) -> list[TrialValues]:
         if self.store is None:
             return []
+        found = self.store.each_value(self.run, split, self.dataset, within=within)
         return [
             condensed(one)
-            for learner in dict.fromkeys(name for name, *_ in sorted(self.trials))
-            for one in self.store.values(  # of a learner at a time: values are large
-                self.run, split=split, dataset=self.dataset, learner=learner, within=within
-            )
+            for one in found
             if (one.learner, one.fold, one.seed, canonical(one.params)) in self.trials
         ]
 
