@@ -34,6 +34,7 @@ def required(contract: type) -> tuple[str, ...]:
     return (*(name for name in hints if not hasattr(contract, name)), *sorted(abstract))
 
 
+@cache
 def fill_in(cls: type, contract: type) -> None:
     """Give a class the contract's defaults for the members that it does not have."""
     for name, default in vars(contract).items():

@@ -24,7 +24,6 @@ from difflib import get_close_matches
 from functools import lru_cache
 from itertools import compress
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -388,7 +387,8 @@ def _values(
 @lru_cache(4096)
 def _setting(point: str) -> Mapping[str, float]:
     """A point from its canonical JSON; most trials of a run have the same."""
-    return MappingProxyType(json.loads(point))
+    found: Mapping[str, float] = json.loads(point)
+    return found
 
 
 def _is_within(point: Mapping[str, float], p95: float, budget: Budget | None) -> bool:
