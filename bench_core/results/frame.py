@@ -36,6 +36,8 @@ _TYPES = {
     **dict.fromkeys(("stand_in", "surrogate"), "bool"),
 }
 
+_NARROW = {"int64": "int32"}
+
 
 class _Column:
     """A column of few different values: each kept once, and codes of trials or of rows."""
@@ -83,7 +85,7 @@ def export_frame(
 ) -> pd.DataFrame:
     """The frame of trials with their points, in order; those without points are one row each.
 
-    ``compact``: columns of text are categorical.
+    ``compact``: columns of text are categorical, whole numbers have 32 bits.
     """
     import pandas as pd
 
@@ -112,18 +114,21 @@ def export_frame(
     made: dict[str, Any] = {}
     for name in (*before, *info.metrics, *COSTS, CAP, "features_used", *after):
         if name in numbers:
-            made[name] = np.array(numbers.pop(name))
+            made[name] = np.frombuffer(numbers.pop(name)) if lengths else np.zeros(0)
         elif name == CAP:
             caps = (json.loads(text or "{}").get(CAP, np.nan) for text in point.known)
             made[name] = np.fromiter(caps, "float64")[point.array()]
         elif name in _TYPES:
-            made[name] = same.pop(name).numbers(of_trials, _TYPES[name])
+            kind = _TYPES[name]
+            made[name] = same.pop(name).numbers(
+                of_trials, _NARROW.get(kind, kind) if compact else kind
+            )
         elif name in same:
             made[name] = same.pop(name).texts(of_trials, compact)
         else:
             made[name] = (point if name == "point" else split).texts(1, compact)
     for name in ("features_used", *_COUNTS):
-        made[name] = pd.array(made[name], dtype="Int64")
+        made[name] = pd.array(made[name], dtype="Int32" if compact else "Int64")
     return pd.DataFrame(made, copy=False)
 
 

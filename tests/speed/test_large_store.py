@@ -64,6 +64,7 @@ def used(command: list[str], folder: Path) -> tuple[float, float]:
         ("reported, with intervals", [*BENCH, "report", "--store"], None),
         ("planned", [sys.executable, "-c", PLAN], 2),
     ],
+    ids=["list", "boards", "report", "plan"],
 )
 def test_ten_thousand_trials(
     what: str,
