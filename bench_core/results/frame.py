@@ -36,8 +36,6 @@ _TYPES = {
     **dict.fromkeys(("stand_in", "surrogate"), "bool"),
 }
 
-_NARROW = {"int64": "int32"}
-
 
 class _Column:
     """A column of few different values: each kept once, and codes of trials or of rows."""
@@ -54,7 +52,7 @@ class _Column:
 
     def numbers(self, lengths: IntArray | int, dtype: str) -> Any:
         """The column with trial k ``lengths[k]`` times."""
-        return np.repeat(np.array([*self.known], dtype=dtype)[self.array()], lengths)
+        return np.repeat(np.array([*self.known], dtype=dtype)[self.coded()], lengths)
 
     def texts(self, lengths: IntArray | int, compact: bool) -> Any:
         """The same as text, categorical if ``compact``, with its categories in order."""
@@ -64,12 +62,12 @@ class _Column:
         place = {text: k for k, text in enumerate(order)}
         small = np.min_scalar_type(-max(1, len(order)))
         to = np.array([place[text] for text in self.known], dtype=small)
-        codes = np.repeat(to[self.array()], lengths)
+        codes = np.repeat(to[self.coded()], lengths)
         if compact:
             return pd.Categorical.from_codes(codes, categories=pd.Index(order, dtype="str"))
         return pd.array(np.array(order, dtype=object), dtype="str").take(codes)
 
-    def array(self) -> IntArray:
+    def coded(self) -> IntArray:
         return np.frombuffer(self.codes, "i") if self.codes else np.zeros(0, "i")
 
 
@@ -85,7 +83,7 @@ def export_frame(
 ) -> pd.DataFrame:
     """The frame of trials with their points, in order; those without points are one row each.
 
-    ``compact``: columns of text are categorical, whole numbers have 32 bits.
+    ``compact``: columns of text are categorical, counts have 32 bits.
     """
     import pandas as pd
 
@@ -117,12 +115,9 @@ def export_frame(
             made[name] = np.frombuffer(numbers.pop(name)) if lengths else np.zeros(0)
         elif name == CAP:
             caps = (json.loads(text or "{}").get(CAP, np.nan) for text in point.known)
-            made[name] = np.fromiter(caps, "float64")[point.array()]
+            made[name] = np.fromiter(caps, "float64")[point.coded()]
         elif name in _TYPES:
-            kind = _TYPES[name]
-            made[name] = same.pop(name).numbers(
-                of_trials, _NARROW.get(kind, kind) if compact else kind
-            )
+            made[name] = same.pop(name).numbers(of_trials, _TYPES[name])
         elif name in same:
             made[name] = same.pop(name).texts(of_trials, compact)
         else:

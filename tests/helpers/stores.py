@@ -21,6 +21,7 @@ from bench_core.results.records import (
     TrialResult,
     TrialSpec,
 )
+from bench_core.results.rows import COSTS
 from bench_core.results.store_files import save_model, state_path, states_folder
 from bench_core.results.writer import Writer, open_writer
 
@@ -83,7 +84,8 @@ def point_row(
     features: int,
 ) -> PointRow:
     """One operating point; ``costs`` are those of ``rows.COSTS``, in their order."""
-    return PointRow(index, point, split, metrics, *map(float, costs), features_used=features)
+    paid = dict(zip(COSTS, map(float, costs), strict=True))
+    return PointRow(index, point, split, metrics, features_used=features, **paid)
 
 
 def ended_well(
@@ -126,5 +128,7 @@ def put_fit(writer: Writer, run: str, spec: FitSpec) -> None:
 
 def put_trial(writer: Writer, run: str, ended: Outcome) -> None:
     """A trial that ended so, and its attempt."""
+    spec = ended.job.spec
+    assert isinstance(spec, TrialSpec)
     writer.attempt(run, ended)
-    writer.trial(ended.job.spec, ended)
+    writer.trial(spec, ended)
