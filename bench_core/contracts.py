@@ -34,6 +34,7 @@ def required(contract: type) -> tuple[str, ...]:
     return (*(name for name in hints if not hasattr(contract, name)), *sorted(abstract))
 
 
+@cache
 def fill_in(cls: type, contract: type) -> None:
     """Give a class the contract's defaults for the members that it does not have."""
     for name, default in vars(contract).items():
@@ -48,14 +49,16 @@ def name_of(value: Any) -> str:
 
 def learner_of(learner: Any) -> CompleteLearner:
     """The same object, its class complete; for learners that may not come from the registry."""
-    fill_in(type(learner), CompleteLearner)
+    cls: Any = type(learner)
+    fill_in(cls, CompleteLearner)
     found: CompleteLearner = learner
     return found
 
 
 def dataset_of(dataset: Any) -> CompleteDataset:
     """The same object, its class complete; for data sets that may not come from the registry."""
-    fill_in(type(dataset), CompleteDataset)
+    cls: Any = type(dataset)
+    fill_in(cls, CompleteDataset)
     found: CompleteDataset = dataset
     return found
 

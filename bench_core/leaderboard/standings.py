@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -172,18 +172,13 @@ class Values:
         if self.store is None:
             return []
         if (split, within) not in self._known:
-            self._known[split, within] = list(self._condensed(self.store, split, within))
+            found = self.store.each_value(self.run, split, self.dataset, within=within)
+            self._known[split, within] = [
+                condensed(one)
+                for one in found
+                if (one.learner, one.fold, one.seed, canonical(one.params)) in self.trials
+            ]
         return self._known[split, within]
-
-    def _condensed(self, store: Store, split: str, within: Budget | None) -> Iterator[TrialValues]:
-        return (
-            condensed(one)
-            for learner in dict.fromkeys(name for name, *_ in sorted(self.trials))
-            for one in store.values(  # of a learner at a time: values are large
-                self.run, split=split, dataset=self.dataset, learner=learner, within=within
-            )
-            if (one.learner, one.fold, one.seed, canonical(one.params)) in self.trials
-        )
 
 
 def _repeats(

@@ -138,6 +138,9 @@ class _About:
     encoded: dict[str, Any]
     key: str  # canonical JSON of its ``learner_key``
     needs: list[tuple[str, Any]]  # by the canonical JSON of each, encoded
+    origin: str
+    code: str
+    libraries: str
 
 
 @dataclass(slots=True, eq=False)
@@ -207,9 +210,9 @@ class Specifications:
             plugins=request.plugins,
             modules=modules_of(request),
             caps=use.caps,
-            origin=origin(instance),
-            code=code_of(instance),
-            libraries="" if reason else libraries_of(instance),
+            origin=about.origin,
+            code=about.code,
+            libraries="" if reason else about.libraries,
         )
         key = score_key(spec, on.billed, self.registry.metrics)
         self.trials.setdefault(key, replace(spec, key=key))
@@ -237,7 +240,7 @@ class Specifications:
                 needs=needs,
                 costs=on.costs,
                 plugins=self.request.plugins,
-                origin=origin(instance),
+                origin=about.origin,
                 modules=modules_of(self.request),
             )
         return key
@@ -255,7 +258,8 @@ class Specifications:
             needs = [(canonical(encode(need)), need) for need in learner_of(instance).needs()]
             key = canonical(learner_key(instance, version))
             facts = version, as_json(instance), encode(instance), key, needs
-            self._known[id(instance)] = _About(instance, *facts)
+            made = origin(instance), code_of(instance), libraries_of(instance)
+            self._known[id(instance)] = _About(instance, *facts, *made)
         return self._known[id(instance)]
 
     def _version(self, cls: Any) -> str:

@@ -52,7 +52,7 @@ class _Column:
 
     def numbers(self, lengths: IntArray | int, dtype: str) -> Any:
         """The column with trial k ``lengths[k]`` times."""
-        return np.repeat(np.array([*self.known], dtype=dtype)[self.array()], lengths)
+        return np.repeat(np.array([*self.known], dtype=dtype)[self.coded()], lengths)
 
     def texts(self, lengths: IntArray | int, compact: bool) -> Any:
         """The same as text, categorical if ``compact``, with its categories in order."""
@@ -62,12 +62,12 @@ class _Column:
         place = {text: k for k, text in enumerate(order)}
         small = np.min_scalar_type(-max(1, len(order)))
         to = np.array([place[text] for text in self.known], dtype=small)
-        codes = np.repeat(to[self.array()], lengths)
+        codes = np.repeat(to[self.coded()], lengths)
         if compact:
             return pd.Categorical.from_codes(codes, categories=pd.Index(order, dtype="str"))
         return pd.array(np.array(order, dtype=object), dtype="str").take(codes)
 
-    def array(self) -> IntArray:
+    def coded(self) -> IntArray:
         return np.frombuffer(self.codes, "i") if self.codes else np.zeros(0, "i")
 
 
@@ -83,7 +83,7 @@ def export_frame(
 ) -> pd.DataFrame:
     """The frame of trials with their points, in order; those without points are one row each.
 
-    ``compact``: columns of text are categorical.
+    ``compact``: columns of text are categorical, counts have 32 bits.
     """
     import pandas as pd
 
@@ -112,10 +112,10 @@ def export_frame(
     made: dict[str, Any] = {}
     for name in (*before, *info.metrics, *COSTS, CAP, "features_used", *after):
         if name in numbers:
-            made[name] = np.array(numbers.pop(name))
+            made[name] = np.frombuffer(numbers.pop(name)) if lengths else np.zeros(0)
         elif name == CAP:
             caps = (json.loads(text or "{}").get(CAP, np.nan) for text in point.known)
-            made[name] = np.fromiter(caps, "float64")[point.array()]
+            made[name] = np.fromiter(caps, "float64")[point.coded()]
         elif name in _TYPES:
             made[name] = same.pop(name).numbers(of_trials, _TYPES[name])
         elif name in same:
@@ -123,7 +123,7 @@ def export_frame(
         else:
             made[name] = (point if name == "point" else split).texts(1, compact)
     for name in ("features_used", *_COUNTS):
-        made[name] = pd.array(made[name], dtype="Int64")
+        made[name] = pd.array(made[name], dtype="Int32" if compact else "Int64")
     return pd.DataFrame(made, copy=False)
 
 

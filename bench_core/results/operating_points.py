@@ -93,7 +93,8 @@ def _usable(frame: pd.DataFrame, cap: float | None) -> BoolArray:
     if CAP in frame.columns:
         under = frame[CAP].isna() if cap is None else frame[CAP] == cap
         usable = usable & under.to_numpy(dtype=bool)
-    return usable & (cap is None or CAP in frame.columns)
+    found: BoolArray = usable & (cap is None or CAP in frame.columns)
+    return found
 
 
 def _matched(frame: pd.DataFrame, usable: BoolArray, keys: list[str]) -> tuple[IntArray, IntArray]:

@@ -21,6 +21,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -196,8 +198,8 @@ class Store:
 
         ``cap`` is what no row may cost where that was enforced, NaN at a path's own points. A trial
         that is not ``ok`` is one row whose point and split are empty. Where the replay
-        audit refused a trial, ``error`` says why. ``compact``: columns of text are categorical,
-        which for many trials takes a fraction of the memory.
+        audit refused a trial, ``error`` says why. ``compact``: columns of text are categorical
+        and counts have 32 bits, which for many trials takes a fraction of the memory.
         """
         info = self.info(run)
         with self._read() as db:
@@ -219,12 +221,16 @@ class Store:
         ``within`` a cap there are only those under it; within a cost for 95% of rows only the
         points whose rows keep to it on validation. Trials without such points are left out.
         """
+        return [*self.each_value(run, split, dataset, learner, within)]
+
+    def each_value(
+        self, run: str, split: str, dataset: str, learner: str = "", within: Budget | None = None
+    ) -> Iterator[TrialValues]:
+        """``values``, one at a time: those of a large run do not fit into memory together."""
         run = self.resolve(run)
-        found: list[TrialValues] = []
         with self._read() as db:
             for trial in rows.trials(db, _run(db, run), dataset, learner):
-                found.extend(_values(db, trial, split, within))
-        return found
+                yield from _values(db, trial, split, within)
 
     def of_trial(self, trial: str) -> tuple[list[rows.Points], dict[str, StoredValues]]:
         """The points of a trial by split, and its stored values by split."""
@@ -367,27 +373,34 @@ def _values(
     if trial["status"] != "ok":
         return
     of = {one.split: one for one in rows.points(db, trial)}
-    settings = [json.loads(point) for point in of[split].points] if split in of else []
-    p95 = of["valid"].column("cost_p95") if "valid" in of else np.full(len(settings), np.inf)
-    wanted = [p for p, s in enumerate(settings) if _is_within(s, float(p95[p]), within)]
+    own = of[split].points if split in of else ()
+    p95 = of["valid"].column("cost_p95") if "valid" in of else np.full(len(own), np.inf)
     for one in rows.values(db, trial["key"], split):
-        kept = [p in wanted for p in one.points]
+        settings = {p: _setting(own[p]) for p in one.points}
+        kept = [_is_within(settings[p], float(p95[p]), within) for p in one.points]
         if not any(kept):
             continue
-        points = tuple(p for p in one.points if p in wanted)
+        points = tuple(compress(one.points, kept))
         yield TrialValues(
             split=split,
             points=points,
             trial=trial["key"],
             settings=tuple(settings[p] for p in points),
             p95=p95[list(points)],
-            metric=one.metric[kept],
-            cost=one.cost[kept],
-            bought=one.bought[kept],
+            metric=one.metric if all(kept) else one.metric[kept],
+            cost=one.cost if all(kept) else one.cost[kept],
+            bought=one.bought if all(kept) else one.bought[kept],
             weights=one.weights,
             rows=one.rows,
             **{name: trial["spec"][name] for name in _NAMES},
         )
+
+
+@lru_cache(4096)
+def _setting(point: str) -> Mapping[str, float]:
+    """A point from its canonical JSON; most trials of a run have the same."""
+    found: Mapping[str, float] = json.loads(point)
+    return found
 
 
 def _is_within(point: Mapping[str, float], p95: float, budget: Budget | None) -> bool:

@@ -99,9 +99,11 @@ def draw_all(
     kept = valid.contenders(higher, limits if len(limits) == len(chooses) else None)
     valid.keep(kept)
     parts: list[list[list[Choice]]] = [[] for _ in chooses]
+    budgets = [choose for choose in chooses if isinstance(choose, at_budget)]
     for quality, cost in valid.draws(resamples):
+        within = iter(_within(budgets, quality, cost))
         for choose, part in zip(chooses, parts, strict=True):
-            part.append(choose(quality, cost))
+            part.append(next(within) if isinstance(choose, at_budget) else choose(quality, cost))
     chosen = [[_joined(choices) for choices in zip(*part, strict=True)] for part in parts]
     used = [_points(own, len(k)) for *own, k in zip(*chosen, kept, strict=True)]
     test.keep([order[points] for order, points in zip(kept, used, strict=True)])
@@ -260,23 +262,55 @@ class at_budget:  # noqa: N801, as the functions beside it
 
     def __call__(self, quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
         """The choice of every learner."""
+        return _within([self], quality, cost)[0]
+
+    def affords(self, cost: list[FloatArray]) -> list[bool]:
+        """Which learners have a point within the budget in the data as they are: in the first draw
+        that this is asked of."""
         if not self._affords:
             self._affords = [bool((c[0] <= self.limit).any()) for c in cost]
-        return [
-            _single(self._within(q, c) if has else np.full(len(q), -1))
-            for q, c, has in zip(quality, cost, self._affords, strict=True)
-        ]
+        return self._affords
 
-    def _within(self, quality: FloatArray, cost: FloatArray) -> IntArray:
-        inside = cost <= self.limit
-        if inside.all():
-            return np.asarray(quality.argmax(axis=1) if self.higher else quality.argmin(axis=1))
-        good = np.where(inside, quality if self.higher else -quality, -np.inf)
-        index: IntArray = good.argmax(axis=1)
-        if not inside[:, 0].all():
-            none = ~inside.any(axis=1)
-            index[none] = cost[none].argmin(axis=1)
-        return index
+
+def _within(
+    budgets: Sequence[at_budget], quality: list[FloatArray], cost: list[FloatArray]
+) -> list[list[Choice]]:
+    """The choices of every learner within each of the budgets, which look for them together."""
+    rising = sorted(range(len(budgets)), key=lambda k: budgets[k].limit)
+    limits = [budgets[k].limit for k in rising]
+    found: list[list[Choice]] = [[] for _ in budgets]
+    for learner, (q, c) in enumerate(zip(quality, cost, strict=True) if budgets else ()):
+        best = _best_within(q if budgets[0].higher else -q, c, limits)
+        for k, point in zip(rising, best, strict=True):
+            has = budgets[k].affords(cost)[learner]
+            found[k].append(_single(point if has else np.full(len(q), -1)))
+    return found
+
+
+def _best_within(good: FloatArray, cost: FloatArray, limits: Sequence[float]) -> Iterator[IntArray]:
+    """The best point of each draw at each of the rising limits. Points that are within a limit in
+    all draws are looked at once for all limits, the others where it is within their reach."""
+    draws = np.arange(len(good))
+    least = np.minimum.accumulate(cost.min(axis=0)[::-1])[::-1]
+    inside = np.searchsorted(np.maximum.accumulate(cost.max(axis=0)), limits, "right")
+    reach = np.searchsorted(least, limits, "right")
+    at, best, seen = np.zeros(len(good), dtype=np.int64), np.full(len(good), -np.inf), 0
+
+    def better(some: FloatArray, start: int) -> tuple[IntArray, FloatArray]:
+        first: IntArray = some.argmax(axis=1)
+        value = some[draws, first]
+        return np.where(value > best, first + start, at), np.maximum(value, best)
+
+    for limit, sure, end in zip(limits, inside, reach, strict=True):
+        if sure > seen:
+            (at, best), seen = better(good[:, seen:sure], seen), sure
+        point, value = at, best
+        if end > sure:
+            may = np.where(cost[:, sure:end] <= limit, good[:, sure:end], -np.inf)
+            point, value = better(may, sure)
+        if (none := np.isneginf(value)).any():
+            point = np.where(none, cost.argmin(axis=1), point)
+        yield point
 
 
 def at_matched_cost(cost: float, higher: bool) -> Choose:

@@ -21,8 +21,9 @@ from bench_core.results.records import (
     TrialResult,
     TrialSpec,
 )
+from bench_core.results.rows import COSTS
 from bench_core.results.store_files import save_model, state_path, states_folder
-from bench_core.results.writer import open_writer
+from bench_core.results.writer import Writer, open_writer
 
 ABOUT: dict[str, Any] = {
     "suite": "s",
@@ -61,20 +62,42 @@ def outcome(
     key: str, status: Status, *, metric: float = 0.5, value: float = 1.0, mark: object = ""
 ) -> Outcome:
     """How the trial ``key`` ended, with one point on two splits if it is ok."""
-    job = Job("score", replace(TRIAL, key=key))
+    spec = replace(TRIAL, key=key)
     if status != Status.OK:
-        return Outcome(job, status, f"{key} went wrong", seconds=1.0)
-    costs = dict.fromkeys(("feature_cost", "evaluation_cost", "total_cost"), 1.0)
+        return Outcome(Job("score", spec), status, f"{key} went wrong", seconds=1.0)
     rows = tuple(
-        PointRow(0, {"step": 0}, split, {"mse": metric}, **costs, cost_p95=1.0, cost_max=1.0,
-                 features_used=1)
+        point_row(0, {"step": 0}, split, {"mse": metric}, (1.0,) * 5, 1)
         for split in ("valid", "test")
-    )  # fmt: skip
+    )
     array = np.full((1, 3), value, np.float32)
     values = StoredValues("test", (0,), array, array, array[0], array[0], array[:, :1])
     marks = (str(mark),) if mark else ()
-    result = TrialResult(rows, (values,), "sampled", "", 0.1, 5.0, marks, Sensors(("a",), (1.0,)))
-    return Outcome(job, status, result=result, seconds=1.0)
+    return ended_well(spec, rows, (values,), Sensors(("a",), (1.0,)), marks)
+
+
+def point_row(
+    index: int,
+    point: Mapping[str, int],
+    split: str,
+    metrics: Mapping[str, float],
+    costs: Sequence[float],
+    features: int,
+) -> PointRow:
+    """One operating point; ``costs`` are those of ``rows.COSTS``, in their order."""
+    paid = dict(zip(COSTS, map(float, costs), strict=True))
+    return PointRow(index, point, split, metrics, features_used=features, **paid)
+
+
+def ended_well(
+    spec: TrialSpec,
+    rows: Sequence[PointRow],
+    values: Sequence[StoredValues],
+    sensors: Sensors,
+    marks: tuple[str, ...] = (),
+) -> Outcome:
+    """How a trial ended that has these rows and values."""
+    result = TrialResult(tuple(rows), tuple(values), "sampled", "", 0.1, 5.0, marks, sensors)
+    return Outcome(Job("score", spec), Status.OK, result=result, seconds=1.0)
 
 
 def filled(
@@ -90,11 +113,22 @@ def filled(
         save_model(state_path(states_folder(path), FIT.key), Weight(weight))
     with open_writer(path) as writer:
         writer.begin(run, ABOUT, [*(listed or trials)])
-        fit = Outcome(Job("fit", FIT), Status.OK, result=FitResult(1.5, 9.0), seconds=1.5)
-        writer.attempt(run, fit)
-        writer.fit(fit)
+        put_fit(writer, run, FIT)
         for key, status in trials.items():
-            ended = outcome(key, status)
-            writer.attempt(run, ended)
-            writer.trial(replace(TRIAL, key=key), ended)
+            put_trial(writer, run, outcome(key, status))
         writer.end(run, "finished")
+
+
+def put_fit(writer: Writer, run: str, spec: FitSpec) -> None:
+    """A fit that ended well, and its attempt."""
+    fit = Outcome(Job("fit", spec), Status.OK, result=FitResult(1.5, 9.0), seconds=1.5)
+    writer.attempt(run, fit)
+    writer.fit(fit)
+
+
+def put_trial(writer: Writer, run: str, ended: Outcome) -> None:
+    """A trial that ended so, and its attempt."""
+    spec = ended.job.spec
+    assert isinstance(spec, TrialSpec)
+    writer.attempt(run, ended)
+    writer.trial(spec, ended)

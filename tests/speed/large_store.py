@@ -10,22 +10,17 @@ on validation and on test, their quality rising and levelling off with their cos
 from __future__ import annotations
 
 import argparse
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from bench_core.results.records import (
-    FitResult,
-    FitSpec,
-    Job,
-    Outcome,
-    PointRow,
-    Sensors,
-    Status,
-    StoredValues,
-    TrialResult,
-    TrialSpec,
-)
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from helpers.stores import ABOUT, FIT, TRIAL, ended_well, point_row, put_fit, put_trial
+
+from bench_core.results.records import Outcome, Sensors, StoredValues, TrialSpec
 from bench_core.results.writer import open_writer
 
 POINTS, KEPT, QUERIES, FEATURES = 46, 12, 400, 60
@@ -35,21 +30,17 @@ DATASETS, LEARNERS, SEEDS = 5, 8, 5
 def trial(number: int) -> TrialSpec:
     dataset, learner = number % DATASETS, number // DATASETS % LEARNERS
     seed, setting = number // (DATASETS * LEARNERS) % SEEDS, number // (DATASETS * LEARNERS * SEEDS)
-    return TrialSpec(
+    return replace(
+        TRIAL,
         key=f"{number:032x}",
         title=f"learner-{learner} setting={setting} on data-{dataset}, seed {seed}",
         fit=f"{number:031x}f",
         learner=f"learner-{learner}",
-        learner_version="0.1.0",
         params={"trees": 300, "depth": 4, "tradeoff": 0.01 * 1.1**setting, "rate": 0.1},
         dataset=f"data-{dataset}",
-        fold=0,
         seed=seed,
         fingerprint=f"{dataset:064x}",
-        stand_in=False,
         task="ranking",
-        data="prepared",
-        states="large.fits",
         metrics=("ndcg@5", "precision@5"),
         unit="cost units",
     )
@@ -64,20 +55,10 @@ def outcome(spec: TrialSpec, number: int) -> Outcome:
         quality = level * (1 - np.exp(-5 * place)) + 0.002 * rng.normal(size=POINTS)
         cost = 100 * place + rng.random(POINTS)
         for k in range(POINTS):
-            rows.append(
-                PointRow(
-                    index=k,
-                    point={"trees": int(300 * place[k])},
-                    split=split,
-                    metrics={"ndcg@5": float(quality[k]), "precision@5": float(quality[k] ** 2)},
-                    feature_cost=float(cost[k] * 0.9),
-                    evaluation_cost=float(cost[k] * 0.1),
-                    total_cost=float(cost[k]),
-                    cost_p95=float(cost[k] * 1.5),
-                    cost_max=float(cost[k] * 2),
-                    features_used=int(FEATURES * place[k]),
-                )
-            )
+            metrics = {"ndcg@5": float(quality[k]), "precision@5": float(quality[k] ** 2)}
+            costs = cost[k] * np.array([0.9, 0.1, 1, 1.5, 2])
+            point, used = {"trees": int(300 * place[k])}, int(FEATURES * place[k])
+            rows.append(point_row(k, point, split, metrics, costs, used))
         kept = np.unique(np.linspace(0, POINTS - 1, KEPT).astype(int))
         by_query = rng.normal(size=QUERIES)
         values.append(
@@ -93,8 +74,7 @@ def outcome(spec: TrialSpec, number: int) -> Outcome:
         )
     names = tuple(f"f{j}" for j in range(FEATURES))
     sensors = Sensors(names, tuple(1.0 + j for j in range(FEATURES)))
-    result = TrialResult(tuple(rows), tuple(values), "sampled", "", 0.1, 300.0, (), sensors)
-    return Outcome(Job("score", spec), Status.OK, result=result, seconds=0.2)
+    return ended_well(spec, rows, values, sensors)
 
 
 def write(path: Path, trials: int) -> None:
@@ -115,25 +95,22 @@ def write(path: Path, trials: int) -> None:
         for seed in range(SEEDS)
     ]
     about = {
+        **ABOUT,
         "suite": "large",
         "title": "Many trials",
-        "profile": "quick",
         "reference": "learner-0",
-        "accounting": "path",
         "metrics": ["ndcg@5", "precision@5"],
         "higher_is_better": {"ndcg@5": True, "precision@5": True},
         "datasets": uses,
-        "request": {},
     }
+    run = "large-quick-0"
     with open_writer(path) as writer:
         writer._db.execute("PRAGMA synchronous = OFF")
-        writer.begin("large-quick-0", about, [spec.key for spec in specs])
+        writer.begin(run, about, [spec.key for spec in specs])
         for number, spec in enumerate(specs):
-            fit = FitSpec(spec.fit, spec.title, {}, spec.learner, spec.dataset, "", "", 0, "")
-            writer.fit(Outcome(Job("fit", fit), Status.OK, result=FitResult(1.0, 200.0)))
-            writer.attempt("large-quick-0", ended := outcome(spec, number))
-            writer.trial(spec, ended)
-        writer.end("large-quick-0", "finished")
+            put_fit(writer, run, replace(FIT, key=spec.fit, title=spec.title))
+            put_trial(writer, run, outcome(spec, number))
+        writer.end(run, "finished")
 
 
 if __name__ == "__main__":
