@@ -113,7 +113,7 @@ def choose(
 @njit(cache=True, nogil=True)
 def _may_split(node: Int64Array, rules: Rules) -> bool:
     """Whether depth and rows allow it."""
-    return node[DEPTH] != rules.max_depth and node[COUNT] >= 2 * rules.min_rows
+    return bool(node[DEPTH] != rules.max_depth and node[COUNT] >= 2 * rules.min_rows)
 
 
 @njit(cache=True, nogil=True)
