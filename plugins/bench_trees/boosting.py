@@ -114,8 +114,7 @@ def _iteration(grower: Grower, loss: Loss, scores: Float64Array, data: Labels) -
             tree = GrownTree()
         else:
             grew = True
-            for node, begin, end in tree.leaves:
-                scores[k, grower.order.rows[begin:end]] += tree.value[node]
+            grower.add(tree, scores[k])
         trees.append(tree)
     return trees if grew else []
 

@@ -38,8 +38,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
+from bench_trees.kernels.gradients import to_integers
+from bench_trees.threads import PIECE, Workers
 
 SUM_BITS = 52  # so that every sum converts to float64 exactly
+ALONE = Workers(1)
 LARGEST = 2.0**62  # single labels stay below it in units, fitted outliers included
 
 
@@ -71,6 +74,7 @@ def to_fixed_point(
     hessian: Float64Array | None,
     multiplicity: Int64Array | None,
     total: int,
+    crew: Workers = ALONE,
 ) -> FixedPoint:
     """Pack gradients and hessians per copy (n,), ``total`` the sum of multiplicities.
 
@@ -78,29 +82,39 @@ def to_fixed_point(
     there are more than 2^31 - 1 rows.
     """
     count_bits = bits_for(total)
-    g, g_unit = _rounded(gradient, multiplicity, total, sum_bits(count_bits))
-    packed = (g << count_bits) + 1
-    h, h_unit = np.empty(0, np.int64), 1.0
+    copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
+    exponent = _exponent(gradient, multiplicity, total, sum_bits(count_bits))
+    packed = _integers(gradient, exponent, (count_bits, 1), copies, crew)
+    h, h_exponent = np.empty(0, np.int64), 0
     if hessian is not None:
-        h, h_unit = _rounded(hessian, multiplicity, total, SUM_BITS)
-    if multiplicity is not None:
-        packed *= multiplicity
-        h = h * multiplicity if len(h) else h
-    return FixedPoint(packed, h, count_bits, g_unit, h_unit)
+        h_exponent = _exponent(hessian, multiplicity, total, SUM_BITS)
+        h = _integers(hessian, h_exponent, (0, 0), copies, crew)
+    return FixedPoint(packed, h, count_bits, 2.0**-exponent, 2.0**-h_exponent)
 
 
-def _rounded(
-    values: Float64Array, multiplicity: Int64Array | None, total: int, bits: int
-) -> tuple[Int64Array, float]:
-    """Values as integers whose weighted sum stays below 2^bits, and the unit they count."""
+def _exponent(values: Float64Array, multiplicity: Int64Array | None, total: int, bits: int) -> int:
+    """Of the finest unit, as a power of 1/2, in which the values' weighted sum is below 2^bits."""
     size = np.abs(values)
     most = float(size.sum() if multiplicity is None else (size * multiplicity).sum())
     if not np.isfinite(most):
         raise ValueError("gradients are not finite: the loss diverges, lower the learning rate")
     room = max(2.0**bits - total, 2.0 ** (bits - 1))  # rounding adds at most 1/2 per copy
     exponent = int(np.floor(np.log2(room) - np.log2(most))) if most > 0 else 0
-    exponent = min(max(exponent, -1000), 1000)
-    return np.rint(np.ldexp(values, exponent)).astype(np.int64), float(2.0**-exponent)
+    return min(max(exponent, -1000), 1000)
+
+
+def _integers(
+    values: Float64Array, exponent: int, how: tuple[int, int], copies: Int64Array, crew: Workers
+) -> Int64Array:
+    values = np.ascontiguousarray(values)
+    out = np.empty(len(values), np.int64)
+
+    def piece(start: int, stop: int) -> None:
+        some = values[start:stop], 2.0**exponent, *how, copies[start:stop], out[start:stop]
+        to_integers(*some)
+
+    crew.run(piece, len(values), PIECE)
+    return out
 
 
 class Residuals:

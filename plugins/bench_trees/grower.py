@@ -15,10 +15,11 @@ from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
 from bench_trees.growing_tree import GrownTree, Settings
 from bench_trees.histogram_pool import HistogramPool
 from bench_trees.kernels import growth
+from bench_trees.kernels.gradients import add_values, take
 from bench_trees.kernels.growth import Nodes, Rules
-from bench_trees.kernels.leaves import PIECE, RowOrder, add_to_rows
+from bench_trees.kernels.leaves import RowOrder, add_to_rows
 from bench_trees.penalties import Account, Ledger
-from bench_trees.threads import Workers
+from bench_trees.threads import PIECE, Piece, Workers
 
 
 class Grower:
@@ -52,21 +53,44 @@ class Grower:
         from float64 sums, times the learning rate.
         """
         self.pool.root_known = False
-        tree = self._grow(to_fixed_point(gradient, hessian, self.multiplicity, self.total))
+        copies = self.multiplicity
+        tree = self._grow(to_fixed_point(gradient, hessian, copies, self.total, self.crew))
         if tree is None:
             return None
-        for node, begin, end in tree.leaves:
-            rows = self.order.rows[begin:end]
-            copies = None if self.multiplicity is None else self.multiplicity[rows]
-            g = gradient[rows] if copies is None else gradient[rows] * copies
-            if hessian is None:
-                h = float(len(rows) if copies is None else copies.sum())
-            else:
-                h = float((hessian[rows] if copies is None else hessian[rows] * copies).sum())
-            denominator = h + self.settings.l2
-            value = -float(g.sum()) / denominator if denominator > 0 else 0.0
+        g = self._by_leaf(gradient)
+        h = None if hessian is None else self._by_leaf(hessian)
+        counts = self.nodes.integers[self.leaves, growth.COUNT].tolist()
+        for node, (begin, end), count in zip(
+            tree.leaves.tolist(), tree.spans.tolist(), counts, strict=True
+        ):
+            denominator = float(count if h is None else h[begin:end].sum()) + self.settings.l2
+            value = -float(g[begin:end].sum()) / denominator if denominator > 0 else 0.0
             tree.value[node] = self.settings.learning_rate * value
         return tree
+
+    def add(self, tree: GrownTree, scores: Float64Array) -> None:
+        """Add the values of the tree grown last to scores (n,)."""
+        values = tree.value[tree.leaves]
+
+        def piece(start: int, stop: int) -> None:
+            add_values(scores, self.order.rows, tree.spans[start:stop], values[start:stop])
+
+        self._over_leaves(piece, len(values))
+
+    def _by_leaf(self, values: Float64Array) -> Float64Array:
+        """Values (n,) times copies, in the order of leaves."""
+        values = values if self.multiplicity is None else values * self.multiplicity
+        values, rows = np.ascontiguousarray(values), self.order.rows
+        out = np.empty(len(rows))
+
+        def piece(start: int, stop: int) -> None:
+            take(values, rows[start:stop], out[start:stop])
+
+        self.crew.run(piece, len(rows), PIECE)
+        return out
+
+    def _over_leaves(self, piece: Piece, leaves: int) -> None:
+        self.crew.run(piece, leaves, leaves if len(self.order.rows) < PIECE else 1)
 
     def grow_on(self, residuals: Residuals) -> GrownTree | None:
         """One tree fitted to the residuals, which are brought up to date, or None likewise.
@@ -86,16 +110,14 @@ class Grower:
         rule = float(s.learning_rate), float(s.l2), bits
         residuals.stepped(growth.descend(self.nodes, self.leaves, *rule, steps))
         own = steps[self.leaves]
-        tree.value[tree.feature < 0] = own * unit
+        tree.value[tree.leaves] = own * unit
         self.pool.carry(*growth.carried(self.nodes, self.count, steps), self.copies)
-        spans = self.nodes.integers[self.leaves, growth.BEGIN : growth.END + 1]
 
         def piece(start: int, stop: int) -> None:
-            some = spans[start:stop], own[start:stop] << bits
+            some = tree.spans[start:stop], own[start:stop] << bits
             add_to_rows(residuals.packed, self.order.rows, *some, self.copies)
 
-        few = len(self.order.rows) < PIECE
-        self.crew.run(piece, len(own), len(own) if few else 1)
+        self._over_leaves(piece, len(own))
         return tree
 
     def _grow(self, fixed: FixedPoint) -> GrownTree | None:
@@ -205,11 +227,7 @@ class Grower:
         self.account.end()
         edges, offset = self.bins.edges, self.bins.offset
         done = growth.finish(self.nodes, self.count, best_first, edges, offset)
-        found = np.flatnonzero(done.feature < 0)
-        self.leaves = done.node[found]
-        rows = self.nodes.integers[self.leaves, growth.BEGIN : growth.END + 1].tolist()
-        leaves = [(node, *span) for node, span in zip(found.tolist(), rows, strict=True)]
-        value = np.zeros(self.count)
-        return GrownTree(
-            done.feature, done.threshold, done.left, done.right, done.missing_left, value, leaves
-        )
+        leaves = np.flatnonzero(done.feature < 0)
+        self.leaves = done.node[leaves]
+        spans = self.nodes.integers[self.leaves, growth.BEGIN : growth.END + 1]
+        return GrownTree(*done[:5], np.zeros(self.count), leaves, spans)

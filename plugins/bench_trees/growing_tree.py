@@ -58,9 +58,10 @@ class GrownTree:
 
     feature: Int64Array = field(default_factory=lambda: np.full(1, -1))
     threshold: Float64Array = field(default_factory=lambda: np.zeros(1))
+    missing_left: BoolArray = field(default_factory=lambda: np.zeros(1, np.bool_))
     left: Int64Array = field(default_factory=lambda: np.full(1, -1))
     right: Int64Array = field(default_factory=lambda: np.full(1, -1))
-    missing_left: BoolArray = field(default_factory=lambda: np.zeros(1, np.bool_))
     value: Float64Array = field(default_factory=lambda: np.zeros(1))
-    # node, begin and end of its rows in the order of rows; valid until the next tree is grown
-    leaves: list[tuple[int, int, int]] = field(default_factory=list)
+    leaves: Int64Array = field(default_factory=lambda: np.zeros(1, np.int64))
+    # (leaves, 2) where their rows begin and end in leaf order; valid until the next tree is grown
+    spans: Int64Array = field(default_factory=lambda: np.zeros((1, 2), np.int64))

@@ -9,7 +9,6 @@ After two splits, of the root and of its smaller child::
     slot 3   the smaller one of these
 """
 
-from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bench_trees.arrays import Int64Array, UInt64Array, grown

@@ -19,7 +19,7 @@ import numpy as np
 
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array, grown
 from bench_trees.growing_tree import Settings
-from bench_trees.kernels.leaves import count_unpaid, mark_paid
+from bench_trees.kernels.payments import count_unpaid, mark_paid
 from bench_trees.threads import Workers
 
 SENSORS = 32  # that one thread counts at a time

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 
+PIECE = 1 << 15  # rows that one thread takes at a time
 Piece = Callable[[int, int], None]
 """Does the work of items ``start:stop`` and writes nowhere else."""
 
@@ -21,7 +22,8 @@ class Workers:
         self._pool = pool
 
     def run(self, piece: Piece, items: int, chunk: int) -> None:
-        """Call ``piece(start, stop)`` until ``range(items)`` is covered in steps of ``chunk``."""
+        """Call ``piece(start, stop)`` until ``range(items)`` is covered in steps of ``chunk``, or
+        once where there is one thread."""
         helpers = min(self.threads, -(-items // chunk)) - 1
         if self._pool is None or helpers < 1:
             piece(0, items)

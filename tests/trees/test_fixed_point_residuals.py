@@ -159,7 +159,7 @@ def test_integers_are_rounded_labels_plus_the_steps_taken() -> None:
         tree = grower.grow_on(residuals)
         assert tree is not None
         units.append(residuals.unit)
-        for node, begin, end in tree.leaves:
+        for node, (begin, end) in zip(tree.leaves, tree.spans, strict=True):
             assert tree.value[node] % residuals.unit == 0
             for i in grower.order.rows[begin:end]:
                 steps[i] += Fraction(tree.value[node])

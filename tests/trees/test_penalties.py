@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.kernels.leaves import count_unpaid, mark_paid
+from bench_trees.kernels.payments import count_unpaid, mark_paid
 from bench_trees.penalties import Ledger, Penalty
 
 

@@ -113,7 +113,7 @@ def choose(
 @njit(cache=True, nogil=True)
 def _may_split(node: Int64Array, rules: Rules) -> bool:
     """Whether depth and rows allow it."""
-    return node[DEPTH] != rules.max_depth and node[COUNT] >= 2 * rules.min_rows
+    return bool(node[DEPTH] != rules.max_depth and node[COUNT] >= 2 * rules.min_rows)
 
 
 @njit(cache=True, nogil=True)
@@ -167,7 +167,13 @@ class Sums(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def attach(
-    moves: Int64Array, nodes: Nodes, count: int, slots: int, sums: Sums, rules: Rules, work: Int64Array
+    moves: Int64Array,
+    nodes: Nodes,
+    count: int,
+    slots: int,
+    sums: Sums,
+    rules: Rules,
+    work: Int64Array,
 ) -> int:
     """Give the nodes of ``moves`` their children, numbers ``count`` and up; write the pairs of
     which one may be split, with slots from ``slots`` on, to ``work``, and return their number.
@@ -225,7 +231,12 @@ def begin_node(nodes: Nodes, i: int, depth: int, sums: Sums, rules: Rules) -> No
 
 @njit(cache=True, nogil=True)
 def descend(
-    nodes: Nodes, leaves: Int64Array, learning_rate: float, l2: float, count_bits: int, steps: Int64Array
+    nodes: Nodes,
+    leaves: Int64Array,
+    learning_rate: float,
+    l2: float,
+    count_bits: int,
+    steps: Int64Array,
 ) -> float:
     """Write the values of leaves to ``steps`` by their nodes, rounded to units of the gradient;
     the change of the sum of squares."""
@@ -292,9 +303,9 @@ def finish(
             best = -1
             for at in range(filled):
                 i = order[at]
-                if rank[i] > 0 and table[i, LEFT] >= 0:
-                    if best < 0 or nodes.scores[i, NET] > nodes.scores[best, NET]:
-                        best = i
+                open_split = rank[i] > 0 and table[i, LEFT] >= 0
+                if open_split and (best < 0 or nodes.scores[i, NET] > nodes.scores[best, NET]):
+                    best = i
             if best < 0:
                 break
             rank[best] = -1

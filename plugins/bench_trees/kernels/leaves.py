@@ -1,4 +1,4 @@
-"""What is moved, counted and paid for the rows of a growing tree's leaves.
+"""What is moved and counted of the rows of a growing tree's leaves.
 
 One array of row numbers holds the rows of all leaves, a range of it for each. Their histograms are
 sums of gradients per leaf, feature and bin. Sums are integers (``fixed_point``), so a leaf's
@@ -10,10 +10,6 @@ smaller one is counted::
 
     channel 0   gradient and count of rows, packed in one integer
     channel 1   hessian; the channel is there only where hessians differ between rows
-
-Which rows have paid which sensors is a bit for each::
-
-    paid[k]   row 63 ..... row 0 | row 127 ..... row 64 | ...      uint64 words of sensor k
 
 Rows of a small leaf lie far apart, so that neither the processor's own prefetching nor its
 window of instructions hides the way to memory; a request ``AHEAD`` rows ahead does.
@@ -28,10 +24,9 @@ from numba.extending import intrinsic
 
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
-from bench_trees.threads import Workers
+from bench_trees.threads import PIECE, Workers
 
 AHEAD = 128  # rows: about as many requests as memory answers while their adds are done
-PIECE = 1 << 15  # rows that one thread moves at a time
 STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
 # features be 4096 bytes apart and be taken for one another
 
@@ -372,56 +367,3 @@ def add_counts(
         step = counted[i, 1]
         for b in range(len(out)):
             out[b] += ((counts[b] & mask) * step) << count_bits
-
-
-@njit(cache=True, nogil=True)
-def count_unpaid(
-    paid: UInt64Array,
-    sensors: Int64Array,
-    rows: UInt32Array,
-    multiplicity: Int64Array,
-    out: Int64Array,
-) -> None:
-    """Multiplicity of ``rows`` that have not paid, into out[k] for k in ``sensors``.
-
-    ``multiplicity`` (n,), or (0,) where all are 1.
-    """
-    if len(multiplicity) > 0:
-        for k in sensors:
-            bits = paid[k]
-            owing = np.int64(0)
-            for r in rows:
-                if not (bits[r >> 6] >> np.uint64(r & 63)) & np.uint64(1):
-                    owing += multiplicity[r]
-            out[k] = owing
-        return
-    own = np.zeros(paid.shape[1], np.uint64)
-    for r in rows:
-        own[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
-    for k in sensors:
-        bits = paid[k]
-        owing = np.int64(0)
-        for w in range(len(own)):
-            owing += _ones(own[w] & ~bits[w])
-        out[k] = owing
-
-
-@njit(cache=True, nogil=True)
-def _ones(word: np.uint64) -> np.int64:
-    """How many bits are set: counts of 2, 4 and 8 bits side by side, then their sum."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    pairs = np.uint64(0x3333333333333333)
-    word = (word & pairs) + ((word >> np.uint64(2)) & pairs)
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    word += word >> np.uint64(8)
-    word += word >> np.uint64(16)
-    word += word >> np.uint64(32)
-    return np.int64(word & np.uint64(127))
-
-
-@njit(cache=True, nogil=True)
-def mark_paid(paid: UInt64Array, sensors: Int64Array, rows: UInt32Array) -> None:
-    """Set the bits of ``rows`` for ``sensors``."""
-    for k in sensors:
-        for r in rows:
-            paid[k, r >> 6] |= np.uint64(1) << np.uint64(r & 63)

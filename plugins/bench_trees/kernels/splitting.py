@@ -103,7 +103,7 @@ def best_cuts(
 
 @njit(cache=True, nogil=True)
 def _cumulate(
-    packed: Int64Array, min_rows: int, mask: int, V: Int64Array, B: Int64Array
+    packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array, B: Int64Array
 ) -> int:
     """Sums V of bins 0..B[k] for every cut k that may leave enough rows on both sides, then that of
     all bins; the number of cuts.

@@ -1,0 +1,62 @@
+"""Which rows have paid which sensors, a bit for each::
+
+paid[k]   row 63 ..... row 0 | row 127 ..... row 64 | ...      uint64 words of sensor k
+"""
+
+import numpy as np
+from numba import njit
+
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+
+
+@njit(cache=True, nogil=True)
+def count_unpaid(
+    paid: UInt64Array,
+    sensors: Int64Array,
+    rows: UInt32Array,
+    multiplicity: Int64Array,
+    out: Int64Array,
+) -> None:
+    """Multiplicity of ``rows`` that have not paid, into out[k] for k in ``sensors``.
+
+    ``multiplicity`` (n,), or (0,) where all are 1.
+    """
+    if len(multiplicity) > 0:
+        for k in sensors:
+            bits = paid[k]
+            owing = np.int64(0)
+            for r in rows:
+                if not (bits[r >> 6] >> np.uint64(r & 63)) & np.uint64(1):
+                    owing += multiplicity[r]
+            out[k] = owing
+        return
+    own = np.zeros(paid.shape[1], np.uint64)
+    for r in rows:
+        own[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
+    for k in sensors:
+        bits = paid[k]
+        owing = np.int64(0)
+        for w in range(len(own)):
+            owing += _ones(own[w] & ~bits[w])
+        out[k] = owing
+
+
+@njit(cache=True, nogil=True)
+def _ones(word: np.uint64) -> np.int64:
+    """How many bits are set: counts of 2, 4 and 8 bits side by side, then their sum."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    pairs = np.uint64(0x3333333333333333)
+    word = (word & pairs) + ((word >> np.uint64(2)) & pairs)
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    word += word >> np.uint64(8)
+    word += word >> np.uint64(16)
+    word += word >> np.uint64(32)
+    return np.int64(word & np.uint64(127))
+
+
+@njit(cache=True, nogil=True)
+def mark_paid(paid: UInt64Array, sensors: Int64Array, rows: UInt32Array) -> None:
+    """Set the bits of ``rows`` for ``sensors``."""
+    for k in sensors:
+        for r in rows:
+            paid[k, r >> 6] |= np.uint64(1) << np.uint64(r & 63)
