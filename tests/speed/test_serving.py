@@ -228,7 +228,8 @@ def test_one_row(trained: Any, rows: Any, lleaves: Any, tmp_path: Path, benchmar
 
 
 def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
-    """The peer is the same row at hand; what the callback itself takes is the work of both."""
+    """The peer is the same row at hand; what the callback itself takes is the work of both. The
+    second peer calls it once for each feature, not once for all that are needed at a time."""
     model = compiled(folder_of(trained))
     cells = [dict(zip(NAMES, row.tolist(), strict=True)) for row in rows]
     asked: list[list[list[str]]] = []
@@ -243,18 +244,25 @@ def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
         for row in cells:
             model.predict(lambda names, row=row: [row[n] for n in names])
 
-    def at_hand() -> None:
+    def at_hand(asked: list[list[list[str]]]) -> None:
         for i, (row, calls) in enumerate(zip(cells, asked, strict=True)):
             acquire = lambda names, row=row: [row[n] for n in names]  # noqa: E731
             for names in calls:
                 acquire(names)
             model.predict_rows(rows[i : i + 1])
 
+    single = [[[name] for names in calls for name in names] for calls in asked]
+    each_by_itself = "the same at hand and a callback for each feature"
+
     compare(
         benchmark,
-        {"ours": on_demand, "the same at hand and its callbacks": at_hand},
+        {
+            "ours": on_demand,
+            "the same at hand and its callbacks": partial(at_hand, asked),
+            each_by_itself: partial(at_hand, single),
+        },
         work=f"one row asked for by a Python callback, {TREES} trees x {FEATURES}",
-        peers=["the same at hand and its callbacks"],
+        peers=["the same at hand and its callbacks", each_by_itself],
         bars={("ours", "the same at hand and its callbacks"): 1.25},
         rounds=ROUNDS,
         per=ROWS,
