@@ -68,7 +68,7 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
 """
 _SCORE = "double bench_score(const struct bench_source *source, double *spent);\n\n"
 _TYPES = """\
-struct node { float threshold; NARROW cell, below; };
+struct node { uint32_t threshold; NARROW cell, below; };
 struct leaf { double value, path; };
 struct use { int root, levels, output, billed; double weight; };
 struct column { int cell, output, scaled; double weight, mean, factor; };
@@ -155,7 +155,7 @@ def _refuse_queries(folder: Folder) -> None:
 def _constants(folder: Folder, prices: SensorPrices, packed: Packed) -> list[str]:
     program, given = folder.program, not isinstance(folder.program.rejected, str)
     values = {
-        "NARROW": f"unsigned {'short' if _most(program) < 1 << 16 else 'int'}",
+        "NARROW": f"unsigned {'short' if packed.narrow else 'int'}",
         "LEVELS": _levels(packed.uses[:, 1]),
         "FEATURES": str(max(1, len(program.features))),
         "SENSORS": str(max(1, prices.sensors)),
@@ -169,14 +169,10 @@ def _constants(folder: Folder, prices: SensorPrices, packed: Packed) -> list[str
 
 
 def _levels(each: IntArray) -> str:
-    """One number for all trees where they are about as deep: a loop that need not be guessed."""
+    """One number for all trees where they are about as deep: a loop that need not be guessed; or 0,
+    where each has its own."""
     most = int(each.max(initial=0))
-    return str(most) if len(each) and most <= 1.25 * each.mean() else "u->levels"
-
-
-def _most(program: Program) -> int:
-    """The largest number in a node, which counts nodes from the root of its tree."""
-    return max(2 * len(program.features), int(np.diff(program.trees.start).max(initial=0)))
+    return str(most) if len(each) and most <= 1.25 * each.mean() else "0"
 
 
 def number(value: Any) -> str:
@@ -221,12 +217,10 @@ def _needs(tables: Tables, prices: SensorPrices) -> list[str]:
 
 
 def _tables(program: Program, packed: Packed) -> list[str]:
-    limits = packed.nodes[:, 0].copy().view(np.float32)
-    below = packed.nodes[:, 2] - np.repeat(program.trees.start[:-1], np.diff(program.trees.start))
-    nodes = [
-        _entry(number(t) + ("f" if abs(t) < inf else ""), *node)
-        for t, *node in zip(limits, packed.nodes[:, 1].tolist(), below.tolist(), strict=True)
-    ]
+    parts = zip(
+        packed.thresholds.tolist(), packed.cell.tolist(), packed.below.tolist(), strict=True
+    )
+    nodes = [_entry(f"{threshold:#x}", *node) for threshold, *node in parts]
     uses = zip(packed.uses.tolist(), packed.weights, strict=True)
     columns = zip(packed.columns.tolist(), packed.factors, strict=True)
     nothing = program.nothing if program.nothing is not None else [float("nan")] * program.outputs
@@ -264,7 +258,7 @@ def _steps(program: Program, packed: Packed) -> list[str]:
         own = dict.fromkeys([*step.columns.feature.tolist(), *wanted])
         reads += [place[f] for f in own]
         value, *bias = map(number, packed.gates[k])
-        steps.append(_entry(*packed.steps[k], first, len(reads), kernel, value, _entry(*bias)))
+        steps.append(_entry(*packed.steps[k, :-1], first, len(reads), kernel, value, _entry(*bias)))
     return [array("int", "reads", reads), array("struct step", "steps", steps)]
 
 

@@ -12,10 +12,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, Int32Array, IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray, UInt32Array
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import PerQueryPrices
-from bench_core.serving.program import COMBINE, GATES, Program, Step, Trees
+from bench_core.serving.program import COMBINE, GATES, Program, Step, Trees, segments
+from bench_core.serving.tables import Tables
 
 
 def compilable(program: Program) -> bool:
@@ -33,60 +34,100 @@ def prices_of(costs: CostModel) -> SensorPrices | None:
     return costs if isinstance(costs, SensorPrices) else None
 
 
+def keys(values: Float32Array) -> UInt32Array:
+    """Whole numbers in the order of the floats; -0.0 is 0.0."""
+    bits = (values + np.float32(0)).view(np.uint32)
+    return np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
     """What the kernels, and the C source, read; see ``kernels`` for the order of columns.
 
-    ``features`` (f,) are the cells, by number in the data. ``uses`` (u, 4) of trees with
-    ``weights`` (u,); ``gates`` (p, 1 + K): values and biases; ``factors`` (c, 3).
+    ``features`` (f,) are the cells, by number in the data. Of nodes (N,) the ``thresholds``, the
+    place of the ``cell``, and how far ``below`` the left child is; ``leaves`` (N, 2). ``uses``
+    (u, 4) of trees: root, levels, output, whether billed, with ``weights`` (u,). ``gates``
+    (p, 1 + K): values and biases; ``factors`` (c, 3).
     """
 
     features: IntArray
-    nodes: Int32Array
-    uses: IntArray
-    steps: IntArray
-    columns: IntArray
+    thresholds: UInt32Array
+    cell: IntArray
+    below: IntArray
     leaves: FloatArray
+    uses: IntArray
     weights: FloatArray
+    steps: IntArray
     gates: FloatArray
+    columns: IntArray
     factors: FloatArray
 
     @classmethod
     def of(cls, program: Program) -> Self:
         """Of a program as it is."""
         features, steps = program.features, program.steps
-        nodes, leaves, levels, root = _nodes(program, features)
+        thresholds, cell, below, leaves, levels = _nodes(program, features)
         used = np.concatenate([s.trees for s in steps]).astype(np.int64)
         billed = np.concatenate([s.fresh for s in steps]) & (levels[used] > 0)
         columns = _joined(steps, "feature", "output", "scaled")
         columns[:, 0] = np.searchsorted(features, columns[:, 0])
+        root, output = program.trees.start[used], program.trees.output[used]
         return cls(
             features=features,
-            nodes=nodes,
-            uses=np.stack([root[used], levels[used], program.trees.output[used], billed], axis=1),
-            steps=_steps(program),
-            columns=columns,
+            thresholds=thresholds,
+            cell=cell,
+            below=below,
             leaves=leaves,
+            uses=np.stack([root, levels[used], output, billed], axis=1).astype(np.int64),
             weights=np.concatenate([s.weights for s in steps]),
+            steps=_steps(program),
             gates=np.array([[s.value, *s.bias] for s in steps], dtype=np.float64),
+            columns=columns,
             factors=_joined(steps, "weight", "mean", "factor"),
         )
 
-    def flat(self, outputs: int) -> tuple[Int32Array, FloatArray]:
-        """All whole numbers in one array, after a header, and all others in another one."""
-        parts = self.nodes, self.uses, self.steps, self.columns
-        values = self.leaves, self.weights, self.gates, self.factors
-        header = np.zeros(9, dtype=np.int64)
-        header[:4] = len(header) + np.cumsum([0, *(part.size for part in parts[:-1])])
-        header[4:8] = np.cumsum([0, *(value.size for value in values[:-1])])
-        header[8] = outputs
-        ints = np.concatenate([header, *(part.ravel() for part in parts)])
-        return ints.astype(np.int32), np.concatenate([value.ravel() for value in values])
+    def flat(self, tables: Tables, prices: SensorPrices) -> tuple[Any, Any, FloatArray]:
+        """``ints``, ``links`` and ``floats`` of the kernels."""
+        root, levels, output, billed = self.uses.T
+        order = self._deepest_first()
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        alone = [len(tables.mates[f]) == 1 for f in tables.features]
+        sensors = [prices.sensors_of(f) for f in tables.features]
+        ints = [
+            self.thresholds.view(np.int32),
+            *(root[order], levels[order], rank, output, billed),
+            *(self.steps, self.columns, self.features, alone),
+            *(np.cumsum([0, *map(len, sensors)]), np.concatenate([*sensors, np.zeros(0)])),
+        ]
+        rules = np.array([prices.split, prices.tree])
+        floats = [self.leaves, self.weights, self.gates, self.factors, prices.sensor, rules]
+        begin = 2 + len(ints) + len(floats)
+        header = [
+            self.gates.shape[1] - 1,
+            *(begin + np.cumsum([0, *map(np.size, ints[:-1])])),
+            *np.cumsum([0, *map(np.size, floats[:-1])]),
+            len(self.features),
+        ]
+        whole = np.concatenate([np.ravel(part) for part in (header, *ints)]).astype(np.int32)
+        narrow = np.uint16 if self.narrow else np.uint32
+        links = np.stack([self.cell, self.below], axis=1).astype(narrow)
+        return whole, links.ravel(), np.concatenate([np.ravel(part) for part in floats])
+
+    @property
+    def narrow(self) -> bool:
+        """Whether 16 bits hold the numbers in a node."""
+        return max(2 * len(self.features), int(self.below.max(initial=0))) < 1 << 16
+
+    def _deepest_first(self) -> IntArray:
+        """The uses of each segment's trees, those of most levels first."""
+        segment = np.repeat(self.steps[:, -1], self.steps[:, 1] - self.steps[:, 0])
+        return np.lexsort((-self.uses[:, 1], segment))
 
 
 def _nodes(program: Program, features: IntArray) -> tuple[Any, ...]:
-    """Nodes (N, 4) of each tree level by level, siblings side by side, their values and paths
-    (N, 2), levels and first nodes (T,) of trees."""
+    """Thresholds, cells and ways to left children (N,) of nodes, each tree level by level, siblings
+    side by side; their values and paths (N, 2), and levels (T,) of trees."""
     trees = program.trees
     owner = np.repeat(np.arange(len(trees)), np.diff(trees.start))
     level, path = _levels(trees, program.multiplier)
@@ -98,18 +139,17 @@ def _nodes(program: Program, features: IntArray) -> tuple[Any, ...]:
     place = np.zeros(len(owner), dtype=np.int64)
     place[first] = first
     place[trees.left[inner]], place[trees.right[inner]] = pair, pair + 1
-    nodes = np.zeros((len(owner), 4), dtype=np.int32)
-    nodes[:, 0] = np.float32(np.inf).view(np.int32)
-    nodes[:, 1], nodes[:, 2] = 2 * len(features), np.arange(len(nodes))
-    own, cell = place[inner], np.searchsorted(features, trees.feature[inner])
-    nodes[own, 0] = trees.threshold[inner].view(np.int32)
-    nodes[own, 1] = 2 * cell + ~trees.missing_left[inner]
-    nodes[own, 2], nodes[own, 3] = pair, cell
+    own, cell = place[inner], np.full(len(owner), 2 * len(features))
+    cell[own] = 2 * np.searchsorted(features, trees.feature[inner]) + ~trees.missing_left[inner]
+    below = np.zeros(len(owner), dtype=np.int64)
+    below[own] = pair - own
+    thresholds = np.full(len(owner), np.uint32(0xFFFFFFFF))  # no cell is above that of a leaf
+    thresholds[own] = keys(trees.threshold[inner])
     leaves = np.zeros((len(owner), 2))
     leaves[place, 0], leaves[place, 1] = trees.value, path
     levels = np.zeros(len(trees), dtype=np.int64)
     np.maximum.at(levels, owner, level)
-    return nodes, leaves, levels, first
+    return thresholds, cell, below, leaves, levels
 
 
 def _levels(trees: Trees, multiplier: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -128,6 +168,7 @@ def _steps(program: Program) -> IntArray:
     """The numbers of every step, in the order of ``kernels.FIRST_USE``."""
     count, stops = len(program.steps), sorted(stop.step for stop in program.stops)
     use, column, rows = 0, 0, []
+    segment = segments(program)
     for number, step in enumerate(program.steps):
         passed = []
         for onward in (step.then, step.otherwise):
@@ -135,7 +176,8 @@ def _steps(program: Program) -> IntArray:
             passed.append(any(number <= stop < until for stop in stops))
         uses, columns = use + len(step.trees), column + len(step.columns.feature)
         how = step.carry, COMBINE.index(step.combine), GATES.index(step.gate)
-        rows.append([use, uses, column, columns, *how, step.then, step.otherwise, *passed])
+        own = [use, uses, column, columns, *how, step.then, step.otherwise]
+        rows.append([*own, *passed, segment[number]])
         use, column = uses, columns
     return np.array(rows, dtype=np.int64)
 

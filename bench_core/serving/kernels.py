@@ -1,45 +1,142 @@
 """One row through a program, compiled; the plain Python walk gives the same bits.
 
-A tree is walked without branches, so that the processor works on several trees at once: every node
-is followed for as many levels as the tree has, a leaf leads to itself, and siblings lie side by
-side, so that the outcome of a comparison is added to a number. Only a cell that is not there yet
-leaves the loop. A feature has two places for its cell: in the first one a missing cell is -inf,
-which goes left at every threshold, in the second NaN, which goes right; a node reads the one that
-its ``missing_left`` asks for.
+Trees are walked level by level, many side by side and without branches, so that the processor has
+work while it waits for memory. A node leads to its left child by how far away that is, and the
+outcome of a comparison is added, since siblings lie side by side; a leaf leads to itself. Cells and
+thresholds are whole numbers in the order of the float32 that they stand for (``compiled.keys``). A
+feature has two places: in the first a missing cell is the smallest number, which goes left, in the
+second the largest, which goes right; a node names the one that its ``missing_left`` asks for.
 
-    ints     where the parts begin, number of outputs | nodes: threshold (float32), place of the
-             cell, left child, feature | uses of trees: root, levels, output, whether billed
-             | steps: FIRST_USE ... | columns: feature, output, whether scaled
+Without a cap a row asks, level by level, for all that the trees of a segment (``segments``) need.
+
+    ints     where the parts begin, number of outputs | thresholds | trees of each segment, deepest
+             first: root, levels | uses in order: place among those, output, whether billed
+             | steps: FIRST_USE ... | columns: feature, output, whether scaled | features: number in
+             the data, whether its sensors yield it alone, first of its sensors | sensors
+    links    uint16 or uint32 (2 N,)   of each node: place of the cell, way to its left child
     floats   nodes: value, multipliers on the path | weights of uses | steps: value of the gate,
-             bias (K) | columns: weight, mean, factor
-    cells    float32 (2 f + 1,)   two for each of f features; the last one is for leaves
-    have     uint8 (2 f + 1,)     0 not there, 1 there, 3 read
+             bias (K) | columns: weight, mean, factor | prices of sensors | of a split, of a tree
     place    int64 (PLACES,): STEP ...   sums float64 (SUMS + 3 K,): SPLITS ..., then the step's own
              sums, the score, and the score at the last stop
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-NODES, USES, STEPS, COLUMNS, LEAVES, WEIGHTS, GATES, FACTORS, OUTPUTS, HEADER = range(10)
+OUTPUTS, KEYS, ROOTS, LEVELS, RANKS, TREE_OUTPUTS, BILLED, STEPS, COLUMNS = range(9)
+FEATURES, ALONE, SENSORS_OF, SENSORS, LEAVES, WEIGHTS, GATES, FACTORS, PRICES, RULES = range(9, 19)
+COUNTED = 19
 FIRST_USE, LAST_USE, FIRST_COLUMN, LAST_COLUMN, CARRY, COMBINE, GATED, THEN, ELSE = range(9)
-STOP_THEN, STOP_ELSE, STEP_WIDTH = range(9, 12)
+STOP_THEN, STOP_ELSE, SEGMENT, STEP_WIDTH = range(9, 13)
 LAST, MIN, AND, ADD = range(4)
-STEP, USE, TREES, NEW_TREE, LAST_STEP, STOPPED, STOP_AT, AT_HAND, PLACES = range(9)
-SPLITS, NEW_SPLITS, PRICE, CAP, SPLIT, TREE, SUMS = range(7)
+STEP, USE, TREES, LEVEL, WALKED, LAST_STEP, STOPPED, STOP_AT, AT_HAND, PLACES = range(10)
+SPLITS, PRICE, CAP, SUMS = range(4)
 END, GATE, REJECTED, CAPPED = range(4)
-DONE, READS = -1, -2
-"""What ``advance`` returns besides a feature: the way is over; all columns of the step."""
 
 _I: Any = np.uint64  # unsigned places are never counted from the end
+_BLOCK = 64  # trees side by side: their nodes fit the first cache
+
+
+class Cells(NamedTuple):
+    """What is known of a row; ``f`` features, ``u`` uses of trees."""
+
+    values: Any  # float32 (f,)
+    bits: Any  # the same as uint32
+    keys: Any  # uint32 (2 f + 1,), two places of each; the last is for leaves
+    have: Any  # uint8 (f,): whether the value is there
+    need: Any  # uint8 (2 f + 1,): whether a tree or a column has come to the place
+    at: Any  # uint32 (u,): the nodes that trees have come to
+
+
+class Row(NamedTuple):
+    """A row on its way."""
+
+    cells: Cells
+    asked: Any  # int64 (f,): room for features to ask for
+    bought: Any  # uint8 (s,)
+    place: Any
+    sums: Any
 
 
 @njit(cache=True, nogil=True)
-def advance(ints: Any, floats: Any, cells: Any, have: Any, place: Any, sums: Any) -> int:
-    """Go on until a feature is needed that is not there: its number; DONE, or READS."""
-    outputs = ints[OUTPUTS]
+def walk_rows(
+    ints: Any, links: Any, floats: Any, cap: float, X: Any, bought: Any, places: Any, sums: Any
+) -> None:
+    """Take rows ``X`` (n, d) through the program: ``sums`` (n, SUMS + 3 K), ``places`` (n, PLACES)
+    and the sensors ``bought`` (n, s) of each, zero before. Of each row PRICE becomes its bill."""
+    asked = np.empty(ints[COUNTED], dtype=np.int64)
+    cells, features = _cells(ints), ints[ints[FEATURES] :]
+    values, bits, keys = cells.values, cells.bits, cells.keys
+    for i in range(len(X)):
+        row = Row(cells, asked, bought[i], places[i], sums[i])
+        _begin(row, cap)
+        line = X[i]
+        if cap == np.inf:
+            row.place[AT_HAND] = 1
+            cells.have[:] = 1
+        for c in range(len(asked)):
+            values[_I(c)] = line[_I(features[_I(c)])]
+        for c in range(len(asked)):
+            _put(keys, _I(c), bits[_I(c)])
+        while _advance(ints, links, floats, row) > 0:
+            pass
+        _bill(ints, floats, row)
+
+
+@njit(cache=True, nogil=True)
+def way(ints: Any, links: Any, floats: Any, cap: float, room: Any) -> Any:
+    """Take one row through the program; yields how many features are asked for, whose values must
+    then stand in ``given``. At the end PRICE is the bill. ``room``: ``asked`` (f,), ``given`` (f,)
+    and the last three fields of ``Row``."""
+    asked, given, bought, place, sums = room
+    cells = _cells(ints)
+    row = Row(cells, asked, bought, place, sums)
+    _begin(row, cap)
+    count = _advance(ints, links, floats, row)
+    while count > 0:
+        yield count
+        for k in range(count):
+            cells.values[asked[k]] = np.float32(given[k])
+            _put(cells.keys, _I(asked[k]), cells.bits[asked[k]])
+        count = _advance(ints, links, floats, row)
+    _bill(ints, floats, row)
+
+
+@njit(cache=True, nogil=True)
+def _cells(ints: Any) -> Any:
+    count = ints[COUNTED]
+    values = np.empty(count, dtype=np.float32)
+    keys = np.zeros(2 * count + 1, dtype=np.uint32)
+    have, need = np.empty(count, dtype=np.uint8), np.empty(2 * count + 1, dtype=np.uint8)
+    at = np.empty(ints[LEVELS] - ints[ROOTS], dtype=np.uint32)
+    return Cells(values, values.view(np.uint32), keys, have, need, at)
+
+
+@njit(cache=True, nogil=True)
+def _begin(row: Any, cap: float) -> None:
+    row.cells.have[:] = 0
+    row.cells.need[:] = 0
+    row.place[USE] = row.place[WALKED] = row.place[LAST_STEP] = row.place[STOP_AT] = -1
+    row.sums[CAP] = cap
+
+
+@njit(cache=True, nogil=True)
+def _put(keys: Any, c: Any, bits: Any) -> None:
+    """Whole numbers, at both places of a feature, in the order of a value whose bits are given;
+    -0.0 is 0.0."""
+    missing = np.uint32(0xFFFFFFFF) if bits & np.uint32(0x7FFFFFFF) > 0x7F800000 else np.uint32(0)
+    key = np.uint32(~bits if bits >> np.uint32(31) else bits | np.uint32(0x80000000))
+    key = np.uint32(0x80000000) if key == np.uint32(0x7FFFFFFF) else key
+    keys[_I(2) * c] = key & ~missing
+    keys[_I(2) * c + _I(1)] = key | missing
+
+
+@njit(cache=True, nogil=True)
+def _advance(ints: Any, links: Any, floats: Any, row: Any) -> int:
+    """Go on until features are needed: how many are asked for, 0 at the end of the way."""
+    place, sums, outputs = row.place, row.sums, ints[OUTPUTS]
     while place[STEP] >= 0:
         line = ints[STEPS] + place[STEP] * STEP_WIDTH
         gate = ints[GATES] + place[STEP] * (1 + outputs)
@@ -49,109 +146,233 @@ def advance(ints: Any, floats: Any, cells: Any, have: Any, place: Any, sums: Any
                     sums[SUMS + k] = 0.0
                 sums[SUMS + k] += floats[gate + 1 + k]
             place[USE] = ints[line + FIRST_USE]
-        if place[AT_HAND]:
-            _read_trees(ints, floats, cells, have, place, sums, ints[line + LAST_USE])
+        if sums[CAP] < np.inf:
+            count = _by_tree(ints, links, floats, row, line)
+            if count > 0 or place[STOPPED] == CAPPED:
+                return count
         else:
-            needed = _trees(ints, floats, cells, have, place, sums, ints[line + LAST_USE])
-            if needed >= 0 or place[STOPPED] == CAPPED:
-                return needed
-            place[NEW_TREE], sums[NEW_SPLITS] = 0, 0.0
-        some = ints[line + FIRST_COLUMN] < ints[line + LAST_COLUMN]
-        if some and not _columns(ints, floats, cells, have, sums, line):
-            return READS
+            if place[WALKED] < place[STEP]:
+                count = _walk(ints, links, floats, row, line)
+                if count > 0:
+                    return count
+                place[WALKED], place[LEVEL] = ints[line + SEGMENT], 0
+            _add_leaves(ints, floats, row, line)
+        _add_columns(ints, floats, row, line)
         _leave(ints, sums, place, line, floats[gate])
-    return DONE
+    return 0
 
 
 @njit(cache=True, nogil=True)
-def _trees(ints: Any, floats: Any, cells: Any, have: Any, place: Any, sums: Any, stop: int) -> int:
-    """Add the trees up to use ``stop``; the feature that is not there, or DONE."""
-    thresholds = ints.view(np.float32)
-    nodes, uses = _I(ints[NODES]), _I(ints[USES])
-    leaves, weights = _I(ints[LEAVES]), _I(ints[WEIGHTS])
-    splits, trees = sums[SPLITS], place[TREES]
-    capped = sums[CAP] < np.inf
-    u, needed = place[USE], DONE
-    while u < stop:
-        at = uses + _I(4 * u)
-        node, levels, output = _I(ints[at]), ints[at + _I(1)], ints[at + _I(2)]
-        billed = ints[at + _I(3)]
-        for _ in range(levels):
-            i = nodes + _I(4) * node
-            cell, below = _I(ints[i + _I(1)]), _I(ints[i + _I(2)])
-            if capped and billed:
-                path = floats[leaves + _I(2) * below + _I(1)]
-                if not _within(sums, splits + path, trees + 1):
-                    place[STOPPED] = CAPPED
-                    break
-            if not have[cell]:
-                needed = ints[i + _I(3)]
-                place[NEW_TREE] = billed
-                path = floats[leaves + _I(2) * below + _I(1)]
-                sums[NEW_SPLITS] = path if billed else 0.0
-                break
-            have[cell] = 3
-            node = below + _I(not cells[cell] <= thresholds[i])
-        if needed >= 0 or place[STOPPED] == CAPPED:
-            break
-        found = leaves + _I(2) * node
+def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
+    """Take all trees of a segment to their leaves; how many features are asked for before."""
+    cells, place = row.cells, row.place
+    end = ints[STEPS] + ints[line + SEGMENT] * STEP_WIDTH
+    first, stop = ints[line + FIRST_USE], ints[end + LAST_USE]
+    keys = ints.view(np.uint32)[ints[KEYS] : ints[ROOTS]]
+    roots, levels = ints[ints[ROOTS] : ints[LEVELS]], ints[ints[LEVELS] : ints[RANKS]]
+    if place[LEVEL] == 0:
+        cells.at[first:stop] = roots[first:stop]
+        _need_columns(ints, cells, ints[line + FIRST_COLUMN], ints[end + LAST_COLUMN])
+    if place[AT_HAND]:
+        for begin in range(first, stop, _BLOCK):
+            for _ in range(levels[begin]):
+                _go_down(links, keys, cells, begin, min(begin + _BLOCK, stop))
+        return 0
+    while True:
+        while first < stop and levels[stop - 1] <= place[LEVEL]:
+            stop -= 1
+        _need_cells(links, cells, first, stop)
+        count = _buy(ints, floats, row, _needed(row), 0.0, 0)
+        if count > 0 or first == stop:
+            return count
+        _go_down(links, keys, cells, first, stop)
+        place[LEVEL] += 1
+
+
+@njit(cache=True, nogil=True)
+def _need_cells(links: Any, cells: Any, first: int, stop: int) -> None:
+    at, need = cells.at, cells.need
+    for u in range(first, stop):
+        need[_I(links[_I(2) * _I(at[_I(u)])])] = 1
+
+
+@njit(cache=True, nogil=True)
+def _go_down(links: Any, keys: Any, cells: Any, first: int, stop: int) -> None:
+    """The trees ``first`` to ``stop`` one level down."""
+    at, need, own = cells.at, cells.need, cells.keys
+    for u in range(first, stop):
+        node = _I(at[_I(u)])
+        cell = _I(links[_I(2) * node])
+        need[cell] = 1
+        at[_I(u)] = np.uint32(node + _I(links[_I(2) * node + _I(1)]) + _I(keys[node] < own[cell]))
+
+
+@njit(cache=True, nogil=True)
+def _need_columns(ints: Any, cells: Any, first: int, stop: int) -> None:
+    for c in range(first, stop):
+        cells.need[2 * ints[ints[COLUMNS] + 3 * c] + 1] = 1
+
+
+@njit(cache=True, nogil=True)
+def _needed(row: Any) -> Any:
+    """Note the needed features that are not there; how many."""
+    asked, have, need, count = row.asked, row.cells.have, row.cells.need, _I(0)
+    for c in range(len(have)):
+        asked[count] = c
+        count += _I((need[_I(2 * c)] | need[_I(2 * c + 1)]) & (have[_I(c)] ^ 1))
+    return np.int64(count)
+
+
+@njit(cache=True, nogil=True)
+def _add_leaves(ints: Any, floats: Any, row: Any, line: int) -> None:
+    """Add what the trees of a step say, in their order, and the splits on their ways."""
+    place, sums, at = row.place, row.sums, row.cells.at
+    first, stop = ints[line + FIRST_USE], ints[line + LAST_USE]
+    ranks, outputs = ints[ints[RANKS] :], ints[ints[TREE_OUTPUTS] :]
+    billed, weights = ints[ints[BILLED] :], floats[ints[WEIGHTS] :]
+    leaves = floats[ints[LEAVES] :]
+    splits, trees, own = sums[SPLITS], place[TREES], sums[SUMS]
+    for u in range(first, stop):
+        leaf = _I(2) * _I(at[_I(ranks[_I(u)])])
+        trees += billed[_I(u)]
+        splits += leaves[leaf + _I(1)] if billed[_I(u)] else 0.0
+        if outputs[_I(u)] == 0:
+            own += leaves[leaf] * weights[_I(u)]
+        else:
+            sums[SUMS + outputs[_I(u)]] += leaves[leaf] * weights[_I(u)]
+    sums[SPLITS], place[TREES], sums[SUMS] = splits, trees, own
+
+
+@njit(cache=True, nogil=True)
+def _by_tree(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
+    """Add the trees of a step under a cap, and buy its columns; how many features are asked for."""
+    cells, place, sums = row.cells, row.place, row.sums
+    keys = ints.view(np.uint32)[ints[KEYS] : ints[ROOTS]]
+    leaves = ints[LEAVES]
+    while place[USE] < ints[line + LAST_USE]:
+        u = place[USE]
+        tree, billed = ints[ints[RANKS] + u], ints[ints[BILLED] + u]
+        node = ints[ints[ROOTS] + tree]
+        for _ in range(ints[ints[LEVELS] + tree]):
+            cell, below = np.int64(links[2 * node]), node + np.int64(links[2 * node + 1])
+            splits = sums[SPLITS] + (floats[leaves + 2 * below + 1] if billed else 0.0)
+            bill = sums[PRICE] + _evaluated(ints, floats, splits, place[TREES] + 1)
+            if billed and not bill <= sums[CAP]:
+                place[STOPPED] = CAPPED
+                return 0
+            if cell // 2 < len(cells.have) and not cells.have[cell // 2]:
+                row.asked[0] = cell // 2
+                return _buy(ints, floats, row, 1, splits, place[TREES] + billed)
+            node = below + np.int64(keys[node] < cells.keys[cell])
         if billed:
-            trees += 1
-            splits += floats[found + _I(1)]
-        sums[SUMS + output] += floats[found] * floats[weights + _I(u)]
-        u += 1
-    place[USE], place[TREES], sums[SPLITS] = u, trees, splits
-    return needed
+            place[TREES] += 1
+            sums[SPLITS] += floats[leaves + 2 * node + 1]
+        output = SUMS + ints[ints[TREE_OUTPUTS] + u]
+        sums[output] += floats[leaves + 2 * node] * floats[ints[WEIGHTS] + u]
+        place[USE] += 1
+    _need_columns(ints, cells, ints[line + FIRST_COLUMN], ints[line + LAST_COLUMN])
+    return _buy(ints, floats, row, _needed(row), sums[SPLITS], place[TREES])
 
 
 @njit(cache=True, nogil=True)
-def _read_trees(
-    ints: Any, floats: Any, cells: Any, have: Any, place: Any, sums: Any, stop: int
-) -> None:
-    """Add the trees up to use ``stop`` where all cells are there and nothing is capped."""
-    thresholds = ints.view(np.float32)
-    nodes, leaves, weights = _I(ints[NODES]), _I(ints[LEAVES]), _I(ints[WEIGHTS])
-    splits, trees = sums[SPLITS], place[TREES]
-    at = _I(ints[USES] + 4 * place[USE])
-    for u in range(place[USE], stop):
-        node = _I(ints[at])
-        for _ in range(ints[at + _I(1)]):
-            i = nodes + _I(4) * node
-            cell = _I(ints[i + _I(1)])
-            have[cell] = 3
-            node = _I(ints[i + _I(2)]) + _I(not cells[cell] <= thresholds[i])
-        found = leaves + _I(2) * node
-        if ints[at + _I(3)]:
-            trees += 1
-            splits += floats[found + _I(1)]
-        sums[SUMS + ints[at + _I(2)]] += floats[found] * floats[weights + _I(u)]
-        at += _I(4)
-    place[USE], place[TREES], sums[SPLITS] = stop, trees, splits
+def _evaluated(ints: Any, floats: Any, splits: float, trees: int) -> Any:
+    rules = ints[RULES]
+    return floats[rules] * splits + floats[rules + 1] * np.float64(trees)
 
 
 @njit(cache=True, nogil=True)
-def _within(sums: Any, splits: float, trees: int) -> Any:
-    return sums[PRICE] + (sums[SPLIT] * splits + sums[TREE] * np.float64(trees)) <= sums[CAP]
+def _buy(ints: Any, floats: Any, row: Any, count: int, splits: float, trees: int) -> int:
+    """Buy the sensors of ``count`` features; how many features are asked for: those that can be
+    read from then on and could not before. 0, and the row stops, where a cap forbids it."""
+    asked, bought, have = row.asked, row.bought, row.cells.have
+    alone, free, mark = 1, False, 2 if row.sums[CAP] < np.inf else 1
+    for k in range(count):
+        c = asked[k]
+        first, stop = ints[ints[SENSORS_OF] + c], ints[ints[SENSORS_OF] + c + 1]
+        alone &= ints[ints[ALONE] + c]
+        free |= first == stop
+        for i in range(first, stop):
+            bought[ints[ints[SENSORS] + i]] |= mark
+    if count == 0 or (mark == 2 and not _afford(ints, floats, row, splits, trees)):
+        return 0
+    if not alone:
+        return _readable(ints, row, free)
+    for k in range(count):
+        have[asked[k]] = 1
+    return count
 
 
 @njit(cache=True, nogil=True)
-def _columns(ints: Any, floats: Any, cells: Any, have: Any, sums: Any, line: int) -> bool:
-    """Add the columns of a step, if all are there."""
-    first, stop = ints[line + FIRST_COLUMN], ints[line + LAST_COLUMN]
-    for c in range(first, stop):
-        if not have[2 * ints[ints[COLUMNS] + 3 * c] + 1]:
-            return False
-    for c in range(first, stop):
+def _afford(ints: Any, floats: Any, row: Any, splits: float, trees: int) -> Any:
+    """Pay for the sensors marked 2, if that is within the cap; else the row stops."""
+    sums, bought = row.sums, row.bought
+    before, sums[PRICE] = sums[PRICE], _price(ints, floats, bought)
+    affords = sums[PRICE] + _evaluated(ints, floats, splits, trees) <= sums[CAP]
+    if not affords:
+        sums[PRICE], row.place[STOPPED] = before, CAPPED
+    for s in range(len(bought)):
+        bought[s] = (bought[s] != 0) if affords else bought[s] & 1
+    return affords
+
+
+@njit(cache=True, nogil=True)
+def _readable(ints: Any, row: Any, free: bool) -> int:
+    """Note features that are not there and whose sensors are bought, such as have none if ``free``;
+    how many."""
+    asked, bought, have, count = row.asked, row.bought, row.cells.have, 0
+    for c in range(len(have)):
+        first, stop = ints[ints[SENSORS_OF] + c], ints[ints[SENSORS_OF] + c + 1]
+        readable = have[c] == 0 and (first < stop or free)
+        for i in range(first, stop):
+            readable &= bought[ints[ints[SENSORS] + i]] != 0
+        if readable:
+            have[c] = 1
+            asked[count] = c
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _price(ints: Any, floats: Any, bought: Any) -> float:
+    """The prices of what is bought, added as ``Acquired.cost`` adds them."""
+    total, sensors, prices = 0.0, len(bought), floats[ints[PRICES] :]
+    for w in range(0, sensors, 64):
+        word = 0.0
+        for b in range(w, min(w + 64, sensors), 8):
+            part = 0.0
+            for s in range(b, min(b + 8, sensors)):
+                part += prices[_I(s)] if bought[_I(s)] else 0.0
+            word += part
+        total += word
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _bill(ints: Any, floats: Any, row: Any) -> None:
+    """Make PRICE the whole bill; of a row at hand, what it came to is bought."""
+    cells, place, sums = row.cells, row.place, row.sums
+    if place[AT_HAND]:
+        need, sensors_of, sensors = cells.need, ints[ints[SENSORS_OF] :], ints[ints[SENSORS] :]
+        bought = row.bought
+        for c in range(len(cells.have)):
+            if need[_I(2 * c)] | need[_I(2 * c + 1)]:
+                for k in range(sensors_of[_I(c)], sensors_of[_I(c + 1)]):
+                    bought[_I(sensors[_I(k)])] = 1
+    sums[PRICE] = _price(ints, floats, row.bought)
+    sums[PRICE] += _evaluated(ints, floats, sums[SPLITS], place[TREES])
+
+
+@njit(cache=True, nogil=True)
+def _add_columns(ints: Any, floats: Any, row: Any, line: int) -> None:
+    cells, sums = row.cells, row.sums
+    for c in range(ints[line + FIRST_COLUMN], ints[line + LAST_COLUMN]):
         at, by = ints[COLUMNS] + 3 * c, ints[FACTORS] + 3 * c
-        cell = 2 * ints[at] + 1
-        have[cell] = 3
-        x, weight = np.float64(cells[cell]), floats[by]
+        x, weight = np.float64(cells.values[ints[at]]), floats[by]
         if ints[at + 2]:
             scaled = (x - floats[by + 1]) * floats[by + 2] if np.isfinite(x) else 0.0
             sums[SUMS + ints[at + 1]] += weight * scaled
         elif not np.isnan(x):
             sums[SUMS + ints[at + 1]] += weight * x
-    return True
 
 
 @njit(cache=True, nogil=True)
@@ -176,97 +397,3 @@ def _leave(ints: Any, sums: Any, place: Any, line: int, value: float) -> None:
     place[LAST_STEP], place[STEP], place[USE] = place[STEP], onward, -1
     if onward < 0:
         place[STOPPED] = REJECTED if onward == -2 else END if passes else GATE
-
-
-@njit(cache=True, nogil=True)
-def price_of(bits: Any, tables: Any) -> float:
-    """The prices of the sensors in ``bits`` (w,), added as ``Acquired.cost`` adds them."""
-    total = 0.0
-    for w in range(len(bits)):
-        word = 0.0
-        for k in range(8):
-            word += tables[w, k, (bits[w] >> np.uint64(8 * k)) & np.uint64(255)]
-        total += word
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _fill(X: Any, row: int, features: Any, cells: Any) -> None:
-    """The cells of a row at both of their places."""
-    for c in range(len(features)):
-        x = X[row, features[c]]
-        cells[2 * c] = -np.inf if np.isnan(x) else x
-        cells[2 * c + 1] = x
-
-
-@njit(cache=True, nogil=True)
-def _buy(
-    ints: Any, need: int, have: Any, place: Any, sums: Any, bits: Any, needs: Any, tables: Any
-) -> None:
-    """Buy a feature, or all columns of the step, if that is within the cap."""
-    line, first, count = ints[STEPS] + place[STEP] * STEP_WIDTH, 0, 1
-    if need == READS:
-        first = ints[COLUMNS] + 3 * ints[line + FIRST_COLUMN]
-        count = ints[line + LAST_COLUMN] - ints[line + FIRST_COLUMN]
-    wanted = np.empty_like(bits)
-    for w in range(len(bits)):
-        wanted[w] = bits[w]
-        for k in range(count):
-            wanted[w] |= needs[need if need >= 0 else ints[first + 3 * k], w]
-    sums[PRICE] = price_of(wanted, tables)
-    splits, trees = sums[SPLITS] + sums[NEW_SPLITS], place[TREES] + place[NEW_TREE]
-    if not _within(sums, splits, trees):
-        place[STOPPED] = CAPPED
-        return
-    for w in range(len(bits)):
-        bits[w] = wanted[w]
-    for k in range(count):
-        c = need if need >= 0 else ints[first + 3 * k]
-        have[2 * c] = have[2 * c + 1] = 1
-
-
-@njit(cache=True, nogil=True)
-def walk_rows(
-    ints: Any,
-    floats: Any,
-    features: Any,
-    needs: Any,
-    tables: Any,
-    limits: Any,
-    X: Any,
-    sums: Any,
-    places: Any,
-    bought: Any,
-) -> None:
-    """Take rows ``X`` (n, d) through the program: ``sums`` (n, SUMS + 3 K), ``places`` (n, PLACES)
-    and the sensors ``bought`` (n, s) of each, zero before; ``limits`` are the cap and the prices of
-    a split and of a tree. Of each row PRICE becomes its whole bill."""
-    count = len(features)
-    cells = np.empty(2 * count + 1, dtype=np.float32)
-    have = np.empty(2 * count + 1, dtype=np.uint8)
-    bits = np.empty(needs.shape[1], dtype=np.uint64)
-    cells[2 * count] = -np.inf
-    for i in range(len(X)):
-        _fill(X, i, features, cells)
-        have[:] = 1 if limits[0] == np.inf else 0
-        have[2 * count] = 1
-        bits[:] = 0
-        place, total = places[i], sums[i]
-        place[USE] = place[LAST_STEP] = place[STOP_AT] = -1
-        place[AT_HAND] = limits[0] == np.inf
-        total[CAP : CAP + 3] = limits
-        need = advance(ints, floats, cells, have, place, total)
-        while need != DONE and place[STOPPED] != CAPPED:
-            _buy(ints, need, have, place, total, bits, needs, tables)
-            if place[STOPPED] != CAPPED:
-                need = advance(ints, floats, cells, have, place, total)
-        if limits[0] == np.inf:
-            for c in range(count):
-                if (have[2 * c] | have[2 * c + 1]) & 2:
-                    for w in range(len(bits)):
-                        bits[w] |= needs[c, w]
-        for s in range(bought.shape[1]):
-            bought[i, s] = (bits[s >> 6] >> np.uint64(s & 63)) & np.uint64(1)
-        total[PRICE] = price_of(bits, tables) + (
-            limits[1] * total[SPLITS] + limits[2] * np.float64(place[TREES])
-        )

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -55,8 +55,7 @@ class Answer:
     stopped: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class Answers(NamedTuple):
     """Those of n rows: ``scores`` (n,) or (n, K), ``spent`` (n,), ``bought`` (n, s) by sensor,
     ``step`` (n,) and ``capped`` (n,)."""
 
@@ -142,13 +141,13 @@ class Predictor:
         """
         if (engine := self._engine(0, False)) is None:
             return self._run(self._rounds(1, False, cap), lambda _, names: acquire(names))[0]
-        way, values, names = engine.way(self._limit(cap)), None, self.names
+        way, values, names = engine.way(self._limit(cap)), None, self._spelling
         while True:
             try:
                 asked = way.send(values)
             except StopIteration as end:
                 return self._answer(*end.value)
-            values = self._checked(asked, acquire([names[f] for f in asked]))
+            values = self._checked(asked, acquire(names[asked].tolist()))
 
     def predict_query(
         self, acquire: AcquireFor, documents: int, *, cap: float | None = None
@@ -249,6 +248,8 @@ class Predictor:
 
     def _whole(self, X: Float32Array, grouped: bool, cap: float | None) -> tuple[Any, ...]:
         rows, way = self._begin(len(X), grouped, cap)
+        for row in rows:
+            row.walked = len(self.program.steps)  # it need not ask for much at a time
         asks = next(way, None)
         while asks is not None:
             asks = _send(way, [X[ask.row, ask.features].tolist() for ask in asks])
@@ -333,9 +334,13 @@ class Predictor:
         return found
 
     def _spelt(self, ask: Ask) -> list[str]:
-        return [self.names[f] for f in ask.features]
+        return self._spelling[ask.features].tolist()  # type: ignore[no-any-return]
 
-    def _checked(self, features: Sequence[int], found: Any) -> Sequence[Any]:
+    @cached_property
+    def _spelling(self) -> Any:
+        return np.array(self.names, dtype=object)
+
+    def _checked(self, features: Any, found: Any) -> Sequence[Any]:
         values = found if isinstance(found, list | tuple) else list(found)
         if len(values) != len(features):
             asked = ", ".join(self.names[f] for f in features[:3])
@@ -346,10 +351,10 @@ class Predictor:
         return values
 
     def _answer(
-        self, scores: FloatArray, spent: float, bought: list[int], step: int, stopped: str
+        self, scores: FloatArray, spent: float, bought: IntArray, step: int, stopped: str
     ) -> Answer:
         value = scores.copy() if len(scores) > 1 else float(scores[0])
-        return Answer(value, spent, tuple(self.names[f] for f in bought), step, stopped)
+        return Answer(value, spent, tuple(self._spelling[bought].tolist()), step, stopped)
 
     @property
     def _by_row(self) -> bool:

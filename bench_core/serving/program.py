@@ -312,6 +312,24 @@ def check(program: Program) -> None:
         raise ValueError("a stop is at a step that does not exist")
 
 
+def segments(program: Program) -> list[int]:
+    """For each step the last one of its segment: a run of steps, entered at its first one alone, of
+    which each leads to the next, whatever the row."""
+    steps = program.steps
+    entered = {
+        onward
+        for number, step in enumerate(steps)
+        for onward in (step.then, step.otherwise)
+        if step.gate != "always" or onward != number + 1
+    }
+    last = list(range(len(steps)))
+    for number in reversed(last[:-1]):
+        step = steps[number]
+        if step.gate == "always" and step.then == number + 1 not in entered:
+            last[number] = last[number + 1]
+    return last
+
+
 def compact(program: Program) -> Program:
     """The same without trees, nodes and vectors that no row can come to."""
     used = np.unique(np.concatenate([step.trees for step in program.steps])).astype(np.int64)

@@ -4,6 +4,7 @@
 #include "bench_model.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #if defined(__clang__)
@@ -20,15 +21,22 @@ enum { REJECT = BENCH_CAP + 1 };     /* stopped */
 
 /* tables */
 
+struct sums {
+    double own[BENCH_OUTPUTS], splits;
+    int trees;
+};
+
 struct row {
     const struct bench_source *source;
-    float cells[2 * FEATURES + 1];         /* the second of a pair has NaN where missing, the first -inf */
+    float values[FEATURES];
+    uint32_t cells[2 * FEATURES + 1];      /* in their order, two of each: where missing, 0 and the largest */
     unsigned char have[2 * FEATURES + 1];  /* 0 not there, 1 there, 2 read; the last is for leaves */
     unsigned char bought[SENSORS];
     double paid[SENSORS];                  /* 0 or the price */
-    double own[BENCH_OUTPUTS], score[BENCH_OUTPUTS], stop[BENCH_OUTPUTS];
-    double price, splits, cap;
-    int trees, stopped, capped;
+    double score[BENCH_OUTPUTS], stop[BENCH_OUTPUTS];
+    double price, cap;
+    struct sums sums;
+    int stopped, capped;
 };
 
 static double price_of(const double *paid)
@@ -61,6 +69,24 @@ static void acquire(struct row *r, int count, const int *asked, float *values)
             values[k] = r->source->cells[asked[k]];
 }
 
+/* Whole numbers in the order of a value whose bits are given; -0.0 is 0.0. */
+static void put(struct row *r, int cell, uint32_t bits)
+{
+    uint32_t missing = (int32_t)(bits & 0x7fffffffu) > 0x7f800000 ? 0xffffffffu : 0;
+    uint32_t key = bits ^ ((0u - (bits >> 31)) | 0x80000000u);
+    key += key == 0x7fffffffu;
+    r->cells[2 * cell] = key & ~missing;
+    r->cells[2 * cell + 1] = key | missing;
+}
+
+static void take(struct row *r, int cell, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    r->values[cell] = value;
+    put(r, cell, bits);
+}
+
 static int open_now(const struct row *r, int cell)
 {
     for (int i = needs_of[cell]; i < needs_of[cell + 1]; i++)
@@ -90,10 +116,8 @@ static void ask(struct row *r, const int *wanted, int count)
         values[k] = NAN;
     }
     acquire(r, found, asked, values);
-    for (int k = 0; k < found; k++) {
-        r->cells[2 * cell[k]] = isnan(values[k]) ? -INFINITY : values[k];
-        r->cells[2 * cell[k] + 1] = values[k];
-    }
+    for (int k = 0; k < found; k++)
+        take(r, cell[k], values[k]);
 }
 
 /* The cell of a feature that has a sensor to itself. */
@@ -104,8 +128,7 @@ static void ask_one(struct row *r, int cell)
     r->bought[own_sensor[cell]] = 1;
     r->paid[own_sensor[cell]] = prices[own_sensor[cell]];
     acquire(r, 1, features + cell, &value);
-    r->cells[2 * cell] = isnan(value) ? -INFINITY : value;
-    r->cells[2 * cell + 1] = value;
+    take(r, cell, value);
 }
 
 /* 0, and nothing is bought, where the cap forbids it; splits and trees are those paid by then. */
@@ -138,55 +161,82 @@ static int buy(struct row *r, const int *wanted, int count, double splits, int t
     return 1;
 }
 
-static void add_leaf(struct row *r, const struct use *u, const struct leaf *leaf)
+static void add_leaf(struct sums *sums, const struct use *u, const struct leaf *leaf)
 {
     if (u->output >= 0)
-        r->own[u->output] += leaf->value * u->weight;
+        sums->own[u->output] += leaf->value * u->weight;
     else
         for (int k = 0; k < BENCH_OUTPUTS; k++)
-            r->own[k] += vectors[(int)leaf->value][k];
+            sums->own[k] += vectors[(int)leaf->value][k];
     if (u->billed) {
-        r->trees++;
-        r->splits += leaf->path;
+        sums->trees++;
+        sums->splits += leaf->path;
     }
+}
+
+static int levels_of(const struct use *u, int count)
+{
+    int most = 0;
+    for (int k = 0; k < count; k++)
+        most = u[k].levels > most ? u[k].levels : most;
+    return LEVELS ? LEVELS : most;
 }
 
 static int add_trees(struct row *r, const struct step *s)
 {
     for (const struct use *u = uses + s->first_use; u < uses + s->last_use; u++) {
-        const struct node *tree = nodes + u->root;
-        const struct leaf *ends = leaves + u->root;
-        unsigned at = 0;
-        for (int level = LEVELS; level > 0; level--) {
-            const struct node n = tree[at];
-            double splits = r->splits + (u->billed ? ends[n.below].path : 0.0);
-            if (r->capped && u->billed && !within(r, splits, r->trees + 1))
+        size_t at = u->root;
+        for (int level = levels_of(u, 1); level > 0; level--) {
+            const struct node n = nodes[at];
+            double splits = r->sums.splits + (u->billed ? leaves[at + n.below].path : 0.0);
+            if (r->capped && u->billed && !within(r, splits, r->sums.trees + 1))
                 return 0;
             if (!r->have[n.cell]) {
                 int cell = n.cell / 2;
-                if (!buy(r, &cell, 1, splits, r->trees + u->billed))
+                if (!buy(r, &cell, 1, splits, r->sums.trees + u->billed))
                     return 0;
             }
-            at = n.below + !(r->cells[n.cell] <= n.threshold);
+            at += n.below + (n.threshold < r->cells[n.cell]);
         }
-        add_leaf(r, u, ends + at);
+        add_leaf(&r->sums, u, leaves + at);
     }
     return 1;
 }
 
-/* The same where all cells are at hand and there is no cap: what was read is paid for later. */
+/* The child that a row goes to; a leaf leads to itself. */
+static size_t down(struct row *r, size_t at)
+{
+    size_t cell = nodes[at].cell;
+    r->have[cell] = 2;
+    return at + nodes[at].below + (nodes[at].threshold < r->cells[cell]);
+}
+
+/* The same where all cells are at hand and there is no cap: what was read is paid for later. Four
+   trees side by side keep the processor busy. */
 static void read_trees(struct row *r, const struct step *s)
 {
-    for (const struct use *u = uses + s->first_use; u < uses + s->last_use; u++) {
-        const struct node *tree = nodes + u->root;
-        unsigned at = 0;
-        for (int level = LEVELS; level > 0; level--) {
-            const struct node *n = tree + at;
-            r->have[n->cell] = 2;
-            at = n->below + !(r->cells[n->cell] <= n->threshold);
+    const struct use *u = uses + s->first_use, *end = uses + s->last_use;
+    struct sums sums = r->sums; /* a copy, which what is written to the row cannot change */
+    for (; end - u >= 4; u += 4) {
+        size_t a = u[0].root, b = u[1].root, c = u[2].root, d = u[3].root;
+        for (int level = levels_of(u, 4); level > 0; level--) {
+            a = down(r, a);
+            b = down(r, b);
+            c = down(r, c);
+            d = down(r, d);
         }
-        add_leaf(r, u, leaves + u->root + at);
+        add_leaf(&sums, u, leaves + a);
+        add_leaf(&sums, u + 1, leaves + b);
+        add_leaf(&sums, u + 2, leaves + c);
+        add_leaf(&sums, u + 3, leaves + d);
     }
+    for (; u < end; u++) {
+        size_t at = u->root;
+        for (int level = levels_of(u, 1); level > 0; level--)
+            at = down(r, at);
+        add_leaf(&sums, u, leaves + at);
+    }
+    r->sums = sums;
 }
 
 static double scaled(double x, double mean, double factor)
@@ -199,17 +249,17 @@ static int add_columns(struct row *r, const struct step *s)
     int all = 1;
     for (int i = s->first_read; i < s->last_read; i++)
         all = all && r->have[2 * reads[i] + 1];
-    if (!all && !buy(r, reads + s->first_read, s->last_read - s->first_read, r->splits, r->trees))
+    if (!all && !buy(r, reads + s->first_read, s->last_read - s->first_read, r->sums.splits, r->sums.trees))
         return 0;
     for (int i = s->first_read; i < s->last_read; i++)
         r->have[2 * reads[i] + 1] = 2;
     for (int i = s->first_column; i < s->last_column; i++) {
         const struct column *c = columns + i;
-        double x = r->cells[2 * c->cell + 1];
+        double x = r->values[c->cell];
         if (c->scaled)
-            r->own[c->output] += c->weight * scaled(x, c->mean, c->factor);
+            r->sums.own[c->output] += c->weight * scaled(x, c->mean, c->factor);
         else if (!isnan(x))
-            r->own[c->output] += c->weight * x;
+            r->sums.own[c->output] += c->weight * x;
     }
     return 1;
 }
@@ -220,7 +270,7 @@ static void add_kernel(struct row *r, const struct step *s)
     const struct support *v = supports + s->kernel;
     double z[FEATURES], total[BENCH_OUTPUTS] = {0.0};
     for (int j = 0; j < v->places; j++)
-        z[j] = scaled(r->cells[2 * v->cells[j] + 1], v->mean[j], v->factor[j]);
+        z[j] = scaled(r->values[v->cells[j]], v->mean[j], v->factor[j]);
     for (int first = 0; first < v->count; first += v->tile) {
         double part[BENCH_OUTPUTS] = {0.0};
         for (int i = first; i < first + v->tile && i < v->count; i++) {
@@ -240,7 +290,7 @@ static void add_kernel(struct row *r, const struct step *s)
             total[k] += part[k];
     }
     for (int k = 0; k < BENCH_OUTPUTS; k++)
-        r->own[k] = total[k] + s->bias[k];
+        r->sums.own[k] = total[k] + s->bias[k];
 }
 
 static double log_add(double a, double b)
@@ -254,7 +304,7 @@ static double log_add(double a, double b)
 static void combine(struct row *r, int how)
 {
     for (int k = 0; k < BENCH_OUTPUTS; k++) {
-        double a = r->score[k], b = r->own[k];
+        double a = r->score[k], b = r->sums.own[k];
         if (how == MIN)
             r->score[k] = a < b || isnan(a) ? a : b;
         else if (how == ADD)
@@ -306,7 +356,7 @@ static int run(struct row *r, int at_hand)
     while (at >= 0) {
         const struct step *s = steps + at;
         for (int k = 0; k < BENCH_OUTPUTS; k++)
-            r->own[k] = (s->carry ? r->own[k] : 0.0) + s->bias[k];
+            r->sums.own[k] = (s->carry ? r->sums.own[k] : 0.0) + s->bias[k];
         if (at_hand)
             read_trees(r, s);
         if ((!at_hand && !add_trees(r, s)) || !add_columns(r, s)) {
@@ -336,30 +386,36 @@ static void begin(struct row *r, const struct bench_source *source)
     memset(r->bought, 0, sizeof r->bought);
     memset(r->paid, 0, sizeof r->paid);
     for (int k = 0; k < BENCH_OUTPUTS; k++)
-        r->own[k] = r->score[k] = r->stop[k] = 0.0;
-    r->cells[2 * FEATURES] = -INFINITY;
+        r->sums.own[k] = r->score[k] = r->stop[k] = 0.0;
+    r->cells[2 * FEATURES] = 0;
     r->have[2 * FEATURES] = 1;
-    r->price = r->splits = 0.0;
+    r->price = r->sums.splits = 0.0;
     r->cap = source->cap > 0 ? source->cap : CAP;
     r->capped = r->cap < INFINITY;
-    r->trees = r->stopped = 0;
+    r->sums.trees = r->stopped = 0;
 }
 
 /* All cells of the row, and what was read of them. */
 static void take_all(struct row *r)
 {
-    for (int c = 0; c < FEATURES; c++) {
-        float value = r->source->cells[features[c]];
-        r->cells[2 * c] = isnan(value) ? -INFINITY : value;
-        r->cells[2 * c + 1] = value;
-    }
+    const float *cells = r->source->cells;
+    uint32_t bits[FEATURES];
+    for (int c = 0; c < FEATURES; c++)
+        r->values[c] = cells[features[c]];
+    memcpy(bits, r->values, sizeof bits);
+    for (int c = 0; c < FEATURES; c++)
+        put(r, c, bits[c]);
     memset(r->have, 1, sizeof r->have);
 }
 
 static void pay_all(struct row *r)
 {
     for (int c = 0; c < FEATURES; c++)
-        if ((r->have[2 * c] | r->have[2 * c + 1]) & 2)
+        if (!((r->have[2 * c] | r->have[2 * c + 1]) & 2))
+            continue;
+        else if (own_sensor[c] >= 0)
+            r->paid[own_sensor[c]] = prices[own_sensor[c]];
+        else
             for (int i = needs_of[c]; i < needs_of[c + 1]; i++)
                 r->paid[needs[i]] = prices[needs[i]];
 }
@@ -382,7 +438,7 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
         for (const struct finish *f = &finishes[last]; f; f = f->onward ? &finishes[f->onward] : 0)
             finish(scores, f);
     if (spent)
-        *spent = price_of(r.paid) + (SPLIT * r.splits + TREE * r.trees);
+        *spent = price_of(r.paid) + (SPLIT * r.sums.splits + TREE * r.sums.trees);
     return r.stopped == REJECT ? BENCH_GATE : r.stopped;
 }
 

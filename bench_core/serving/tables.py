@@ -6,14 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench_core.serving.program import END, Columns, Program, Step, Trees
+from bench_core.serving.program import END, Columns, Program, Step, Trees, segments
 
 
 @dataclass(slots=True, eq=False)
 class Row:
     """A row on its way. ``cells``: values by feature, None where not bought; ``bits``: the set of
     sensors bought; ``bought``: features in the order asked for; ``stop``: step and score of the
-    last stop passed, where a cap may end the way. ``stopped``: how its way ended, ``"end"``,
+    last stop passed, where a cap may end the way; ``walked``: the last step whose features were
+    bought. ``stopped``: how its way ended, ``"end"``,
     ``"gate"``, ``"rejected"`` (by a gate too) or ``"cap"``."""
 
     cells: list[float | None]
@@ -24,6 +25,7 @@ class Row:
     trees: int = 0
     next: int = 0
     last: int = END
+    walked: int = -1
     stopped: str = ""
     stop: tuple[int, list[float]] | None = None
     bought: list[int] = field(default_factory=list)
@@ -38,7 +40,9 @@ class Tables:
         self.trees = Lists(program.trees)
         self.vectors = [] if program.vectors is None else program.vectors.tolist()
         self.multiplier = program.multiplier.tolist()
-        self.steps = [StepTables(step) for step in program.steps]
+        self.steps = [StepTables(number, step) for number, step in enumerate(program.steps)]
+        for step, last in zip(self.steps, segments(program), strict=True):
+            step.segment = self.steps[step.number : last + 1]
         self.stops = sorted(stop.step for stop in program.stops)
         self.needs = {f: _bits(sensors_of(f)) for f in self.features}
         self.free = [f for f in self.features if not self.needs[f]]
@@ -73,10 +77,13 @@ class Lists:
 
 
 class StepTables:
-    """A step as lists; ``reads`` are the features it needs whatever the row."""
+    """A step as lists; ``reads`` are the features it needs whatever the row; ``segment``: the steps
+    from it to the end of its segment (``segments``)."""
 
-    def __init__(self, step: Step) -> None:
-        self.step, self.bias = step, step.bias.tolist()
+    segment: list[StepTables]
+
+    def __init__(self, number: int, step: Step) -> None:
+        self.number, self.step, self.bias = number, step, step.bias.tolist()
         self.uses = list(
             zip(step.trees.tolist(), step.weights.tolist(), step.fresh.tolist(), strict=True)
         )

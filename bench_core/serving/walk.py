@@ -15,7 +15,7 @@ import numpy as np
 
 from bench_core.serving.gates import passing
 from bench_core.serving.program import REJECT, VECTOR, Kernel, Step
-from bench_core.serving.tables import Row, StepTables, Tables
+from bench_core.serving.tables import Lists, Row, StepTables, Tables
 
 Values = Sequence[float]
 Afford = Callable[[int, float, int], bool]
@@ -23,17 +23,21 @@ Afford = Callable[[int, float, int], bool]
 
 
 class Ask(NamedTuple):
-    """What row ``row`` needs next: ``features``, all that its new sensors yield."""
+    """What row ``row`` needs next: ``features`` (list or array), all that its new sensors yield."""
 
     row: int
-    features: list[int]
+    features: Any
 
 
 def walk(
     tables: Tables, rows: Sequence[Row], grouped: bool, afford: Afford | None
 ) -> Generator[list[Ask], list[Values], None]:
     """Take ``rows`` to the end of their ways. Yields what they need and is sent, for each ask, its
-    values. ``grouped``: they are the rows of one query, else each is by itself."""
+    values. ``grouped``: they are the rows of one query, else each is by itself.
+
+    Without ``afford`` a row asks at once for all that the trees of a segment (``segments``) surely
+    need at a level; else for one purchase after the other.
+    """
     for number, step in enumerate(tables.steps):
         there = [(i, row) for i, row in enumerate(rows) if row.next == number]
         if not there:
@@ -93,6 +97,9 @@ def _through(
     tables: Tables, step: StepTables, row: Row, afford: Afford | None
 ) -> Generator[list[int], Values, None]:
     """One row through one step; it stops where a cap lets it not go on."""
+    if afford is None and row.walked < step.number:
+        yield from _segment(tables, step, row)
+        row.walked = step.segment[-1].number
     own = list(row.own) if step.step.carry else [0.0] * tables.outputs
     for k, bias in enumerate(step.bias):
         own[k] += bias
@@ -132,6 +139,26 @@ def _through(
     for column in step.columns:
         add_column(own, cells[column[0]], column)
     row.own = own if step.step.kernel is None else kernel_sums(step.step.kernel, cells, step.bias)
+
+
+def _segment(tables: Tables, step: StepTables, row: Row) -> Generator[list[int], Values, None]:
+    """Buy all that a row needs on its way through the segment that begins with ``step``."""
+    trees, cells = tables.trees, row.cells
+    nodes = [trees.root[t] for own in step.segment for t, _, _ in own.uses]
+    wanted = [f for own in step.segment for f in own.reads]
+    while nodes or wanted:
+        nodes = [node for node in nodes if trees.feature[node] >= 0]
+        wanted += [trees.feature[node] for node in nodes]
+        if wanted := [f for f in wanted if cells[f] is None]:
+            asked = bought(tables, row, wanted, None, row.splits, row.trees)
+            take(row, asked or [], (yield asked or []))
+        nodes, wanted = [_child(trees, node, cells) for node in nodes], []
+
+
+def _child(trees: Lists, node: int, cells: Sequence[Any]) -> Any:
+    x = cells[trees.feature[node]]
+    goes_left = trees.missing_left[node] if x != x else x <= trees.threshold[node]
+    return trees.left[node] if goes_left else trees.right[node]
 
 
 def _read(

@@ -1,8 +1,9 @@
-"""One row through an exported model: beside lleaves and LightGBM, on demand, as C, loaded.
+"""Exported models: one row beside lleaves and LightGBM, on demand, as C, loaded; and many rows.
 
-lleaves needs an older llvmlite than this project, so it lives in an environment of its own:
-``python -m venv peers && peers/bin/pip install "lleaves==1.3.0" "llvmlite<0.44" lightgbm``, then
-``BENCH_SPEED_LLEAVES=peers/bin/python`` before the command. Without it LightGBM is the only peer.
+lleaves needs an older llvmlite than this project, so it lives in an environment of its own, with
+YDF: ``python -m venv peers && peers/bin/pip install "lleaves==1.3.0" "llvmlite<0.44" lightgbm
+ydf``, then ``BENCH_SPEED_LLEAVES=peers/bin/python`` before the command. Without it LightGBM is the
+only peer. YDF cannot read LightGBM's models: it trains one of as many trees and leaves.
 Nothing here fails because it is slow.
 """
 
@@ -14,6 +15,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,14 +27,14 @@ from bench_models.boosting import chain, prefix_chain
 from bench_trees.importers import from_lightgbm
 from paired import compare, setting, value
 
-from bench_core import price_list
+from bench_core import Features, price_list
 from bench_core.serving import Folder, Predictor, load, write_folder
 from bench_core.serving.c_source import write_c
 
 pytestmark = [pytest.mark.speed, pytest.mark.benchmark(group="serving")]
 
 TREES, FEATURES, LEAVES = setting("TREES", 1000), 519, 16
-ROWS, ROUNDS = 200, 31
+ROWS, ROUNDS, MANY_ROWS = 200, 31, setting("ROWS", 8000, least=100)
 NAMES = tuple(f"f{j}" for j in range(FEATURES))
 COSTS = price_list(np.ones(FEATURES), split=0.25, tree=0.5)
 LOOP = """
@@ -64,6 +67,35 @@ print("ready", flush=True)
 for _ in sys.stdin:
     for i in range(len(X)):
         model.predict(X[i : i + 1], n_jobs=1)
+    print("done", flush=True)
+"""
+
+
+MANY = """
+import sys
+import lleaves, numpy, ydf
+from pathlib import Path
+folder, trees, leaves = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+X = numpy.load(folder / "many.npy")
+model = lleaves.Model(str(folder / "model.txt"))
+model.compile(cache=str(folder / "lleaves"))
+if not (folder / "ydf").exists():
+    rows, y = numpy.load(folder / "rows.npy"), numpy.load(folder / "y.npy")
+    learner = ydf.GradientBoostedTreesLearner(
+        label="y", task=ydf.Task.REGRESSION, num_trees=trees, max_depth=-1, validation_ratio=0.0,
+        growing_strategy="BEST_FIRST_GLOBAL", max_num_nodes=leaves, early_stopping="NONE",
+        subsample=1.0, discretize_numerical_columns=True, num_threads=2,
+    )
+    learner.train({"x": rows, "y": y}).save(str(folder / "ydf"))
+quick = ydf.load_model(str(folder / "ydf"))
+data = {"x": X}
+act = {
+    "lleaves": lambda: model.predict(X, n_jobs=1),
+    "YDF": lambda: quick.predict(data, num_threads=1),
+}
+print("ready", flush=True)
+for side in sys.stdin:
+    act[side.strip()]()
     print("done", flush=True)
 """
 
@@ -196,7 +228,8 @@ def test_one_row(trained: Any, rows: Any, lleaves: Any, tmp_path: Path, benchmar
 
 
 def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
-    """The peer is the same row at hand; what the callback itself takes is the work of both."""
+    """The peer is the same row at hand; what the callback itself takes is the work of both. The
+    second peer calls it once for each feature, not once for all that are needed at a time."""
     model = compiled(folder_of(trained))
     cells = [dict(zip(NAMES, row.tolist(), strict=True)) for row in rows]
     asked: list[list[list[str]]] = []
@@ -211,18 +244,25 @@ def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
         for row in cells:
             model.predict(lambda names, row=row: [row[n] for n in names])
 
-    def at_hand() -> None:
+    def at_hand(asked: list[list[list[str]]]) -> None:
         for i, (row, calls) in enumerate(zip(cells, asked, strict=True)):
             acquire = lambda names, row=row: [row[n] for n in names]  # noqa: E731
             for names in calls:
                 acquire(names)
             model.predict_rows(rows[i : i + 1])
 
+    single = [[[name] for names in calls for name in names] for calls in asked]
+    each_by_itself = "the same at hand and a callback for each feature"
+
     compare(
         benchmark,
-        {"ours": on_demand, "the same at hand and its callbacks": at_hand},
+        {
+            "ours": on_demand,
+            "the same at hand and its callbacks": partial(at_hand, asked),
+            each_by_itself: partial(at_hand, single),
+        },
         work=f"one row asked for by a Python callback, {TREES} trees x {FEATURES}",
-        peers=["the same at hand and its callbacks"],
+        peers=["the same at hand and its callbacks", each_by_itself],
         bars={("ours", "the same at hand and its callbacks"): 1.25},
         rounds=ROUNDS,
         per=ROWS,
@@ -262,3 +302,66 @@ def test_loading(trained: Any, tmp_path: Path, benchmark: Any) -> None:
         rounds=ROUNDS,
         values={"in a fresh process": value(1e3 * median(found), "ms", 20)},
     )
+
+
+def _many(folder: Path, leaves: int, trees: int, lightgbm: Any) -> tuple[Any, Any]:
+    """Rows and a model, kept from run to run."""
+    if not (folder / "model.txt").exists():
+        rng = np.random.default_rng(0)
+        rows = rng.standard_normal((10_000, FEATURES), dtype=np.float32)
+        y = np.log1p(np.abs(rows[:, :100])) @ np.linspace(0.1, 1, 100) + rows[:, 0]
+        shape = {"num_leaves": leaves, "max_depth": -1, "verbose": -1, "num_threads": 2}
+        np.save(folder / "rows.npy", rows)
+        np.save(folder / "y.npy", y)
+        np.save(folder / "many.npy", rng.standard_normal((MANY_ROWS, FEATURES), dtype=np.float32))
+        data = lightgbm.Dataset(rows, y, params={"max_bin": 63})
+        lightgbm.train(shape, data, trees).save_model(folder / "model.txt")
+    return np.load(folder / "many.npy"), lightgbm.Booster(model_file=folder / "model.txt")
+
+
+def _ask(child: Any, side: str) -> None:
+    print(side, file=child.stdin, flush=True)
+    assert child.stdout.readline() == "done\n"
+
+
+@pytest.mark.benchmark(group="batch")
+@pytest.mark.parametrize("trees", [100, 1000, 5000])
+@pytest.mark.parametrize("leaves", [16, 32, 64])
+def test_many_rows(leaves: int, trees: int, request: pytest.FixtureRequest, benchmark: Any) -> None:
+    """Scores, costs and purchases of rows, one point, one thread; the peers' are bare scores."""
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    folder: Path = request.config.cache.mkdir(f"batch-{leaves}-{trees}")
+    X, booster = _many(folder, leaves, trees, lightgbm)
+    ensemble = from_lightgbm(booster.model_to_string()).ensemble
+    engine = prefix_chain(ensemble, [ensemble.trees], COSTS, {})
+    served = compiled(Folder(engine.program(engine.points[-1].values), COSTS, NAMES, {}))
+
+    def walked() -> Any:
+        blocks = [Features(X[at : at + 8000]) for at in range(0, len(X), 8000)]
+        return np.concatenate([p.scores for block in blocks for p in engine.predict_path(block)])
+
+    sides = {
+        "ours": walked,
+        "exported": lambda: served.predict_rows(X),
+        "LightGBM": lambda: booster.predict(X, num_threads=1),
+    }
+    peers, python = ["LightGBM"], os.environ.get("BENCH_SPEED_LLEAVES")
+    words = [str(python), "-c", MANY, str(folder), str(trees), str(leaves)]
+    peer: Any = subprocess.Popen(words, stdin=-1, stdout=-1, text=True) if python else nullcontext()
+    with peer as child:
+        if child is not None:
+            assert child.stdout.readline() == "ready\n"
+            sides |= {name: partial(_ask, child, name) for name in ("lleaves", "YDF")}
+            peers += ["lleaves", "YDF"]
+        compare(
+            benchmark,
+            sides,
+            work=f"{len(X)} metered rows, {trees} trees of {leaves} leaves x {FEATURES}",
+            peers=peers,
+            bars={("ours", "lleaves"): 0.3, ("ours", "YDF"): 0.5},
+            rounds=5,
+            per=len(X),
+        )
+        if child is not None:
+            child.stdin.close()
+    assert walked().tobytes() == served.predict_rows(X).scores.tobytes()

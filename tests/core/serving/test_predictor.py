@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,30 @@ def test_features_that_the_model_never_reads_are_not_asked_for() -> None:
     assert calls == [["a"]]
 
 
+def test_what_is_surely_needed_is_asked_for_at_once() -> None:
+    """All roots up to the next gate, then what the nodes that were reached need."""
+    deep = replace(
+        stump(0, 1.0, 2.0),
+        start=np.array([0, 5], np.int32),
+        feature=np.array([0, 1, -1, -1, -1], np.int32),
+        threshold=np.zeros(5, np.float32),
+        left=np.array([1, 2, -1, -1, -1], np.int32),
+        right=np.array([4, 3, -1, -1, -1], np.int32),
+        missing_left=np.zeros(5, bool),
+        value=np.arange(5.0),
+    )
+    steps = [
+        step(0, then=1),
+        step(1, gate="score", value=0.0, then=2, otherwise=REJECT),
+        step(2, then=END),
+    ]
+    trees = [deep, stump(2, 1.0, 1.0), stump(3, 1.0, 1.0)]
+    acquire, calls = asking(a=-1.0, b=1.0, c=1.0, d=1.0)
+    answer = predictor(steps, trees).predict(acquire)
+    assert calls == [["a", "c"], ["b"], ["d"]]
+    assert answer.bought == ("a", "c", "b", "d")
+
+
 def test_a_discount_is_for_the_second_of_a_group() -> None:
     prices = price_list(
         np.array([5.0, 5.0, 1.0, 1.0]), discounted=[DiscountGroup((0, 1), (2.0, 2.0))]
@@ -113,7 +138,9 @@ def test_a_discount_is_for_the_second_of_a_group() -> None:
     model = predictor([step(0, 1, then=END)], [stump(0, 1, 2), stump(1, 10, 20)], prices)
     acquire, calls = asking(a=-1.0, b=1.0)
     assert model.predict(acquire).spent == 7.0
-    assert calls == [["a"], ["b"]]
+    assert calls == [["a", "b"]]
+    assert model.predict(acquire, cap=9.0).bought == ("a", "b")
+    assert calls[1:] == [["a"], ["b"]]
 
 
 def test_columns_are_bought_together_and_a_missing_cell_adds_nothing() -> None:
