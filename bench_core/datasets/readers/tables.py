@@ -194,7 +194,8 @@ def read_table(path: str | Path, format: str = "") -> Table:
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
         return _read_parquet(path)
     raw = _unix_lines(read_bytes(path))
-    first = next(line for line in raw.split(b"\n") if line.strip()).decode("utf-8-sig", "replace")
+    filled = (line for line in raw.split(b"\n") if line.strip(b" \t"))  # as pandas skips lines
+    first = next(filled).decode("utf-8-sig", "replace")
     separator = max(",;\t", key=first.count)
     try:
         names = next(csv.reader([first], delimiter=separator, strict=True))

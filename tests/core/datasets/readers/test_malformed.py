@@ -131,6 +131,7 @@ CASES = [
         "a decompression bomb", "get the file again",
     ),
     csv("no header", "query,a,b,label", "1,2,3,4", "line 1: no header", "column names"),
+    csv("a form feed first", "query,a", "\f\nquery,a", "line 1: column 1 has no name", "give it"),
     Case(
         "a column of free text", "rows.csv", own, CSV,
         "a,b,label\n" + "".join(f"note {k},{k},{k % 2}\n" for k in range(20)),
