@@ -116,6 +116,7 @@ def test_a_lost_worker_is_an_attempt_and_its_trial_is_tried_again(home: Path) ->
     assert [each.error for each in lost(home)] == ["its worker was lost (worker 1)"]
 
 
+@pytest.mark.slow
 def test_a_worker_lost_too_often_is_the_end_of_its_trial_alone(home: Path) -> None:
     dead = RuntimeError("killed")
     with handing(home, dead, dead, dead) as (made, cluster):
