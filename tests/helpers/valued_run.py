@@ -127,6 +127,12 @@ class ValuedRun:
             if len(k)
         ]
 
+    def each_value(
+        self, run: str, split: str, dataset: str, learner: str = "", within: Budget | None = None
+    ) -> Iterable[TrialValues]:
+        """The same, as ``Store.each_value``."""
+        return self.values(run, split=split, dataset=dataset, learner=learner, within=within)
+
 
 def learner_of(
     rng: np.random.Generator, skill: Sequence[float], cost: Sequence[float], units: int

@@ -48,7 +48,7 @@ def written(write: Write, run: Any, path: Path) -> str:
 class Hostile:
     info, frame = example.info(), example.frame()
 
-    def values(self, run: str, **which: Any) -> list[Any]:
+    def each_value(self, *which: Any, **more: Any) -> list[Any]:
         return []
 
 

@@ -307,3 +307,12 @@ def test_nothing_finished_selects_nothing():
     assert len(best_points(data, "ndcg@5")) == 0
     assert len(over_repeats(best_points(data, "ndcg@5"))) == 0
     assert len(savings(data, "ndcg@5", "a")) == 0
+
+
+def test_points_are_matched_in_whatever_order_the_rows_stand():
+    data = frame(CEGB, GBRT)
+    mixed = data.sample(frac=1, random_state=0, ignore_index=True)
+    order = ["learner", "point"]
+    found, plain = (operating_points(one, "ndcg@5").sort_values(order) for one in (mixed, data))
+    assert mixed["split"].tolist() != data["split"].tolist()
+    pd.testing.assert_frame_equal(found.reset_index(drop=True), plain.reset_index(drop=True))

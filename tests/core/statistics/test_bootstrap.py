@@ -142,3 +142,19 @@ def test_values_by_unit_of_the_observed_choice_average_to_it() -> None:
     drawn, paid = draw([one], at_matched_cost(0.6, higher=True), resamples=0)
     assert np.average(quality, weights=one.test.weights) == pytest.approx(drawn[0, 0], abs=1e-6)
     assert np.average(cost, weights=one.test.rows) == pytest.approx(paid[0, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_budgets_that_look_together_find_what_each_finds_alone(higher: bool) -> None:
+    rng = np.random.default_rng(1)
+    quality, cost = rng.normal(size=(200, 9)), np.arange(9) + rng.normal(size=(200, 9)) * 0.6
+    limits = [3.0, np.inf, 0.2, 5.5, 8.0]
+    budgets = [at_budget(limit, higher) for limit in limits]
+    found = bootstrap._within(budgets, [quality], [cost])
+    for limit, (choice,) in zip(limits, found, strict=True):
+        for k in range(len(quality)):
+            inside = np.flatnonzero(cost[k] <= limit * (1 + 1e-6))
+            best = max(inside, key=lambda p: quality[k, p] * (1 if higher else -1), default=None)
+            if not (cost[0] <= limit * (1 + 1e-6)).any():
+                best = -1
+            assert choice.point[k] == (cost[k].argmin() if best is None else best)
