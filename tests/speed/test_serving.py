@@ -75,6 +75,7 @@ MANY = """
 import sys
 import lleaves, numpy, ydf
 from pathlib import Path
+ydf.verbose(0)
 folder, trees, leaves = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 X = numpy.load(folder / "many.npy")
 model = lleaves.Model(str(folder / "model.txt"))
