@@ -105,7 +105,7 @@ def write(path: Path, trials: int) -> None:
     }
     run = "large-quick-0"
     with open_writer(path) as writer:
-        writer._db.execute("PRAGMA synchronous = OFF")
+        writer.db.execute("PRAGMA synchronous = OFF")
         writer.begin(run, about, [spec.key for spec in specs])
         for number, spec in enumerate(specs):
             put_fit(writer, run, replace(FIT, key=spec.fit, title=spec.title))
