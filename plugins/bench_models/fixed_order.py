@@ -49,6 +49,19 @@ def project(Z: FloatArray, rows: FloatArray) -> FloatArray:
     return np.concatenate(parts) if parts else np.zeros((0, len(Z)))
 
 
+def gram(Z: FloatArray, share: FloatArray) -> FloatArray:
+    """``(share * Z) @ Z.T`` (k, k), for Z (k, n) and share (n,)."""
+    from bench_models import fixed_order_kernels as kernels
+
+    Z, k = np.ascontiguousarray(Z), len(Z)
+    lower = np.zeros((k, k))
+    for i in range(0, k, _AT_ONCE):
+        end = i + _AT_ONCE
+        lower[i:end, :end] = kernels.project(Z[:end], share * Z[i:end])
+    out: FloatArray = np.tril(lower) + np.tril(lower, -1).T
+    return out
+
+
 def times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     """``matrix @ vector``, both small."""
     out: FloatArray = (matrix * vector).sum(axis=-1)
@@ -112,8 +125,9 @@ Smooth = Callable[[FloatArray], tuple[float, FloatArray]]
 
 def lbfgs(
     value: Smooth, start: FloatArray, *, steps: int, flat: float, slope: float, memory: int = 20
-) -> FloatArray:
-    """A minimiser of a smooth function, never worse than ``start``, whose Hessian is near 1.
+) -> tuple[FloatArray, float]:
+    """A minimiser of a smooth function whose Hessian is near 1, and the value there, which is never
+    above that at ``start``.
 
     J. Nocedal, S. Wright, "Numerical Optimization" (2006), algorithm 7.5. Ends after ``steps``, at
     a largest gradient entry of ``slope``, or where a step lowers the value by less than the share
@@ -141,7 +155,7 @@ def lbfgs(
         done, x, now, g = now - lower <= least, new, lower, gradient
         if done:
             break
-    return x
+    return x, now
 
 
 def _line_search(

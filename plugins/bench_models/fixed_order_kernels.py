@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from bench_core.arrays import FloatArray
+from bench_core.arrays import FloatArray, IntArray
 
 TILE, WIDE = 256, 512  # rows at a time: what a loop reads stays in the nearest cache
 _LOG2_E = 1.4426950408889634
@@ -112,41 +112,46 @@ def towards(g: FloatArray, steps: FloatArray, changes: FloatArray) -> FloatArray
     return q
 
 
-@njit(cache=True, nogil=True)
-def sigmoid(z: FloatArray) -> FloatArray:
-    """1 / (1 + e^-z) (n,), to 2 ulp.
+@njit(inline="always")
+def exponentials(z: FloatArray, bits: IntArray, out: FloatArray) -> None:
+    """``out`` (m,) = e^-|z| of at most TILE numbers, 0 where that is not normal.
 
     e^-|z| = 2^k e^t with |t| <= log(2) / 2, and e^t by its series to t^13.
     """
-    out = np.empty(len(z))
-    bits = np.empty(TILE, dtype=np.int64)
     scale = bits.view(np.float64)
-    e = np.empty(TILE)
+    for r in range(len(z)):
+        x = max(-abs(z[r]), _LEAST)
+        whole = np.floor(x * _LOG2_E + 0.5)
+        t = (x - whole * _LN2_HIGH) - whole * _LN2_LOW
+        p = 1.0 / 6227020800.0
+        p = p * t + 1.0 / 479001600.0
+        p = p * t + 1.0 / 39916800.0
+        p = p * t + 1.0 / 3628800.0
+        p = p * t + 1.0 / 362880.0
+        p = p * t + 1.0 / 40320.0
+        p = p * t + 1.0 / 5040.0
+        p = p * t + 1.0 / 720.0
+        p = p * t + 1.0 / 120.0
+        p = p * t + 1.0 / 24.0
+        p = p * t + 1.0 / 6.0
+        p = p * t + 0.5
+        p = p * t + 1.0
+        out[r] = p * t + 1.0
+        bits[r] = (np.int64(whole) + 1023) << 52
+    for r in range(len(z)):
+        out[r] = 0.0 if abs(z[r]) > -_LEAST else out[r] * scale[r]
+
+
+@njit(cache=True, nogil=True)
+def sigmoid(z: FloatArray) -> FloatArray:
+    """1 / (1 + e^-z) (n,), to 2 ulp."""
+    out = np.empty(len(z))
+    bits, e = np.empty(TILE, dtype=np.int64), np.empty(TILE)
     for first in range(0, len(z), TILE):
-        size = min(TILE, len(z) - first)
-        here, to = z[first : first + size], out[first : first + size]
-        for r in range(size):
-            x = max(-abs(here[r]), _LEAST)
-            whole = np.floor(x * _LOG2_E + 0.5)
-            t = (x - whole * _LN2_HIGH) - whole * _LN2_LOW
-            p = 1.0 / 6227020800.0
-            p = p * t + 1.0 / 479001600.0
-            p = p * t + 1.0 / 39916800.0
-            p = p * t + 1.0 / 3628800.0
-            p = p * t + 1.0 / 362880.0
-            p = p * t + 1.0 / 40320.0
-            p = p * t + 1.0 / 5040.0
-            p = p * t + 1.0 / 720.0
-            p = p * t + 1.0 / 120.0
-            p = p * t + 1.0 / 24.0
-            p = p * t + 1.0 / 6.0
-            p = p * t + 0.5
-            p = p * t + 1.0
-            e[r] = p * t + 1.0
-            bits[r] = (np.int64(whole) + 1023) << 52
-        for r in range(size):
-            small = 0.0 if abs(here[r]) > -_LEAST else e[r] * scale[r]
-            to[r] = (1.0 if here[r] >= 0.0 else small) / (1.0 + small)
+        here, to = z[first : first + TILE], out[first : first + TILE]
+        exponentials(here, bits, e)
+        for r in range(len(here)):
+            to[r] = (1.0 if here[r] >= 0.0 else e[r]) / (1.0 + e[r])
     return out
 
 
@@ -154,38 +159,15 @@ def sigmoid(z: FloatArray) -> FloatArray:
 def softplus_and_sigmoid(z: FloatArray, value: FloatArray, slope: FloatArray) -> None:
     """``value`` (n,) = log(1 + e^z) and ``slope`` (n,), its derivative, to 3 ulp.
 
-    e = e^-|z| as in ``sigmoid``. With y = e / (2 + e) <= 1/3, log(1 + e) = 2 (y + y^3 / 3 + ...),
-    to y^33.
+    With e = e^-|z| and y = e / (2 + e) <= 1/3, log(1 + e) = 2 (y + y^3 / 3 + ...), to y^33.
     """
-    bits = np.empty(TILE, dtype=np.int64)
-    scale = bits.view(np.float64)
-    e = np.empty(TILE)
+    bits, e = np.empty(TILE, dtype=np.int64), np.empty(TILE)
     for first in range(0, len(z), TILE):
-        size = min(TILE, len(z) - first)
-        here = z[first : first + size]
-        total, part = value[first : first + size], slope[first : first + size]
-        for r in range(size):
-            x = max(-abs(here[r]), _LEAST)
-            whole = np.floor(x * _LOG2_E + 0.5)
-            t = (x - whole * _LN2_HIGH) - whole * _LN2_LOW
-            p = 1.0 / 6227020800.0
-            p = p * t + 1.0 / 479001600.0
-            p = p * t + 1.0 / 39916800.0
-            p = p * t + 1.0 / 3628800.0
-            p = p * t + 1.0 / 362880.0
-            p = p * t + 1.0 / 40320.0
-            p = p * t + 1.0 / 5040.0
-            p = p * t + 1.0 / 720.0
-            p = p * t + 1.0 / 120.0
-            p = p * t + 1.0 / 24.0
-            p = p * t + 1.0 / 6.0
-            p = p * t + 0.5
-            p = p * t + 1.0
-            e[r] = p * t + 1.0
-            bits[r] = (np.int64(whole) + 1023) << 52
-        for r in range(size):
-            small = 0.0 if abs(here[r]) > -_LEAST else e[r] * scale[r]
-            y = small / (2.0 + small)
+        here = z[first : first + TILE]
+        total, part = value[first : first + TILE], slope[first : first + TILE]
+        exponentials(here, bits, e)
+        for r in range(len(here)):
+            y = e[r] / (2.0 + e[r])
             s = y * y
             p = 1.0 / 33.0
             p = p * s + 1.0 / 31.0
@@ -193,18 +175,24 @@ def softplus_and_sigmoid(z: FloatArray, value: FloatArray, slope: FloatArray) ->
             p = p * s + 1.0 / 27.0
             p = p * s + 1.0 / 25.0
             p = p * s + 1.0 / 23.0
-            p = p * s + 1.0 / 21.0
-            p = p * s + 1.0 / 19.0
-            p = p * s + 1.0 / 17.0
-            p = p * s + 1.0 / 15.0
-            p = p * s + 1.0 / 13.0
-            p = p * s + 1.0 / 11.0
-            p = p * s + 1.0 / 9.0
-            p = p * s + 1.0 / 7.0
-            p = p * s + 1.0 / 5.0
-            p = p * s + 1.0 / 3.0
+            p = atanh(s, p)
             total[r] = max(here[r], 0.0) + 2.0 * (y + y * (s * p))
-            part[r] = (1.0 if here[r] >= 0.0 else small) / (1.0 + small)
+            part[r] = (1.0 if here[r] >= 0.0 else e[r]) / (1.0 + e[r])
+
+
+@njit(inline="always")
+def atanh(s: float, p: float) -> float:
+    """Horner's scheme of 1/3 + s/5 + ... + s^9/21, from the terms ``p`` beyond s^9."""
+    p = p * s + 1.0 / 21.0
+    p = p * s + 1.0 / 19.0
+    p = p * s + 1.0 / 17.0
+    p = p * s + 1.0 / 15.0
+    p = p * s + 1.0 / 13.0
+    p = p * s + 1.0 / 11.0
+    p = p * s + 1.0 / 9.0
+    p = p * s + 1.0 / 7.0
+    p = p * s + 1.0 / 5.0
+    return p * s + 1.0 / 3.0
 
 
 @njit(cache=True, nogil=True)
@@ -227,17 +215,7 @@ def logarithm(x: FloatArray) -> FloatArray:
             m = m * (1.0 - 0.5 * large)
             y = (m - 1.0) / (m + 1.0)
             s = y * y
-            p = 1.0 / 23.0
-            p = p * s + 1.0 / 21.0
-            p = p * s + 1.0 / 19.0
-            p = p * s + 1.0 / 17.0
-            p = p * s + 1.0 / 15.0
-            p = p * s + 1.0 / 13.0
-            p = p * s + 1.0 / 11.0
-            p = p * s + 1.0 / 9.0
-            p = p * s + 1.0 / 7.0
-            p = p * s + 1.0 / 5.0
-            p = p * s + 1.0 / 3.0
+            p = atanh(s, 1.0 / 23.0)
             whole = exponent[r] + large
             to[r] = whole * _LN2_HIGH + (2.0 * (y + y * (s * p)) + whole * _LN2_LOW)
     return out

@@ -11,9 +11,9 @@ and over (g, f1):
 Equations
     (OPT)           q_step.F0Limit.objective, the price of features in linear_step.GroupPenalty
     (OPT1)          q_step.KullbackLeibler.q, the bias that keeps P_full in q_step.smallest_bias
-    (OPT2)          linear_step.PairObjective; boosted: boosted_step.JointLoss
+    (OPT2)          linear_step.GivenQ, boosted_step.JointLoss; at the best q linear_step.BestQ
     (1), (2)        boosted_step.JointLoss.gradients
-    Algorithm 1     linear_step.fit_linear_pair
+    Algorithm 1     linear_step.fit_in_turns
     Algorithm 2     boosted_step.AdaptGBRT._pair
     sending g > 0   model.AdaptModel.predict_path
 
@@ -44,9 +44,12 @@ Departures
 - The restart is this project's. adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff``
   and then, for each number of them, restarts from g = 0 and the logistic f1 with these features
   free. ``restart = false`` is algorithm 1 as printed, evaluated as the released code does: the
-  smallest weights of (g, f1) are set to zero, nothing is fitted again. A restart of adapt-lin takes
-  five turns over q and then moves (g, f1) with q as their function, to a lower objective than
-  30 turns reach; adapt-lstsq, whose q may jump, takes ``iterations`` turns.
+  smallest weights of (g, f1) are set to zero, nothing is fitted again. A restart of adapt-lin
+  takes two turns over q and then moves (g, f1) with q as their function, to a lower objective than
+  30 turns reach; a set goes on from the pair of a smaller one where that ends lower. adapt-lstsq,
+  whose q may jump, takes ``iterations`` turns.
+- Of more columns than rows (and than 256) those take part in the first fit, or in a step of
+  adapt-l1's path, whose loss has been steeper than their price; others follow in the order.
 - The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features
   that need k). Columns are standardised, intercepts are free, a missing cell counts as 0, and
   a ridge of 1e-6 keeps weights finite.

@@ -24,16 +24,15 @@ from bench_core import (
     param,
 )
 from bench_core.arrays import IntArray
+from bench_methods.adapt.columns import Columns, LinearFunction, LinearPair, in_row_space
+from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
-    Columns,
     GroupPenalty,
-    LinearFunction,
-    LinearPair,
-    fit_linear_pair,
-    l1_path,
+    LinearFit,
+    fit_in_turns,
+    fit_jointly,
+    fit_priced,
     logistic,
-    nested,
-    spread,
 )
 from bench_methods.adapt.model import AdaptModel, GatedPair, Outputs, thresholds
 from bench_methods.adapt.q_step import (
@@ -50,8 +49,6 @@ TRADEOFF = "price of all features in units of the constant's training loss (gamm
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
 GATES = "operating points beside the paper's: further thresholds of the gate"
 RELEVANT = "ranking: a document is relevant iff its grade is at least this"
-
-_TURNS = 5  # steps over q of a restart before q follows (g, f1): near the alternation's own end
 
 Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], LinearPair], dict[str, Any]]
 """Sets of features, how a pair is fitted on one and its columns, and facts to keep."""
@@ -113,8 +110,8 @@ class LinearAdapt(Adapt):
         pairs = []
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
-            found, fitted, facts = self._plan(columns, rows, train, prices)
-            sets = spread(found, most) or [np.zeros(0, dtype=np.int64)]
+            sets, fitted, facts = self._plan(columns, rows, train, prices, most)
+            sets = sets or [np.zeros(0, dtype=np.int64)]
             for k, features in enumerate(sets):
                 some = columns.only(features)
                 pair = fitted(features, some)
@@ -124,7 +121,9 @@ class LinearAdapt(Adapt):
                 context.progress(k + 1, len(sets))
         return AdaptModel(pairs, f0, prices, facts, rows.calibration)
 
-    def _plan(self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices) -> Plan:
+    def _plan(
+        self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices, most: int
+    ) -> Plan:
         raise NotImplementedError
 
 
@@ -134,7 +133,7 @@ class AdaptLin(LinearAdapt):
 
     name: ClassVar[str] = "adapt-lin"
     distance: ClassVar[GateDistance] = KullbackLeibler()
-    finish: ClassVar[bool] = True  # q is a smooth function of (g, f1)
+    joint: ClassVar[bool] = True  # q is a smooth function of (g, f1)
 
     tradeoff: float = param(
         0.01, TRADEOFF + "; it orders the features", least=0, search=log(1e-3, 3)
@@ -146,7 +145,9 @@ class AdaptLin(LinearAdapt):
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    def _plan(self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices) -> Plan:
+    def _plan(
+        self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices, most: int
+    ) -> Plan:
         """Order the features; a set is the first k, with all that comes free with them."""
         price = loss_prices(train, prices, self.tradeoff)
 
@@ -156,27 +157,36 @@ class AdaptLin(LinearAdapt):
             bits = prices.acquired(features).bits
             return F0Limit(None, rows.premium(bits, bits, 0.0, prices, price.tau))
 
-        unknown = np.zeros(0, dtype=np.int64)  # how many features f1 will use
-        penalty = GroupPenalty.of(prices, price.sensor, columns)
-        problem = rows, limit(unknown), self.distance, penalty, self.iterations
-        first = fit_linear_pair(columns, *problem)
-        turns = min(self.iterations, _TURNS) if self.finish else self.iterations
+        def ordered(some: Columns, penalty: GroupPenalty) -> LinearFit:
+            unknown = np.zeros(0, dtype=np.int64)  # how many features f1 will use
+            problem = some, rows, limit(unknown), self.distance, penalty
+            return fit_in_turns(*problem, self.iterations)
+
+        charged = rows, self.distance, prices, price.sensor, ordered
+        first, order = fit_priced(columns, *charged)
+        known = [(columns, first.pair)]
 
         def fitted(which: IntArray, some: Columns) -> LinearPair:
             if not self.restart:
-                return LinearPair(*(one.only(np.isin(columns.which, which)) for one in first.pair))
-            problem = rows, limit(which), self.distance, GroupPenalty.none(some), turns
-            return fit_linear_pair(some, *problem, finish=self.finish).pair
+                return first.pair.among(columns, some)
+            starts = [pair.among(own, some) for own, pair in known]
 
-        strength = first.pair.g.weights**2 + first.pair.f1.weights**2
-        order = columns.which[np.argsort(-strength, kind="stable")]
+            def free(own: Columns) -> LinearPair:
+                problem = own, rows, limit(which), self.distance, GroupPenalty.none(own)
+                if not self.joint:
+                    return fit_in_turns(*problem, self.iterations).pair
+                return fit_jointly(*problem, starts if own is some else ()).pair
+
+            known[1:] = [(some, in_row_space(some, free))]
+            return known[1][1]
+
         facts = {
             "tau": price.tau,
             "gamma": price.tau,
             "objective": first.objective,
             "order": order.tolist(),
         }
-        return nested(order, columns, prices), fitted, facts
+        return nested(order, columns, prices, most), fitted, facts
 
 
 @dataclass(frozen=True)
@@ -185,7 +195,7 @@ class AdaptLstsq(AdaptLin):
 
     name: ClassVar[str] = "adapt-lstsq"
     distance: ClassVar[GateDistance] = SquaredLogOdds()
-    finish: ClassVar[bool] = False  # q may jump
+    joint: ClassVar[bool] = False  # q may jump
 
 
 @dataclass(frozen=True)
@@ -199,14 +209,19 @@ class AdaptL1(LinearAdapt):
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    def _plan(self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices) -> Plan:
+    def _plan(
+        self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices, most: int
+    ) -> Plan:
         def fitted(_: IntArray, some: Columns) -> LinearPair:
-            free = GroupPenalty.none(some)
-            f1 = logistic(some, rows, free)
-            wrong = np.where(rows.sign * f1(some) > 0, -1.0, 1.0)
-            return LinearPair(logistic(some, replace(rows, sign=wrong), free), f1)
+            return in_row_space(some, both)
 
-        return l1_path(columns, rows, prices), fitted, {}
+        def both(columns: Columns) -> LinearPair:
+            free = GroupPenalty.none(columns)
+            f1 = logistic(columns, rows, free)
+            wrong = np.where(rows.sign * f1(columns) > 0, -1.0, 1.0)
+            return LinearPair(logistic(columns, replace(rows, sign=wrong), free), f1)
+
+        return spread(l1_path(columns, rows, prices), most), fitted, {}
 
 
 def relevance_labels(part: Examples, relevant_grade: int) -> Examples:

@@ -1,8 +1,5 @@
-"""ADAPT-LIN's step: linear g and f1 for a given q (OPT2), in turn with q (Algorithm 1).
+"""ADAPT-LIN's step: linear g and f1 for a given q (OPT2), in turn with q or for the best q of each.
 
-Then the sets of features that a pair may read: nested ones by sensors, and those of the L1 path.
-
-Columns are centred and scaled by their weighted mean and deviation, a missing cell counting as 0.
 With weights g, f (k,) and free intercepts, the step minimises
 
     sum_i s_i [ D(q_i, g_i) + (1 - q_i) log(1 + e^{-y_i f_i}) ]
@@ -10,21 +7,23 @@ With weights g, f (k,) and free intercepts, the step minimises
 
 by L-BFGS in coordinates in which the Hessian is near the identity (``Columns.scaling``). The root
 is smoothed at ROUND. Exact zeros come from the choice of feature sets.
+
+For D = KL the least of (OPT) over q is known: with a = g + l1 - l0 and b the price of sending,
+
+    F(g, f1) = max_{b >= 0}  mean[ l1 + log(1 + e^g) - log(1 + e^{a - b}) ] - b P_full
+
+(or that mean alone at given prices b), at q = sigma(a - b). So L-BFGS needs no turns (``BestQ``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
 
 import numpy as np
 from bench_models.fixed_order import (
     both,
-    cholesky,
-    combine,
     dot,
-    inverse_lower,
     lbfgs,
     project,
     softplus_and_sigmoid,
@@ -32,92 +31,22 @@ from bench_models.fixed_order import (
     times,
 )
 
-from bench_core import InputError, Prices
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows
+from bench_core import Prices
+from bench_core.arrays import FloatArray, IntArray
+from bench_methods.adapt.columns import FEW, RIDGE, Columns, LinearFunction, LinearPair
+from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows, sending_price
 
-RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
 ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
 _TOLERANCE = 1e-5  # of the gradient, in scaled coordinates
-_FLAT = 1e-7  # relative change of the objective at which a step over (g, f1) ends
-_ROUGH = 1e-6  # the same where a finish follows
+_FLAT = 1e-7  # relative change of the objective at which a descent ends
+_TURNS, _ROUGH = 2, 1e-6  # over q before it follows (g, f1), and the change at which these end
 _STEPS = 500
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
-_PATH = 40  # L1 weights tried
-_DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
+_CLEAR = 1e-5  # by which share one of two ends must be lower
+_EXCESS = 0.01  # a column is missed that is steeper than its price by this share
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Columns:
-    """Standardised columns, ``values`` (k, n), of the features ``which`` (k,).
-
-    They were centred by ``centre`` and divided by ``scale``; ``gram`` (k, k) is their correlation
-    matrix. All sums are in a fixed order (``fixed_order``).
-    """
-
-    which: IntArray
-    values: FloatArray
-    centre: FloatArray
-    scale: FloatArray
-    gram: FloatArray
-
-    @classmethod
-    def of(cls, X: Float32Array, share: FloatArray) -> Self:
-        """All columns that are not constant. Raises InputError for an infinite value."""
-        wide = np.ascontiguousarray(X.T, dtype=np.float64)
-        Z = np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf)
-        if not bool(np.isfinite(Z).all()):
-            column = int(np.flatnonzero(~np.isfinite(Z).all(axis=1))[0])
-            raise InputError(
-                f"feature {column} holds infinity, which no linear model can read; "
-                "leave the value empty or use adapt-gbrt"
-            )
-        centre = project(Z, share[None])[0]
-        Z -= centre[:, None]
-        scale = np.sqrt(project(Z**2, share[None])[0])
-        varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
-        Z = Z[varied] / scale[varied, None]
-        gram = project(Z, share * Z)
-        return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], gram)
-
-    @property
-    def Z(self) -> FloatArray:  # noqa: N802 - as in the formulas
-        """The columns as a matrix (n, k)."""
-        return self.values.T
-
-    def only(self, features: IntArray) -> Columns:
-        """Those of them that are among ``features``."""
-        kept = np.flatnonzero(np.isin(self.which, features))
-        Z, gram = self.values[kept], self.gram[np.ix_(kept, kept)]
-        return Columns(self.which[kept], Z, self.centre[kept], self.scale[kept], gram)
-
-    def scaling(self, factor: FloatArray) -> FloatArray:
-        """C (k + 1, k + 1), upper triangular, so that weights and intercept are C u.
-
-        (C C')^-1 is the bound gram / 4 of the logistic loss's Hessian plus ``factor`` (k,), that
-        of the penalty, and RIDGE; the columns are centred, so the intercept stands apart.
-        """
-        k = len(self.which)
-        hessian = np.zeros((k + 1, k + 1))
-        hessian[:k, :k] = self.gram / 4 + np.diag(factor + RIDGE)
-        hessian[k, k] = 0.25
-        return inverse_lower(cholesky(hessian)).T
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LinearFunction:
-    """One linear function of the columns: ``weights`` (k,) and ``intercept``."""
-
-    weights: FloatArray
-    intercept: float
-
-    def __call__(self, columns: Columns) -> FloatArray:
-        """Its values on all rows (n,)."""
-        return combine(columns.values, self.weights, self.intercept)
-
-    def only(self, kept: BoolArray) -> LinearFunction:
-        """Of the columns ``kept`` (k,) alone."""
-        return LinearFunction(self.weights[kept], self.intercept)
+Loss = Callable[[FloatArray], tuple[float, FloatArray]]
+"""Of the values (m, n) of m functions on the rows, with its derivatives by them (m, n)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,9 +59,10 @@ class GroupPenalty:
     @classmethod
     def of(cls, prices: Prices, price: FloatArray, columns: Columns) -> GroupPenalty:
         """``price`` (s,) per sensor, in loss units. Free sensors are left out."""
-        needs = prices.needs.toarray()[columns.which].T
-        paid = np.flatnonzero((price > 0) & needs.any(axis=1))
-        return cls(np.ascontiguousarray(needs[paid]), price[paid])
+        needs = prices.needs[columns.which]
+        used = np.unique(needs.indices)
+        paid = used[price[used] > 0]
+        return cls(np.ascontiguousarray(needs[:, paid].toarray().T), price[paid])
 
     @classmethod
     def none(cls, columns: Columns) -> GroupPenalty:
@@ -146,54 +76,49 @@ class GroupPenalty:
         return dot(self.price, root - ROUND), times(self.needs.T, self.price / root)
 
 
-class LinearPair(NamedTuple):
-    """Gate and classifier."""
-
-    g: LinearFunction
-    f1: LinearFunction
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class PairObjective:
-    """The problem in (g, f1) for a given q, or, given the limit on q, for the best q of each pair.
-
-    The derivative is the same: at the best q that by q is zero, or has no room.
-    """
+class Objective:
+    """``loss`` of m linear functions of the columns, the price of their weights, and the ridge."""
 
     columns: Columns
-    rows: TrainingRows
-    q: FloatArray | F0Limit
-    D: GateDistance
+    loss: Loss
     price: GroupPenalty
 
     def __call__(self, packed: FloatArray) -> tuple[float, FloatArray]:
-        """Objective and gradient at [g, its intercept, f1, its intercept]."""
-        Z, share = self.columns.values, self.rows.share
+        """Value and gradient at m times weights and intercept."""
         weights, intercepts = _unpacked(packed, len(self.columns.which))
-        g, f1 = both(Z, weights, intercepts)
-        limit = self.q if isinstance(self.q, F0Limit) else None
-        loss, slope = softplus_and_sigmoid(-self.rows.sign * f1)
-        q = self.q if not isinstance(self.q, F0Limit) else self.q.best(self.D, self.rows, loss, g)
-        kept = share * (1 - q)
-        gate, by_g = self.D.gate_loss(q, g)
+        value, by = self.loss(both(self.columns.values, weights, intercepts))
         squares = (weights**2).sum(axis=0)
         cost, factor = self.price(squares)
-        value = cost + RIDGE / 2 * float(squares.sum())
-        if limit:
-            value += limit.total(self.D, self.rows, loss, gate, q)  # OPT
-        else:
-            value += float((kept * loss + share * gate).sum())  # OPT2
-        by = np.stack([share * by_g, -kept * self.rows.sign * slope])
-        by_weights = project(Z, by) + (factor + RIDGE) * weights
+        by_weights = project(self.columns.values, by) + (factor + RIDGE) * weights
+        value += cost + RIDGE / 2 * float(squares.sum())
         return value, np.column_stack([by_weights, by.sum(axis=1)]).ravel()
 
-    def solve(self, start: LinearPair, flat: float = _FLAT) -> LinearPair:
-        """The minimiser, from a start; never worse than it."""
-        packed = np.concatenate([np.append(one.weights, one.intercept) for one in start])
-        _, factor = self.price(start.g.weights**2 + start.f1.weights**2)
-        found = minimise(self, packed, self.columns.scaling(factor), flat=flat)
-        weights, intercepts = _unpacked(found, len(self.columns.which))
-        return LinearPair(*map(LinearFunction, weights, map(float, intercepts)))
+    def descend(
+        self, start: Sequence[LinearFunction], flat: float = _FLAT
+    ) -> tuple[list[LinearFunction], float]:
+        """The minimiser, from a start, and the value; never worse than there.
+
+        L-BFGS moves u, weights and intercepts being C u, until the objective changes by less than
+        the share ``flat``.
+        """
+        k = len(self.columns.which)
+        factor = self.price(sum((one.weights**2 for one in start), np.zeros(k)))[1]
+        scaling = self.columns.scaling(factor)
+        lower, nothing = np.ascontiguousarray(scaling.T), np.zeros(len(start))
+
+        def plain(u: FloatArray) -> FloatArray:
+            return both(lower, u.reshape(-1, k + 1), nothing).ravel()
+
+        def scaled(u: FloatArray) -> tuple[float, FloatArray]:
+            now, gradient = self(plain(u))
+            return now, both(scaling, gradient.reshape(-1, k + 1), nothing).ravel()
+
+        vectors = [np.append(one.weights, one.intercept) for one in start]
+        begin = np.concatenate([solve_lower(lower, x, transposed=True) for x in vectors])
+        u, value = lbfgs(scaled, begin, steps=_STEPS, flat=flat, slope=_TOLERANCE)
+        weights, intercepts = _unpacked(plain(u), k)
+        return list(map(LinearFunction, weights, map(float, intercepts))), value
 
 
 def _unpacked(packed: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
@@ -204,77 +129,80 @@ def _unpacked(packed: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
 
 def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> LinearFunction:
     """Logistic regression of the labels of ``rows``, the weights priced like those of a pair."""
-    Z = columns.values
 
-    def value(packed: FloatArray) -> tuple[float, FloatArray]:
-        w = packed[:-1]
-        loss, slope = softplus_and_sigmoid(-rows.sign * combine(Z, w, float(packed[-1])))
-        cost, factor = charge(w**2)
-        by = -rows.share * rows.sign * slope
-        gradient = np.append(project(Z, by[None])[0] + (factor + RIDGE) * w, by.sum())
-        return rows.mean(loss) + cost + RIDGE / 2 * dot(w, w), gradient
+    def loss(values: FloatArray) -> tuple[float, FloatArray]:
+        loss, slope = softplus_and_sigmoid(-rows.sign * values[0])
+        return rows.mean(loss), (-rows.share * rows.sign * slope)[None]
 
-    packed = np.zeros(len(Z) + 1)
+    found = [LinearFunction(np.zeros(len(columns.which)), 0.0)]
     for charge in (GroupPenalty.none(columns), price)[: 1 + bool(len(price.price))]:
-        factor = charge(packed[:-1] ** 2)[1]  # at 0 it would hold all weights where they are
-        packed = minimise(value, packed, columns.scaling(factor))
-    return LinearFunction(packed[:-1], float(packed[-1]))
+        # at 0 a price would hold all weights where they are
+        found, _ = Objective(columns, loss, charge).descend(found, flat=1e-12)
+    return found[0]
 
 
-def minimise(
-    value: Callable[[FloatArray], tuple[float, FloatArray]],
-    start: FloatArray,
-    scaling: FloatArray,
-    *,
-    flat: float = 1e-12,
-) -> FloatArray:
-    """Minimiser of a smooth function with gradient; never worse than ``start``.
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenQ:
+    """The loss of (OPT2)."""
 
-    ``start`` holds one or more vectors x = C u, C the ``scaling``; L-BFGS moves u until the
-    objective changes by less than the share ``flat``.
-    """
-    lower = np.ascontiguousarray(scaling.T)
-    vectors = start.reshape(-1, len(lower))
-    nothing = np.zeros(len(vectors))
+    rows: TrainingRows
+    q: FloatArray
+    D: GateDistance
 
-    def plain(u: FloatArray) -> FloatArray:
-        return both(lower, u.reshape(-1, len(lower)), nothing).ravel()
+    def __call__(self, values: FloatArray) -> tuple[float, FloatArray]:
+        """Of g and f1."""
+        (g, f1), rows = values, self.rows
+        loss, slope = softplus_and_sigmoid(-rows.sign * f1)
+        gate, by_g = self.D.gate_loss(self.q, g)
+        kept = rows.share * (1 - self.q)
+        by = np.stack([rows.share * by_g, -kept * rows.sign * slope])
+        return float((kept * loss + rows.share * gate).sum()), by  # OPT2
 
-    def scaled(u: FloatArray) -> tuple[float, FloatArray]:
-        now, gradient = value(plain(u))
-        return now, both(scaling, gradient.reshape(-1, len(lower)), nothing).ravel()
 
-    begin = np.concatenate([solve_lower(lower, x, transposed=True) for x in vectors])
-    return plain(lbfgs(scaled, begin, steps=_STEPS, flat=flat, slope=_TOLERANCE))
+@dataclass(slots=True, eq=False)
+class BestQ:
+    """F of the module. Its derivatives are those at the best q; ``bias`` is the last price."""
+
+    rows: TrainingRows
+    limit: F0Limit
+    bias: float = 0.0
+
+    def __call__(self, values: FloatArray) -> tuple[float, FloatArray]:
+        """Of g and f1."""
+        (g, f1), rows, limit = values, self.rows, self.limit
+        loss, slope = softplus_and_sigmoid(-rows.sign * f1)
+        gate, by_gate = softplus_and_sigmoid(g)
+        ahead, fixed = g + loss - rows.loss0, 0.0
+        if limit.p_full is not None:
+            self.bias = sending_price(ahead, rows.share, limit.p_full, self.bias)
+            fixed = self.bias * limit.p_full
+        gain, q = softplus_and_sigmoid(ahead - (self.bias if limit.price is None else limit.price))
+        by = np.stack([by_gate - q, -(1 - q) * rows.sign * slope])
+        return rows.mean(loss + gate - gain) - fixed, rows.share * by
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit:
-    """A fitted pair, its q, and ``objective`` after every half step, which never rises."""
+    """A fitted pair, its q, and ``objective`` after every half step or descent."""
 
     pair: LinearPair
     q: FloatArray
     objective: list[float]
 
 
-def fit_linear_pair(
+def fit_in_turns(
     columns: Columns,
     rows: TrainingRows,
     limit: F0Limit,
     D: GateDistance,
     price: GroupPenalty,
     iterations: int,
-    *,
-    finish: bool = False,
 ) -> LinearFit:
     """Algorithm 1: from g = 0 and the logistic f1, step over q and over (g, f1) in turn.
 
-    To ``finish`` means to go on from there with q as a function of (g, f1), which reaches in
-    tens of evaluations what more turns approach.
+    The objective never rises.
     """
-    zero = LinearFunction(np.zeros(len(columns.which)), 0.0)
-    pair = LinearPair(zero, logistic(columns, rows, price))
-    objective: list[float] = []
+    pair, objective = _begin(columns, rows, price), []
 
     def recorded(q: FloatArray) -> float:
         g, f1 = pair
@@ -283,88 +211,90 @@ def fit_linear_pair(
         objective.append(loss + price(squares)[0] + RIDGE / 2 * float(squares.sum()))
         return objective[-1]
 
-    q, last, flat = np.zeros(len(rows.sign)), np.inf, _ROUGH if finish else _FLAT
+    q, last = np.zeros(len(rows.sign)), np.inf
     for _ in range(iterations if limit.p_full != 0 else 0):
         q = limit.q(D, rows, pair.f1(columns), pair.g(columns))  # OPT1
         recorded(q)
-        pair = PairObjective(columns, rows, q, D, price).solve(pair, flat)  # OPT2
+        pair = LinearPair(*Objective(columns, GivenQ(rows, q, D), price).descend(pair)[0])  # OPT2
         now = recorded(q)
         if last - now <= _SETTLED * abs(now):
             break
         last = now
-    if finish and limit.p_full != 0:
-        pair = PairObjective(columns, rows, limit, D, price).solve(pair)
-        q = limit.q(D, rows, pair.f1(columns), pair.g(columns))
-        recorded(q)
     return LinearFit(pair, q, objective)
 
 
-def nested(order: Sequence[int] | IntArray, columns: Columns, prices: Prices) -> list[IntArray]:
-    """The first, the first two, ... of ``order``, each with all that comes free with it.
+def fit_jointly(
+    columns: Columns,
+    rows: TrainingRows,
+    limit: F0Limit,
+    D: GateDistance,
+    price: GroupPenalty,
+    starts: Sequence[LinearPair] = (),
+) -> LinearFit:
+    """(OPT) for D = KL with q as a function of (g, f1), after two turns of algorithm 1 and from the
+    best of ``starts``: the lower end."""
+    begin = _begin(columns, rows, price)
+    if limit.p_full == 0:
+        return LinearFit(begin, np.zeros(len(rows.sign)), [])
+    whole = Objective(columns, BestQ(rows, limit), price)
+    for _ in range(_TURNS):  # straight at the best q a descent may linger at a saddle near g = 0
+        q = limit.q(D, rows, begin.f1(columns), begin.g(columns))
+        begin = LinearPair(*Objective(columns, GivenQ(rows, q, D), price).descend(begin, _ROUGH)[0])
+    pair, now = whole.descend(begin)
+    if starts:
+        other, lower = whole.descend(min(starts, key=lambda pair: whole(_packed(pair))[0]))
+        if now - lower > _CLEAR * abs(now):  # else rounding would choose between equal ends
+            pair, now = other, lower
+    g, f1 = found = LinearPair(*pair)
+    return LinearFit(found, limit.q(D, rows, f1(columns), g(columns)), [now])
 
-    A set holds every one of the ``columns`` whose sensors its features buy, so equal sets
-    are listed once, and free features are in all of them.
+
+def _begin(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> LinearPair:
+    zero = LinearFunction(np.zeros(len(columns.which)), 0.0)
+    return LinearPair(zero, logistic(columns, rows, price))
+
+
+def _packed(pair: Sequence[LinearFunction]) -> FloatArray:
+    return np.concatenate([np.append(one.weights, one.intercept) for one in pair])
+
+
+def fit_priced(
+    columns: Columns,
+    rows: TrainingRows,
+    D: GateDistance,
+    prices: Prices,
+    charge: FloatArray,
+    fit: Callable[[Columns, GroupPenalty], LinearFit],
+) -> tuple[LinearFit, IntArray]:
+    """A fit under the price ``charge`` (s,) of each sensor, and the features by falling weight.
+
+    Of more columns than rows, and than 256, only some take part: those whose loss is steepest at
+    the start, then all that are steeper than their price. Others have the weight 0.
     """
-    bought, sets = np.zeros(prices.sensors, dtype=bool), []
-    none = np.zeros(0, dtype=np.int32)
-    for sensors in (none, *(prices.sensors_of(int(feature)) for feature in order)):
-        bought[sensors] = True
-        owed = prices.needs @ (~bought & (prices.sensor > 0)).astype(np.float64)  # counted
-        sets.append(np.asarray(columns.which[owed[columns.which] == 0]))
-    return distinct(sets)
+    zero = LinearFunction(np.zeros(len(columns.which)), 0.0)
+    found = LinearFit(LinearPair(zero, zero), np.zeros(len(rows.sign)), [])
+    inside, fitted = np.full(len(columns.which), not columns.wide), False
+    while True:
+        steep = _steepness(columns, rows, D, found)
+        bought = prices.bought_for(columns.which[inside])
+        owed = (prices.needs @ np.where(bought, 0.0, charge))[columns.which]
+        excess = np.where(inside, 0.0, steep - (1 + _EXCESS) * owed - _TOLERANCE)
+        more = np.argsort(-excess, kind="stable")[: min(FEW, np.count_nonzero(excess > 0))]
+        if fitted and not len(more):
+            break
+        inside[more] = True
+        some = columns.only(columns.which[inside])
+        own = fit(some, GroupPenalty.of(prices, charge, some))
+        found, fitted = LinearFit(own.pair.among(some, columns), own.q, own.objective), True
+    strength = found.pair.g.weights**2 + found.pair.f1.weights**2
+    return found, columns.which[np.lexsort((-steep, -strength))]
 
 
-def distinct(sets: Sequence[IntArray]) -> list[IntArray]:
-    """Without empty sets, and without a second one of the same size; by rising size."""
-    by_size = {len(one): one for one in reversed(sets) if len(one)}
-    return [by_size[size] for size in sorted(by_size)]
-
-
-def spread(sets: Sequence[IntArray], most: int) -> list[IntArray]:
-    """At most ``most`` of them, denser among the small ones; the last is kept."""
-    if len(sets) <= most:
-        return list(sets)
-    if most == 1:
-        return [sets[-1]]
-    places = np.round(np.geomspace(1, len(sets), most)).astype(np.int64)
-    for k in range(most):  # small ones may round to the same place
-        places[k] = max(places[k], places[k - 1] + 1 if k else 1)
-    return [sets[p - 1] for p in np.minimum(places, len(sets))]
-
-
-def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArray]:
-    """The sets of features that L1-regularised logistic regression takes, cheaper ones first.
-
-    A feature's weight is charged its price bought alone; all are charged alike where all are
-    free. Weights are split into two parts >= 0, so that zeros are exact.
-    """
-    price = prices.feature_price()[columns.which]
-    price = price / price.max() if price.any() else np.ones(len(price))
-    Z, k = columns.Z, len(price)
-    each = np.concatenate([price, price])
-    level = 0.0
-
-    def value(packed: FloatArray) -> tuple[float, FloatArray]:
-        w = packed[:k] - packed[k : 2 * k]
-        loss, slope = softplus_and_sigmoid(-rows.sign * (Z @ w + packed[-1]))
-        by = -rows.share * rows.sign * slope
-        by_w = Z.T @ by + RIDGE * w
-        cost = level * float(each @ packed[:-1]) + RIDGE / 2 * float(w @ w)
-        gradient = np.concatenate([by_w + level * price, -by_w + level * price, [by.sum()]])
-        return rows.mean(loss) + cost, gradient
-
-    from scipy.optimize import Bounds, minimize
-
-    least = Bounds(np.append(np.zeros(2 * k), -np.inf), np.inf)
-    options = {"maxiter": _STEPS, "gtol": 1e-6, "ftol": 1e-14, "maxcor": 20}
-    at = np.zeros(2 * k + 1)
-    slopes = np.abs(value(at)[1][:k]) if k else np.zeros(0)
-    paid = price > 0
-    highest = float((slopes[paid] / price[paid]).max(initial=0.0))
-    sets = []
-    for share in np.geomspace(1, _DEPTH, _PATH) if highest > 0 else ():
-        level = share * highest
-        at = minimize(value, at, jac=True, method="L-BFGS-B", bounds=least, options=options).x
-        used = columns.which[(at[:k] != 0) | (at[k : 2 * k] != 0)]
-        sets.append(used)
-    return distinct(sets)
+def _steepness(
+    columns: Columns, rows: TrainingRows, D: GateDistance, found: LinearFit
+) -> FloatArray:
+    """Of the loss at a pair and its q, by the weights of each column: |d/dg, d/df1| (k,)."""
+    g, f1 = found.pair
+    by = GivenQ(rows, found.q, D)(np.stack([g(columns), f1(columns)]))[1]
+    steep: FloatArray = np.sqrt((project(columns.values, by) ** 2).sum(axis=0))
+    return steep

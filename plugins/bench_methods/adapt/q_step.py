@@ -27,6 +27,7 @@ CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
 _NEVER = 1e-300  # stands for probability 0 in a logarithm
 _BIAS = 1e-12  # how near the bias is to the root
 _NEAR = 0.02  # how far from the last bias the next one may usually be found
+_CLOSE, _TRIES = 1e-7, 100  # how near ``sending_price`` is, and its most steps
 _BLOCK = 8000  # rows of one prediction of f0
 
 
@@ -179,6 +180,29 @@ def smallest_bias(
     return bias
 
 
+def sending_price(ahead: FloatArray, share: FloatArray, p_full: float, near: float = 0.0) -> float:
+    """The b >= 0 at which the mean of sigma(``ahead`` - b) is at most ``p_full`` > 0, to 1e-7.
+
+    Newton's method from ``near``, in a bracket.
+    """
+    low, high, b = -1.0, np.inf, near  # below 0: the mean at 0 is not known
+    for _ in range(_TRIES):
+        q = sigmoid(ahead - b)
+        over, slope = dot(share, q) - p_full, dot(share, q * (1 - q))
+        if b == 0 and over <= 0:
+            break
+        low, high = (b, high) if over > 0 else (low, b)
+        new = b + over / max(slope, _NEVER)
+        if new <= 0 and low < 0:
+            new = 0.0
+        elif not low <= new <= min(high, 2 * b + 10):
+            new = low / 2 + high / 2 if high < np.inf else 2 * b + 10
+        moved, b = abs(new - b), new
+        if moved <= _CLOSE:
+            break
+    return b
+
+
 @dataclass(slots=True, eq=False)
 class F0Limit:
     """``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0.
@@ -192,15 +216,9 @@ class F0Limit:
 
     def q(self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray) -> FloatArray:
         """The step over q. With ``p_full`` 0 no row is sent."""
-        return self.best(D, rows, softplus(-rows.sign * f1), g)
-
-    def best(
-        self, D: GateDistance, rows: TrainingRows, loss1: FloatArray, g: FloatArray
-    ) -> FloatArray:
-        """The same for f1's losses."""
         if self.p_full == 0:
             return np.zeros(len(g))
-        excess = loss1 - rows.loss0
+        excess = rows.excess(f1)
         if self.price is not None:
             return D.q(excess, g, self.price)
         assert self.p_full is not None
@@ -212,20 +230,9 @@ class F0Limit:
         self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray
     ) -> float:
         """(OPT) without the price of features; q must come from ``q``, which keeps the limit."""
-        return self.total(D, rows, softplus(-rows.sign * f1), D.gate_loss(q, g)[0], q)
-
-    def total(
-        self,
-        D: GateDistance,
-        rows: TrainingRows,
-        loss1: FloatArray,
-        gate: FloatArray,
-        q: FloatArray,
-    ) -> float:
-        """The same for f1's losses, and the gate's up to a term of q."""
-        loss = (1 - q) * loss1 + q * rows.loss0  # OPT
+        loss = (1 - q) * softplus(-rows.sign * f1) + q * rows.loss0  # OPT
         if self.p_full != 0:
-            loss = loss + gate + D.of_q(q)
+            loss = loss + D.value(q, g)
         if self.price is not None:
             loss = loss + self.price * q
         return rows.mean(loss)

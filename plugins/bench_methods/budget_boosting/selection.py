@@ -41,15 +41,15 @@ def nested_sets(folds: Fits, settings: Settings) -> list[BoolArray]:
     found = [chosen] if chosen.any() else []
     now = converged(folds, chosen, quick, QUICK_TREES, 1)
     while not chosen.all():
-        left = Purchases.of(now, chosen)
+        left, size = Purchases.of(now, chosen), int(chosen.sum())
         order = promising(left)
-        tried = order[:TRIED]
+        few = size < len(folds[0].subsets.train)  # else no gain of one more can be told from luck
+        tried = order[: TRIED if few else 0]
         more = [bought_too(prices, chosen, left.brings[k]) for k in tried]
         gain = np.array([_fall(now, features, settings) for features in more]) / left.price[tried]
-        best = gaining(tried, gain)
-        count = max(1, round(GROWTH * int(chosen.sum())))
+        best, count = gaining(tried, gain), max(1, round(GROWTH * size))
         if len(best) == 0:  # nothing is seen to help: on in larger steps
-            best, count = order, max(2, int(chosen.sum()))
+            best, count = order, max(2, size)
         brought = [j for k in best[:count] for j in left.brings[k]]
         chosen = bought_too(prices, chosen, brought)
         found.append(chosen)

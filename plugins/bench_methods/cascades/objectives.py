@@ -287,4 +287,4 @@ def minimise(
 
     begin = np.append(times(design.root.T, start.weights), start.bias)
     # run to a flat gradient: a stop by small gains would let rounding decide where
-    return Linear(*plain(lbfgs(value, begin, steps=steps, flat=0.0, slope=1e-10, memory=10)))
+    return Linear(*plain(lbfgs(value, begin, steps=steps, flat=0.0, slope=1e-10, memory=10)[0]))

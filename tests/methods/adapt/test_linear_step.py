@@ -6,19 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.adapt.linear_step import (
+from bench_methods.adapt.columns import (
     RIDGE,
     Columns,
-    GroupPenalty,
     LinearFunction,
     LinearPair,
-    PairObjective,
-    distinct,
-    fit_linear_pair,
-    l1_path,
+    in_row_space,
+)
+from bench_methods.adapt.feature_sets import distinct, l1_path, nested, spread
+from bench_methods.adapt.linear_step import (
+    BestQ,
+    GivenQ,
+    GroupPenalty,
+    Objective,
+    fit_in_turns,
+    fit_jointly,
+    fit_priced,
     logistic,
-    nested,
-    spread,
 )
 from bench_methods.adapt.model import thresholds
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
@@ -51,7 +55,7 @@ def test_the_steps_gradient_is_that_of_finite_differences(D: Any, prices: Prices
     cols, some = columns()
     rng = np.random.default_rng(3)
     price = GroupPenalty.of(prices, 0.1 * prices.sensor, cols)
-    step = PairObjective(cols, some, rng.uniform(0.05, 0.95, 40), D, price)
+    step = Objective(cols, GivenQ(some, rng.uniform(0.05, 0.95, 40), D), price)
     at = rng.normal(size=14)
     far = check_grad(lambda w: step(w)[0], lambda w: step(w)[1], at)
     assert far < 1e-5 * np.linalg.norm(step(at)[1])
@@ -67,7 +71,7 @@ def test_the_step_minimises_opt2_as_printed() -> None:
     loss += q * np.log1p(np.exp(-g))
     norms = 0.02 * cost @ np.sqrt(packed[:6] ** 2 + packed[7:13] ** 2)
     price = GroupPenalty.of(Prices.additive(cost), 0.02 * cost, cols)
-    ours = PairObjective(cols, some, q, KullbackLeibler(), price)(packed)[0]
+    ours = Objective(cols, GivenQ(some, q, KullbackLeibler()), price)(packed)[0]
     ridge = RIDGE / 2 * float(packed[:6] @ packed[:6] + packed[7:13] @ packed[7:13])
     assert ours == pytest.approx(some.share @ loss + norms + ridge, abs=1e-6)
 
@@ -88,7 +92,7 @@ def test_features_of_one_sensor_are_one_group() -> None:
 def test_the_alternations_objective_never_rises(D: Any, p_full: float, seed: int) -> None:
     cols, some = columns(seed=seed)
     price = GroupPenalty.of(Prices.additive(np.ones(6)), np.full(6, 0.005), cols)
-    settled = fit_linear_pair(cols, some, F0Limit(p_full), D, price, 15)
+    settled = fit_in_turns(cols, some, F0Limit(p_full), D, price, 15)
     assert len(settled.objective) > 3
     assert np.diff(settled.objective).max() <= 1e-8
     assert some.mean(settled.q) <= p_full
@@ -106,7 +110,7 @@ def plain_alternation(problem: Any, iterations: int) -> float:
     for _ in range(iterations):
         g, f1 = (cols.Z @ one[:k] + one[k] for one in packed.reshape(2, -1))
         q = limit.q(D, some, f1, g)
-        step = PairObjective(cols, some, q, D, price)
+        step = Objective(cols, GivenQ(some, q, D), price)
         packed = minimize(step, packed, jac=True, method="L-BFGS-B", options=options).x
     g, f1 = (cols.Z @ one[:k] + one[k] for one in packed.reshape(2, -1))
     squares = packed[:k] ** 2 + packed[k + 1 : -1] ** 2
@@ -131,18 +135,85 @@ def test_the_objective_is_no_worse_than_that_of_a_general_solver(D: Any, share: 
     problem = cols, some, F0Limit(0.4), D, price
     turns = 6
     wanted = plain_alternation(problem, turns)
-    assert fit_linear_pair(*problem, turns).objective[-1] <= wanted + 1e-4 * wanted
+    assert fit_in_turns(*problem, turns).objective[-1] <= wanted + 1e-4 * wanted
     if isinstance(D, KullbackLeibler):
-        assert fit_linear_pair(*problem, 5, finish=True).objective[-1] <= wanted + 1e-4 * wanted
+        assert fit_jointly(*problem).objective[-1] <= wanted + 1e-4 * wanted
 
 
 def test_the_gradient_where_q_follows_the_pair_is_that_of_finite_differences() -> None:
     cols, some = columns()
     price = GroupPenalty.of(SHARED, 0.01 * SHARED.sensor, cols)
-    step = PairObjective(cols, some, F0Limit(0.3), KullbackLeibler(), price)
+    step = Objective(cols, BestQ(some, F0Limit(0.3)), price)
     at = np.random.default_rng(3).normal(size=14)
     far = check_grad(lambda w: step(w)[0], lambda w: step(w)[1], at, epsilon=1e-6)
     assert far < 1e-4 * np.linalg.norm(step(at)[1])
+
+
+@pytest.mark.parametrize(
+    "limit", [F0Limit(0.3), F0Limit(1.0), F0Limit(None, np.linspace(0, 2, 40))]
+)
+def test_the_value_for_the_best_q_is_the_printed_objective_there(limit: F0Limit) -> None:
+    some = rows(40)
+    g, f1 = np.random.default_rng(5).normal(size=(2, 40))
+    q = limit.q(KullbackLeibler(), some, f1, g)
+    printed = limit.objective(KullbackLeibler(), some, f1, g, q)
+    assert BestQ(some, limit)(np.stack([g, f1]))[0] == pytest.approx(printed, rel=1e-9)
+
+
+def test_a_joint_fit_goes_on_from_the_better_start() -> None:
+    cols, some = columns(seed=3)
+    problem = cols, some, F0Limit(0.4), KullbackLeibler(), GroupPenalty.none(cols)
+    alone = fit_jointly(*problem)
+    best = min((fit_jointly(*problem, [_random_pair(k)]) for k in range(6)), key=_last)
+    again = fit_jointly(*problem, [_random_pair(9), best.pair])
+    assert _last(again) <= min(_last(alone), _last(best)) + 1e-9
+
+
+def _random_pair(seed: int) -> LinearPair:
+    g, f1 = 3 * np.random.default_rng(seed).normal(size=(2, 6))
+    return LinearPair(LinearFunction(g, 0.0), LinearFunction(f1, 0.0))
+
+
+def _last(fit: Any) -> float:
+    return float(fit.objective[-1])
+
+
+def test_more_columns_than_rows_are_fitted_in_the_space_of_rows() -> None:
+    cols, some = columns(n=30, d=50)
+    free = Objective(cols, BestQ(some, F0Limit(0.3)), GroupPenalty.none(cols))
+    sizes = []
+
+    def fitted(own: Columns) -> LinearPair:
+        sizes.append(len(own.which))
+        return fit_jointly(own, some, F0Limit(0.3), KullbackLeibler(), GroupPenalty.none(own)).pair
+
+    value = [
+        free(np.r_[p.g.weights, p.g.intercept, p.f1.weights, p.f1.intercept])[0]
+        for p in (in_row_space(cols, fitted), fitted(cols))
+    ]
+    assert sizes == [30, 50]
+    assert value[0] == pytest.approx(value[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("share", [1e-4, 0.02])
+def test_a_wide_problem_is_solved_on_few_columns_as_on_all(share: float) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 300)).astype(np.float32)
+    some = rows(60)
+    some.sign[:] = np.where(X[:, 7] + X[:, 120] + 0.3 * rng.normal(size=60) > 0, 1.0, -1.0)
+    cols, prices, widths = Columns.of(X, some.share), Prices.additive(np.ones(300)), []
+
+    def fit(own: Columns, price: GroupPenalty) -> Any:
+        widths.append(len(own.which))
+        return fit_jointly(own, some, F0Limit(0.3), KullbackLeibler(), price)
+
+    charge = np.full(300, share)
+    found, order = fit_priced(cols, some, KullbackLeibler(), prices, charge, fit)
+    whole = fit(cols, GroupPenalty.of(prices, charge, cols))
+    assert max(widths[:-1]) < 300
+    assert set(order[:2].tolist()) == {7, 120}
+    assert sorted(order.tolist()) == list(range(300))
+    assert _last(found) <= _last(whole) * (1 + 5e-3) + 1e-4
 
 
 def test_logistic_regression_agrees_with_scikit_learn() -> None:
@@ -156,10 +227,11 @@ def test_logistic_regression_agrees_with_scikit_learn() -> None:
 
 def test_a_step_never_ends_above_its_start() -> None:
     cols, some = columns()
-    step = PairObjective(cols, some, np.full(40, 0.3), KullbackLeibler(), GroupPenalty.none(cols))
+    loss = GivenQ(some, np.full(40, 0.3), KullbackLeibler())
+    step = Objective(cols, loss, GroupPenalty.none(cols))
     start = LinearPair(LinearFunction(np.full(6, 0.1), -1.0), LinearFunction(np.zeros(6), 0.0))
-    once = step.solve(start)
-    again = step.solve(once)
+    once = LinearPair(*step.descend(start)[0])
+    again = LinearPair(*step.descend(once)[0])
     value = [
         step(np.r_[p.g.weights, p.g.intercept, p.f1.weights, p.f1.intercept])[0]
         for p in (start, once, again)
@@ -184,14 +256,14 @@ def test_infinity_is_refused_with_its_feature() -> None:
 
 def test_nested_sets_take_along_what_comes_free() -> None:
     cols, _ = columns()
-    sets = [s.tolist() for s in nested([1, 0, 4, 3, 2, 5], cols, SHARED)]
+    sets = [s.tolist() for s in nested(np.array([1, 0, 4, 3, 2, 5]), cols, SHARED, 9)]
     # 1 buys the sensor of 2; with 0 the derived 5 is free; the last of the group pays its own
     assert sets == [[1, 2], [0, 1, 2, 5], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
 
 
 def test_free_features_are_in_every_set() -> None:
     cols, _ = columns(d=3)
-    sets = nested([2, 0, 1], cols, Prices.additive(np.array([1.0, 0.0, 1.0])))
+    sets = nested(np.array([2, 0, 1]), cols, Prices.additive(np.array([1.0, 0.0, 1.0])), 9)
     assert [s.tolist() for s in sets] == [[1], [1, 2], [0, 1, 2]]
 
 

@@ -1,0 +1,153 @@
+"""Standardised columns of the training rows, and linear functions of them.
+
+Columns are centred and scaled by their weighted mean and deviation, a missing cell counting as 0.
+All sums are in a fixed order (``fixed_order``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import numpy as np
+from bench_models.fixed_order import (
+    cholesky,
+    combine,
+    gram,
+    inverse_lower,
+    project,
+    solve_lower,
+)
+
+from bench_core import InputError
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
+FEW = 256  # columns that are always worked on together
+_JITTER = 1e-12  # of the mean diagonal: rows of which one is a sum of others
+
+
+@dataclass(slots=True, eq=False)
+class Columns:
+    """Standardised columns, ``values`` (k, n), of the features ``which`` (k,).
+
+    They were centred by ``centre`` and divided by ``scale``; ``share`` (n,) weighs the rows.
+    """
+
+    which: IntArray
+    values: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    share: FloatArray
+    _gram: FloatArray | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, X: Float32Array, share: FloatArray) -> Self:
+        """All columns that are not constant. Raises InputError for an infinite value."""
+        wide = np.ascontiguousarray(X.T, dtype=np.float64)
+        Z = np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf, copy=False)
+        if not bool(np.isfinite(Z).all()):
+            column = int(np.flatnonzero(~np.isfinite(Z).all(axis=1))[0])
+            raise InputError(
+                f"feature {column} holds infinity, which no linear model can read; "
+                "leave the value empty or use adapt-gbrt"
+            )
+        centre = project(Z, share[None])[0]
+        Z -= centre[:, None]
+        scale = np.sqrt(project(Z**2, share[None])[0])
+        varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
+        Z = Z[varied] / scale[varied, None]
+        return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], share)
+
+    @property
+    def Z(self) -> FloatArray:  # noqa: N802 - as in the formulas
+        """The columns as a matrix (n, k)."""
+        return self.values.T
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are more of them than rows, and many: then only some are worked on."""
+        return len(self.which) > max(len(self.share), FEW)
+
+    @property
+    def gram(self) -> FloatArray:
+        """Their correlation matrix (k, k)."""
+        if self._gram is None:
+            self._gram = gram(self.values, self.share)
+        return self._gram
+
+    def only(self, features: IntArray) -> Columns:
+        """Those of them that are among ``features``."""
+        kept = np.flatnonzero(np.isin(self.which, features))
+        known = None if self._gram is None else self._gram[np.ix_(kept, kept)]
+        parts = self.which[kept], self.values[kept], self.centre[kept], self.scale[kept]
+        return Columns(*parts, self.share, known)
+
+    def scaling(self, factor: FloatArray) -> FloatArray:
+        """C (k + 1, k + 1), upper triangular, so that weights and intercept are C u.
+
+        (C C')^-1 is the bound gram / 4 of the logistic loss's Hessian plus ``factor`` (k,), that
+        of the penalty, and RIDGE; the columns are centred, so the intercept stands apart.
+        """
+        k = len(self.which)
+        hessian = np.zeros((k + 1, k + 1))
+        hessian[:k, :k] = self.gram / 4 + np.diag(factor + RIDGE)
+        hessian[k, k] = 0.25
+        return inverse_lower(cholesky(hessian)).T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearFunction:
+    """One linear function of the columns: ``weights`` (k,) and ``intercept``."""
+
+    weights: FloatArray
+    intercept: float
+
+    def __call__(self, columns: Columns) -> FloatArray:
+        """Its values on all rows (n,)."""
+        return combine(columns.values, self.weights, self.intercept)
+
+    def only(self, kept: BoolArray) -> LinearFunction:
+        """Of the columns ``kept`` (k,) alone."""
+        return LinearFunction(self.weights[kept], self.intercept)
+
+    def among(self, own: Columns, columns: Columns) -> LinearFunction:
+        """That of other columns, of which it has those that are among its ``own``."""
+        weights = np.zeros(len(columns.which))
+        _, here, there = np.intersect1d(own.which, columns.which, return_indices=True)
+        weights[there] = self.weights[here]
+        return LinearFunction(weights, self.intercept)
+
+
+class LinearPair(NamedTuple):
+    """Gate and classifier."""
+
+    g: LinearFunction
+    f1: LinearFunction
+
+    def among(self, own: Columns, columns: Columns) -> LinearPair:
+        """Both of other columns."""
+        return LinearPair(*(one.among(own, columns) for one in self))
+
+
+def in_row_space(columns: Columns, fitted: Callable[[Columns], LinearPair]) -> LinearPair:
+    """A pair that is ``fitted`` on columns of which none is charged but by the ridge.
+
+    Where there are more columns than rows its weights are sums of rows, w = Z v. With K = Z'Z =
+    L L' and u = L'v its values are L u and |w| = |u|: the same problem in n columns.
+    """
+    k, n = columns.values.shape
+    if k <= n:
+        return fitted(columns)
+    K = gram(np.ascontiguousarray(columns.values.T), np.ones(k))
+    K += _JITTER * np.trace(K) / n * np.eye(n)
+    L = cholesky(K)
+    every, unit = np.arange(n), np.ones(n)
+    pair = fitted(Columns(every, np.ascontiguousarray(L.T), 0 * unit, unit, columns.share))
+    return LinearPair(*(_lifted(one, columns, L) for one in pair))
+
+
+def _lifted(function: LinearFunction, columns: Columns, L: FloatArray) -> LinearFunction:
+    v = solve_lower(L, function.weights, transposed=True)
+    return LinearFunction(project(columns.values, v[None])[0], function.intercept)

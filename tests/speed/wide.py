@@ -1,0 +1,79 @@
+"""Seconds and memory of fits on wide data: few rows, many features, of which five matter.
+
+    python tests/speed/wide.py 72 7129 l1 adapt-lin     # without names all that do binary tasks
+
+Each learner is fitted at its defaults in a process of its own, by one thread. Seconds are of its
+own fit, after those that it needs (a base, a large model); MB are the most that the process held
+resident, Python and libraries included. ``--limit``: seconds until a process is stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import signal
+import time
+
+import numpy as np
+
+from bench_core import Examples, Prices, Splits, Task
+from bench_core.conformance.tasks import with_learners
+from bench_core.contracts import learner_of
+from bench_core.execution.in_process import Kept, fit_in_process
+from bench_core.metrics import default_metric
+from bench_core.plugins import load_registry
+
+WITHOUT_DEFAULT = {"imported", "sklearn"}  # they need a file or the name of a class
+
+
+def made(rows: int, features: int) -> Splits:
+    """Normal columns; the label is the sign of a noisy sum of the first five."""
+    rng = np.random.default_rng(0)
+
+    def part(n: int) -> Examples:
+        X = rng.standard_normal((n, features), dtype=np.float32)
+        score = X[:, :5].sum(axis=1) + 0.5 * rng.normal(size=n)
+        return Examples(X, (score > 0).astype(np.float64))
+
+    train, valid, test = part(rows), part(rows), part(2)
+    prices = Prices.additive(np.ones(features))
+    return Splits(train, valid, test, prices=prices, task=Task.BINARY, classes=2)
+
+
+def fit(name: str, rows: int, features: int) -> str:
+    """One row of the table."""
+    splits, kept, metric = made(rows, features), Kept(), default_metric(Task.BINARY)
+    learner = with_learners(load_registry().learner(name)())
+    for needed in learner_of(learner).needs():
+        fit_in_process(needed, splits, metric, 0, 1, kept)
+    start = time.perf_counter()
+    processor = time.process_time()
+    fit_in_process(learner, splits, metric, 0, 1, kept)
+    seconds, processor = time.perf_counter() - start, time.process_time() - processor
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return f"| `{name}` | {seconds:.1f} | {processor:.1f} | {megabytes:.0f} |"
+
+
+def main() -> None:
+    """A line for each learner."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", type=int)
+    parser.add_argument("features", type=int)
+    parser.add_argument("learners", nargs="*")
+    parser.add_argument("--limit", type=int, default=600)
+    options = parser.parse_args()
+    learners = load_registry().learners
+    binary = [name for name, learner in learners.items() if Task.BINARY in learner.tasks]
+    for name in options.learners or sorted(set(binary) - WITHOUT_DEFAULT):
+        child = os.fork()
+        if not child:
+            signal.alarm(options.limit)
+            print(fit(name, options.rows, options.features), flush=True)
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            print(f"| `{name}` | more than {options.limit}, or failed | | |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
