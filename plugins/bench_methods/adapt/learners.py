@@ -164,7 +164,7 @@ class AdaptLin(LinearAdapt):
 
         charged = rows, self.distance, prices, price.sensor, ordered
         first, order = fit_priced(columns, *charged)
-        known = [(columns, first.pair)]
+        known: list[tuple[Columns, LinearPair]] = []
 
         def fitted(which: IntArray, some: Columns) -> LinearPair:
             if not self.restart:
@@ -177,8 +177,8 @@ class AdaptLin(LinearAdapt):
                     return fit_in_turns(*problem, self.iterations).pair
                 return fit_jointly(*problem, starts if own is some else ()).pair
 
-            known[1:] = [(some, in_row_space(some, free))]
-            return known[1][1]
+            known[:] = [(some, in_row_space(some, free))]
+            return known[0][1]
 
         facts = {
             "tau": price.tau,
