@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.results.records import RunInfo
-    from bench_core.results.store import Store, TrialValues
+    from bench_core.results.store import Store
+    from bench_core.results.trial_values import TrialValues
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
 

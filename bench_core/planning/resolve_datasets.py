@@ -121,7 +121,8 @@ def _own_data(
     made = (_instance(cls, {}, settings, registry, name) for name, cls in known.items())
     chosen = [ChosenDataset(*labelled) for labelled in made]
     chosen += [ChosenDataset(_label(x, registry), dataset_of(x)) for x in given]
-    if not files and not all(isinstance(x, InMemory) for x in request.data):
+    in_memory = request.data and all(isinstance(x, InMemory) for x in request.data)
+    if not files and not in_memory:
         _refuse_file_options(request, "with a registered data set")
     for name in files:
         if not is_url(name) and not Path(name).exists():

@@ -21,26 +21,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.errors import InputError, UsageError
 from bench_core.results import rows
-from bench_core.results.budgets import CAP, Budget
+from bench_core.results.budgets import Budget
 from bench_core.results.frame import export_frame
 from bench_core.results.provenance import StoredTrial, find_trial
 from bench_core.results.records import RunInfo, Sensors, Stages, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
+from bench_core.results.trial_values import TrialValues, values_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_NAMES = ("learner", "params", "dataset", "fold", "seed", "fingerprint")
 
 _ATTEMPTS = """
 SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY created_at, number) AS attempt
@@ -51,26 +46,6 @@ WHERE run = :run OR key IN (
   WHERE run = :run)
 ORDER BY created_at, number
 """
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrialValues(StoredValues):
-    """The stored values of one trial on one split, with what names them.
-
-    ``settings`` (p,) are the operating points, ``p95`` (p,) is what 95% of validation rows cost at
-    most there. Units stand in the same order for all trials on
-    one data set, fold, seed and split; ``fingerprint`` is that of the data.
-    """
-
-    trial: str
-    learner: str
-    params: Mapping[str, Any]
-    dataset: str
-    fold: int
-    seed: int
-    fingerprint: str
-    settings: tuple[Mapping[str, float], ...]
-    p95: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,7 +205,7 @@ class Store:
         run = self.resolve(run)
         with self._read() as db:
             for trial in rows.trials(db, _run(db, run), dataset, learner):
-                yield from _values(db, trial, split, within)
+                yield from values_of(db, trial, split, within)
 
     def of_trial(self, trial: str) -> tuple[list[rows.Points], dict[str, StoredValues]]:
         """The points of a trial by split, and its stored values by split."""
@@ -365,47 +340,3 @@ def _run(db: sqlite3.Connection, run: str) -> dict[str, Any]:
     for row in rows.select(db, "run", "id = ?", run):
         return row
     raise rows.DamageError(f"run {run} is gone")
-
-
-def _values(
-    db: sqlite3.Connection, trial: Mapping[str, Any], split: str, within: Budget | None
-) -> Iterator[TrialValues]:
-    if trial["status"] != "ok":
-        return
-    of = {one.split: one for one in rows.points(db, trial)}
-    own = of[split].points if split in of else ()
-    p95 = of["valid"].column("cost_p95") if "valid" in of else np.full(len(own), np.inf)
-    for one in rows.values(db, trial["key"], split):
-        settings = {p: _setting(own[p]) for p in one.points}
-        kept = [_is_within(settings[p], float(p95[p]), within) for p in one.points]
-        if not any(kept):
-            continue
-        points = tuple(compress(one.points, kept))
-        yield TrialValues(
-            split=split,
-            points=points,
-            trial=trial["key"],
-            settings=tuple(settings[p] for p in points),
-            p95=p95[list(points)],
-            metric=one.metric if all(kept) else one.metric[kept],
-            cost=one.cost if all(kept) else one.cost[kept],
-            bought=one.bought if all(kept) else one.bought[kept],
-            weights=one.weights,
-            rows=one.rows,
-            **{name: trial["spec"][name] for name in _NAMES},
-        )
-
-
-@lru_cache(4096)
-def _setting(point: str) -> Mapping[str, float]:
-    """A point from its canonical JSON; most trials of a run have the same."""
-    found: Mapping[str, float] = json.loads(point)
-    return found
-
-
-def _is_within(point: Mapping[str, float], p95: float, budget: Budget | None) -> bool:
-    """Whether a point takes part under a budget, by its kind; its mean cost is not looked at."""
-    kind, amount = ("mean", np.inf) if budget is None else (budget.kind, budget.amount)
-    if kind == "cap":
-        return point.get(CAP) == amount
-    return CAP not in point and (kind == "mean" or p95 <= amount)

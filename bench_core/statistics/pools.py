@@ -23,7 +23,7 @@ from bench_core.statistics.bootstrap import (
 from bench_core.statistics.levels import Level, joined, of_units
 
 if TYPE_CHECKING:
-    from bench_core.results.store import TrialValues
+    from bench_core.results.trial_values import TrialValues
 
 _LEAST = np.float32(1e-30)
 

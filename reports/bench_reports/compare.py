@@ -17,7 +17,6 @@ from bench_core.cli.report import finished
 from bench_core.errors import UsageError, no_formula, one_line, unknown
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
 from bench_core.terminal.wording import count, notices, quality
-from bench_reports.papers import latex_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,6 +126,8 @@ def _as_csv(parts: Parts, interest: float) -> str:
 
 def _as_latex(parts: Parts, interest: float) -> str:
     """A table for each data set and budget, its sentences as comments below it."""
+    from bench_reports.papers import latex_table
+
     how = (
         "a - b is the difference on test. p is two-sided, from a paired bootstrap that repeats the "
         "choice of the point on validation in every resample, and adjusted by Holm over the pairs "

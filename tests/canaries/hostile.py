@@ -265,7 +265,7 @@ PREDICT["forge-result"] = "ok", ""  # the model's process has no pipe of results
 PREDICT["fork-both-return"] = "failed", "breaks the contract"  # both answer for the model
 """The same in ``predict_path``, which runs in a process of its own."""
 
-FEW = ("raise-base", "raise-long", "exit-0", "memory-shared", "forge-result", "detach", "print")
+FEW = ("raise-base", "raise-long", "exit-0", "forge-result", "detach")
 """Those of the default test run."""
 
 

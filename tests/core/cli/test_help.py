@@ -50,7 +50,7 @@ IGNORED = {
     "best": ("-q", "-v"),
     "publish": ("-o", "-v"),
     "remove": ("-p", "-o", "-v"),
-    "compare": ("-p", "-o", "-q", "-v"),
+    "compare": ("-p", "-q", "-v"),
     "export": ("-p", "-v"),
     "features": ("-p", "-q", "-v"),
     "log": ("-p", "-q", "-v"),

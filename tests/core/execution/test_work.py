@@ -255,10 +255,6 @@ def killed_and_finished(home: Path, moments: Sequence[int]) -> None:
     assert export(home / "all.db").equals(export(home / "whole.db"))
 
 
-def test_a_killed_job_is_done_by_starting_it_again(home: Path) -> None:
-    killed_and_finished(home, [2])
-
-
 @pytest.mark.slow
 def test_a_job_killed_ten_times_is_done_by_starting_it_again(home: Path) -> None:
     killed_and_finished(home, [1, 1, 2, 3, 4, 5, 6, 7, 8, 9])
