@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, frozen
 from bench_trees.ensemble import Ensemble
-from bench_trees.kernels.bitmask_traversal import PLANES, ROWS_PER_WORD, add_cells, walk_tiles
+from bench_trees.kernels.bitmask_traversal import PLANES, ROWS_PER_WORD, walk_tiles
+from bench_trees.kernels.cells import add_cells
 from bench_trees.kernels.records import Layout, Placed, Steps, Walked, depths, preorder
 from bench_trees.threads import workers
 

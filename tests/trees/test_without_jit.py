@@ -1,4 +1,5 @@
-"""The kernels as plain Python: what numpy warns of, an overflow above all, compiled code hides."""
+"""The kernels as plain Python: what numpy warns of, an overflow above all, compiled code hides. And
+the walk without hand-written LLVM, compiled."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+COMMAND = (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
 SMALL = (  # files whose tests are small enough without compilation
     "test_growth_order.py",
     "test_growth_against_reference.py",
@@ -16,16 +18,29 @@ SMALL = (  # files whose tests are small enough without compilation
     "test_fixed_point_residuals.py",
     "test_boosting.py",
     "kernels/test_packed_codes.py",
+    "kernels/test_bitmask_traversal.py",
 )
 
 
 def test_kernels_compute_the_same_without_compilation() -> None:
     large = "every_root or multiplicity_gives or read_only or threads_do_not_change"
     large += " or (leaves_are_scored and not price2)"  # one of four prices is seven seconds less
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    passes([*COMMAND, "-k", f"not ({large})", *files(SMALL)], NUMBA_DISABLE_JIT="1")
+
+
+def test_the_walk_is_the_same_without_hand_written_llvm(tmp_path: Path) -> None:
+    own = {"BENCH_PLAIN_KERNELS": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    passes([*COMMAND, *files(("kernels/test_bitmask_traversal.py", "test_inference.py"))], **own)
+
+
+def files(names: tuple[str, ...]) -> list[str]:
+    return [str(HERE / name) for name in names]
+
+
+def passes(command: list[str], **environment: str) -> None:
     result = subprocess.run(
-        [*command, "-k", f"not ({large})", *(str(HERE / name) for name in SMALL)],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        command,
+        env={**os.environ, **environment},
         cwd=HERE.parents[1],
         capture_output=True,
         text=True,

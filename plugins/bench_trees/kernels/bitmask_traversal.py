@@ -16,23 +16,29 @@ split's sensors. A tile is 64 rows, a set of its rows a ``uint64``, and a split 
 
 Comparing a whole column of the tile is a handful of vector instructions when it is written as one
 vector comparison (LLVM picks what the machine has); the same loop in plain numba is 10 to 15
-times slower, because its result would have to be packed bit by bit.
+times slower, because its result would have to be packed bit by bit. The plain loops are here too:
+they are what runs without compilation, and with ``BENCH_PLAIN_KERNELS=1``, should a newer numba not
+take the hand-written LLVM any more (numba keeps what it compiled, so with an empty
+``NUMBA_CACHE_DIR``).
 """
 
+import os
 from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import config, njit, types
 from numba.extending import intrinsic
 
-from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, UInt64Array
+from bench_trees.arrays import Float32Array, Int32Array, Int64Array, UInt64Array
 from bench_trees.kernels.records import Layout, Steps, Walked
 
 ROWS_PER_WORD = 64
 PLANES = 8  # bits of a leaf's code
 _ONE, _WIDE = np.uint64(1), np.uint64(ROWS_PER_WORD)  # unsigned places are never negative
 _intrinsic: Any = intrinsic
+_config: Any = config
+PLAIN = bool(_config.DISABLE_JIT or os.environ.get("BENCH_PLAIN_KERNELS"))
 
 
 @_intrinsic
@@ -174,6 +180,54 @@ def _turned_bytes(builder: Any, words: Any) -> Any:
     flat = builder.bitcast(words, ir.VectorType(ir.IntType(8), 64))
     flat = builder.shuffle_vector(flat, flat, ir.Constant(ir.VectorType(ir.IntType(32), 64), order))
     return builder.bitcast(flat, words.type)
+
+
+@njit(cache=True, nogil=True)
+def _plainly_above(tile: Float32Array, at: int, threshold: float) -> np.uint64:
+    rows = np.uint64(0)
+    for r in range(ROWS_PER_WORD):
+        if tile[np.int64(at) + r] > threshold:
+            rows |= _ONE << np.uint64(r)
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def _plainly_above_or_missing(tile: Float32Array, at: int, threshold: float) -> np.uint64:
+    rows = np.uint64(0)
+    for r in range(ROWS_PER_WORD):
+        if not tile[np.int64(at) + r] <= threshold:
+            rows |= _ONE << np.uint64(r)
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def _plainly_mark(leaf: Int32Array, rows: np.uint64, value: int) -> None:
+    for r in range(ROWS_PER_WORD):
+        if rows >> np.uint64(r) & _ONE:
+            leaf[r] = value
+
+
+@njit(cache=True, nogil=True)
+def _plainly_spell(leaf: Int32Array, planes: UInt64Array) -> None:
+    for r in range(ROWS_PER_WORD):
+        number = np.uint64(0)
+        for b in range(PLANES):
+            number |= (planes[b] >> np.uint64(r) & _ONE) << np.uint64(b)
+        leaf[r] = number
+
+
+@njit(cache=True, nogil=True)
+def _plainly_transpose(squares: UInt64Array, at: int) -> None:
+    before = squares[at : at + ROWS_PER_WORD].copy()
+    squares[at : at + ROWS_PER_WORD] = 0
+    for i in range(ROWS_PER_WORD):
+        for j in range(ROWS_PER_WORD):
+            squares[at + j] |= (before[i] >> np.uint64(j) & _ONE) << np.uint64(i)
+
+
+if PLAIN:
+    above, above_or_missing = _plainly_above, _plainly_above_or_missing
+    mark, spell, transpose = _plainly_mark, _plainly_spell, _plainly_transpose
 
 
 @njit(cache=True, nogil=True)
@@ -341,20 +395,3 @@ def _report_bits(
     for r in range(count):
         for w in range(words):
             bits[begin + r, w] = turned[w * ROWS_PER_WORD + r]
-
-
-@njit(cache=True, nogil=True)
-def add_cells(
-    scores: Float64Array,
-    X: Float32Array,
-    rows: Int64Array,
-    columns: Int64Array,
-    outputs: Int64Array,
-    by: Float64Array,
-) -> None:
-    """See ``inference.add_columns``."""
-    for i in range(len(rows)):
-        for j in range(len(columns)):
-            cell = np.float64(X[rows[i], columns[j]])
-            if not np.isnan(cell):
-                scores[i, outputs[j]] += by[j] * cell
