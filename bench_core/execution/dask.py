@@ -290,7 +290,7 @@ def unpack(shard: bytes, folder: Path) -> None:
 
 
 def _opened(packed: bytes) -> tarfile.TarFile:
-    return tarfile.open(fileobj=io.BytesIO(packed))
+    return tarfile.open(fileobj=io.BytesIO(packed), mode="r:")
 
 
 def _forget(run: str) -> None:

@@ -16,6 +16,7 @@ from bench_core.datasets.search import data_folder
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
+from bench_core.plugins import Registry
 from bench_core.results.records import (
     FitSpec,
     Job,
@@ -76,10 +77,11 @@ class RunResult:
 
 @dataclass(slots=True)
 class Kept:
-    """What this process keeps from one part of a run to the next: idle workers, and the names of
-    data that were compared and of learners that were compiled."""
+    """What this process keeps from one part of a run to the next: idle workers, plugins, and the
+    names of data that were compared and of learners that were compiled."""
 
     executor: LocalExecutor | None = None
+    registry: Registry | None = None
     seen: set[str] = field(default_factory=set)
 
     def new(self, names: Iterable[str]) -> list[str]:

@@ -63,8 +63,12 @@ def work(
     started = time.perf_counter()
     planned = job.request.data_dir
     data_dir = data_dir or (planned if is_url(planned) else "")
-    registry = load_registry(tuple(dict.fromkeys([*job.request.plugins, *plugins])))
-    add_own_data(registry, data_folder(data_dir or None))
+    registry = kept.registry if kept else None
+    if registry is None:
+        registry = load_registry(tuple(dict.fromkeys([*job.request.plugins, *plugins])))
+        add_own_data(registry, data_folder(data_dir or None))
+    if kept:
+        kept.registry = registry
     check_job(job)
     if check_store(shard) and is_sealed(shard):
         plan = _plan(job, shard)

@@ -95,7 +95,7 @@ def trials(ways: str, few: int, many: int) -> None:
 
 
 def workers(data_dir: str) -> None:
-    suite = ("--suite", "letters", "--learners", "gbrt", "--set", "gbrt.trees=1000")
+    suite = ("--suite", "letters", "--learners", "gbrt", "--set", "gbrt.trees=4000")
     more = ("--seeds", "0-7", "--audit", "off", "-t", "1", "--data-dir", data_dir)
     for count in ("1", "2"):
         store = tempfile.mktemp(suffix=".db", dir=".")
