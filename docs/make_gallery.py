@@ -25,7 +25,7 @@ RUNS = {
 SHOTS = {  # picture: run, state in the page's address, width of the window, from and to which line
     "page": ("yahoo", {"share": "0.1"}, 1200, (0, 1330)),
     "page-phone": ("quickstart", {"data": "digits", "share": "0.4"}, 500, (0, 995)),
-    "stages": ("cstc", {"share": "0.315"}, 1100, (1840, 2280)),
+    "stages": ("cstc", {"share": "0.315"}, 1100, (1920, 2440)),
 }
 CURVES = ("quickstart",)
 
