@@ -9,7 +9,7 @@ change a result. Nor does the machine, but for learners that declare ``numerics`
 those libraries, and the features of the processor.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -93,11 +93,10 @@ def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
     return (metric.name,) if built_in else (metric.name, code_key(cls))
 
 
-def score_key(spec: TrialSpec, costs: str, registered: Mapping[str, Metric]) -> str:
+def score_key(spec: TrialSpec, costs: str, metrics: Iterable[tuple[str, ...]]) -> str:
     """The ScoreKey: how a fitted model is judged. The data set enters by its name in results (equal
-    rows may go by two names), the cost model by its ``costs_key``."""
-    metrics = [metric_key(name, registered) for name in spec.metrics]
-    how: list[Any] = [metrics, spec.accounting, spec.audit, spec.splits]
+    rows may go by two names), the cost model by its ``costs_key``, metrics by their keys."""
+    how: list[Any] = [[*metrics], spec.accounting, spec.audit, spec.splits]
     how += [["caps", *spec.caps]] if spec.caps else []
     return digest(["score", SCORING, spec.fit, spec.dataset, costs, *how])
 
@@ -160,6 +159,7 @@ class Specifications:
     skipped: dict[str, str] = field(default_factory=dict)
     _known: dict[int, _About] = field(default_factory=dict)
     _titles: dict[int, tuple[Any, list[str]]] = field(default_factory=dict)
+    _metrics: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, chosen: ChosenLearner, on: Ground, suffix: str) -> list[str]:
         """Specify all instances of one learner on one data set; ``suffix`` ends their titles.
@@ -214,7 +214,7 @@ class Specifications:
             code=about.code,
             libraries="" if reason else about.libraries,
         )
-        key = score_key(spec, on.billed, self.registry.metrics)
+        key = score_key(spec, on.billed, map(self._metric, spec.metrics))
         self.trials.setdefault(key, replace(spec, key=key))
         if reason:
             self.skipped[key] = reason
@@ -247,9 +247,14 @@ class Specifications:
 
     def fit_key(self, instance: Any, needs: Sequence[str], on: Ground) -> str:
         """The FitKey; ``needs`` are those of the fits that this one stands on."""
-        metric = canonical(metric_key(on.use.metrics[0], self.registry.metrics))
+        metric = canonical(self._metric(on.use.metrics[0]))
         parts = ['"fit"', self._about(instance).key, canonical([*needs]), on.facts, metric]
         return text_digest(f"[{','.join([*parts, canonical(on.use.seed)])}]")
+
+    def _metric(self, name: str) -> tuple[str, ...]:
+        if name not in self._metrics:
+            self._metrics[name] = metric_key(name, self.registry.metrics)
+        return self._metrics[name]
 
     def _about(self, instance: Any) -> _About:
         """What is known of a learner; it is held, so that no other has its identity."""
