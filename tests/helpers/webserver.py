@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -53,10 +53,14 @@ class Handler(BaseHTTPRequestHandler):
         return
 
 
-@contextmanager
-def serving(offers: dict[str, Offer]) -> Iterator[str]:
+def serving(offers: dict[str, Offer]) -> AbstractContextManager[str]:
     """The address under which the offers are served."""
-    handler = type("Handler", (Handler,), {"offers": offers})
+    return running(type("Handler", (Handler,), {"offers": offers}))
+
+
+@contextmanager
+def running(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a web server on this machine."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = False  # closing waits for open connections
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
