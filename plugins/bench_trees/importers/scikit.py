@@ -79,9 +79,11 @@ def _shares(tree: Any, columns: Int64Array, width: int) -> Float64Array:
 
 
 def _tree(tree: Any, value: Float64Array, scale: float = 1.0) -> Tree:
+    # releases 1.6 to 1.8 may split two rows that both miss a feature, at NaN: nothing is below that
+    threshold = np.where(np.isnan(tree.threshold), -np.inf, tree.threshold)
     return Tree(
         feature=tree.feature,
-        threshold=at_most(tree.threshold),
+        threshold=at_most(threshold),
         left=tree.children_left,
         right=tree.children_right,
         missing_left=np.asarray(tree.missing_go_to_left) != 0,

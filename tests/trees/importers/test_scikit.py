@@ -59,6 +59,17 @@ def test_numbers_are_those_of_scikit_learn(estimator: Any, missing: float) -> No
         assert_close(raw_scores(model, rows), estimator.predict(rows), rtol=1e-9)
 
 
+def test_a_split_at_nan_sends_what_is_there_to_the_right() -> None:
+    """As old releases grow it, where two rows miss the feature."""
+    X, y = rows_and_labels(0.1)
+    estimator = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, y)
+    state = estimator.tree_.__getstate__()
+    state["nodes"]["threshold"][:2] = np.nan
+    estimator.tree_.__setstate__(state)
+    for rows in probes(model := from_scikit(estimator), X):
+        assert_close(raw_scores(model, rows), estimator.predict(rows), rtol=1e-9)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
     "estimator",
