@@ -79,12 +79,11 @@ def choose_learners(
         if name not in named and (lack := _no_default(cls, table, registry)):
             notify(f"left out: {lack}", False)
             continue
-        drawn = 0 if cls.role == "baseline" else configs  # which has nothing to be searched for
-        instances = instances_of(cls, table, settings, drawn, registry, where)
+        instances = instances_of(cls, table, settings, configs, registry, where)
         if name not in named and (lack := _lack(instances)):
             notify(f"left out: {lack}", False)
             continue
-        chosen.append(ChosenLearner(name, instances, name in named, drawn > 0))
+        chosen.append(ChosenLearner(name, instances, name in named, configs > 0))
     return chosen + _instances(asked, [c.name for c in chosen], settings, registry)
 
 

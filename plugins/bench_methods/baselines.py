@@ -37,7 +37,16 @@ from bench_models.path_of_models import PathOfModels, Subsets, growing, readable
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import labels_of
 
-from bench_core import Examples, FitContext, Prices, Task, hookimpl, param, provide_learners
+from bench_core import (
+    Examples,
+    FitContext,
+    Prices,
+    Task,
+    hookimpl,
+    log,
+    param,
+    provide_learners,
+)
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 bench_warm_up = hookimpl(bench_warm_up)
@@ -87,13 +96,19 @@ class _Ordered(BoostedTrees):
         most=MOST_POINTS - 1,
     )
     trees: int = param(
-        50, "boosting iterations of each model (for K classes K trees each)", least=0
+        50,
+        "boosting iterations of each model (for K classes K trees each)",
+        least=0,
+        search=log(50, 400),  # no prefix of a model is an operating point
     )
     learning_rate: float | None = param(  # type: ignore[assignment]
-        None, "shrinkage of every tree's output (eta); none: 0.1, for classes 0.4", above=0
+        None,
+        "shrinkage of every tree's output (eta); none: 0.1, for classes 0.4",
+        above=0,
+        search=log(0.08, 0.8),
     )
     l2: float = param(1.0, "added to the second derivatives of a leaf: long steps need it", least=0)
-    leaves: int = param(16, "most leaves of a tree", least=2)
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 256))
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

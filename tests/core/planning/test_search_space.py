@@ -26,7 +26,6 @@ FIVE = {"quick": Profile("quick", (0,), (0,), configs=5)}
 @dataclass(frozen=True)
 class Searched:
     name: ClassVar[str] = "searched"
-    role: ClassVar[str] = ""
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
 
     tradeoff: float = param(0.3, "price", least=0, search=log(0.01, 10))
@@ -133,22 +132,10 @@ def test_set_fixes_a_parameter_that_is_searched() -> None:
     assert found.drawn
 
 
-def test_a_baseline_is_not_searched_but_takes_a_grid_that_the_user_sets() -> None:
-    @dataclass(frozen=True)
-    class Trivial(Searched):
-        name: ClassVar[str] = "trivial"
-        role: ClassVar[str] = "baseline"
-
-    registry = Registry(learners={"trivial": Trivial})  # type: ignore[dict-item]
-    request = RunRequest(learners=("trivial",), configs=5)
-    (found,) = choose_learners(request, NO_SUITE, registry, ())
-    assert (found.drawn, len(found.instances)) == (False, 7)  # the usual tradeoffs
-    given = [parse_setting("trivial.tradeoff=[1, 2]")]
-    (found,) = choose_learners(request, NO_SUITE, registry, given)
-    assert [one.tradeoff for one in found.instances] == [1.0, 2.0]
+def test_baselines_try_as_many_settings_as_the_others() -> None:
     suite = Suite(name="s", learners={"gbrt": {}}, baselines=tuple(BASELINES), profiles=FIVE)
     sizes = {x.name: len(x.instances) for x in choose_learners(RunRequest(), suite, REGISTRY, ())}
-    assert sizes == {"gbrt": 5} | dict.fromkeys(BASELINES, 1)
+    assert sizes == dict.fromkeys(["gbrt", *BASELINES], 5) | {"constant": 1}
 
 
 def test_without_configs_the_grid_stands() -> None:
@@ -199,7 +186,6 @@ def test_where_a_parameter_cannot_go_further_there_is_no_edge() -> None:
 @dataclass(frozen=True)
 class Stands:
     name: ClassVar[str] = "stands"
-    role: ClassVar[str] = ""
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
 
     base: BudgetedLearner = param("gbrt", "trees", search=inside())
