@@ -8,6 +8,7 @@ is of another version is compared by its verdict alone. Exit status 1 where some
 
 import csv
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -19,9 +20,15 @@ NEAR = 1e-9
 
 
 def rows(path: Path) -> dict[tuple[str, ...], dict[str, str]]:
-    """The rows of an export; of a point the settings, not how they are spelt."""
+    """The rows of an export; numbers that name a point are those of its first nine digits."""
     with path.open(newline="") as file:
-        return {tuple(row[name] for name in KEY): row for row in csv.DictReader(file)}
+        found = list(csv.DictReader(file))
+    return {tuple(near(row[name]) for name in KEY): row for row in found}
+
+
+def near(text: str) -> str:
+    """A text in which long fractions are cut to nine digits."""
+    return re.sub(r"\d+\.\d{9,}(e-?\d+)?", lambda found: f"{float(found[0]):.9g}", text)
 
 
 def own_libraries(row: dict[str, str]) -> set[str]:

@@ -201,7 +201,7 @@ def _paths(points: pd.DataFrame) -> dict[str, list[Path]]:
     """By learner its points in each repeat."""
     found: dict[str, list[Path]] = {}
     narrow = points[["learner", "fold", "seed", *Path._fields]]
-    for (learner, *_), part in narrow.groupby(["learner", "fold", "seed"]):
+    for (learner, *_), part in narrow.groupby(["learner", "fold", "seed"], observed=True):
         arrays = (part[name].to_numpy(dtype=np.float64) for name in Path._fields)
         found.setdefault(str(learner), []).append(Path(*arrays))
     return found
