@@ -40,16 +40,17 @@ def decode(spec: Mapping[str, Any]) -> Any:
 
 
 _local: dict[str, type] = {}
-_trusted: set[str] = set()
+_named: dict[str, frozenset[str]] = {}
 
 
 def trust(modules: Iterable[str]) -> None:
-    """Let ``find_class`` import these modules, which the user has named, and what they import."""
+    """Let ``find_class`` import these modules, which the user has named, and what they import.
+
+    Nothing is imported here: a learner's process has no need of the modules of others.
+    """
     for module in modules:
-        if module not in _trusted and module not in sys.modules:
-            import_module(module)
-        if module not in _trusted:
-            _trusted.update(modules_behind(module))
+        if module not in _named:
+            _named[module] = modules_behind(module)
 
 
 def remember_class(cls: type) -> str:
@@ -94,7 +95,8 @@ def find_class(spelling: str) -> type:
         return _local[spelling]
     module, _, qualname = spelling.partition(":")
     package = module.partition(".")[0]
-    if not (module in sys.modules or module in _trusted or package in plugin_packages()):
+    trusted = any(module in behind for behind in _named.values())
+    if not (module in sys.modules or trusted or package in plugin_packages()):
         raise InputError(
             f"class {spelling}: its module belongs to no installed plugin, so it is not imported; "
             f"if it is yours, name it with -p {package}"

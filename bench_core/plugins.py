@@ -10,6 +10,7 @@ error. Learners of one name from several packages are the exception: they are to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
@@ -19,6 +20,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bench_core._io.untouched import untouched
 from bench_core.errors import UsageError, unknown
 
 if TYPE_CHECKING:
@@ -195,11 +197,13 @@ def load_registry(modules: Iterable[str] = ()) -> Registry:
 
     registry = Registry()
     for point in installed():
-        info, begun = about(point), perf_counter()
+        info = about(point)
         try:
-            plugin = point.load()
-            seconds = perf_counter() - begun
-            _register(plugin, info, registry)
+            with nullcontext() if info.origin == _OURS else untouched():
+                begun = perf_counter()
+                plugin = point.load()
+                seconds = perf_counter() - begun
+                _register(plugin, info, registry)
         except (Exception, SystemExit) as error:
             registry.plugins.append(replace(info, error=one_line(error)))
         else:
@@ -207,7 +211,8 @@ def load_registry(modules: Iterable[str] = ()) -> Registry:
                 remedy = "import what is heavy inside functions"
                 registry.note(info, f"took {seconds:.1f} s to import: {remedy}")
     for module in modules:
-        _load_module(module, registry)
+        with untouched(f"-p {module}: "):
+            _load_module(module, registry)
     return registry
 
 

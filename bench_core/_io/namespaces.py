@@ -108,9 +108,32 @@ def _make_private() -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         upper, work = (_folder(base, f"{what}{number}") for what in ("upper", "work"))
         layers = f"lowerdir=/proc/self/fd/{handle},upperdir={upper},workdir={work},userxattr"
-        _mount("overlay", folder, 0, "overlay", layers)
+        try:
+            _mount("overlay", folder, 0, "overlay", layers)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            _mirror(handle, upper, folder)
     for handle in (*code.values(), *devices.values(), base):
         os.close(handle)
+
+
+def _mirror(handle: int, own: str, folder: str) -> None:
+    """Put an own folder in place of one, with all that it holds, read-only: what has mounts below
+    it that are locked, such as a hidden store, cannot be a layer of an overlay."""
+    source = Path(f"/proc/self/fd/{handle}")
+    names = [path.name for path in source.iterdir()]
+    _mount(own, folder, _BIND)
+    for name in names:
+        there, here = source / name, Path(folder, name)
+        if there.is_symlink():
+            here.symlink_to(there.readlink())
+            continue
+        if there.is_dir():
+            here.mkdir()
+        else:
+            here.touch()
+        _mount(str(there), str(here), _BIND | _RECURSIVE)
 
 
 def _code(empty: Iterable[str]) -> list[str]:

@@ -86,6 +86,50 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
     assert not [folder for folder in looking.places() if (folder / looking.NOTE).exists()]
 
 
+BESIDE = """from helpers.toys import Prefix, PrefixModel
+from pathlib import Path
+
+import bench_core
+
+
+class BesideModel(PrefixModel):
+    def predict_path(self, features):
+        Path("own.txt").write_text("a model writes beside its code, for itself alone")
+        print("STORE", Path("results/bench.db").read_bytes()[:6])
+        return super().predict_path(features)
+
+
+class Beside(Prefix):
+    name = "beside"
+
+    def fit(self, train, valid, prices, context):
+        return BesideModel(**super().fit(train, valid, prices, context).state())
+
+
+@bench_core.hookimpl
+def bench_learners():
+    return [Beside]
+"""
+
+
+@pytest.mark.skipif(not possible(), reason="needs namespaces")
+def test_a_plugin_may_lie_beside_the_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(home)
+    (home / "beside.py").write_text(BESIDE)
+    result: Any = bench_core.run(
+        data="rows.csv",
+        plugins=("beside",),
+        learners=["beside"],
+        settings=["beside.tradeoff=1"],
+        task="binary",
+        workers=1,
+        isolate=True,
+    )
+    output = "\n".join(attempt.output for attempt in Store(Path("results/bench.db")).attempts())
+    assert (result.counts["ok"], "STORE b''" in output) == (1, True), output
+    assert not (home / "own.txt").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not possible(), reason="needs namespaces")
 def test_what_is_done_again_can_be_isolated_too(home: Path) -> None:

@@ -33,6 +33,7 @@ class Model:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder from which modules can be imported, with a state that names one of them."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("bench_core.class_names._named", {})
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "named_model.py").write_text(MODEL)
     (tmp_path / "named_plugin.py").write_text("def fit():\n    import named_model\n")
@@ -65,6 +66,12 @@ def test_what_a_named_module_imports_in_a_function_is_let_in(folder: Path) -> No
     trust(["named_plugin"])
     assert not Path("imported").exists()
     assert type(load_model(state)).__name__ == "Model"
+
+
+def test_a_named_module_is_imported_only_for_a_class_of_it(folder: Path) -> None:
+    trust(["named_model"])
+    assert "named_model" not in sys.modules  # it may be a rival's
+    assert find_class("named_model:Model").__name__ == "Model"
 
 
 @pytest.mark.parametrize("spelling", ["antigravity:Any", "this:d", "xmlrpc.server:Fault"])
