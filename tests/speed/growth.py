@@ -113,31 +113,22 @@ def exponent(sizes: list[int], values: list[float]) -> float:
 
 
 def drawn(found: dict[str, dict[str, list[tuple[int, dict[str, float]]]]], file: Path) -> None:
-    """Three panels of seconds above three of memory."""
+    """A panel of seconds for rows, features and trees."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "growth"
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 3, figsize=(11, 6.5), sharey="row", layout="constrained")
-    for column, (by, works) in enumerate(found.items()):
-        for row, (name, unit) in enumerate(
-            (("seconds", "s of processor"), ("mb", "MB held at most"))
-        ):
-            axis = axes[row][column]
-            for (work, points), marker in zip(works.items(), "os^D", strict=True):
-                axis.loglog(
-                    [size for size, _ in points],
-                    [p[name] for _, p in points],
-                    f"{marker}-",
-                    label=work,
-                )
-            axis.set_xlabel(by)
-            axis.grid(alpha=0.3)
-            if column == 0:
-                axis.set_ylabel(unit)
-    axes[0][0].legend()
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey="row", layout="constrained")
+    for axis, (by, works) in zip(axes, found.items(), strict=True):
+        for (work, points), marker in zip(works.items(), "os^D", strict=False):
+            sizes, seconds = [size for size, _ in points], [p["seconds"] for _, p in points]
+            axis.loglog(sizes, seconds, f"{marker}-", label=work)
+        axis.set_xlabel(by)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("seconds of processor time")
+    axes[0].legend()
     figure.savefig(file, metadata={"Date": None})
 
 

@@ -80,7 +80,7 @@ class GroupPenalty:
         total = np.bincount(self.sensor, squares[self.feature], len(self.price))
         root = np.sqrt(total + ROUND**2)
         factor = np.bincount(self.feature, (self.price / root)[self.sensor], self.features)
-        return dot(self.price, root - ROUND), factor
+        return dot(self.price, root - ROUND), factor.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

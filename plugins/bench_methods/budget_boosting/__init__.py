@@ -32,6 +32,7 @@ Departures
   below 500 rows of no more features), three up to 100000, two up to a million, else one.
 - Features are selected on at most 6000 rows, parts being held out until 1500 rows were. Sets of as
   many features as rows are no longer tried, but doubled in the order of promise.
+- The number of leaves is chosen on the largest set of no more features than rows.
 - Leaf values of classes have l2 = 1 and a split leaves second derivatives of .1, as ``gbrt``.
 """
 
