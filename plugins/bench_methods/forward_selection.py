@@ -31,6 +31,7 @@ Departures
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -158,11 +159,14 @@ class ForwardSelection(BoostedTrees):
         new = [continued(fits, bought_too(prices, bought, found.brings[k])) for k in tried]
         gain = (mean_loss(fits) - np.array([mean_loss(one) for one in new])) / per[tried]
         best = gaining(tried, gain)
-        for k in (*best, *(k for k in order if k not in best)):
-            bought = bought_too(prices, bought, found.brings[k])
-            if int(bought.sum()) >= goal:
-                break
-        return bought
+        ranked = [*best, *order[~np.isin(order, best)]]
+
+        def first(count: int) -> BoolArray:
+            brought = [j for k in ranked[:count] for j in found.brings[k]]
+            return bought_too(prices, bought, brought)
+
+        counts = range(1, len(ranked))  # the first that reaches the goal, else all
+        return first(1 + bisect_left(counts, goal, key=lambda count: int(first(count).sum())))
 
 
 def held_out(whole: Subsets) -> list[tuple[Subsets, Examples]]:

@@ -11,7 +11,7 @@ Ranking regresses on the grades by default; ``loss = "lambdarank"`` ranks.
 
 Departures
 - Features are binned to at most ``max_bins`` quantiles; missing values are sent where they
-  fit best.
+  fit best. Of more features than rows, to no more than leave 8 rows in each, or 32.
 - A split must leave ``min_rows`` rows on both sides and, for classes, second derivatives of .1.
 - Boosting starts at the best constant.
 - Where the training loss of classes rises above the constant's, the last trees are dropped,

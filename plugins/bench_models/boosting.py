@@ -45,6 +45,11 @@ LEAST_HESSIAN = 0.1
 """Least sum of second derivatives on each side of a split, for classes. With the engine's 1e-3 a
 few rows of a rare class can still be alone where the others have none left, and take long steps."""
 
+_WIDE_BINS, _ROWS_PER_BIN = 32, 8
+"""With more features than rows: as few bins as this, or as leave so many rows in each. A leaf's
+histogram would else have more entries than the leaf has cells. XGBoost's approximate algorithm cut
+at sketches of 1/33 of the rows (T. Chen, C. Guestrin, 2016; its ``sketch_eps``)."""
+
 _NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
@@ -184,6 +189,10 @@ def binned(
     ``codes`` are uint8 (d, n); ``words`` hold them packed, as ``boost`` reads without a copy.
     """
     from bench_trees import Bins, find_bins
+
+    rows = int(train.weights.sum())
+    if train.X.shape[1] > rows:
+        max_bins = min(max_bins, max(_WIDE_BINS, rows // _ROWS_PER_BIN))
 
     def build() -> Mapping[str, Any]:
         bins = find_bins(train.X, max_bins, train.multiplicity, context.threads)

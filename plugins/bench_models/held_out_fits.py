@@ -160,20 +160,27 @@ class Purchases:
         """Those that are left once the features ``bought`` (d,) can be read."""
         prices = fits[0].subsets.prices
         found = purchases(prices, bought)
-        price = np.array([prices.sensor[list(sensors)].sum() for sensors in found])
+        brings = list(found.values())
+        each, size = prices.sensor, [len(features) for features in brings]
+        price = np.array([each[s[0]] if len(s) == 1 else each[list(s)].sum() for s in found])
         alone = np.sum([fit.subsets.explained(fit.own) for fit in fits], axis=0)
-        explained = np.array([alone[features].max() for features in found.values()])
-        return cls(list(found.values()), price, explained)
+        start = np.cumsum([0, *size])[:-1]
+        explained = np.maximum.reduceat(alone[[j for own in brings for j in own]], start)
+        return cls(brings, price, explained)
 
 
 def purchases(prices: Prices, bought: BoolArray) -> dict[tuple[int, ...], list[int]]:
     """The sets of unpaid sensors that some feature needs, each with the features that need just
     these."""
     unpaid = ~prices.bought_for(bought) & (prices.sensor > 0)
+    left = np.flatnonzero(~bought)
+    place, sensor = prices.needs[left].nonzero()
+    lacks: list[list[int]] = [[] for _ in left]
+    for k, own in zip(place[unpaid[sensor]].tolist(), sensor[unpaid[sensor]].tolist(), strict=True):
+        lacks[k].append(own)
     found: dict[tuple[int, ...], list[int]] = {}
-    for j in np.flatnonzero(~bought).tolist():
-        sensors = prices.sensors_of(j)
-        found.setdefault(tuple(sensors[unpaid[sensors]].tolist()), []).append(j)
+    for j, sensors in zip(left.tolist(), lacks, strict=True):
+        found.setdefault(tuple(sensors), []).append(j)
     return found
 
 

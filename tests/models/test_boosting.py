@@ -107,3 +107,14 @@ def test_rows_are_binned_once_for_all_learners_and_by_every_setting_apart() -> N
     assert binned(train, 255, context)[1] is codes
     assert binned(train, 8, context)[1].max() <= 8  # 8 bins and the missing one
     assert set(context.arrays) == {"codes-255", "codes-8"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "copies", "features", "bins"),
+    [(300, 1, 301, 37), (100, 3, 301, 37), (300, 1, 300, 255), (100, 1, 101, 32), (20, 1, 30, 20)],
+)
+def test_wide_data_get_fewer_bins(rows: int, copies: int, features: int, bins: int) -> None:
+    X = np.random.default_rng(0).random((rows, features), dtype=np.float32)
+    train = Examples(X, np.zeros(rows), None, np.full(rows, copies))
+    found, _ = binned(train, 255, FakeContext(Task.REGRESSION))
+    assert found.counts.max() == bins

@@ -1,10 +1,11 @@
 """Seconds and memory of fits on wide data: few rows, many features, of which five matter.
 
-    python tests/speed/wide.py 72 7129 l1 adapt-lin     # without names all that do binary tasks
+    python tests/speed/wide.py 72 7129 l1 adapt-lin     # without names every learner
 
 Each learner is fitted at its defaults in a process of its own, by one thread. Seconds are of its
 own fit, after those that it needs (a base, a large model); MB are the most that the process held
-resident, Python and libraries included. ``--limit``: seconds until a process is stopped.
+resident, Python and libraries included. ``--limit``: seconds of processor time until a process is
+stopped. Tasks are binary; what only ranks gets queries of ten rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 
 import numpy as np
 
-from bench_core import Examples, Prices, Splits, Task
+from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.conformance.tasks import with_learners
 from bench_core.contracts import learner_of
 from bench_core.execution.in_process import Kept, fit_in_process
@@ -25,26 +26,31 @@ from bench_core.metrics import default_metric
 from bench_core.plugins import load_registry
 
 WITHOUT_DEFAULT = {"imported", "sklearn"}  # they need a file or the name of a class
+QUERY = 10
 
 
-def made(rows: int, features: int) -> Splits:
+def made(rows: int, features: int, task: Task) -> Splits:
     """Normal columns; the label is the sign of a noisy sum of the first five."""
     rng = np.random.default_rng(0)
 
     def part(n: int) -> Examples:
         X = rng.standard_normal((n, features), dtype=np.float32)
         score = X[:, :5].sum(axis=1) + 0.5 * rng.normal(size=n)
-        return Examples(X, (score > 0).astype(np.float64))
+        sizes = np.diff(np.arange(0, n + QUERY, QUERY).clip(max=n))
+        queries = Queries.from_sizes(sizes) if task == Task.RANKING else None
+        return Examples(X, (score > 0).astype(np.float64), queries)
 
     train, valid, test = part(rows), part(rows), part(2)
     prices = Prices.additive(np.ones(features))
-    return Splits(train, valid, test, prices=prices, task=Task.BINARY, classes=2)
+    classes = 2 if task == Task.BINARY else 0
+    return Splits(train, valid, test, prices=prices, task=task, classes=classes)
 
 
 def fit(name: str, rows: int, features: int) -> str:
     """One row of the table."""
-    splits, kept, metric = made(rows, features), Kept(), default_metric(Task.BINARY)
     learner = with_learners(load_registry().learner(name)())
+    task = Task.BINARY if Task.BINARY in learner.tasks else Task.RANKING
+    splits, kept, metric = made(rows, features, task), Kept(), default_metric(task)
     for needed in learner_of(learner).needs():
         fit_in_process(needed, splits, metric, 0, 1, kept)
     start = time.perf_counter()
@@ -63,12 +69,10 @@ def main() -> None:
     parser.add_argument("learners", nargs="*")
     parser.add_argument("--limit", type=int, default=600)
     options = parser.parse_args()
-    learners = load_registry().learners
-    binary = [name for name, learner in learners.items() if Task.BINARY in learner.tasks]
-    for name in options.learners or sorted(set(binary) - WITHOUT_DEFAULT):
+    for name in options.learners or sorted(set(load_registry().learners) - WITHOUT_DEFAULT):
         child = os.fork()
         if not child:
-            signal.alarm(options.limit)
+            signal.setitimer(signal.ITIMER_PROF, options.limit)
             print(fit(name, options.rows, options.features), flush=True)
             os._exit(0)
         if os.waitpid(child, 0)[1]:

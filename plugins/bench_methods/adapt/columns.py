@@ -15,13 +15,13 @@ from bench_models.fixed_order import (
     cholesky,
     combine,
     gram,
-    inverse_lower,
     project,
     solve_lower,
 )
 
 from bench_core import InputError
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_methods.adapt.scaling import InColumns, InRows, Scaling
 
 RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
 FEW = 256  # columns that are always worked on together
@@ -84,17 +84,12 @@ class Columns:
         parts = self.which[kept], self.values[kept], self.centre[kept], self.scale[kept]
         return Columns(*parts, self.share, known)
 
-    def scaling(self, factor: FloatArray) -> FloatArray:
-        """C (k + 1, k + 1), upper triangular, so that weights and intercept are C u.
-
-        (C C')^-1 is the bound gram / 4 of the logistic loss's Hessian plus ``factor`` (k,), that
-        of the penalty, and RIDGE; the columns are centred, so the intercept stands apart.
-        """
-        k = len(self.which)
-        hessian = np.zeros((k + 1, k + 1))
-        hessian[:k, :k] = self.gram / 4 + np.diag(factor + RIDGE)
-        hessian[k, k] = 0.25
-        return inverse_lower(cholesky(hessian)).T
+    def scaling(self, factor: FloatArray) -> Scaling:
+        """Of the weights; ``factor`` (k,) is the penalty's part of the Hessian beside RIDGE."""
+        ridge = factor + RIDGE
+        if len(self.which) > len(self.share):
+            return InRows.of(self.values, self.share, ridge)
+        return InColumns.of(self.gram, ridge)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

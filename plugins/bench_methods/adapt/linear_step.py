@@ -5,7 +5,7 @@ With weights g, f (k,) and free intercepts, the step minimises
     sum_i s_i [ D(q_i, g_i) + (1 - q_i) log(1 + e^{-y_i f_i}) ]
         + sum over sensors k of price_k sqrt( sum_{a needs k} g_a^2 + f_a^2 ) + RIDGE / 2 |g, f|^2
 
-by L-BFGS in coordinates in which the Hessian is near the identity (``Columns.scaling``). The root
+by L-BFGS in coordinates in which the Hessian is near the identity (``scaling``). The root
 is smoothed at ROUND. Exact zeros come from the choice of feature sets.
 
 For D = KL the least of (OPT) over q is known: with a = g + l1 - l0 and b the price of sending,
@@ -27,8 +27,6 @@ from bench_models.fixed_order import (
     lbfgs,
     project,
     softplus_and_sigmoid,
-    solve_lower,
-    times,
 )
 
 from bench_core import Prices
@@ -41,6 +39,7 @@ _TOLERANCE = 1e-5  # of the gradient, in scaled coordinates
 _FLAT = 1e-7  # relative change of the objective at which a descent ends
 _TURNS, _ROUGH = 2, 1e-6  # over q before it follows (g, f1), and the change at which these end
 _STEPS = 500
+_INTERCEPT = 2.0  # of a scaled one: its second derivative is at most 1/4
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
 _CLEAR = 1e-5  # by which share one of two ends must be lower
 _EXCESS = 0.01  # a column is missed that is steeper than its price by this share
@@ -51,29 +50,37 @@ Loss = Callable[[FloatArray], tuple[float, FloatArray]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupPenalty:
-    """price_k sqrt(sum over the features that need sensor k): ``needs`` (s, k), ``price`` (s,)."""
+    """price_k sqrt(sum over the features that need sensor k), ``price`` (s,), of k features.
 
-    needs: FloatArray
+    ``sensor`` and ``feature`` (e,): the pairs of which the second needs the first.
+    """
+
     price: FloatArray
+    sensor: IntArray
+    feature: IntArray
+    features: int
 
     @classmethod
     def of(cls, prices: Prices, price: FloatArray, columns: Columns) -> GroupPenalty:
         """``price`` (s,) per sensor, in loss units. Free sensors are left out."""
-        needs = prices.needs[columns.which]
-        used = np.unique(needs.indices)
-        paid = used[price[used] > 0]
-        return cls(np.ascontiguousarray(needs[:, paid].toarray().T), price[paid])
+        feature, sensor = prices.needs[columns.which].nonzero()
+        owed = price[sensor] > 0
+        paid, place = np.unique(sensor[owed], return_inverse=True)
+        return cls(price[paid], place, feature[owed].astype(np.int64), len(columns.which))
 
     @classmethod
     def none(cls, columns: Columns) -> GroupPenalty:
         """Everything is free."""
-        return cls(np.zeros((0, len(columns.which))), np.zeros(0))
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(np.zeros(0), nothing, nothing, len(columns.which))
 
     def __call__(self, squares: FloatArray) -> tuple[float, FloatArray]:
         """The price of weights whose squares g^2 + f^2 are given (k,), and its derivative by them
         times two, that is, the factor of g and f in the gradient."""
-        root = np.sqrt(times(self.needs, squares) + ROUND**2)
-        return dot(self.price, root - ROUND), times(self.needs.T, self.price / root)
+        total = np.bincount(self.sensor, squares[self.feature], len(self.price))
+        root = np.sqrt(total + ROUND**2)
+        factor = np.bincount(self.feature, (self.price / root)[self.sensor], self.features)
+        return dot(self.price, root - ROUND), factor.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +99,7 @@ class Objective:
         cost, factor = self.price(squares)
         by_weights = project(self.columns.values, by) + (factor + RIDGE) * weights
         value += cost + RIDGE / 2 * float(squares.sum())
-        return value, np.column_stack([by_weights, by.sum(axis=1)]).ravel()
+        return value, _joined(by_weights, by.sum(axis=1))
 
     def descend(
         self, start: Sequence[LinearFunction], flat: float = _FLAT
@@ -102,29 +109,34 @@ class Objective:
         L-BFGS moves u, weights and intercepts being C u, until the objective changes by less than
         the share ``flat``.
         """
-        k = len(self.columns.which)
+        k, m = len(self.columns.which), len(start)
         factor = self.price(sum((one.weights**2 for one in start), np.zeros(k)))[1]
         scaling = self.columns.scaling(factor)
-        lower, nothing = np.ascontiguousarray(scaling.T), np.zeros(len(start))
 
         def plain(u: FloatArray) -> FloatArray:
-            return both(lower, u.reshape(-1, k + 1), nothing).ravel()
+            weights, intercepts = _unpacked(u, k)
+            return _joined(scaling.forth(weights), _INTERCEPT * intercepts)
 
         def scaled(u: FloatArray) -> tuple[float, FloatArray]:
             now, gradient = self(plain(u))
-            return now, both(scaling, gradient.reshape(-1, k + 1), nothing).ravel()
+            by, intercepts = _unpacked(gradient, k)
+            return now, _joined(scaling.transposed(by), _INTERCEPT * intercepts)
 
-        vectors = [np.append(one.weights, one.intercept) for one in start]
-        begin = np.concatenate([solve_lower(lower, x, transposed=True) for x in vectors])
+        weights, intercepts = _unpacked(_packed(start), k)
+        begin = _joined(scaling.back(weights), intercepts / _INTERCEPT)
         u, value = lbfgs(scaled, begin, steps=_STEPS, flat=flat, slope=_TOLERANCE)
         weights, intercepts = _unpacked(plain(u), k)
-        return list(map(LinearFunction, weights, map(float, intercepts))), value
+        return [LinearFunction(weights[i], float(intercepts[i])) for i in range(m)], value
 
 
 def _unpacked(packed: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
     """Weights (m, k) and intercepts (m,) of m linear functions."""
     each = packed.reshape(-1, k + 1)
     return each[:, :k], each[:, k]
+
+
+def _joined(weights: FloatArray, intercepts: FloatArray) -> FloatArray:
+    return np.column_stack([weights, intercepts]).ravel()
 
 
 def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> LinearFunction:
@@ -279,7 +291,8 @@ def fit_priced(
         bought = prices.bought_for(columns.which[inside])
         owed = (prices.needs @ np.where(bought, 0.0, charge))[columns.which]
         excess = np.where(inside, 0.0, steep - (1 + _EXCESS) * owed - _TOLERANCE)
-        more = np.argsort(-excess, kind="stable")[: min(FEW, np.count_nonzero(excess > 0))]
+        most = max(FEW, np.count_nonzero(inside))
+        more = np.argsort(-excess, kind="stable")[: min(most, np.count_nonzero(excess > 0))]
         if fitted and not len(more):
             break
         inside[more] = True

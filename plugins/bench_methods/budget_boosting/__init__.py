@@ -24,14 +24,15 @@ held-out gain of several trees, and what was bought is used by trees grown to co
    early: in classification those whose likeliest class is sure enough, in ranking documents of
    low rank. They are searched on the held-out rows; what another point dominates there is dropped.
 
-``leaves = none`` chooses among 4, 16 and 64 by the held-out loss of all features. There is no
+``leaves = none`` chooses among 4, 16 and 64 by held-out loss. There is no
 lambda: the path covers all costs. ``valid`` is not used. Folds depend on the seed.
 
 Departures
 - Parts are held out in turn: with n rows and K outputs all where n K is at most 8000 (two divisions
-  below 500 rows), three up to 100000, two up to a million, else one.
+  below 500 rows of no more features), three up to 100000, two up to a million, else one.
 - Features are selected on at most 6000 rows, parts being held out until 1500 rows were. Sets of as
   many features as rows are no longer tried, but doubled in the order of promise.
+- The number of leaves is chosen on the largest set of no more features than rows.
 - Leaf values of classes have l2 = 1 and a split leaves second derivatives of .1, as ``gbrt``.
 """
 
@@ -133,7 +134,7 @@ class BudgetBoosting(BoostedTrees):
         rng = np.random.default_rng(context.seed)
         sets = nested_sets(self._selection_folds(whole, rng), settings)
         folds = [fold(whole, part) for part in self._divisions(whole, rng)]
-        settings = self._with_leaves(settings, folds)
+        settings = self._with_leaves(settings, folds, sets)
         ended, live = [folds], [np.zeros(prices.features, dtype=bool)]
         for k, features in enumerate(sets):
             now = converged(folds, features, settings, self.trees, 2)
@@ -146,7 +147,7 @@ class BudgetBoosting(BoostedTrees):
 
     def _divisions(self, whole: Subsets, rng: np.random.Generator) -> list[Division]:
         n, found = len(whole.train), divisions(whole, self.folds, rng)
-        if n < FEW_ROWS:
+        if whole.prices.features <= n < FEW_ROWS:
             return found + divisions(whole, self.folds, rng)
         work = n * whole.loss.outputs
         return found[: next((most for limit, most in FOLDS if work <= limit), 1)]
@@ -164,17 +165,19 @@ class BudgetBoosting(BoostedTrees):
                 break
         return folds
 
-    def _with_leaves(self, settings: Settings, folds: Fits) -> Settings:
-        """The number of leaves with which all features predict held-out rows best."""
+    def _with_leaves(self, settings: Settings, folds: Fits, sets: Sequence[BoolArray]) -> Settings:
+        """The number of leaves with which held-out rows are predicted best, by the largest set of
+        no more features than rows."""
         if self.leaves is not None:
             return settings
-        everything = np.ones(folds[0].subsets.prices.features, dtype=bool)
+        rows = len(folds[0].subsets.train) + len(folds[0].held)
+        features = [one for one in sets if int(one.sum()) <= rows or one is sets[0]][-1]
         some = folds if len(folds[0].subsets.train) <= 4000 else folds[:1]
         quick = replace(settings, learning_rate=max(0.3, self.learning_rate))
         loss = []
         for leaves in LEAVES:
             tried = replace(quick, max_leaves=leaves)
-            loss.append(total(converged(some, everything, tried, min(self.trees, 60), 1)))
+            loss.append(total(converged(some, features, tried, min(self.trees, 60), 1)))
         return replace(settings, max_leaves=LEAVES[int(np.argmin(loss))])
 
     def _routes(

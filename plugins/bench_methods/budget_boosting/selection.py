@@ -9,6 +9,7 @@ promise most are tried: by what they alone explain of the residuals, and by that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import numpy as np
 from bench_models.held_out_fits import Fits, Purchases, bought_too, gaining
 from bench_models.path_of_models import readable
 
+from bench_core import Prices
 from bench_core.arrays import BoolArray, IntArray
 from bench_methods.budget_boosting.folds import converged
 
@@ -43,8 +45,9 @@ def nested_sets(folds: Fits, settings: Settings) -> list[BoolArray]:
     while not chosen.all():
         left, size = Purchases.of(now, chosen), int(chosen.sum())
         order = promising(left)
-        few = size < len(folds[0].subsets.train)  # else no gain of one more can be told from luck
-        tried = order[: TRIED if few else 0]
+        if size >= len(folds[0].subsets.train):  # no gain of one more can be told from luck
+            return found + doubled(prices, chosen, [left.brings[k] for k in order])
+        tried = order[:TRIED]
         more = [bought_too(prices, chosen, left.brings[k]) for k in tried]
         gain = np.array([_fall(now, features, settings) for features in more]) / left.price[tried]
         best, count = gaining(tried, gain), max(1, round(GROWTH * size))
@@ -54,6 +57,17 @@ def nested_sets(folds: Fits, settings: Settings) -> list[BoolArray]:
         chosen = bought_too(prices, chosen, brought)
         found.append(chosen)
         now = converged(now, chosen, quick, QUICK_TREES, 1)
+    return found
+
+
+def doubled(prices: Prices, chosen: BoolArray, brings: Sequence[Sequence[int]]) -> list[BoolArray]:
+    """Sets of twice as many features each, in the order of ``brings``, until all are in."""
+    found = []
+    while not chosen.all():
+        count = max(2, int(chosen.sum()))
+        chosen = bought_too(prices, chosen, [j for own in brings[:count] for j in own])
+        brings = brings[count:]
+        found.append(chosen)
     return found
 
 

@@ -44,6 +44,7 @@ Departures
 - By default a split leaves ``min_rows`` = 3 on each side; the printed rule goes on to one.
 - Features are binned to at most ``max_bins`` quantiles; missing values go where the larger impurity
   is least. Cuts that tie take the least sum of both impurities, features that tie the larger gain.
+- Of more features than rows, to no more bins than leave 8 rows in each, or 32.
 - Free features win over all others, the one with the largest gain first.
 - A feature's price is that of all sensors it needs. ``budget-rf`` knows no discount;
   ``budget-prune`` buys sensors, so sharing and discounts are exact.

@@ -28,6 +28,7 @@ Departures
   and IDX divide by c + 1, too, since bought and free features have c = 0.
 - Features are binned to at most ``max_bins`` quantiles, and splits are binary cuts; missing values
   are sent where they gain more.
+- Of more features than rows, to no more bins than leave 8 rows in each, or 32.
 - For numbers and grades g is the share of the node's squared error that a split explains.
 - Leaves have the class shares of their rows and as many rows more as there are classes, divided as
   the training rows are: so no probability is 0. Scores are log-odds or logarithms.

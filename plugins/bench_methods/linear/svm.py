@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.calibration import platt
+from bench_models.least_squares import one_blas_thread
 from bench_models.states import Stored
 from numpy.random import Generator
 
@@ -241,7 +242,8 @@ class RBFSVM:
             cache_size=500,
         )
         inputs = chosen[:, kernels.columns] if plain else kernels.matrix(chosen)
-        machine.fit(inputs, positive[rows], sample_weight=mass[rows])
+        with one_blas_thread():  # products of more than 10000 columns would be shared by threads
+            machine.fit(inputs, positive[rows], sample_weight=mass[rows])
         coefficients = np.zeros(len(z))
         coefficients[rows[machine.support_]] = machine.dual_coef_[0] * kernels.weight
         return coefficients, float(machine.intercept_[0])
@@ -267,8 +269,9 @@ def descriptors(prices: Prices) -> list[IntArray]:
     from scipy.sparse.csgraph import connected_components
 
     _, label = connected_components(prices.needs @ prices.needs.T, directed=False)
-    first = np.unique(label, return_index=True)[1]
-    return [np.flatnonzero(label == label[j]) for j in np.sort(first)]
+    order = np.argsort(label, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
+    return sorted(groups, key=lambda group: int(group[0]))
 
 
 def sampled(train: Examples, rows: int, rng: Generator) -> Examples:

@@ -26,6 +26,7 @@ from bench_methods.adapt.linear_step import (
 )
 from bench_methods.adapt.model import thresholds
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
+from bench_methods.adapt.scaling import InColumns, InRows
 from helpers.adapt_cases import rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -193,6 +194,19 @@ def test_more_columns_than_rows_are_fitted_in_the_space_of_rows() -> None:
     ]
     assert sizes == [30, 50]
     assert value[0] == pytest.approx(value[1], abs=1e-4)
+
+
+@pytest.mark.parametrize(("k", "kind"), [(12, InColumns), (50, InRows)])
+def test_scaled_coordinates_make_the_bound_of_the_hessian_the_identity(k: int, kind: Any) -> None:
+    cols, some = columns(n=30, d=k)
+    factor = 10 ** np.random.default_rng(1).uniform(-3, 0, size=k)
+    scaling, one = cols.scaling(factor), np.eye(k)
+    assert isinstance(scaling, kind)
+    C = scaling.forth(one).T
+    H = (cols.values * some.share) @ cols.values.T / 4 + np.diag(factor + RIDGE)
+    assert np.abs(C.T @ H @ C - one).max() < 1e-9
+    assert np.abs(scaling.transposed(one) - C).max() < 1e-12
+    assert np.abs(scaling.back(C.T) - one).max() < 1e-9
 
 
 @pytest.mark.parametrize("share", [1e-4, 0.02])

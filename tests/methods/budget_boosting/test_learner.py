@@ -87,6 +87,19 @@ def test_features_that_help_only_together_are_all_in_the_last_set() -> None:
     assert cost == 4
 
 
+def test_of_more_features_than_rows_sets_double_and_rows_are_divided_once() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 200)).astype(np.float32)
+    rows = Examples(X, (X[:, 3] > 0).astype(float))
+    prices = Prices.additive(np.ones(200))
+    splits = Splits(rows, rows, rows, prices=prices, task=Task.BINARY, classes=2)
+    model = fit(BudgetBoosting(**QUICK), splits)
+    size = [len(features) for features in model.facts["sets"]]
+    assert [min(2 * k, 200) for k in size[:-1] if k >= 40] == [k for k in size if k >= 80]
+    assert size[-1] == 200
+    assert set(model.members[1:].tolist()) == {3}  # six, where rows are divided twice
+
+
 def test_every_row_and_class_is_held_out_once() -> None:
     rng = np.random.default_rng(0)
     y = np.repeat([0.0, 1.0], [90, 10])

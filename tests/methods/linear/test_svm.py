@@ -14,6 +14,7 @@ from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from bench_core import DiscountGroup, Examples, Features, InputError, Task, price_list
 from bench_core.conformance import check_learner
@@ -191,3 +192,16 @@ def test_on_letters_it_stands_far_above_a_linear_model(real_data: Path) -> None:
     model = RBFSVM(max_rows=3000).fit(train, test, price_list(np.ones(16)), context)
     (only,) = path(model, test)
     assert float(np.mean((only.scores > 0) == test.y)) > 0.88  # linear: 0.72
+
+
+def test_a_machine_is_trained_by_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, fit_as_usual = [], SVC.fit
+
+    def spied(self: SVC, *args: Any, **more: Any) -> SVC:
+        seen.extend(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+        return fit_as_usual(self, *args, **more)
+
+    monkeypatch.setattr(SVC, "fit", spied)
+    with threadpool_limits(2, user_api="blas"):
+        fit(RBFSVM(), complete(Task.BINARY, 40)[0], Task.BINARY)
+    assert set(seen) == {1}
