@@ -308,20 +308,28 @@ def _pay(model: Any, tile: Any, bought: Any, picked: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _report(model: Any, tile: Any, picked: Any, trees: int, places: Any, sums: Any) -> None:
-    """Where the rows are now, and their bills: prices are added as ``Acquired.cost`` adds them."""
+def _prices(prices: Any, paid: Any) -> Any:
+    """What each row has paid; by bytes and words of sensors, as ``Acquired.cost`` adds."""
     total, word, part = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
-    for s in range(len(tile.paid)):
-        price, rows = model.prices[s], tile.paid[s]
-        if rows:
+    for s in range(len(paid)):
+        if paid[s]:
             for r in range(TILE):
-                part[r] += price if rows >> _I(r) & _ONE else 0.0
-        if s % 8 == 7 or s == len(tile.paid) - 1:
-            word += part
-            part[:] = 0.0
-        if s % 64 == 63 or s == len(tile.paid) - 1:
-            total += word
-            word[:] = 0.0
+                part[r] += prices[s] if paid[s] >> _I(r) & _ONE else 0.0
+        if s % 8 == 7 or s == len(paid) - 1:
+            for r in range(TILE):
+                word[r] += part[r]
+                part[r] = 0.0
+        if s % 64 == 63 or s == len(paid) - 1:
+            for r in range(TILE):
+                total[r] += word[r]
+                word[r] = 0.0
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _report(model: Any, tile: Any, picked: Any, trees: int, places: Any, sums: Any) -> None:
+    """Where the rows are now, and their bills."""
+    total = _prices(model.prices, tile.paid)
     outputs = len(tile.own)
     for r in range(len(picked)):
         i = picked[r]
