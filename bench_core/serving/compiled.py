@@ -40,6 +40,10 @@ def keys(values: Float32Array) -> UInt32Array:
     return np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
 
 
+BLOCK = 64
+"""Trees that are walked side by side: their nodes fit the first cache."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
     """What the kernels, and the C source, read; see ``kernels`` for the order of columns.
@@ -66,21 +70,25 @@ class Packed:
     def of(cls, program: Program) -> Self:
         """Of a program as it is."""
         features, steps = program.features, program.steps
-        thresholds, cell, below, leaves, levels = _nodes(program, features)
         used = np.concatenate([s.trees for s in steps]).astype(np.int64)
+        level, path = _levels(program.trees, used, program.multiplier)
+        levels = np.maximum.reduceat(level, program.trees.start[:-1])
+        table = _steps(program)
+        first = used[_deepest_first(table, levels[used])]
+        root, thresholds, cell, below, leaves = _nodes(program, features, first, level, path)
         billed = np.concatenate([s.fresh for s in steps]) & (levels[used] > 0)
         columns = _joined(steps, "feature", "output", "scaled")
         columns[:, 0] = np.searchsorted(features, columns[:, 0])
-        root, output = program.trees.start[used], program.trees.output[used]
+        output = program.trees.output[used]
         return cls(
             features=features,
             thresholds=thresholds,
             cell=cell,
             below=below,
             leaves=leaves,
-            uses=np.stack([root, levels[used], output, billed], axis=1).astype(np.int64),
+            uses=np.stack([root[used], levels[used], output, billed], axis=1).astype(np.int64),
             weights=np.concatenate([s.weights for s in steps]),
-            steps=_steps(program),
+            steps=table,
             gates=np.array([[s.value, *s.bias] for s in steps], dtype=np.float64),
             columns=columns,
             factors=_joined(steps, "weight", "mean", "factor"),
@@ -89,7 +97,7 @@ class Packed:
     def flat(self, tables: Tables, prices: SensorPrices) -> tuple[Any, Any, FloatArray]:
         """``ints``, ``links`` and ``floats`` of the kernels."""
         root, levels, output, billed = self.uses.T
-        order = self._deepest_first()
+        order = _deepest_first(self.steps, levels)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         alone = [len(tables.mates[f]) == 1 for f in tables.features]
@@ -119,25 +127,38 @@ class Packed:
         """Whether 16 bits hold the numbers in a node."""
         return max(2 * len(self.features), int(self.below.max(initial=0))) < 1 << 16
 
-    def _deepest_first(self) -> IntArray:
-        """The uses of each segment's trees, those of most levels first."""
-        segment = np.repeat(self.steps[:, -1], self.steps[:, 1] - self.steps[:, 0])
-        return np.lexsort((-self.uses[:, 1], segment))
+
+def _deepest_first(steps: IntArray, levels: IntArray) -> IntArray:
+    """The uses (u,) of each segment's trees, those of most levels first."""
+    return np.lexsort((-levels, np.repeat(steps[:, -1], steps[:, 1] - steps[:, 0])))
 
 
-def _nodes(program: Program, features: IntArray) -> tuple[Any, ...]:
-    """Thresholds, cells and ways to left children (N,) of nodes, each tree level by level, siblings
-    side by side; their values and paths (N, 2), and levels (T,) of trees."""
+def _nodes(
+    program: Program, features: IntArray, order: IntArray, level: IntArray, path: FloatArray
+) -> tuple[Any, ...]:
+    """Roots (T,) of trees; thresholds, cells and ways to left children (N,) of nodes, their values
+    and paths (N, 2).
+
+    A level of ``BLOCK`` trees, taken as they come in ``order``, lies together, siblings side by
+    side: who walks these trees level by level reads nodes that are close.
+    """
     trees = program.trees
+    turn = np.zeros(len(trees), dtype=np.int64)
+    turn[order[::-1]] = np.arange(len(order))[::-1]  # of several uses the first
     owner = np.repeat(np.arange(len(trees)), np.diff(trees.start))
-    level, path = _levels(trees, program.multiplier)
-    inner = np.flatnonzero(trees.feature >= 0)
-    inner = inner[np.lexsort((level[inner], owner[inner]))]
-    first = trees.start[:-1].astype(np.int64)
-    before = np.searchsorted(owner[inner], np.arange(len(trees)))  # splits of earlier trees
-    pair = first[owner[inner]] + 1 + 2 * (np.arange(len(inner)) - before[owner[inner]])
+    group = turn[owner] // BLOCK * (level.max(initial=0) + 2) + level
+    begin = np.cumsum(np.bincount(group[level >= 0], minlength=group.max(initial=0) + 3))
+    begin = np.concatenate([np.zeros(1, np.int64), begin])
+    roots, inner = (
+        chosen[np.lexsort((turn[owner[chosen]], group[chosen]))]
+        for chosen in (
+            trees.start[np.unique(order)],
+            np.flatnonzero((trees.feature >= 0) & (level >= 0)),
+        )
+    )
     place = np.zeros(len(owner), dtype=np.int64)
-    place[first] = first
+    place[roots] = begin[group[roots]] + _number(group[roots])
+    pair = begin[group[inner] + 1] + 2 * _number(group[inner])
     place[trees.left[inner]], place[trees.right[inner]] = pair, pair + 1
     own, cell = place[inner], np.full(len(owner), 2 * len(features))
     cell[own] = 2 * np.searchsorted(features, trees.feature[inner]) + ~trees.missing_left[inner]
@@ -145,17 +166,22 @@ def _nodes(program: Program, features: IntArray) -> tuple[Any, ...]:
     below[own] = pair - own
     thresholds = np.full(len(owner), np.uint32(0xFFFFFFFF))  # no cell is above that of a leaf
     thresholds[own] = keys(trees.threshold[inner])
-    leaves = np.zeros((len(owner), 2))
-    leaves[place, 0], leaves[place, 1] = trees.value, path
-    levels = np.zeros(len(trees), dtype=np.int64)
-    np.maximum.at(levels, owner, level)
-    return thresholds, cell, below, leaves, levels
+    leaves, there = np.zeros((len(owner), 2)), level >= 0
+    leaves[place[there], 0], leaves[place[there], 1] = trees.value[there], path[there]
+    return place[trees.start[:-1]], thresholds, cell, below, leaves
 
 
-def _levels(trees: Trees, multiplier: FloatArray) -> tuple[IntArray, FloatArray]:
-    """How many splits are above every node (N,), and their multipliers, added from the root on."""
-    level, path = np.zeros(len(trees.feature), dtype=np.int64), np.zeros(len(trees.feature))
-    here = trees.start[:-1].astype(np.int64)
+def _number(groups: IntArray) -> IntArray:
+    """Of each member of the groups, which rise, how many of its group stand before it."""
+    return np.arange(len(groups)) - np.searchsorted(groups, groups)
+
+
+def _levels(trees: Trees, used: IntArray, multiplier: FloatArray) -> tuple[IntArray, FloatArray]:
+    """How many splits are above every node (N,) of ``used`` trees, -1 where none can come to it,
+    and their multipliers, added from the root on."""
+    level, path = np.full(len(trees.feature), -1), np.zeros(len(trees.feature))
+    here = trees.start[used].astype(np.int64)
+    level[here] = 0
     while len(here := here[trees.feature[here] >= 0]):
         for child in (trees.left[here], trees.right[here]):
             level[child] = level[here] + 1
@@ -186,3 +212,44 @@ def _joined(steps: Sequence[Step], *names: str) -> Any:
     """Fields of all columns side by side (c, 3)."""
     parts = [np.stack([getattr(s.columns, name) for name in names], axis=1) for s in steps]
     return np.concatenate(parts)
+
+
+def preorder(program: Program, features: IntArray) -> tuple[Any, ...] | None:
+    """The fields of ``tiles.Splits``; None where a tree has more splits than they can name."""
+    trees, count = program.trees, len(program.trees)
+    used = np.unique(np.concatenate([s.trees for s in program.steps])).astype(np.int64)
+    level, path = _levels(trees, used, program.multiplier)
+    size, place, leaf = _subtrees(trees, level)
+    per_tree = size[trees.start[:-1]]
+    if per_tree.max(initial=0) > 255:
+        return None
+    owner = np.repeat(np.arange(count), np.diff(trees.start))
+    root, table = (np.cumsum([0, *sizes]) for sizes in (per_tree, per_tree + 1))
+    there = level >= 0
+    inner = np.flatnonzero(there & (trees.feature >= 0))
+    inner = inner[np.lexsort((place[inner], owner[inner]))]
+    outer = np.flatnonzero(there & (trees.feature < 0))
+    leaves = np.zeros((table[-1], 2))
+    leaves[table[owner[outer]] + leaf[outer]] = np.stack([trees.value, path], axis=1)[outer]
+    cell = 2 * np.searchsorted(features, trees.feature[inner]) + ~trees.missing_left[inner]
+    left, right = trees.left[inner], trees.right[inner]
+    to_left, to_right = (np.where(size[c] > 0, place[c], 255) for c in (left, right))
+    short = (to_left, to_right, place[inner] + size[inner], leaf[right])
+    threshold = trees.threshold[inner]
+    numbers = (part.astype(np.uint8) for part in short)
+    return root, table, threshold, cell.astype(np.int32), *numbers, leaves
+
+
+def _subtrees(trees: Trees, level: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Of every node (N,) the splits of its subtree, the splits before it in preorder, and the
+    leaves to its left, both counted within its tree."""
+    size = ((trees.feature >= 0) & (level >= 0)).astype(np.int64)
+    levels = [np.flatnonzero((level == k) & (size > 0)) for k in range(level.max(initial=-1))]
+    for here in reversed(levels):
+        size[here] += size[trees.left[here]] + size[trees.right[here]]
+    place, leaf = np.zeros_like(size), np.zeros_like(size)
+    for here in levels:
+        left, right = trees.left[here], trees.right[here]
+        place[left], place[right] = place[here] + 1, place[here] + 1 + size[left]
+        leaf[left], leaf[right] = leaf[here], leaf[here] + size[left] + 1
+    return size, place, leaf

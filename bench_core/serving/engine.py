@@ -6,41 +6,67 @@ that need ``exp``, what compares the rows of a query, plugins' cost models) is w
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Generator, Sequence
-from math import inf, nan
-from typing import Any
+from functools import cache, cached_property
+from math import inf
+from struct import Struct, error
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
 from bench_core.serving import kernels
-from bench_core.serving.compiled import Packed
+from bench_core.serving.compiled import Packed, preorder
 from bench_core.serving.gates import finished
 from bench_core.serving.kernels import (
     CAPPED,
+    ELSE,
+    GATED,
     LAST_STEP,
     PLACES,
     PRICE,
     REJECTED,
+    SEGMENT,
+    STEP,
     STOP_AT,
     STOPPED,
     SUMS,
+    THEN,
 )
-from bench_core.serving.program import END, Program
+from bench_core.serving.program import END, REJECT, Program
 from bench_core.serving.tables import Tables
+from bench_core.serving.walk import checked, narrow
+
+MANY = 32
+"""Rows from which 64 at a time (``tiles``) take less time than one after the other."""
 
 WAYS = ("end", "gate", "gate", "cap")
-Way = Generator[IntArray, Any, tuple[Any, ...]]
+Way = Generator[list[str], Any, tuple[Any, ...]]
+
+
+class Room(NamedTuple):
+    """Where a row is walked; one row after the other, so that none makes arrays of its own."""
+
+    ways: Any  # ``kernels.ways`` on the arrays below
+    asked: IntArray
+    given: Float32Array
+    raw: memoryview  # ``given`` as bytes
+    cap: FloatArray
+    place: IntArray
+    sums: FloatArray
 
 
 class Engine:
-    """The kernels' arrays of a program with the prices that a row by itself pays."""
+    """The kernels' arrays of a program with the prices that a row by itself pays; ``names`` are of
+    all features."""
 
-    def __init__(self, program: Program, prices: SensorPrices) -> None:
+    def __init__(self, program: Program, prices: SensorPrices, names: Sequence[str]) -> None:
         packed = Packed.of(program)
-        self.program, self.prices, self.features = program, prices, packed.features
+        self.program, self.prices, self.packed = program, prices, packed
+        self.names = np.array(names, dtype=object)[packed.features]
+        self.first: list[str] = []  # what every row without a cap asks for first
+        self._rooms: list[Room] = []
         self.arrays = packed.flat(Tables(program, prices.sensors_of), prices)
         self.plain = not any(s.finish for s in program.steps) and isinstance(program.rejected, str)
 
@@ -52,7 +78,10 @@ class Engine:
         bought = np.zeros((n, self.prices.sensors), dtype=np.uint8)
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # one kind of argument: compiled once
-        kernels.walk_rows(*self.arrays, cap, X, bought, places, sums)
+        if n >= MANY and cap == inf and self._model is not None:
+            self._by_tile(X, bought, places, sums)
+        else:
+            kernels.walk_rows(*self.arrays, cap, X, bought, places, sums)
         if cap == inf and self.plain:
             scores = sums[:, SUMS + outputs : SUMS + 2 * outputs]
             step, capped = places[:, LAST_STEP], np.zeros(n, dtype=bool)
@@ -60,10 +89,52 @@ class Engine:
             scores, (step, capped) = self._scores(sums, places), self.ends(places)
         return scores, sums[:, PRICE], bought.view(bool), step, capped
 
+    def _by_tile(self, X: Float32Array, bought: Any, places: IntArray, sums: FloatArray) -> None:
+        """As ``kernels.walk_rows`` without a cap, segment by segment."""
+        from bench_core.serving.tiles import walk_segment
+
+        steps, first, number = self.packed.steps, SUMS + self.program.outputs, 0
+        while number >= 0:
+            rows, last = np.flatnonzero(places[:, STEP] == number), steps[number, SEGMENT]
+            walk_segment(self._model, number, last, X, rows, bought, places, sums)
+            passes = (sums[rows, first] >= self.packed.gates[last, 0]) | (not steps[last, GATED])
+            onward = np.where(passes, steps[last, THEN], steps[last, ELSE])
+            ended = np.where(
+                onward == REJECT, REJECTED, np.where(passes, kernels.END, kernels.GATE)
+            )
+            places[rows, LAST_STEP], places[rows, STEP], places[rows, STOPPED] = last, onward, ended
+            number = min((k for k in np.unique(places[:, STEP]).tolist() if k >= 0), default=-1)
+
+    @cached_property
+    def _model(self) -> Any:
+        """What ``tiles`` reads; None where its trees are too large."""
+        from bench_core.serving.tiles import Model, Splits
+
+        packed, prices = self.packed, self.prices
+        splits = preorder(self.program, packed.features)
+        if splits is None:
+            return None
+        sensors = [prices.sensors_of(f) for f in packed.features]
+        used = np.concatenate([s.trees for s in self.program.steps]).astype(np.int64)
+        return Model(
+            splits=Splits(*splits),
+            uses=np.column_stack([used, packed.uses[:, 2:]]),
+            weights=packed.weights,
+            steps=packed.steps,
+            gates=packed.gates,
+            columns=packed.columns.astype(np.int64),
+            factors=packed.factors.astype(np.float64),
+            features=packed.features,
+            start=np.cumsum([0, *map(len, sensors)]),
+            sensors=np.concatenate([np.zeros(0, np.int64), *sensors]).astype(np.int64),
+            prices=np.array(prices.sensor, dtype=np.float64),
+            rules=np.array([prices.split, prices.tree], dtype=np.float64),
+        )
+
     def warm_up(self) -> None:
         """Compile all kernels, or load them from numba's cache."""
         self.rows(np.zeros((0, len(self.program.multiplier)), dtype=np.float32), inf)
-        next(self.way(inf), None)
+        self.first = next(self.way(inf), [])
 
     def ends(self, places: IntArray) -> tuple[IntArray, BoolArray]:
         """The last step that counts (n,), and which rows (n,) the cap ended."""
@@ -86,29 +157,46 @@ class Engine:
         return scores
 
     def way(self, cap: float) -> Way:
-        """One row: yields features to ask for, is sent their values, and returns score (K,), cost,
-        the features bought, the last step that counts, and how the way ended."""
-        count, outputs = len(self.features), self.program.outputs
-        asked, given = np.empty(count, dtype=np.int64), np.empty(count)
-        sums, place = np.zeros(SUMS + 3 * outputs), np.zeros(PLACES, dtype=np.int64)
-        room = memoryview(given.data)
-        bought = [asked[:0]]
-        row = asked, given, np.zeros(self.prices.sensors, dtype=np.uint8), place, sums
-        for found in kernels.way(*self.arrays, cap, row):
-            features = self.features[asked[:found]]
-            bought.append(features)
-            room[:found] = _floats((yield features))
-        end = int(place[STOPPED])
+        """One row: yields names of features, is sent their values, and returns score, cost, the
+        names asked for, the last step that counts, and how the way ended."""
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = self._room()
+        room.cap[0] = cap
+        bought: list[str] = []
+        while count := next(room.ways):
+            names = self.first if cap == inf and not bought else []
+            names = names.copy() or self.names[room.asked[:count]].tolist()
+            bought += names
+            _give(room, count, checked(bought, count, (yield names)))
+        outputs, end = self.program.outputs, int(room.place[STOPPED])
         if self.plain and end != CAPPED:
-            score, step = sums[SUMS + outputs : SUMS + 2 * outputs], place[LAST_STEP]
+            score, step = room.sums[SUMS + outputs : SUMS + 2 * outputs], room.place[LAST_STEP]
         else:
-            (score,) = self._scores(sums[None], place[None])
-            (step,), _ = self.ends(place[None])
-        return score, float(sums[PRICE]), np.concatenate(bought), int(step), WAYS[end]
+            (score,) = self._scores(room.sums[None], room.place[None])
+            (step,), _ = self.ends(room.place[None])
+        value = score.copy() if outputs > 1 else float(score[0])
+        answer = value, float(room.sums[PRICE]), tuple(bought), int(step), WAYS[end]
+        self._rooms.append(room)  # that of a row that was given up is not used again
+        return answer
+
+    def _room(self) -> Room:
+        asked = np.empty(len(self.packed.features), dtype=np.int64)
+        given, cap = np.empty(len(asked), dtype=np.float32), np.empty(1)
+        place, sums = np.empty(PLACES, dtype=np.int64), np.empty(SUMS + 3 * self.program.outputs)
+        bought = np.empty(self.prices.sensors, dtype=np.uint8)
+        ways = kernels.ways(*self.arrays, (asked, given, cap, bought, place, sums))
+        return Room(ways, asked, given, memoryview(given.data).cast("B"), cap, place, sums)
 
 
-def _floats(values: Sequence[Any]) -> Any:
+@cache
+def _floats(count: int) -> Struct:
+    return Struct(f"{count}f")
+
+
+def _give(room: Room, count: int, values: Sequence[Any]) -> None:
     try:
-        return array("d", values)
-    except TypeError:  # None: missing
-        return array("d", [nan if value is None else value for value in values])
+        _floats(count).pack_into(room.raw, 0, *values)
+    except error:  # None: missing
+        room.given[:count] = narrow([np.nan if value is None else value for value in values])

@@ -43,7 +43,6 @@ class Cells(NamedTuple):
     """What is known of a row; ``f`` features, ``u`` uses of trees."""
 
     values: Any  # float32 (f,)
-    bits: Any  # the same as uint32
     keys: Any  # uint32 (2 f + 1,), two places of each; the last is for leaves
     have: Any  # uint8 (f,): whether the value is there
     need: Any  # uint8 (2 f + 1,): whether a tree or a column has come to the place
@@ -68,11 +67,10 @@ def walk_rows(
     and the sensors ``bought`` (n, s) of each, zero before. Of each row PRICE becomes its bill."""
     asked = np.empty(ints[COUNTED], dtype=np.int64)
     cells, features = _cells(ints), ints[ints[FEATURES] :]
-    values, bits, keys = cells.values, cells.bits, cells.keys
+    values, bits, keys = cells.values, cells.values.view(np.uint32), cells.keys
     for i in range(len(X)):
-        row = Row(cells, asked, bought[i], places[i], sums[i])
+        row, line = Row(cells, asked, bought[i], places[i], sums[i]), X[i]
         _begin(row, cap)
-        line = X[i]
         if cap == np.inf:
             row.place[AT_HAND] = 1
             cells.have[:] = 1
@@ -86,38 +84,41 @@ def walk_rows(
 
 
 @njit(cache=True, nogil=True)
-def way(ints: Any, links: Any, floats: Any, cap: float, room: Any) -> Any:
-    """Take one row through the program; yields how many features are asked for, whose values must
-    then stand in ``given``. At the end PRICE is the bill. ``room``: ``asked`` (f,), ``given`` (f,)
-    and the last three fields of ``Row``."""
-    asked, given, bought, place, sums = room
-    cells = _cells(ints)
+def ways(ints: Any, links: Any, floats: Any, room: Any) -> Any:
+    """Take one row after the other through the program, for ever: yields how many features are
+    asked for, whose values must then stand in ``given``; 0 at the end of a row, when PRICE is its
+    bill. ``room``: ``asked`` (f,), ``given`` float32 (f,), the cap (1,) of the next row, and the
+    last three fields of ``Row``."""
+    asked, given, cap, bought, place, sums = room
+    cells, bits, count = _cells(ints), given.view(np.uint32), 0
     row = Row(cells, asked, bought, place, sums)
-    _begin(row, cap)
-    count = _advance(ints, links, floats, row)
-    while count > 0:
-        yield count
+    while True:
+        if count == 0:
+            bought[:], place[:], sums[:] = 0, 0, 0.0
+            _begin(row, cap[0])
         for k in range(count):
-            cells.values[asked[k]] = np.float32(given[k])
-            _put(cells.keys, _I(asked[k]), cells.bits[asked[k]])
+            c = _I(asked[k])
+            cells.values[c] = given[k]
+            _put(cells.keys, c, bits[k])
         count = _advance(ints, links, floats, row)
-    _bill(ints, floats, row)
+        if count == 0:
+            _bill(ints, floats, row)
+        yield count
 
 
 @njit(cache=True, nogil=True)
 def _cells(ints: Any) -> Any:
     count = ints[COUNTED]
-    values = np.empty(count, dtype=np.float32)
+    values, have = np.empty(count, dtype=np.float32), np.empty(count, dtype=np.uint8)
     keys = np.zeros(2 * count + 1, dtype=np.uint32)
-    have, need = np.empty(count, dtype=np.uint8), np.empty(2 * count + 1, dtype=np.uint8)
+    need = np.empty(2 * count + 1, dtype=np.uint8)
     at = np.empty(ints[LEVELS] - ints[ROOTS], dtype=np.uint32)
-    return Cells(values, values.view(np.uint32), keys, have, need, at)
+    return Cells(values, keys, have, need, at)
 
 
 @njit(cache=True, nogil=True)
 def _begin(row: Any, cap: float) -> None:
-    row.cells.have[:] = 0
-    row.cells.need[:] = 0
+    row.cells.have[:] = row.cells.need[:] = 0
     row.place[USE] = row.place[WALKED] = row.place[LAST_STEP] = row.place[STOP_AT] = -1
     row.sums[CAP] = cap
 
@@ -178,15 +179,18 @@ def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
             for _ in range(levels[begin]):
                 _go_down(links, keys, cells, begin, min(begin + _BLOCK, stop))
         return 0
-    while True:
-        while first < stop and levels[stop - 1] <= place[LEVEL]:
-            stop -= 1
+    count = 0
+    while count == 0:
+        if place[LEVEL] > 0:
+            while first < stop and levels[stop - 1] < place[LEVEL]:
+                stop -= 1
+            _go_down(links, keys, cells, first, stop)
+            if first == stop or levels[first] == place[LEVEL]:  # nothing but leaves
+                return 0
         _need_cells(links, cells, first, stop)
-        count = _buy(ints, floats, row, _needed(row), 0.0, 0)
-        if count > 0 or first == stop:
-            return count
-        _go_down(links, keys, cells, first, stop)
         place[LEVEL] += 1
+        count = _buy(ints, floats, row, _needed(row), 0.0, 0)
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -247,8 +251,7 @@ def _add_leaves(ints: Any, floats: Any, row: Any, line: int) -> None:
 def _by_tree(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
     """Add the trees of a step under a cap, and buy its columns; how many features are asked for."""
     cells, place, sums = row.cells, row.place, row.sums
-    keys = ints.view(np.uint32)[ints[KEYS] : ints[ROOTS]]
-    leaves = ints[LEAVES]
+    keys, leaves = ints.view(np.uint32)[ints[KEYS] : ints[ROOTS]], ints[LEAVES]
     while place[USE] < ints[line + LAST_USE]:
         u = place[USE]
         tree, billed = ints[ints[RANKS] + u], ints[ints[BILLED] + u]
@@ -284,21 +287,21 @@ def _evaluated(ints: Any, floats: Any, splits: float, trees: int) -> Any:
 def _buy(ints: Any, floats: Any, row: Any, count: int, splits: float, trees: int) -> int:
     """Buy the sensors of ``count`` features; how many features are asked for: those that can be
     read from then on and could not before. 0, and the row stops, where a cap forbids it."""
-    asked, bought, have = row.asked, row.bought, row.cells.have
-    alone, free, mark = 1, False, 2 if row.sums[CAP] < np.inf else 1
+    asked, have, capped, alone, free = row.asked, row.cells.have, row.sums[CAP] < np.inf, 1, False
     for k in range(count):
-        c = asked[k]
-        first, stop = ints[ints[SENSORS_OF] + c], ints[ints[SENSORS_OF] + c + 1]
-        alone &= ints[ints[ALONE] + c]
-        free |= first == stop
-        for i in range(first, stop):
-            bought[ints[ints[SENSORS] + i]] |= mark
-    if count == 0 or (mark == 2 and not _afford(ints, floats, row, splits, trees)):
+        alone &= ints[_I(ints[ALONE]) + _I(asked[_I(k)])]
+    if capped or not alone:  # else it is billed at the end
+        for c in asked[:count]:
+            first, stop = ints[ints[SENSORS_OF] + c], ints[ints[SENSORS_OF] + c + 1]
+            free |= first == stop
+            for i in range(first, stop):
+                row.bought[ints[ints[SENSORS] + i]] |= 2
+    if count == 0 or (capped and not _afford(ints, floats, row, splits, trees)):
         return 0
     if not alone:
         return _readable(ints, row, free)
     for k in range(count):
-        have[asked[k]] = 1
+        have[_I(asked[_I(k)])] = 1
     return count
 
 
@@ -317,8 +320,7 @@ def _afford(ints: Any, floats: Any, row: Any, splits: float, trees: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def _readable(ints: Any, row: Any, free: bool) -> int:
-    """Note features that are not there and whose sensors are bought, such as have none if ``free``;
-    how many."""
+    """How many features can be read and could not before, such as need no sensor if ``free``."""
     asked, bought, have, count = row.asked, row.bought, row.cells.have, 0
     for c in range(len(have)):
         first, stop = ints[ints[SENSORS_OF] + c], ints[ints[SENSORS_OF] + c + 1]
@@ -349,17 +351,16 @@ def _price(ints: Any, floats: Any, bought: Any) -> float:
 
 @njit(cache=True, nogil=True)
 def _bill(ints: Any, floats: Any, row: Any) -> None:
-    """Make PRICE the whole bill; of a row at hand, what it came to is bought."""
+    """Make PRICE the whole bill; without a cap, what the row came to is bought."""
     cells, place, sums = row.cells, row.place, row.sums
-    if place[AT_HAND]:
+    if sums[CAP] == np.inf:
         need, sensors_of, sensors = cells.need, ints[ints[SENSORS_OF] :], ints[ints[SENSORS] :]
-        bought = row.bought
         for c in range(len(cells.have)):
             if need[_I(2 * c)] | need[_I(2 * c + 1)]:
                 for k in range(sensors_of[_I(c)], sensors_of[_I(c + 1)]):
-                    bought[_I(sensors[_I(k)])] = 1
-    sums[PRICE] = _price(ints, floats, row.bought)
-    sums[PRICE] += _evaluated(ints, floats, sums[SPLITS], place[TREES])
+                    row.bought[_I(sensors[_I(k)])] = 1
+    evaluated = _evaluated(ints, floats, sums[SPLITS], place[TREES])
+    sums[PRICE] = _price(ints, floats, row.bought) + evaluated
 
 
 @njit(cache=True, nogil=True)

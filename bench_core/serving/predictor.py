@@ -23,7 +23,7 @@ from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import below, finished
 from bench_core.serving.program import END, Program
 from bench_core.serving.tables import Row, Tables
-from bench_core.serving.walk import Afford, Ask, Values, walk
+from bench_core.serving.walk import Afford, Ask, Values, checked, narrow, walk
 
 if TYPE_CHECKING:
     from bench_core.serving.engine import Engine
@@ -33,7 +33,8 @@ AcquireFor = Callable[[int, list[str]], Sequence[Any]]
 AcquireLater = Callable[[list[str]], Awaitable[Sequence[Any]]]
 AcquireLaterFor = Callable[[int, list[str]], Awaitable[Sequence[Any]]]
 Way = Generator[list[Ask], list[Values], None]
-Rounds = Generator[list[Ask], Any, list[Any]]
+Rounds = Generator[list[tuple[int, list[str]]], Any, list[Any]]
+"""Yields rows with the names of the features that they need, and is sent what was returned."""
 
 WORTH = 300_000
 """Trees that the plain walk takes through rows (3 us each) in the time that loading numba takes."""
@@ -105,7 +106,7 @@ class Predictor:
                 from bench_core.serving.engine import Engine
             except ImportError:  # no numba here
                 return False
-            self._compiled = Engine(self.program, prices)
+            self._compiled = Engine(self.program, prices, self.names)
             self._compiled.warm_up()
         return self._compiled is not None
 
@@ -141,13 +142,13 @@ class Predictor:
         """
         if (engine := self._engine(0, False)) is None:
             return self._run(self._rounds(1, False, cap), lambda _, names: acquire(names))[0]
-        way, values, names = engine.way(self._limit(cap)), None, self._spelling
+        way, values = engine.way(self._limit(cap)), None
         while True:
             try:
-                asked = way.send(values)
+                names = way.send(values)
             except StopIteration as end:
-                return self._answer(*end.value)
-            values = self._checked(asked, acquire(names[asked].tolist()))
+                return Answer(*end.value)
+            values = acquire(names)
 
     def predict_query(
         self, acquire: AcquireFor, documents: int, *, cap: float | None = None
@@ -182,9 +183,7 @@ class Predictor:
                 asks = way.send(values)
             except StopIteration as end:
                 return list(end.value)
-            values = [
-                self._checked(ask.features, acquire(ask.row, self._spelt(ask))) for ask in asks
-            ]
+            values = [acquire(row, names) for row, names in asks]
 
     async def _run_async(self, way: Rounds, acquire: AcquireLaterFor) -> list[Answer]:
         from asyncio import gather
@@ -195,16 +194,16 @@ class Predictor:
                 asks = way.send(values)
             except StopIteration as end:
                 return list(end.value)
-            got = await gather(*(acquire(ask.row, self._spelt(ask)) for ask in asks))
-            pairs = zip(asks, got, strict=True)
-            values = [self._checked(ask.features, found) for ask, found in pairs]
+            values = await gather(*(acquire(row, names) for row, names in asks))
 
     def _plain(self, rows: Sequence[Row], way: Way, grouped: bool) -> Rounds:
         asks = next(way, None)
         while asks is not None:
-            got = yield asks
-            values = [_narrow([np.nan if v is None else v for v in g]).tolist() for g in got]
-            asks = _send(way, values)
+            names = [[self.names[f] for f in ask.features] for ask in asks]
+            got = yield [(ask.row, own.copy()) for ask, own in zip(asks, names, strict=True)]
+            values = [checked(own, len(own), found) for own, found in zip(names, got, strict=True)]
+            cells = [narrow([np.nan if v is None else v for v in g]).tolist() for g in values]
+            asks = _send(way, cells)
         return self._answers(rows, grouped)
 
     def _side_by_side(self, engine: Engine, rows: int, cap: float | None) -> Rounds:
@@ -217,10 +216,10 @@ class Predictor:
             asks = []
             for i, value in zip(here, values, strict=True):
                 try:
-                    asks.append(Ask(i, ways[i].send(value)))
+                    asks.append((i, ways[i].send(value)))
                 except StopIteration as end:
-                    answers[i] = self._answer(*end.value)
-            here = [ask.row for ask in asks]
+                    answers[i] = Answer(*end.value)
+            here = [i for i, _ in asks]
             values = (yield asks) if asks else []
         return answers
 
@@ -232,14 +231,14 @@ class Predictor:
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
         if (engine := self._engine(len(cells), queries is not None)) is not None:
-            scores, *others = engine.rows(_narrow(cells), self._limit(cap))
+            scores, *others = engine.rows(narrow(cells), self._limit(cap))
             return Answers(scores[:, 0] if scores.shape[1] == 1 else scores, *others)
         if queries is None or (not self.program.in_queries and self._by_row):
             groups = [np.arange(len(cells))]
         else:
             b = queries.boundaries
             groups = [np.arange(*pair) for pair in pairwise(b.tolist())] or [np.arange(0)]
-        parts = [self._whole(_narrow(cells[group]), queries is not None, cap) for group in groups]
+        parts = [self._whole(narrow(cells[group]), queries is not None, cap) for group in groups]
         return Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def predict_proba(self, X: Any, queries: Queries | None = None) -> FloatArray:
@@ -333,29 +332,6 @@ class Predictor:
             found.append(Answer(value, paid, bought, _state(row)[0], how))
         return found
 
-    def _spelt(self, ask: Ask) -> list[str]:
-        return self._spelling[ask.features].tolist()  # type: ignore[no-any-return]
-
-    @cached_property
-    def _spelling(self) -> Any:
-        return np.array(self.names, dtype=object)
-
-    def _checked(self, features: Any, found: Any) -> Sequence[Any]:
-        values = found if isinstance(found, list | tuple) else list(found)
-        if len(values) != len(features):
-            asked = ", ".join(self.names[f] for f in features[:3])
-            raise UsageError(
-                f"acquire returned {len(values)} values for {len(features)} features "
-                f"({asked}); return one for each, None where it is missing"
-            )
-        return values
-
-    def _answer(
-        self, scores: FloatArray, spent: float, bought: IntArray, step: int, stopped: str
-    ) -> Answer:
-        value = scores.copy() if len(scores) > 1 else float(scores[0])
-        return Answer(value, spent, tuple(self._spelling[bought].tolist()), step, stopped)
-
     @property
     def _by_row(self) -> bool:
         """Whether a row's bill does not depend on the other rows of its query."""
@@ -375,13 +351,6 @@ def probabilities(scores: FloatArray, task: str) -> FloatArray:
         return np.stack([np.exp(-np.logaddexp(0.0, scores)), share], axis=1)
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-
-def _narrow(values: Any) -> Float32Array:
-    if isinstance(values, np.ndarray) and values.dtype == np.float32:
-        return values
-    with np.errstate(over="ignore"):  # a cell too large for float32 is infinite, as when training
-        return np.asarray(values).astype(np.float32)
 
 
 def _send(way: Way, values: list[Values]) -> list[Ask] | None:

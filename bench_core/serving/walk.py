@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench_core.arrays import Float32Array
+from bench_core.errors import UsageError
 from bench_core.serving.gates import passing
 from bench_core.serving.program import REJECT, VECTOR, Kernel, Step
 from bench_core.serving.tables import Lists, Row, StepTables, Tables
@@ -23,10 +25,29 @@ Afford = Callable[[int, float, int], bool]
 
 
 class Ask(NamedTuple):
-    """What row ``row`` needs next: ``features`` (list or array), all that its new sensors yield."""
+    """What row ``row`` needs next: ``features``, all that its new sensors yield."""
 
     row: int
-    features: Any
+    features: list[int]
+
+
+def checked(names: Sequence[str], count: int, found: Any) -> Sequence[Any]:
+    """What a caller's function returned for the last ``count`` of these features."""
+    values: Sequence[Any] = found if isinstance(found, list | tuple) else list(found)
+    if len(values) != count:
+        raise UsageError(
+            f"acquire returned {len(values)} values for {count} features "
+            f"({', '.join(names[-count:][:3])}); return one for each, None where it is missing"
+        )
+    return values
+
+
+def narrow(values: Any) -> Float32Array:
+    """As float32; a cell too large for it is infinite, as when training."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float32:
+        return values
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype(np.float32)
 
 
 def walk(

@@ -31,9 +31,9 @@ def prices(**more: Any) -> CostModel:
     )
 
 
-def trees(outputs: int = 1, count: int = 40) -> Program:
+def trees(outputs: int = 1, count: int = 40, leaves: int = 12) -> Program:
     """A chain of prefixes."""
-    ensemble = random_ensemble(rng, trees=count, features=D, leaves=12, outputs=outputs)
+    ensemble = random_ensemble(rng, trees=count, features=D, leaves=leaves, outputs=outputs)
     model = chain(ensemble, prices(), {})
     return model.program(model.points[-1].values)
 

@@ -362,7 +362,7 @@ def test_many_rows(leaves: int, trees: int, request: pytest.FixtureRequest, benc
             sides,
             work=f"{len(X)} metered rows, {trees} trees of {leaves} leaves x {FEATURES}",
             peers=peers,
-            bars={("ours", "lleaves"): 0.3},
+            bars={(side, "lleaves"): 0.3 for side in ("ours", "exported")},
             rounds=5,
             per=len(X),
         )

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.program_cases import PROGRAMS, D, X, folder_of
+from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
 
-from bench_core import Queries
-from bench_core.serving import Answer, Folder, Predictor, kernels
+from bench_core import Queries, UsageError
+from bench_core.serving import Answer, Answers, Folder, Predictor, kernels, tiles
+from bench_core.serving.compiled import preorder
+from bench_core.serving.engine import MANY
 
 KNOWN = ("chain", "outputs", "gated", "rejected")
 CAPS = (None, 5.0, 60.0)
@@ -52,9 +58,21 @@ def same(one: Answer, other: Answer) -> bool:
 def test_rows_at_hand(name: str, cap: float | None) -> None:
     plain, fast = pair(folder_of(programs()[name]))
     part = X if cap is None else FEW  # the plain walk asks the cost model at every split
-    a, b = plain.predict_rows(part, cap=cap), fast.predict_rows(part, cap=cap)
+    assert len(FEW) < MANY < len(X)
+    for rows in (FEW, part):  # one after the other; many by tiles
+        equal(plain.predict_rows(rows, cap=cap), fast.predict_rows(rows, cap=cap))
+
+
+def test_many_rows_of_trees_with_too_many_splits_for_tiles() -> None:
+    large = trees(count=2, leaves=2000)
+    plain, fast = pair(folder_of(large))
+    assert preorder(large, large.features) is None
+    equal(plain.predict_rows(X), fast.predict_rows(X))
+
+
+def equal(one: Answers, other: Answers) -> None:
     for name in ("scores", "spent", "bought", "step", "capped"):
-        assert getattr(a, name).tobytes() == getattr(b, name).tobytes(), name
+        assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
 
 
 def asking(row: Any, place: dict[str, int], asked: list[list[str]]) -> Callable[..., list[Any]]:
@@ -122,7 +140,8 @@ def test_rows_of_any_kind_of_array() -> None:
     frozen.flags.writeable = False
     for rows in (frozen, np.asfortranarray(X), X.astype(np.float64), X.tolist()):
         assert np.array_equal(fast.predict_rows(rows).scores, expected)
-    assert len(kernels.walk_rows.signatures) == 1
+        assert np.array_equal(fast.predict_rows(rows[:20]).scores, expected[:20])
+    assert len(kernels.walk_rows.signatures) == len(tiles.walk_segment.signatures) == 1
 
 
 @pytest.mark.parametrize("name", ["support", "vectors"])
@@ -140,3 +159,32 @@ def test_an_error_of_the_callers_function_passes() -> None:
 
     with pytest.raises(StopIteration):
         fast.predict(acquire)
+
+
+def test_a_row_that_is_given_up_leaves_others_alone() -> None:
+    _, fast = pair(folder_of(PROGRAMS["chain"]))
+    place = {n: j for j, n in enumerate(fast.names)}
+
+    def within(names: list[str]) -> list[Any]:
+        with pytest.raises(UsageError):
+            fast.predict(lambda names: [1.0] * (len(names) + 1))
+        inner = fast.predict(asking(X[1], place, []))
+        assert same(inner, fast.predict(asking(X[1], place, [])))
+        return asking(X[0], place, [])(names)
+
+    assert same(fast.predict(within), fast.predict(asking(X[0], place, [])))
+
+
+@pytest.mark.slow
+def test_tiles_are_the_same_without_hand_written_llvm(tmp_path: Path) -> None:
+    own = {"BENCH_PLAIN_KERNELS": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    found = subprocess.run(
+        [*command, "-k", "rows_at_hand"],
+        env={**os.environ, **own},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout
