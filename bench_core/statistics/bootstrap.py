@@ -14,7 +14,7 @@ learners takes seconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -45,10 +45,12 @@ class Units:
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """One learner's points on the units of one repeat; all of its configurations together. Units,
-    their weights and rows are the same for all learners."""
+    their weights and rows are the same for all learners. ``p95`` (p,), if known, is what 95% of
+    validation rows cost at most."""
 
     valid: Units
     test: Units
+    p95: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 class Choice(NamedTuple):
@@ -91,10 +93,7 @@ def draw_all(
     all choices are within budgets these are the most.
     """
     streams = np.random.default_rng(seed).spawn(2)
-    valid, test = (
-        _Split([getattr(one, name) for one in learners], rng)
-        for name, rng in zip(("valid", "test"), streams, strict=True)
-    )
+    valid = _Split([one.valid for one in learners], streams[0])
     limits = [choose.limit for choose in chooses if isinstance(choose, at_budget)]
     kept = valid.contenders(higher, limits if len(limits) == len(chooses) else None)
     valid.keep(kept)
@@ -106,12 +105,20 @@ def draw_all(
             part.append(next(within) if isinstance(choose, at_budget) else choose(quality, cost))
     chosen = [[_joined(choices) for choices in zip(*part, strict=True)] for part in parts]
     used = [_points(own, len(k)) for *own, k in zip(*chosen, kept, strict=True)]
+    del valid
+    test = _Split([one.test for one in learners], streams[1])
     test.keep([order[points] for order, points in zip(kept, used, strict=True)])
     return _read(test, chosen, used, resamples)
 
 
 def _joined(parts: Sequence[Choice]) -> Choice:
-    return Choice(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    """The choices of some draws after those of others; what is nowhere mixed is kept once."""
+    point = np.concatenate([one.point for one in parts])
+    if all(one.other is one.point for one in parts):
+        return _single(point)
+    return Choice(
+        point, *(np.concatenate(own) for own in zip(*(one[1:] for one in parts), strict=True))
+    )
 
 
 def _points(chosen: Sequence[Choice], points: int) -> IntArray:
@@ -209,9 +216,7 @@ class _Split:
     def draws(self, resamples: int) -> Iterator[tuple[list[FloatArray], list[FloatArray]]]:
         """Some draws at a time, by learner their quality and cost (draws, p); the first draw is the
         data as they are."""
-        ends = np.cumsum([len(q) for q in self.quality])
-        sums = np.concatenate([*self.quality, *self.cost])
-        blocks = sums.shape[1]
+        blocks = self.weights.shape[1]
         for start in range(0, resamples + 1, _AT_ONCE):
             draws = min(_AT_ONCE, resamples + 1 - start)
             picked = self.rng.integers(0, blocks, (draws, blocks))
@@ -221,11 +226,16 @@ class _Split:
                 counts[0] = 1
             drawn = counts.astype(np.float32)
             total = np.maximum(drawn @ self.weights.T, 1e-30)
-            means = drawn @ sums.T
-            quality, cost = means[:, : ends[-1]], means[:, ends[-1] :]
-            quality /= total[:, :1]
-            cost /= total[:, 1:]
-            yield np.split(quality, ends[:-1], axis=1), np.split(cost, ends[:-1], axis=1)
+            yield (
+                [_means(drawn, sums, total[:, :1]) for sums in self.quality],
+                [_means(drawn, sums, total[:, 1:]) for sums in self.cost],
+            )
+
+
+def _means(drawn: Float32Array, sums: Float32Array, total: Float32Array) -> FloatArray:
+    means = drawn @ sums.T
+    means /= total
+    return means
 
 
 def _taken(values: FloatArray, choice: Choice, draws: IntArray | None = None) -> FloatArray:
@@ -240,7 +250,7 @@ def _taken(values: FloatArray, choice: Choice, draws: IntArray | None = None) ->
 
 
 def _single(point: IntArray) -> Choice:
-    return Choice(point, point, np.zeros(len(point)))
+    return Choice(point, point, np.broadcast_to(0.0, len(point)))
 
 
 def best(higher: bool) -> Choose:
