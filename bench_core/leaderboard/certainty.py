@@ -70,8 +70,9 @@ def certified(
     if not board.rows:
         return board
     board = replace(board, costs=cost_range(board))
-    frame = frame[frame["dataset"] == board.dataset]
-    values = Values.of(store, info.run, board.dataset, frame, primary_metric(info, board.dataset))
+    metric = primary_metric(info, board.dataset)
+    own = frame["dataset"] == board.dataset
+    values = Values.of(store, info.run, board.dataset, frame[own], metric)
     drawn = Drawn.of(values, board, resamples)
     known = {} if drawn is None else drawn.levels
     caps = [budget for budget in board.budgets if budget not in known]

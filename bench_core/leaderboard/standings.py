@@ -25,7 +25,7 @@ from bench_core.leaderboard.board import Standing as Standing
 from bench_core.leaderboard.board import Standings as Standings
 from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget
+from bench_core.results.budgets import CAP, Budget
 from bench_core.results.operating_points import Criterion
 from bench_core.statistics.bootstrap import Choose, at_budget
 from bench_core.statistics.comparison import (
@@ -109,13 +109,14 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """The operating points of a data set's ranking, and the stored values of their trials."""
+    """The operating points of a data set's ranking, those rows of it that are under caps, and the
+    stored values of its trials."""
 
     store: Store | None
     run: str
     dataset: str
     metric: Criterion
-    frame: pd.DataFrame
+    capped: pd.DataFrame
     paths: dict[str, list[Path]]
     trials: frozenset[tuple[str, int, int, str]]
 
@@ -130,13 +131,14 @@ class Values:
             (str(learner), int(fold), int(seed), canonical(json.loads(params or "{}")))
             for learner, fold, seed, params in named.itertuples(index=False)
         )
-        return cls(store, run, dataset, metric, frame, _paths(points), frozenset(trials))
+        capped = frame[frame[CAP].notna()] if CAP in frame.columns else frame[:0]
+        return cls(store, run, dataset, metric, capped, _paths(points), frozenset(trials))
 
     def chosen(self, budget: Budget | None) -> dict[str, tuple[float, float]]:
         """By learner quality and cost on test, NaN where not every repeat affords something."""
         paths, found = self.paths, {}
         if budget is not None and budget.kind == "cap":
-            points = selection.operating_points(self.frame, self.metric.name, cap=budget.amount)
+            points = selection.operating_points(self.capped, self.metric.name, cap=budget.amount)
             paths = _paths(points)
         for learner, every in self.paths.items():
             own = paths.get(learner, [])

@@ -6,27 +6,24 @@ the drawn validation units and reads its quality and cost on the drawn test unit
 choice is part of every interval, and what two learners share cancels in their difference. Draw 0 is
 the data as they are.
 
-Where a split has more than ``BLOCKS`` units, units are joined to that many random blocks, which
-are drawn instead: means of exchangeable units have the same variance in blocks, and a board of many
-learners takes seconds.
+Where a split has very many units, random blocks of them are drawn instead (``blocks``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.metrics.frontier import share_of
+from bench_core.statistics.blocks import block_sums
 from bench_core.statistics.contenders import contenders
 
-BLOCKS = 512
 _ROUNDING = 1e-6  # of sums in 32 bits
-_AT_ONCE = 500  # draws: their matrices of points stay in the processor's cache
+_AT_ONCE = 250  # draws: their matrices of points stay in the processor's cache
 
 Draws = FloatArray
 
@@ -106,8 +103,8 @@ def draw_all(
     chosen = [[_joined(choices) for choices in zip(*part, strict=True)] for part in parts]
     used = [_points(own, len(k)) for *own, k in zip(*chosen, kept, strict=True)]
     del valid
-    test = _Split([one.test for one in learners], streams[1])
-    test.keep([order[points] for order, points in zip(kept, used, strict=True)])
+    points = [order[own] for order, own in zip(kept, used, strict=True)]
+    test = _Split([one.test for one in learners], streams[1], points)
     return _read(test, chosen, used, resamples)
 
 
@@ -134,13 +131,13 @@ def _read(
 ) -> tuple[Draws, Draws]:
     """Test quality and cost of the choices, of which ``test`` has the points ``used``."""
     result = np.empty((2, len(chosen), len(used), resamples + 1))
-    by_learner = [_stacked(own, points) for *own, points in zip(*chosen, used, strict=True)]
+    by_learner = [*zip(*chosen, strict=True)]
     start = 0
     for means in test.draws(resamples):
         now = slice(start, start + len(means[0][0]))
         rows = np.arange(len(means[0][0]))
-        for k, choice in enumerate(by_learner):
-            here = Choice(choice.point[:, now], choice.other[:, now], choice.part[:, now])
+        for k, (own, points) in enumerate(zip(by_learner, used, strict=True)):
+            here = _stacked([Choice(*(part[now] for part in one)) for one in own], points)
             for into, values in zip(result, means, strict=True):
                 into[:, k, now] = _taken(values[k], here, rows)
         start = now.stop
@@ -167,38 +164,22 @@ def chosen_units(one: Candidates, choose: Choose) -> tuple[FloatArray, FloatArra
     return _taken(quality, every), _taken(cost, every)
 
 
-def block_sums(
-    values: FloatArray | Float32Array, weights: FloatArray | Float32Array
-) -> Float32Array:
-    """Weighted sums (p, at most ``BLOCKS``) of values (p, m) over random blocks of units, the same
-    blocks for all values of so many units."""
-    count = len(weights)
-    if count <= BLOCKS:
-        return np.asarray(values * weights, dtype=np.float32)
-    order, whole = _shuffled(count), count - count % BLOCKS
-    product = np.asarray(values.take(order, axis=1) * weights[order])
-    sums = product[:, :whole].reshape(len(values), -1, BLOCKS).sum(axis=1)
-    sums[:, : count - whole] += product[:, whole:]
-    return np.asarray(sums, dtype=np.float32)
-
-
-@lru_cache(4)
-def _shuffled(count: int) -> IntArray:
-    order = np.random.default_rng(count).permutation(count)
-    order.setflags(write=False)
-    return order
-
-
 class _Split:
     """Sums by block of every learner's points, side by side, and draws of the blocks."""
 
-    def __init__(self, units: Sequence[Units], rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        units: Sequence[Units],
+        rng: np.random.Generator,
+        points: Sequence[IntArray | slice] = (),
+    ) -> None:
         self.rng = rng
         first = units[0]
         both = np.array([first.weights, first.rows], dtype=np.float32)
         self.weights = block_sums(both, np.ones(both.shape[1], dtype=np.float32))
-        self.quality = [block_sums(one.quality, first.weights) for one in units]
-        self.cost = [block_sums(one.cost, first.rows) for one in units]
+        pairs = [*zip(units, points or [slice(None)] * len(units), strict=True)]
+        self.quality = [block_sums(one.quality[k], first.weights) for one, k in pairs]
+        self.cost = [block_sums(one.cost[k], first.rows) for one, k in pairs]
 
     def contenders(
         self, higher: bool | None, limits: Sequence[float] | None = None
@@ -210,8 +191,8 @@ class _Split:
 
     def keep(self, points: Sequence[IntArray]) -> None:
         """Forget all but these points of each learner."""
-        self.quality = [q[keep] for q, keep in zip(self.quality, points, strict=True)]
-        self.cost = [c[keep] for c, keep in zip(self.cost, points, strict=True)]
+        for k, keep in enumerate(points):
+            self.quality[k], self.cost[k] = self.quality[k][keep], self.cost[k][keep]
 
     def draws(self, resamples: int) -> Iterator[tuple[list[FloatArray], list[FloatArray]]]:
         """Some draws at a time, by learner their quality and cost (draws, p); the first draw is the
@@ -233,7 +214,7 @@ class _Split:
 
 
 def _means(drawn: Float32Array, sums: Float32Array, total: Float32Array) -> FloatArray:
-    means = drawn @ sums.T
+    means: FloatArray = np.matmul(drawn, sums.T)
     means /= total
     return means
 

@@ -10,16 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from bench_core.statistics.bootstrap import (
-    BLOCKS,
-    Candidates,
-    Choose,
-    Draws,
-    Units,
-    block_sums,
-    draw_all,
-)
+from bench_core.statistics.blocks import BLOCKS, block_sums
+from bench_core.statistics.bootstrap import Candidates, Choose, Draws, Units, draw_all
 from bench_core.statistics.levels import Level, joined, of_units
 
 if TYPE_CHECKING:
@@ -164,7 +158,8 @@ def _draw(
     if ask.tails:
         learners = [_by_tails(one) for one in learners]
     chooses = [choice() for choice in ask.choices]
-    return draw_all(learners, chooses, resamples, seed, higher=higher)
+    with threadpool_limits(1, "blas"):  # several wait for each other longer than they compute
+        return draw_all(learners, chooses, resamples, seed, higher=higher)
 
 
 def _by_tails(one: Candidates) -> Candidates:
