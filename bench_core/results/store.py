@@ -174,7 +174,7 @@ class Store:
         ``cap`` is what no row may cost where that was enforced, NaN at a path's own points. A trial
         that is not ``ok`` is one row whose point and split are empty. Where the replay
         audit refused a trial, ``error`` says why. ``compact``: columns of text are categorical
-        and counts have 32 bits, which for many trials takes a fraction of the memory.
+        and integers small, which for many trials takes a fraction of the memory.
         """
         info = self.info(run)
         with self._read() as db:
