@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 
+_POINT = (*selection.BOARD, "learner", *selection.REPEAT, "point", "params")
+_DRAWN = (*_POINT, "valid_quality", "valid_cost", "test_quality", "test_cost")
 _MEAN = ("test_quality", "test_quality_std", "test_cost")
 _TRIAL = ("learner", "params", "fold", "seed", "status", "audit", "fit_seconds")
 
@@ -160,7 +162,7 @@ def _rows(
         "saved": saved,
         "mean": selection.over_repeats(best),
         "saving": selection.over_repeats(saved),
-        "curve": selection.curve(points, higher),
+        "curve": selection.curve(points[[c for c in _DRAWN if c in points]], higher),
     }
     of = {name: _by_learner(table) for name, table in tables.items()}
     rows = []

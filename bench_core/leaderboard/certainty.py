@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core.arrays import FloatArray
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.leaderboard.board import LOST, SHARE, UNKNOWN, Board, Measure, Row, Saved
-from bench_core.leaderboard.standings import Named, Values, standing
+from bench_core.leaderboard.standings import (
+    Named,
+    Values,
+    choices_within,
+    joined_asks,
+    named,
+    standing,
+)
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
+from bench_core.statistics import pools
 from bench_core.statistics.bootstrap import Choose, at_budget, best, held, keeping
 from bench_core.statistics.comparison import (
     better_than,
@@ -29,7 +37,7 @@ from bench_core.statistics.comparison import (
 )
 from bench_core.statistics.intervals import Interval
 from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import Repeat, bounds, draws, over_repeats
+from bench_core.statistics.pools import Ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,16 +69,15 @@ def certified(
     """
     if not board.rows:
         return board
-    board, budgets = replace(board, costs=cost_range(board)), board.budgets
-    frame = frame[frame["dataset"] == board.dataset]
+    board = replace(board, costs=cost_range(board))
     metric = primary_metric(info, board.dataset)
-    values = Values.of(store, info.run, board.dataset, frame, metric)
-    found = values.repeats()
-    drawn = Drawn.of(found, board, budgets, resamples) if found else None
-    known = {} if drawn is None else drawn.levels(budgets)
-    others = [budget for budget in budgets if budget not in known]
-    known |= zip(others, values.levels(others, resamples), strict=True)
-    at = [standing(b, values, known.get(b)) for b in (None, *budgets)]
+    own = frame["dataset"] == board.dataset
+    values = Values.of(store, info.run, board.dataset, frame[own], metric)
+    drawn = Drawn.of(values, board, resamples)
+    known = {} if drawn is None else drawn.levels
+    caps = [budget for budget in board.budgets if budget not in known]
+    known |= zip(caps, values.levels(caps, resamples), strict=True)
+    at = [standing(b, values, known.get(b)) for b in (None, *board.budgets)]
     best_of = {one.learner: one for one in at[0].rows}
     rows = [replace(row, standing=best_of.get(row.learner)) for row in board.rows]
     rows = _with_areas(rows, board, drawn)
@@ -89,10 +96,6 @@ def cost_range(board: Board) -> tuple[float, float] | None:
     return (low, whole) if 0 < low < whole else None
 
 
-def _means(budgets: Sequence[Budget]) -> list[Budget]:
-    return [budget for budget in budgets if budget.kind == "mean"]
-
-
 def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
     """Those that keep the quality first, by tiers of the saving, in a tier by what they surely
     save; then the others by tiers of their best quality. Baselines come last, alike."""
@@ -105,52 +108,103 @@ def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """The learners' curves (costs,) by name, read at the costs ``grid_of`` a board. Where a learner
+    can afford nothing it counts as the worst of the learners at their cheapest points, ``floor``.
+    Among those with draws, ``names``, the one at place ``first`` is the best at each cost."""
+
+    grid: FloatArray
+    of: Mapping[str, FloatArray]
+    floor: float
+    first: IntArray
+    names: Sequence[str]
+
+    @classmethod
+    def read(cls, board: Board, names: Sequence[str] | None = None) -> Curves | None:
+        """Those of a board; None where it has none. Without ``names`` all learners compete."""
+        grid, higher = grid_of(board), board.higher_is_better
+        read = {row.learner: _read(row, grid) for row in board.rows if row.curve}
+        names = [name for name in read if names is None or name in names]
+        if not len(grid) or not names:
+            return None
+        pick = np.nanmin if higher else np.nanmax
+        floor = float(pick([row.curve[0].pick.quality for row in board.rows if row.curve]))
+        of = {name: np.where(np.isnan(q), floor, q) for name, q in read.items()}
+        several = np.stack([of[name] for name in names])
+        return cls(grid, of, floor, (several if higher else -several).argmax(axis=0), names)
+
+    @property
+    def top(self) -> float:
+        """The mean of what is first at each cost."""
+        several = np.stack([self.of[name] for name in self.names])
+        return float(several[self.first, np.arange(len(self.grid))].mean())
+
+    def areas(self, quality: Draws, drawn: Sequence[str]) -> FloatArray:
+        """From the draws (costs, learners, n) of the learners ``drawn`` those (learners + 1, n) of
+        the mean over costs, the last that of what is first at each."""
+        curves = np.where(np.isnan(quality), self.floor, quality)
+        first = [drawn.index(self.names[k]) for k in self.first]
+        top = curves[np.arange(len(first)), first].mean(axis=0)
+        return np.vstack([curves.mean(axis=0), top])
+
+
+_KEPT = 4  # choices that are drawn before those of the grid and of budgets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
     """Draws of the learners ``names``, by repeat: quality and cost (choices, learners, 1 +
     resamples) of each at its best and at the cheapest point that keeps the quality, both also with
-    the points held, then within each of the costs of ``grid_of`` the board, then within the mean
-    budgets."""
+    the points held; then quality within each of the ``budgets``, of mean cost and of that of 95% of
+    rows. ``areas`` are those of the curves, if the board has any."""
 
-    repeats: Sequence[Repeat]
-    names: tuple[str, ...]
-    values: Sequence[tuple[Draws, Draws]]
+    names: Sequence[str]
+    repeats: Sequence[pools.Drawn]
+    areas: Sequence[FloatArray]
     reference: int | None
+    budgets: Sequence[Budget]
 
     @classmethod
-    def of(
-        cls, found: Sequence[Repeat], board: Board, budgets: Sequence[Budget], resamples: int
-    ) -> Drawn:
-        """Draw, for what the board shows."""
-        names, higher = tuple(found[0].candidates), board.higher_is_better
+    def of(cls, values: Values, board: Board, resamples: int) -> Drawn | None:
+        """Draw, for what the board shows; None without values. Of a repeat only what is needed is
+        kept."""
+        names, found = values.repeats()
+        higher, curves = board.higher_is_better, Curves.read(board, names)
         reference = names.index(board.reference) if board.reference in names else None
-
-        def keep() -> Choose:
-            return best(higher) if reference is None else keeping(SHARE, reference, higher)
-
-        choices: list[Callable[[], Choose]] = [
-            partial(best, higher),
-            keep,
-            lambda: held(best(higher)),
-            lambda: held(keep()),
-            *(partial(at_budget, cost, higher) for cost in grid_of(board)),
-            *(partial(at_budget, one.amount, higher) for one in _means(budgets)),
+        means, tails = ([b for b in board.budgets if b.kind == kind] for kind in ("mean", "p95"))
+        grid: list[Callable[[], Choose]] = [
+            partial(at_budget, cost, higher) for cost in grid_of(board)
         ]
-        return cls(found, names, draws(found, choices, higher, resamples), reference)
+        kept = [*_keeping(reference, higher), *grid, *choices_within(means, higher)]
+        asks = [Ask(kept), Ask(choices_within(tails, higher), tails=True)]
+        repeats, areas = [], []
+        for of in pools.draws(found, asks if tails else asks[:1], higher, resamples):
+            if curves:
+                areas.append(curves.areas(of[0].quality[_KEPT : _KEPT + len(grid)], names))
+            shown = np.delete(of[0].quality, np.s_[_KEPT : _KEPT + len(grid)], axis=0)
+            joined = joined_asks([of[0]._replace(quality=shown), *of[1:]])
+            repeats.append(joined._replace(cost=of[0].cost[:2].copy()))
+        return cls(names, repeats, areas, reference, [*means, *tails]) if repeats else None
 
-    def levels(self, budgets: Sequence[Budget]) -> dict[Budget | None, Named | None]:
-        """The levels of quality at the best point (None) and within the mean budgets."""
-        means = _means(budgets)
-        place: dict[Budget | None, int] = {None: 0}
-        for k, budget in enumerate(reversed(means)):
-            place[budget] = -1 - k
-        return {
-            b: Named(self.names, self.joined([q[k] for q, _ in self.values]), bounds(self.repeats))
-            for b, k in place.items()
-        }
+    @property
+    def levels(self) -> dict[Budget | None, Named | None]:
+        """The levels of quality at the best point (None) and within the budgets."""
+        places: dict[Budget | None, int] = {None: 0}
+        places |= {budget: _KEPT + k for k, budget in enumerate(self.budgets)}
+        return {b: named(self.names, self.repeats, k) for b, k in places.items()}
 
     def joined(self, values: Sequence[FloatArray]) -> Level:
         """The level over repeats."""
-        return over_repeats(self.repeats, values)
+        return pools.over_repeats(self.repeats, values)
+
+
+def _keeping(reference: int | None, higher: bool) -> list[Callable[[], Choose]]:
+    """The choices of the best, and of the cheapest that keeps the quality; both also held."""
+
+    def keep() -> Choose:
+        return best(higher) if reference is None else keeping(SHARE, reference, higher)
+
+    return [partial(best, higher), keep, lambda: held(best(higher)), lambda: held(keep())]
 
 
 def _with_savings(rows: Sequence[Row], board: Board, drawn: Drawn) -> list[Row]:
@@ -160,8 +214,9 @@ def _with_savings(rows: Sequence[Row], board: Board, drawn: Drawn) -> list[Row]:
     if drawn.reference is None or not keeps:
         return list(rows)
     own = [place[row.learner] for row in keeps]
-    logs = drawn.joined([_log_savings(cost, drawn.reference) for _, cost in drawn.values]).only(own)
-    short = drawn.joined([_beyond(q, drawn.reference, board) for q, _ in drawn.values]).only(own)
+    saved = [_log_savings(one.cost, drawn.reference) for one in drawn.repeats]
+    beyond = [_beyond(one.quality, drawn.reference, board) for one in drawn.repeats]
+    logs, short = (drawn.joined(values).only(own) for values in (saved, beyond))
     lost = [interval(short, line).high < 0 for line in np.eye(len(keeps))]
     still = [k for k in range(len(keeps)) if not lost[k]]
     better = better_than(logs.only(still), higher=True)
@@ -212,30 +267,20 @@ def grid_of(board: Board) -> FloatArray:
 
 
 def _with_areas(rows: Sequence[Row], board: Board, drawn: Drawn | None) -> list[Row]:
-    """Rows with ``area``, ``regret`` and ``gap``; where a learner can afford nothing, it counts as
-    the worst of the learners at their cheapest points."""
-    grid = grid_of(board)
-    read = {row.learner: _read(row, grid) for row in rows if row.curve}
-    names = [name for name in read if drawn is None or name in drawn.names]
-    if not len(grid) or not names:
+    """Rows with ``area``, ``regret`` and ``gap``."""
+    curves = Curves.read(board, drawn.names if drawn else None)
+    if curves is None:
         return list(rows)
-    pick = np.nanmin if board.higher_is_better else np.nanmax
-    floor = float(pick([row.curve[0].pick.quality for row in rows if row.curve]))
-    curves = {name: np.where(np.isnan(q), floor, q) for name, q in read.items()}
     sign = 1 if board.higher_is_better else -1
-    first = (sign * np.stack([curves[name] for name in names])).argmax(axis=0)
-    top = np.stack([curves[name] for name in names])[first, np.arange(len(grid))].mean()
-    edges = (
-        _area_intervals(drawn, [drawn.names.index(names[k]) for k in first], floor) if drawn else {}
-    )
+    edges = _area_intervals(drawn) if drawn else {}
     found = []
     for row in rows:
-        if row.learner in curves:
-            area = float(curves[row.learner].mean())
+        if row.learner in curves.of:
+            area = float(curves.of[row.learner].mean())
             at, below = edges.get(row.learner, (UNKNOWN, UNKNOWN))
-            regret = Measure(sign * (float(top) - area), below if sign > 0 else _negative(below))
+            regret = Measure(sign * (curves.top - area), below if sign > 0 else _negative(below))
             row = replace(row, area=Measure(area, at), regret=regret)
-            row = replace(row, gap=_gap(Measure(area, at), board, grid))
+            row = replace(row, gap=_gap(Measure(area, at), board, curves.grid))
         found.append(row)
     return found
 
@@ -263,18 +308,10 @@ def _read(row: Row, grid: FloatArray) -> FloatArray:
     return np.where(at < 0, np.nan, quality[at])
 
 
-def _area_intervals(
-    drawn: Drawn, first: Sequence[int], floor: float
-) -> Mapping[str, tuple[Interval, Interval]]:
-    """By learner the intervals of its area, and of what it lacks to the learners that are ``first``
+def _area_intervals(drawn: Drawn) -> Mapping[str, tuple[Interval, Interval]]:
+    """By learner the intervals of its area, and of what it lacks to the learners that are first
     at each cost."""
-    values = []
-    for quality, _ in drawn.values:
-        read = quality[4 : 4 + len(first)]  # (costs, learners, draws)
-        curves = np.where(np.isnan(read), floor, read)
-        top = curves[np.arange(len(first)), list(first)].mean(axis=0)
-        values.append(np.vstack([curves.mean(axis=0), top]))
-    level = drawn.joined(values)
+    level = drawn.joined(drawn.areas)
     own = np.eye(len(drawn.names) + 1)
     return {
         name: (interval(level, own[k]), interval(level, own[-1] - own[k]))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,9 +25,9 @@ from bench_core.leaderboard.board import Standing as Standing
 from bench_core.leaderboard.board import Standings as Standings
 from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget
+from bench_core.results.budgets import CAP, Budget
 from bench_core.results.operating_points import Criterion
-from bench_core.statistics.bootstrap import at_budget
+from bench_core.statistics.bootstrap import Choose, at_budget
 from bench_core.statistics.comparison import (
     better_than,
     interval,
@@ -35,14 +36,24 @@ from bench_core.statistics.comparison import (
 )
 from bench_core.statistics.intervals import Interval
 from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import Repeat, bounds, complete, condensed, levels, repeats
+from bench_core.statistics.pools import (
+    Ask,
+    Drawn,
+    Repeat,
+    bounds,
+    by_repeat,
+    condensed,
+    draws,
+    over_repeats,
+    repeats,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-    from bench_core.results.trial_values import TrialValues
+    from bench_core.results.trial_values import ValuedTrial
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
 
@@ -98,17 +109,16 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """The operating points of a data set's ranking, and the stored values of their trials, which
-    are read once."""
+    """The operating points of a data set's ranking, those rows of it that are under caps, and the
+    stored values of its trials."""
 
     store: Store | None
     run: str
     dataset: str
     metric: Criterion
-    frame: pd.DataFrame
+    capped: pd.DataFrame
     paths: dict[str, list[Path]]
     trials: frozenset[tuple[str, int, int, str]]
-    _known: dict[tuple[str, Budget | None], list[TrialValues]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -121,13 +131,14 @@ class Values:
             (str(learner), int(fold), int(seed), canonical(json.loads(params or "{}")))
             for learner, fold, seed, params in named.itertuples(index=False)
         )
-        return cls(store, run, dataset, metric, frame, _paths(points), frozenset(trials))
+        capped = frame[frame[CAP].notna()] if CAP in frame.columns else frame[:0]
+        return cls(store, run, dataset, metric, capped, _paths(points), frozenset(trials))
 
     def chosen(self, budget: Budget | None) -> dict[str, tuple[float, float]]:
         """By learner quality and cost on test, NaN where not every repeat affords something."""
         paths, found = self.paths, {}
         if budget is not None and budget.kind == "cap":
-            points = selection.operating_points(self.frame, self.metric.name, cap=budget.amount)
+            points = selection.operating_points(self.capped, self.metric.name, cap=budget.amount)
             paths = _paths(points)
         for learner, every in self.paths.items():
             own = paths.get(learner, [])
@@ -139,54 +150,70 @@ class Values:
             found[learner] = float(quality), float(cost)
         return found
 
-    def repeats(self) -> list[Repeat]:
-        """The learners that have finished in every repeat, on their units."""
-        return _repeats(self._read("valid"), self._read("test"))
+    def repeats(self, within: Budget | None = None) -> tuple[list[str], Iterator[Repeat]]:
+        """The learners that have finished in every repeat, and the repeats on their units, each
+        read when it is asked for: those of a large run do not fit into memory together."""
+        if self.store is None:
+            return [], iter(())
+        found = self.store.valued(self.run, "valid", self.dataset, within=within)
+        names, parts = by_repeat(
+            [
+                one
+                for one in found
+                if (one.learner, one.fold, one.seed, canonical(one.params)) in self.trials
+            ]
+        )
+        return names, (self._read(names, part) for part in parts)
+
+    def _read(self, names: Sequence[str], trials: Sequence[ValuedTrial]) -> Repeat:
+        """One repeat, learner by learner."""
+        assert self.store is not None
+        made = []
+        for name in names:
+            own = [one for one in trials if one.learner == name]
+            valid, test = (self.store.values_of(own, split) for split in ("valid", "test"))
+            made += repeats(map(condensed, valid), map(condensed, test), [name])
+        every = {name: one for part in made for name, one in part.candidates.items()}
+        return replace(made[0], candidates=every)
 
     def levels(self, budgets: Sequence[Budget | None], resamples: int) -> list[Named | None]:
         """The level of quality at each budget, None without values."""
         known: dict[Budget | None, Named | None] = {}
-        by_kind: dict[str, list[Budget | None]] = {}
-        for budget in budgets:
-            by_kind.setdefault("mean" if budget is None else budget.kind, []).append(budget)
-        caps = by_kind.pop("cap", [])
-        valid, test = (self._read(split) if by_kind else [] for split in ("valid", "test"))
-        for kind, some in by_kind.items():
-            known |= self._levels(_repeats(valid, test, kind), some, resamples)
+        caps = [budget for budget in budgets if budget is not None and budget.kind == "cap"]
+        if others := [budget for budget in budgets if budget not in caps]:
+            known |= self._levels(others, resamples)
         for cap in caps:
-            valid, test = (self._read(split, cap) for split in ("valid", "test"))
-            known |= self._levels(_repeats(valid, test), [cap], resamples)
+            known |= self._levels([cap], resamples, cap)
         return [known.get(budget) for budget in budgets]
 
     def _levels(
-        self, found: Sequence[Repeat], budgets: Sequence[Budget | None], resamples: int
+        self, budgets: Sequence[Budget | None], resamples: int, within: Budget | None = None
     ) -> dict[Budget | None, Named | None]:
-        if not found:
-            return {}
-        higher = self.metric.higher_is_better
-        choices = [partial(at_budget, _limit(budget), higher) for budget in budgets]
-        names, edges = tuple(found[0].candidates), bounds(found)
-        made = levels(found, choices, higher, resamples)
-        return {b: Named(names, level, edges) for b, (level, _) in zip(budgets, made, strict=True)}
-
-    def _read(self, split: str, within: Budget | None = None) -> list[TrialValues]:
-        if self.store is None:
-            return []
-        if (split, within) not in self._known:
-            found = self.store.each_value(self.run, split, self.dataset, within=within)
-            self._known[split, within] = [
-                condensed(one)
-                for one in found
-                if (one.learner, one.fold, one.seed, canonical(one.params)) in self.trials
-            ]
-        return self._known[split, within]
+        tails = [budget for budget in budgets if budget is not None and budget.kind == "p95"]
+        means = [budget for budget in budgets if budget not in tails]
+        higher, parts = self.metric.higher_is_better, [part for part in (means, tails) if part]
+        asks = [Ask(choices_within(part, higher), part is tails) for part in parts]
+        names, found = self.repeats(within)
+        drawn = [joined_asks(of) for of in draws(found, asks, higher, resamples)]
+        places = enumerate(chain(*parts) if drawn else ())
+        return {budget: named(names, drawn, place) for place, budget in places}
 
 
-def _repeats(
-    valid: Sequence[TrialValues], test: Sequence[TrialValues], kind: str = "mean"
-) -> list[Repeat]:
-    names = complete(valid)
-    return repeats(valid, test, names, tails=kind == "p95") if names else []
+def choices_within(budgets: Sequence[Budget | None], higher: bool) -> list[Callable[[], Choose]]:
+    """The choice of the best within each of the budgets."""
+    return [partial(at_budget, _limit(budget), higher) for budget in budgets]
+
+
+def joined_asks(of: Sequence[Drawn]) -> Drawn:
+    """The qualities of all asks of one repeat, one after another; costs are left out."""
+    quality = np.concatenate([one.quality for one in of])
+    return of[0]._replace(quality=quality, cost=quality[:0])
+
+
+def named(names: Sequence[str], drawn: Sequence[Drawn], place: int) -> Named:
+    """The level of quality of the choice at this place."""
+    level = over_repeats(drawn, [one.quality[place] for one in drawn])
+    return Named(tuple(names), level, bounds(drawn))
 
 
 def _limit(budget: Budget | None) -> float:

@@ -18,6 +18,7 @@ from bench_core.arrays import FloatArray
 from bench_core.results.records import FitSpec, TrialSpec
 
 DRAWS = 400
+_AT_ONCE = 256  # jobs: a plan may have any number of them
 START_SECONDS = 2.0
 """What a worker takes to start."""
 
@@ -102,10 +103,13 @@ def foresee(
         recorded += sum(numbers) if kind in durations.taken else 0
         chain = np.zeros(DRAWS)
         for column, number in enumerate(numbers):
-            if number:
-                seconds = rng.choice(rows[:, column], (number, DRAWS)) * factor
+            most = np.zeros(DRAWS)
+            for start in range(0, number, _AT_ONCE):
+                size = min(_AT_ONCE, number - start), DRAWS
+                seconds = rng.choice(rows[:, column], size) * factor
                 work += seconds.sum(axis=0)
-                chain += seconds.max(axis=0)  # a trial waits for its fit
+                most = np.maximum(most, seconds.max(axis=0))
+            chain += most  # a trial waits for its fit
         longest = np.maximum(longest, chain)
         peak = np.maximum(peak, rng.choice(rows[:, 2], DRAWS))
     wall = np.maximum(work / workers, longest) + (START_SECONDS if left else 0.0)

@@ -50,9 +50,13 @@ class _Column:
     def add(self, value: Any, times: int = 1) -> None:
         self.codes.extend(repeat(self.code(value), times))
 
-    def numbers(self, lengths: IntArray | int, dtype: str) -> Any:
-        """The column with trial k ``lengths[k]`` times."""
-        return np.repeat(np.array([*self.known], dtype=dtype)[self.coded()], lengths)
+    def numbers(self, lengths: IntArray | int, dtype: str, compact: bool) -> Any:
+        """The column with trial k ``lengths[k]`` times, integers as small as can be if
+        ``compact``."""
+        known = np.array([*self.known], dtype=dtype)
+        if compact and dtype == "int64":
+            known = known.astype(np.min_scalar_type(-1 - np.abs(known).max(initial=0)))
+        return self._spread(known, lengths)
 
     def texts(self, lengths: IntArray | int, compact: bool) -> Any:
         """The same as text, categorical if ``compact``, with its categories in order."""
@@ -62,10 +66,17 @@ class _Column:
         place = {text: k for k, text in enumerate(order)}
         small = np.min_scalar_type(-max(1, len(order)))
         to = np.array([place[text] for text in self.known], dtype=small)
-        codes = np.repeat(to[self.coded()], lengths)
+        codes = self._spread(to, lengths)
         if compact:
             return pd.Categorical.from_codes(codes, categories=pd.Index(order, dtype="str"))
         return pd.array(np.array(order, dtype=object), dtype="str").take(codes)
+
+    def _spread(self, known: Any, lengths: IntArray | int) -> Any:
+        """What stands for each known value, by row; one cell for all where there is but one."""
+        if len(known) == 1:
+            count = len(self.codes) * lengths if isinstance(lengths, int) else lengths.sum()
+            return np.broadcast_to(known, count)
+        return np.repeat(known[self.coded()], lengths)
 
     def coded(self) -> IntArray:
         return np.frombuffer(self.codes, "i") if self.codes else np.zeros(0, "i")
@@ -83,7 +94,8 @@ def export_frame(
 ) -> pd.DataFrame:
     """The frame of trials with their points, in order; those without points are one row each.
 
-    ``compact``: columns of text are categorical, counts have 32 bits.
+    ``compact``: columns of text are categorical, counts have 32 bits, folds and seeds what they
+    need.
     """
     import pandas as pd
 
@@ -117,7 +129,7 @@ def export_frame(
             caps = (json.loads(text or "{}").get(CAP, np.nan) for text in point.known)
             made[name] = np.fromiter(caps, "float64")[point.coded()]
         elif name in _TYPES:
-            made[name] = same.pop(name).numbers(of_trials, _TYPES[name])
+            made[name] = same.pop(name).numbers(of_trials, _TYPES[name], compact)
         elif name in same:
             made[name] = same.pop(name).texts(of_trials, compact)
         else:

@@ -169,7 +169,8 @@ def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
     board = [key for key in (*BOARD, "learner") if key in chosen.columns]
     tables = []
     for key, part in _groups(chosen, board):
-        runs = [part.iloc[rows] for rows in positions(part, list(REPEAT))]
+        read = part[["valid_cost", "test_quality", "test_cost"]]
+        runs = [read.iloc[rows] for rows in positions(part, list(REPEAT))]
         start = max(run["valid_cost"].iloc[0] for run in runs)
         budgets = np.unique(part["valid_cost"].to_numpy(dtype=np.float64))
         budgets = budgets[budgets >= start]

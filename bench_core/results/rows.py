@@ -8,6 +8,7 @@ is found when it is read: numbers are shown as they were measured, or not at all
 from __future__ import annotations
 
 import json
+import operator
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +35,9 @@ from bench_core.splits import SPLITS
 COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
 CELLS = (*COSTS, "features_used")
 """The columns of a point's cells that stand behind its metrics."""
+
+_WORTH = 0.75
+"""The most that compressed values may take of what they take as they are."""
 
 _UNCHECKED = ("checksum", "number", "state", "updated_at")
 
@@ -184,7 +188,7 @@ def sensors(db: sqlite3.Connection, key: str) -> Sensors:
 def values(db: sqlite3.Connection, trial: str, split: str) -> Iterator[StoredValues]:
     """The values per unit of a trial on one split, if it has any."""
     for row in select(db, "unit", "trial = ? AND split = ?", trial, split):
-        kept = tuple(json.loads(row["points"]))
+        kept = _places(row["points"])
         arrays: dict[str, Any] = {
             name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
             for name in VALUE_ARRAYS
@@ -194,10 +198,26 @@ def values(db: sqlite3.Connection, trial: str, split: str) -> Iterator[StoredVal
         yield StoredValues(split=split, points=kept, **arrays)
 
 
+def valued_points(db: sqlite3.Connection, trial: str, split: str) -> tuple[int, ...]:
+    """The points that ``values`` has, none where it has nothing: of the row these alone, which
+    ``values`` checks with it."""
+    listed = db.execute("SELECT points FROM unit WHERE trial = ? AND split = ?", [trial, split])
+    return next((_places(row["points"]) for row in listed), ())
+
+
+@lru_cache(1024)
+def _places(listed: str) -> tuple[int, ...]:
+    """A list of points from JSON; most trials of a run have the same."""
+    try:
+        return tuple(map(operator.index, json.loads(listed)))
+    except (TypeError, ValueError) as error:
+        raise DamageError("a row of table unit has no list of points") from error
+
+
 def shares(db: sqlite3.Connection, trial: str) -> Iterator[tuple[tuple[int, ...], FloatArray]]:
     """The kept points of a trial and the share of test rows that buy each sensor there (p, s)."""
     for row in select(db, "unit", "trial = ? AND split = 'test'", trial):
-        kept = tuple(json.loads(row["points"]))
+        kept = _places(row["points"])
         share = np.frombuffer(zlib.decompress(row["bought"]), "<f4").reshape(len(kept), -1)
         yield kept, share.astype(np.float64)
 
@@ -212,7 +232,11 @@ def stages(trial: Mapping[str, Any], kept: Sequence[int]) -> Stages | None:
 
 
 def packed_values(stored: StoredValues) -> dict[str, Any]:
-    """Compressed float32: most values of a split are few numbers, repeated."""
-    arrays = {name: getattr(stored, name) for name in VALUE_ARRAYS}
-    blobs = {k: zlib.compress(np.asarray(v, "<f4").tobytes(), 6) for k, v in arrays.items()}
+    """Compressed float32: most values of a split are few numbers, repeated. Where they are not, and
+    little is saved, they are framed as they are, which is read ten times as fast."""
+    blobs = {}
+    for name in VALUE_ARRAYS:
+        raw = np.asarray(getattr(stored, name), "<f4").tobytes()
+        packed = zlib.compress(raw, 6)
+        blobs[name] = packed if len(packed) < _WORTH * len(raw) else zlib.compress(raw, 0)
     return {"split": stored.split, "points": json.dumps(stored.points), **blobs}

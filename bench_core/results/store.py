@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -32,7 +32,7 @@ from bench_core.results.frame import export_frame
 from bench_core.results.provenance import StoredTrial, find_trial
 from bench_core.results.records import RunInfo, Sensors, Stages, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
-from bench_core.results.trial_values import TrialValues, values_of
+from bench_core.results.trial_values import TrialValues, ValuedTrial, valued, values_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,7 +174,7 @@ class Store:
         ``cap`` is what no row may cost where that was enforced, NaN at a path's own points. A trial
         that is not ``ok`` is one row whose point and split are empty. Where the replay
         audit refused a trial, ``error`` says why. ``compact``: columns of text are categorical
-        and counts have 32 bits, which for many trials takes a fraction of the memory.
+        and integers small, which for many trials takes a fraction of the memory.
         """
         info = self.info(run)
         with self._read() as db:
@@ -196,16 +196,29 @@ class Store:
         ``within`` a cap there are only those under it; within a cost for 95% of rows only the
         points whose rows keep to it on validation. Trials without such points are left out.
         """
-        return [*self.each_value(run, split, dataset, learner, within)]
+        found = self.valued(run, split, dataset, learner, within)
+        return [*self.values_of(found, split)]
 
-    def each_value(
-        self, run: str, split: str, dataset: str, learner: str = "", within: Budget | None = None
-    ) -> Iterator[TrialValues]:
-        """``values``, one at a time: those of a large run do not fit into memory together."""
+    def valued(
+        self,
+        run: str,
+        split: str,
+        dataset: str,
+        learner: str = "",
+        within: Budget | None = None,
+    ) -> list[ValuedTrial]:
+        """The trials that ``values`` are of, in order, without the values: those of a large run do
+        not fit into memory together."""
         run = self.resolve(run)
         with self._read() as db:
-            for trial in rows.trials(db, _run(db, run), dataset, learner):
-                yield from values_of(db, trial, split, within)
+            found = rows.trials(db, _run(db, run), dataset, learner)
+            return [one for trial in found for one in valued(db, trial, split, within)]
+
+    def values_of(self, trials: Iterable[ValuedTrial], split: str) -> Iterator[TrialValues]:
+        """The values of these trials, one at a time."""
+        with self._read() as db:
+            for one in trials:
+                yield from values_of(db, one, split)
 
     def of_trial(self, trial: str) -> tuple[list[rows.Points], dict[str, StoredValues]]:
         """The points of a trial by split, and its stored values by split."""

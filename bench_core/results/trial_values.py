@@ -12,12 +12,30 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import FloatArray
+from bench_core.arrays import BoolArray, FloatArray
 from bench_core.results import rows
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.records import StoredValues
 
 _NAMES = ("learner", "params", "dataset", "fold", "seed", "fingerprint")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValuedTrial:
+    """A trial that has stored values, and what names it. Of all its operating points: ``every``
+    setting, what 95% of validation rows cost at most there (``tails``), and which are ``within``
+    the budget asked for. ``fingerprint`` is that of the data."""
+
+    trial: str
+    learner: str
+    params: Mapping[str, Any]
+    dataset: str
+    fold: int
+    seed: int
+    fingerprint: str
+    every: tuple[str, ...]
+    tails: FloatArray
+    within: BoolArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,33 +58,40 @@ class TrialValues(StoredValues):
     p95: FloatArray
 
 
-def values_of(
+def valued(
     db: sqlite3.Connection, trial: Mapping[str, Any], split: str, within: Budget | None
-) -> Iterator[TrialValues]:
-    """Those of a trial on a split: one, or none where no point takes part under the budget."""
-    if trial["status"] != "ok":
+) -> Iterator[ValuedTrial]:
+    """The trial: once, or not at all where no point with values on the split is within the
+    budget."""
+    if trial["status"] != "ok" or not (kept := rows.valued_points(db, trial["key"], split)):
         return
     of = {one.split: one for one in rows.points(db, trial)}
-    own = of[split].points if split in of else ()
-    p95 = of["valid"].column("cost_p95") if "valid" in of else np.full(len(own), np.inf)
-    for one in rows.values(db, trial["key"], split):
-        settings = {p: _setting(own[p]) for p in one.points}
-        kept = [_is_within(settings[p], float(p95[p]), within) for p in one.points]
-        if not any(kept):
-            continue
-        points = tuple(compress(one.points, kept))
+    every = of[split].points if split in of else ()
+    tails = of["valid"].column("cost_p95") if "valid" in of else np.full(len(every), np.inf)
+    pairs = zip(map(_setting, every), tails.tolist(), strict=True)
+    inside = np.array([_is_within(point, p95, within) for point, p95 in pairs], dtype=bool)
+    if any(inside[p] for p in kept if p < len(inside)):
+        named = {name: trial["spec"][name] for name in _NAMES}
+        yield ValuedTrial(trial["key"], **named, every=every, tails=tails.copy(), within=inside)
+
+
+def values_of(db: sqlite3.Connection, one: ValuedTrial, split: str) -> Iterator[TrialValues]:
+    """What is stored of the points of a trial that are within the budget."""
+    for stored in rows.values(db, one.trial, split):
+        kept = one.within[list(stored.points)]
+        points = tuple(compress(stored.points, kept))
         yield TrialValues(
             split=split,
             points=points,
-            trial=trial["key"],
-            settings=tuple(settings[p] for p in points),
-            p95=p95[list(points)],
-            metric=one.metric if all(kept) else one.metric[kept],
-            cost=one.cost if all(kept) else one.cost[kept],
-            bought=one.bought if all(kept) else one.bought[kept],
-            weights=one.weights,
-            rows=one.rows,
-            **{name: trial["spec"][name] for name in _NAMES},
+            settings=tuple(_setting(one.every[p]) for p in points),
+            p95=one.tails[list(points)],
+            metric=stored.metric if all(kept) else stored.metric[kept],
+            cost=stored.cost if all(kept) else stored.cost[kept],
+            bought=stored.bought if all(kept) else stored.bought[kept],
+            weights=stored.weights,
+            rows=stored.rows,
+            trial=one.trial,
+            **{name: getattr(one, name) for name in _NAMES},
         )
 
 

@@ -6,27 +6,24 @@ the drawn validation units and reads its quality and cost on the drawn test unit
 choice is part of every interval, and what two learners share cancels in their difference. Draw 0 is
 the data as they are.
 
-Where a split has more than ``BLOCKS`` units, units are joined to that many random blocks, which
-are drawn instead: means of exchangeable units have the same variance in blocks, and a board of many
-learners takes seconds.
+Where a split has very many units, random blocks of them are drawn instead (``blocks``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.metrics.frontier import share_of
+from bench_core.statistics.blocks import block_sums
 from bench_core.statistics.contenders import contenders
 
-BLOCKS = 512
 _ROUNDING = 1e-6  # of sums in 32 bits
-_AT_ONCE = 500  # draws: their matrices of points stay in the processor's cache
+_AT_ONCE = 250  # draws: their matrices of points stay in the processor's cache
 
 Draws = FloatArray
 
@@ -45,10 +42,12 @@ class Units:
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """One learner's points on the units of one repeat; all of its configurations together. Units,
-    their weights and rows are the same for all learners."""
+    their weights and rows are the same for all learners. ``p95`` (p,), if known, is what 95% of
+    validation rows cost at most."""
 
     valid: Units
     test: Units
+    p95: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 class Choice(NamedTuple):
@@ -91,10 +90,7 @@ def draw_all(
     all choices are within budgets these are the most.
     """
     streams = np.random.default_rng(seed).spawn(2)
-    valid, test = (
-        _Split([getattr(one, name) for one in learners], rng)
-        for name, rng in zip(("valid", "test"), streams, strict=True)
-    )
+    valid = _Split([one.valid for one in learners], streams[0])
     limits = [choose.limit for choose in chooses if isinstance(choose, at_budget)]
     kept = valid.contenders(higher, limits if len(limits) == len(chooses) else None)
     valid.keep(kept)
@@ -106,12 +102,20 @@ def draw_all(
             part.append(next(within) if isinstance(choose, at_budget) else choose(quality, cost))
     chosen = [[_joined(choices) for choices in zip(*part, strict=True)] for part in parts]
     used = [_points(own, len(k)) for *own, k in zip(*chosen, kept, strict=True)]
-    test.keep([order[points] for order, points in zip(kept, used, strict=True)])
+    del valid
+    points = [order[own] for order, own in zip(kept, used, strict=True)]
+    test = _Split([one.test for one in learners], streams[1], points)
     return _read(test, chosen, used, resamples)
 
 
 def _joined(parts: Sequence[Choice]) -> Choice:
-    return Choice(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    """The choices of some draws after those of others; what is nowhere mixed is kept once."""
+    point = np.concatenate([one.point for one in parts])
+    if all(one.other is one.point for one in parts):
+        return _single(point)
+    return Choice(
+        point, *(np.concatenate(own) for own in zip(*(one[1:] for one in parts), strict=True))
+    )
 
 
 def _points(chosen: Sequence[Choice], points: int) -> IntArray:
@@ -127,13 +131,13 @@ def _read(
 ) -> tuple[Draws, Draws]:
     """Test quality and cost of the choices, of which ``test`` has the points ``used``."""
     result = np.empty((2, len(chosen), len(used), resamples + 1))
-    by_learner = [_stacked(own, points) for *own, points in zip(*chosen, used, strict=True)]
+    by_learner = [*zip(*chosen, strict=True)]
     start = 0
     for means in test.draws(resamples):
         now = slice(start, start + len(means[0][0]))
         rows = np.arange(len(means[0][0]))
-        for k, choice in enumerate(by_learner):
-            here = Choice(choice.point[:, now], choice.other[:, now], choice.part[:, now])
+        for k, (own, points) in enumerate(zip(by_learner, used, strict=True)):
+            here = _stacked([Choice(*(part[now] for part in one)) for one in own], points)
             for into, values in zip(result, means, strict=True):
                 into[:, k, now] = _taken(values[k], here, rows)
         start = now.stop
@@ -160,38 +164,22 @@ def chosen_units(one: Candidates, choose: Choose) -> tuple[FloatArray, FloatArra
     return _taken(quality, every), _taken(cost, every)
 
 
-def block_sums(
-    values: FloatArray | Float32Array, weights: FloatArray | Float32Array
-) -> Float32Array:
-    """Weighted sums (p, at most ``BLOCKS``) of values (p, m) over random blocks of units, the same
-    blocks for all values of so many units."""
-    count = len(weights)
-    if count <= BLOCKS:
-        return np.asarray(values * weights, dtype=np.float32)
-    order, whole = _shuffled(count), count - count % BLOCKS
-    product = np.asarray(values.take(order, axis=1) * weights[order])
-    sums = product[:, :whole].reshape(len(values), -1, BLOCKS).sum(axis=1)
-    sums[:, : count - whole] += product[:, whole:]
-    return np.asarray(sums, dtype=np.float32)
-
-
-@lru_cache(4)
-def _shuffled(count: int) -> IntArray:
-    order = np.random.default_rng(count).permutation(count)
-    order.setflags(write=False)
-    return order
-
-
 class _Split:
     """Sums by block of every learner's points, side by side, and draws of the blocks."""
 
-    def __init__(self, units: Sequence[Units], rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        units: Sequence[Units],
+        rng: np.random.Generator,
+        points: Sequence[IntArray | slice] = (),
+    ) -> None:
         self.rng = rng
         first = units[0]
         both = np.array([first.weights, first.rows], dtype=np.float32)
         self.weights = block_sums(both, np.ones(both.shape[1], dtype=np.float32))
-        self.quality = [block_sums(one.quality, first.weights) for one in units]
-        self.cost = [block_sums(one.cost, first.rows) for one in units]
+        pairs = [*zip(units, points or [slice(None)] * len(units), strict=True)]
+        self.quality = [block_sums(one.quality[k], first.weights) for one, k in pairs]
+        self.cost = [block_sums(one.cost[k], first.rows) for one, k in pairs]
 
     def contenders(
         self, higher: bool | None, limits: Sequence[float] | None = None
@@ -203,15 +191,13 @@ class _Split:
 
     def keep(self, points: Sequence[IntArray]) -> None:
         """Forget all but these points of each learner."""
-        self.quality = [q[keep] for q, keep in zip(self.quality, points, strict=True)]
-        self.cost = [c[keep] for c, keep in zip(self.cost, points, strict=True)]
+        for k, keep in enumerate(points):
+            self.quality[k], self.cost[k] = self.quality[k][keep], self.cost[k][keep]
 
     def draws(self, resamples: int) -> Iterator[tuple[list[FloatArray], list[FloatArray]]]:
         """Some draws at a time, by learner their quality and cost (draws, p); the first draw is the
         data as they are."""
-        ends = np.cumsum([len(q) for q in self.quality])
-        sums = np.concatenate([*self.quality, *self.cost])
-        blocks = sums.shape[1]
+        blocks = self.weights.shape[1]
         for start in range(0, resamples + 1, _AT_ONCE):
             draws = min(_AT_ONCE, resamples + 1 - start)
             picked = self.rng.integers(0, blocks, (draws, blocks))
@@ -221,11 +207,16 @@ class _Split:
                 counts[0] = 1
             drawn = counts.astype(np.float32)
             total = np.maximum(drawn @ self.weights.T, 1e-30)
-            means = drawn @ sums.T
-            quality, cost = means[:, : ends[-1]], means[:, ends[-1] :]
-            quality /= total[:, :1]
-            cost /= total[:, 1:]
-            yield np.split(quality, ends[:-1], axis=1), np.split(cost, ends[:-1], axis=1)
+            yield (
+                [_means(drawn, sums, total[:, :1]) for sums in self.quality],
+                [_means(drawn, sums, total[:, 1:]) for sums in self.cost],
+            )
+
+
+def _means(drawn: Float32Array, sums: Float32Array, total: Float32Array) -> FloatArray:
+    means: FloatArray = np.matmul(drawn, sums.T)
+    means /= total
+    return means
 
 
 def _taken(values: FloatArray, choice: Choice, draws: IntArray | None = None) -> FloatArray:
@@ -240,7 +231,7 @@ def _taken(values: FloatArray, choice: Choice, draws: IntArray | None = None) ->
 
 
 def _single(point: IntArray) -> Choice:
-    return Choice(point, point, np.zeros(len(point)))
+    return Choice(point, point, np.broadcast_to(0.0, len(point)))
 
 
 def best(higher: bool) -> Choose:

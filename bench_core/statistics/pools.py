@@ -5,25 +5,19 @@ A learner's configurations are pooled: their points are the candidates that a dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from bench_core.statistics.bootstrap import (
-    BLOCKS,
-    Candidates,
-    Choose,
-    Draws,
-    Units,
-    block_sums,
-    draw_all,
-)
+from bench_core.statistics.blocks import BLOCKS, block_sums
+from bench_core.statistics.bootstrap import Candidates, Choose, Draws, Units, draw_all
 from bench_core.statistics.levels import Level, joined, of_units
 
 if TYPE_CHECKING:
-    from bench_core.results.trial_values import TrialValues
+    from bench_core.results.trial_values import TrialValues, ValuedTrial
 
 _LEAST = np.float32(1e-30)
 
@@ -38,18 +32,32 @@ class Repeat:
     candidates: dict[str, Candidates]
 
 
-def repeats(
-    valid: Sequence[TrialValues],
-    test: Sequence[TrialValues],
-    learners: Sequence[str],
-    *,
-    tails: bool = False,
-) -> list[Repeat]:
-    """The repeats of one data set that have all ``learners``, from the values of both splits.
+class Ask(NamedTuple):
+    """Ways to choose. With ``tails`` a validation unit costs what 95% of the split's rows cost at
+    most, so that it is this that a budget bounds."""
 
-    With ``tails`` a validation unit costs what 95% of the split's rows cost at most, so that it is
-    this that a budget bounds.
-    """
+    choices: Sequence[Callable[[], Choose]]
+    tails: bool = False
+
+
+class Drawn(NamedTuple):
+    """Draws of one repeat: ``quality`` and ``cost`` (choices, learners, 1 + resamples). Repeats of
+    the same ``rows`` drew the same units, so many; no mean lies outside of the ``bounds``, the
+    least and the greatest quality of any test unit."""
+
+    rows: tuple[int, str]
+    units: int
+    bounds: tuple[float, float]
+    quality: Draws
+    cost: Draws
+
+
+def repeats(
+    valid: Iterable[TrialValues],
+    test: Iterable[TrialValues],
+    learners: Sequence[str],
+) -> list[Repeat]:
+    """The repeats of one data set that have all ``learners``, from the values of both splits."""
     of_trial = {one.trial: one for one in test}
     found: dict[tuple[int, int], dict[str, list[TrialValues]]] = {}
     for one in valid:
@@ -60,21 +68,16 @@ def repeats(
             fold,
             seed,
             trials[learners[0]][0].fingerprint,
-            {name: _pooled(trials[name], of_trial, tails) for name in learners},
+            {name: _pooled(trials[name], of_trial) for name in learners},
         )
         for (fold, seed), trials in sorted(found.items())
         if trials.keys() == set(learners)
     ]
 
 
-def _pooled(
-    valid: Sequence[TrialValues], of_trial: dict[str, TrialValues], tails: bool
-) -> Candidates:
-    chosen, shown = _units(valid), _units([of_trial[one.trial] for one in valid])
-    if tails:
-        p95 = np.concatenate([one.p95 for one in valid]).astype(np.float32)
-        chosen = replace(chosen, cost=np.broadcast_to(p95[:, None], chosen.cost.shape))
-    return Candidates(chosen, shown)
+def _pooled(valid: Sequence[TrialValues], of_trial: dict[str, TrialValues]) -> Candidates:
+    shown = [of_trial[one.trial] for one in valid]
+    return Candidates(_units(valid), _units(shown), np.concatenate([one.p95 for one in valid]))
 
 
 def _units(values: Sequence[TrialValues]) -> Units:
@@ -98,18 +101,23 @@ def condensed(one: TrialValues) -> TrialValues:
     )
 
 
-def complete(values: Sequence[TrialValues]) -> list[str]:
-    """The learners that have values in every repeat, in the order of the values."""
+def by_repeat(trials: Sequence[ValuedTrial]) -> tuple[list[str], list[list[ValuedTrial]]]:
+    """The learners that have values in every repeat, in the order of the trials, and their trials
+    repeat by repeat."""
     there: dict[str, set[tuple[int, int]]] = {}
-    for one in values:
-        if len(one.points):
-            there.setdefault(one.learner, set()).add((one.fold, one.seed))
+    for one in trials:
+        there.setdefault(one.learner, set()).add((one.fold, one.seed))
     every = set().union(*there.values())
-    return [name for name, repeats in there.items() if repeats == every]
+    names = [name for name, own in there.items() if own == every]
+    parts: dict[tuple[int, int], list[ValuedTrial]] = {key: [] for key in sorted(every)}
+    for one in trials:
+        if one.learner in names:
+            parts[one.fold, one.seed].append(one)
+    return names, [*parts.values()] if names else []
 
 
 def levels(
-    found: Sequence[Repeat],
+    found: Iterable[Repeat],
     choices: Sequence[Callable[[], Choose]],
     higher: bool,
     resamples: int,
@@ -117,52 +125,63 @@ def levels(
     """For each way to choose, the levels of quality and cost over all repeats, learners in the
     order of the repeats'. All share their draws, as do repeats on the same rows (seeds on one
     split), which are joined before the others."""
-    drawn = draws(found, choices, higher, resamples)
+    drawn = [one for (one,) in draws(found, [Ask(choices)], higher, resamples)]
     return [
         (
-            over_repeats(found, [q[k] for q, _ in drawn]),
-            over_repeats(found, [c[k] for _, c in drawn]),
+            over_repeats(drawn, [one.quality[k] for one in drawn]),
+            over_repeats(drawn, [one.cost[k] for one in drawn]),
         )
         for k in range(len(choices))
     ]
 
 
 def draws(
-    found: Sequence[Repeat],
-    choices: Sequence[Callable[[], Choose]],
-    higher: bool,
-    resamples: int,
-) -> list[tuple[Draws, Draws]]:
-    """By repeat the draws of quality and cost (choices, learners, resamples + 1); repeats on the
+    found: Iterable[Repeat], asks: Sequence[Ask], higher: bool, resamples: int
+) -> Iterator[list[Drawn]]:
+    """Repeat by repeat the draws of each ask; no two repeats are looked at together. Repeats on the
     same rows draw the same units."""
-    seeds = {rows: k for k, rows in enumerate(dict.fromkeys(_rows(repeat) for repeat in found))}
-    return [
-        draw_all(
-            [*repeat.candidates.values()],
-            [choice() for choice in choices],
-            resamples,
-            seeds[_rows(repeat)],
-            higher=higher,
-        )
-        for repeat in found
-    ]
+    seeds: dict[tuple[int, str], int] = {}
+    for repeat in found:
+        rows = repeat.fold, repeat.fingerprint
+        seed = seeds.setdefault(rows, len(seeds))
+        of = [*repeat.candidates.values()]
+        about = rows, min(len(of[0].test.weights), BLOCKS), _bounds(of)
+        made = [Drawn(*about, *_draw(of, ask, resamples, seed, higher)) for ask in asks]
+        del repeat, of  # before the next one is read
+        yield made
+        del made
 
 
-def over_repeats(found: Sequence[Repeat], drawn: Sequence[Draws]) -> Level:
-    """The level of the mean over repeats, from the draws (learners, 1 + resamples) of each."""
-    groups: dict[tuple[int, str], list[Level]] = {}
-    for repeat, values in zip(found, drawn, strict=True):
-        units = min(len(next(iter(repeat.candidates.values())).test.weights), BLOCKS)
-        groups.setdefault(_rows(repeat), []).append(of_units(values, units))
-    return joined([joined(group, same_units=True) for group in groups.values()], same_units=False)
+def _draw(
+    learners: Sequence[Candidates], ask: Ask, resamples: int, seed: int, higher: bool
+) -> tuple[Draws, Draws]:
+    if ask.tails:
+        learners = [_by_tails(one) for one in learners]
+    chooses = [choice() for choice in ask.choices]
+    with threadpool_limits(1, "blas"):  # several wait for each other longer than they compute
+        return draw_all(learners, chooses, resamples, seed, higher=higher)
 
 
-def bounds(found: Sequence[Repeat]) -> tuple[float, float]:
-    """The least and the greatest quality of any test unit: no mean lies outside."""
-    values = [one.test.quality for repeat in found for one in repeat.candidates.values()]
+def _by_tails(one: Candidates) -> Candidates:
+    cost = one.p95.astype(np.float32)[:, None]
+    valid = replace(one.valid, cost=np.broadcast_to(cost, one.valid.cost.shape))
+    return replace(one, valid=valid)
+
+
+def _bounds(learners: Sequence[Candidates]) -> tuple[float, float]:
+    values = [one.test.quality for one in learners]
     return float(min(v.min() for v in values)), float(max(v.max() for v in values))
 
 
-def _rows(repeat: Repeat) -> tuple[int, str]:
-    """What the rows of a repeat are told by."""
-    return repeat.fold, repeat.fingerprint
+def over_repeats(drawn: Sequence[Drawn], values: Sequence[Draws]) -> Level:
+    """The level of the mean over repeats, from ``values`` (learners, 1 + resamples) of each."""
+    groups: dict[tuple[int, str], list[Level]] = {}
+    for one, own in zip(drawn, values, strict=True):
+        groups.setdefault(one.rows, []).append(of_units(own, one.units))
+    return joined([joined(group, same_units=True) for group in groups.values()], same_units=False)
+
+
+def bounds(drawn: Sequence[Drawn]) -> tuple[float, float]:
+    """The bounds of all repeats."""
+    lows, highs = zip(*(one.bounds for one in drawn), strict=True)
+    return min(lows), max(highs)

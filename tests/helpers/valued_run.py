@@ -128,11 +128,16 @@ class ValuedRun:
             if len(k)
         ]
 
-    def each_value(
+    def valued(
         self, run: str, split: str, dataset: str, learner: str = "", within: Budget | None = None
     ) -> Iterable[TrialValues]:
-        """The same, as ``Store.each_value``."""
+        """As ``Store.valued``: trials are known by their values."""
         return self.values(run, split=split, dataset=dataset, learner=learner, within=within)
+
+    def values_of(self, trials: Iterable[TrialValues], split: str) -> Iterable[TrialValues]:
+        """As ``Store.values_of``."""
+        named = {one.trial for one in trials}
+        return [one for one in self.kept if one.split == split and one.trial in named]
 
 
 def learner_of(

@@ -48,7 +48,7 @@ def written(write: Write, run: Any, path: Path) -> str:
 class Hostile:
     info, frame = example.info(), example.frame()
 
-    def each_value(self, *which: Any, **more: Any) -> list[Any]:
+    def valued(self, *which: Any, **more: Any) -> list[Any]:
         return []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,13 @@ def test_p90_holds_nine_totals_in_ten_of_durations_drawn_like_those_recorded() -
 def test_the_same_plan_has_the_same_answer_and_seconds_by_key() -> None:
     assert foresee(KNOWN, fits(3), 1, 1) == foresee(KNOWN, fits(3), 1, 1)
     assert KNOWN.expected(fits(2)) == {"one0": 10.0, "one1": 10.0}
+
+
+def test_memory_does_not_grow_with_the_number_of_jobs() -> None:
+    left = fits(3000)
+    tracemalloc.start()
+    try:
+        foresee(KNOWN, left, 1, 1)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
