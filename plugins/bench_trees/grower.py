@@ -101,13 +101,12 @@ class Grower:
         self, gradient: Float64Array, hessian: Float64Array | None, spans: Int64Array
     ) -> Float64Array:
         """Sums (leaves, 2) of gradients and hessians, if there are any, over copies."""
-        values = [frozen(gradient, np.float64)]
-        values.append(values[0][:0] if hessian is None else frozen(hessian, np.float64))
+        g = frozen(gradient, np.float64)
+        h = g[:0] if hessian is None else frozen(hessian, np.float64)
         sums = np.zeros((len(spans), 2))
 
         def piece(start: int, stop: int) -> None:
-            some = spans[start:stop], sums[start:stop]
-            add_up(*values, self.copies, self.order.rows, *some)
+            add_up(g, h, self.copies, self.order.rows, spans[start:stop], sums[start:stop])
 
         self._over_leaves(piece, len(spans))
         return sums

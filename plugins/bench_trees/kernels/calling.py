@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from numba import config, njit
+from numba import njit
 
 
 def calling(*modules: ModuleType) -> Callable[[Any], Any]:
@@ -17,8 +17,8 @@ def calling(*modules: ModuleType) -> Callable[[Any], Any]:
     """
 
     def compiled(function: Any) -> Any:
-        kernel = njit(cache=True, nogil=True)(function)
-        if not config.DISABLE_JIT:
+        kernel: Any = njit(cache=True, nogil=True)(function)
+        if hasattr(kernel, "py_func"):  # not as plain Python
             index = kernel._cache._cache_file  # numba has no public name for what it compares
             sources = [Path(str(module.__file__)).read_bytes() for module in modules]
             index._source_stamp = index._source_stamp, hashlib.sha256(b"".join(sources)).digest()

@@ -1,4 +1,4 @@
-"""Exponentials and logarithms, and what losses make of them.
+"""Exponentials and logarithms.
 
 Only additions, products and quotients, each rounded as IEEE 754 says, in an order that stands here:
 every processor gives the same bits, as those of numpy and of C do not. Loops over rows hold no sum
@@ -134,32 +134,3 @@ def exponential(z: Float64Array) -> Float64Array:
     for first in range(0, len(z), TILE):
         _exponentials(z[first : first + TILE], bits, out[first : first + TILE])
     return out
-
-
-@njit(cache=True, nogil=True)
-def logistic_slopes(
-    f: Float64Array,
-    y: Float64Array,
-    weights: Float64Array,
-    gradient: Float64Array,
-    hessian: Float64Array,
-) -> None:
-    """``gradient`` (n,) = p - y and ``hessian`` (n,) = p (1 - p) with p = 1 / (1 + e^-f), times
-    ``weights``, if there are any."""
-    bits, e = np.empty(TILE, dtype=np.int64), np.empty(TILE)
-    for first in range(0, len(f), TILE):
-        end = first + TILE
-        here, label, slope, curve = (
-            f[first:end],
-            y[first:end],
-            gradient[first:end],
-            hessian[first:end],
-        )
-        _exponentials(here, bits, e)
-        for r in range(len(here)):
-            p = (1.0 if here[r] >= 0.0 else e[r]) / (1.0 + e[r])
-            slope[r] = p - label[r]
-            curve[r] = p * (1.0 - p)
-    for r in range(len(weights)):
-        gradient[r] *= weights[r]
-        hessian[r] *= weights[r]

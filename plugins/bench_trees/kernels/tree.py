@@ -169,7 +169,8 @@ def _cells(tree: Growing, columns: Columns, extent: Extent) -> int:
     for pair in tree.work[:waiting]:
         if pair[3] >= 0 or not extent.known:
             total += pair[1] - pair[0]
-    return total * len(columns.features)
+    cells: int = total * len(columns.features)
+    return cells
 
 
 @calling(growth, leaves, splitting)

@@ -6,8 +6,7 @@ import math
 from decimal import Decimal, getcontext
 
 import numpy as np
-from bench_trees.arrays import frozen
-from bench_trees.kernels.exponentials import exponential, logarithm, logistic_slopes
+from bench_trees.kernels.exponentials import exponential, logarithm
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,17 +35,3 @@ def test_a_logarithm_is_exact_to_two_units_in_the_last_place(x: list[float]) -> 
     getcontext().prec = 40
     for value, found in zip(x, logarithm(np.array(x)).tolist(), strict=True):
         assert ulps(found, Decimal(value).ln()) < 2 or value == 1
-
-
-@given(numbers)
-def test_slopes_of_the_logistic_loss_are_shares_less_labels(z: list[float]) -> None:
-    getcontext().prec = 40
-    f = np.array(z)
-    y, weights = np.arange(len(z)) % 2.0, 1.0 + np.arange(len(z)) % 3
-    gradient, hessian = np.empty(len(z)), np.empty(len(z))
-    logistic_slopes(*[frozen(a, np.float64) for a in (f, y, weights)], gradient, hessian)
-    for i, value in enumerate(z):
-        share = 1 / (1 + (-Decimal(value)).exp())
-        slope, curve = (share - Decimal(y[i])), share * (1 - share)
-        assert abs(Decimal(gradient[i]) - slope * Decimal(weights[i])) < Decimal("2e-15")
-        assert abs(Decimal(hessian[i]) - curve * Decimal(weights[i])) < Decimal("2e-15")
