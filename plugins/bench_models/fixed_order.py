@@ -70,7 +70,7 @@ def times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 
 def softplus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log(1 + e^z) (n,) and its derivative, the sigmoid, from one exponential, to 3 ulp."""
-    from bench_models import fixed_order_kernels as kernels
+    from bench_trees.kernels import exponentials as kernels
 
     value, slope = np.empty(len(z)), np.empty(len(z))
     kernels.softplus_and_sigmoid(np.ascontiguousarray(z), value, slope)
@@ -79,7 +79,7 @@ def softplus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def sigmoid(z: FloatArray) -> FloatArray:
     """1 / (1 + e^-z) (n,), to 2 ulp."""
-    from bench_models import fixed_order_kernels as kernels
+    from bench_trees.kernels import exponentials as kernels
 
     out: FloatArray = kernels.sigmoid(np.ascontiguousarray(z))
     return out
@@ -87,7 +87,7 @@ def sigmoid(z: FloatArray) -> FloatArray:
 
 def log(x: FloatArray) -> FloatArray:
     """Natural logarithms of normal numbers x > 0 (n,)."""
-    from bench_models import fixed_order_kernels as kernels
+    from bench_trees.kernels import exponentials as kernels
 
     out: FloatArray = kernels.logarithm(np.array(x, dtype=np.float64))
     return out

@@ -1,6 +1,7 @@
 """Growing one tree at a time under a penalty.
 
-Kernels choose, move and count; Python calls them, pays, and gives large work to several threads.
+A kernel grows the tree as far as it can; Python pays, makes room, and gives large work to several
+threads.
 Every open leaf keeps the RAW gain of its best cut per feature (Peter et al., NIPS 2017, eq. 12);
 the charge (eq. 13) is subtracted when a choice is made, with the purchases of that moment. So a
 sensor bought in one leaf is at once refunded in all others, and nothing is ever added to a stored
@@ -9,17 +10,35 @@ gain.
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array, UInt64Array, grown
+from bench_trees.arrays import Float64Array, Int64Array, UInt64Array, frozen, grown
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
 from bench_trees.growing_tree import GrownTree, Settings
-from bench_trees.histogram_pool import HistogramPool
+from bench_trees.histogram_pool import SMALL, HistogramPool
 from bench_trees.kernels import growth
-from bench_trees.kernels.gradients import add_values, take
+from bench_trees.kernels.gradients import add_up, add_values
 from bench_trees.kernels.growth import Nodes, Rules
 from bench_trees.kernels.leaves import RowOrder, add_to_rows
+from bench_trees.kernels.tree import (
+    COUNT,
+    DONE,
+    FOUND,
+    SCORE,
+    SLOTS,
+    SPLIT,
+    WAITING,
+    Columns,
+    Extent,
+    Growing,
+    Owed,
+    Rows,
+    add_children,
+    grow,
+)
 from bench_trees.penalties import Account, Ledger
 from bench_trees.threads import PIECE, Piece, Workers
+
+INFINITE = 1 << 62
 
 
 class Grower:
@@ -44,7 +63,10 @@ class Grower:
         self.order = RowOrder(words, crew)
         self.pool = HistogramPool(words, bins, settings, self.order, crew)
         self.account = Account(ledger, settings, self.copies, crew)
+        self.state = np.zeros(4, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
+        self.moves = np.zeros((0, growth.MOVE), np.int64)
+        self.work = np.zeros((0, 7), np.int64)
 
     def grow(self, gradient: Float64Array, hessian: Float64Array | None) -> GrownTree | None:
         """One tree fitted to -gradient (n,) per copy, or None if the root is not split.
@@ -57,15 +79,13 @@ class Grower:
         tree = self._grow(to_fixed_point(gradient, hessian, copies, self.total, self.crew))
         if tree is None:
             return None
-        g = self._by_leaf(gradient)
-        h = None if hessian is None else self._by_leaf(hessian)
-        counts = self.nodes.integers[self.leaves, growth.COUNT].tolist()
-        for node, (begin, end), count in zip(
-            tree.leaves.tolist(), tree.spans.tolist(), counts, strict=True
-        ):
-            denominator = float(count if h is None else h[begin:end].sum()) + self.settings.l2
-            value = -float(g[begin:end].sum()) / denominator if denominator > 0 else 0.0
-            tree.value[node] = self.settings.learning_rate * value
+        sums = self._sums_of_leaves(gradient, hessian, tree.spans)
+        denominator = sums[:, 1] + self.settings.l2
+        if hessian is None:
+            denominator = self.nodes.integers[self.leaves, growth.COUNT] + self.settings.l2
+        step = np.zeros(len(sums))
+        np.divide(-sums[:, 0], denominator, out=step, where=denominator > 0)
+        tree.value[tree.leaves] = self.settings.learning_rate * step
         return tree
 
     def add(self, tree: GrownTree, scores: Float64Array) -> None:
@@ -77,17 +97,19 @@ class Grower:
 
         self._over_leaves(piece, len(values))
 
-    def _by_leaf(self, values: Float64Array) -> Float64Array:
-        """Values (n,) times copies, in the order of leaves."""
-        values = values if self.multiplicity is None else values * self.multiplicity
-        values, rows = np.ascontiguousarray(values), self.order.rows
-        out = np.empty(len(rows))
+    def _sums_of_leaves(
+        self, gradient: Float64Array, hessian: Float64Array | None, spans: Int64Array
+    ) -> Float64Array:
+        """Sums (leaves, 2) of gradients and hessians, if there are any, over copies."""
+        g = frozen(gradient, np.float64)
+        h = g[:0] if hessian is None else frozen(hessian, np.float64)
+        sums = np.zeros((len(spans), 2))
 
         def piece(start: int, stop: int) -> None:
-            take(values, rows[start:stop], out[start:stop])
+            add_up(g, h, self.copies, self.order.rows, spans[start:stop], sums[start:stop])
 
-        self.crew.run(piece, len(rows), PIECE)
-        return out
+        self._over_leaves(piece, len(spans))
+        return sums
 
     def _over_leaves(self, piece: Piece, leaves: int) -> None:
         self.crew.run(piece, leaves, leaves if len(self.order.rows) < PIECE else 1)
@@ -111,7 +133,8 @@ class Grower:
         residuals.stepped(growth.descend(self.nodes, self.leaves, *rule, steps))
         own = steps[self.leaves]
         tree.value[tree.leaves] = own * unit
-        self.pool.carry(*growth.carried(self.nodes, self.count, steps), self.copies)
+        carried = growth.carried(self.nodes, self.count, steps)
+        self.pool.carry(*carried, self.copies, int(self.state[SLOTS]))
 
         def piece(start: int, stop: int) -> None:
             some = tree.spans[start:stop], own[start:stop] << bits
@@ -122,65 +145,72 @@ class Grower:
 
     def _grow(self, fixed: FixedPoint) -> GrownTree | None:
         """A tree without values, or None where the root is not split."""
-        rules, waiting = self._begin(fixed)
-        limit = self.settings.max_leaves or len(self.order.rows)
-        while self.count < 2 * limit - 1:
-            if len(waiting) and not rules.level:
-                self.pool.score(waiting)
-                waiting = waiting[:0]
-            moves = np.empty((self.count if rules.every else 1, growth.MOVE), np.int64)
-            found = growth.choose(
-                self.nodes,
-                self.count,
-                self.pool.gain,
-                self.pool.cut,
-                self.account.coupled_owed,
-                self.account.lazy_owed,
-                self.account.ledger.penalty.split,
-                self.counts,
-                rules,
-                moves,
-            )
-            if found == 0:
-                break
-            if found < 0:
-                self.pool.score(waiting)
-                self.nodes.integers[waiting[:, 5:].ravel(), growth.STATE] = growth.SCORED
-                waiting = waiting[:0]
-            else:
-                new = self._split(moves[:found], rules)
-                waiting = np.concatenate([waiting, new]) if len(waiting) else new
-        self.nodes.integers[waiting[:, 5:].ravel(), growth.STATE] = growth.NEW  # left unscored
-        return self._finish(rules.every)
-
-    def _begin(self, fixed: FixedPoint) -> tuple[Rules, Int64Array]:
-        """A new root alone, with its gains, and no further work of that kind."""
         self.fixed = fixed
-        self.order.reset()
         self.pool.begin(fixed)
         self.account.begin()
-        s, n = self.settings, len(self.order.rows)
+        self.state[:] = 0
+        self._reserve(1)
+        rules = self._rules()
+        while (asked := self._advance(rules)) != DONE:
+            found = int(self.state[FOUND])
+            if asked == SPLIT:
+                self._split(rules)
+            elif asked == SCORE:
+                self._score()
+            else:
+                self.pool.reserve(int(self.state[SLOTS]) + found, 0)
+                self._reserve(self.count + 2 * found)
+        return self._finish(rules.every)
+
+    def _score(self) -> None:
+        """Score what waits, on several threads."""
+        work = self.work[: self.state[WAITING]]
+        self.pool.score(work)
+        nodes = work[:, 5:7]
+        self.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
+        self.state[[WAITING, FOUND]] = 0
+
+    def _advance(self, rules: Rules) -> int:
+        """What ``tree.grow`` asks for when it can go no further by itself."""
+        order, pool, fixed, account = self.order, self.pool, self.fixed, self.account
+        free = account.ledger.penalty.split
+        most, n = self.settings.max_leaves, len(order.rows)
+        few = (n, INFINITE) if self.crew.threads == 1 else (PIECE, SMALL)
+        gradients = fixed.packed, fixed.hessian, pool.values, pool.hessians
+        asked: int = grow(
+            self._growing(),
+            Rows(order.words, order.rows, order.spare, *gradients),
+            Columns(pool.groups, pool.features, self.counts),
+            pool.sums(),
+            Owed(account.coupled_owed, account.lazy_owed, free),
+            rules,
+            pool.limits,
+            Extent(n if most is None else most, *few, pool.root_known),
+        )
+        return asked
+
+    def _growing(self) -> Growing:
+        pool = self.pool
+        return Growing(self.state, self.nodes, pool.gain, pool.cut, self.moves, self.work)
+
+    def _rules(self) -> Rules:
+        s = self.settings
         depth = -1 if s.max_depth is None else s.max_depth
         above, always = s.charge == "tree", s.stop == "raw" or s.charge == "node"
         every, level = self._any_order(), s.order == "level"
-        rules = Rules(depth, s.min_rows, float(s.l2), level, every, above, always)
-        self.count = 1
-        self._reserve(1)
-        self.pool.reserve(1, 1)
-        root = self.nodes.integers[0]
-        root[:] = 0
-        root[growth.END], root[growth.SLOT] = n, 1
-        root[growth.PACKED] = fixed.packed.sum()
-        root[growth.HESSIAN] = fixed.hessian.sum()
-        growth.begin_node(self.nodes, 0, 0, self.pool.sums(), rules)
-        work = np.array([[0, n, 1, -1, 0, 0, -1]])
-        self.pool.score(work)
-        root[growth.STATE] = growth.SCORED
-        return rules, work[:0]
+        return Rules(depth, s.min_rows, float(s.l2), level, every, above, always)
+
+    @property
+    def count(self) -> int:
+        """Number of nodes."""
+        return int(self.state[COUNT])
 
     def _reserve(self, nodes: int) -> None:
         integers, scores = self.nodes
         self.nodes = Nodes(grown(integers, nodes, 0), grown(scores, nodes, 0.0))
+        self.moves = grown(self.moves, nodes, 0)
+        self.work = grown(self.work, nodes, 0)
+        self.pool.reserve(0, nodes)
 
     def _any_order(self) -> bool:
         """Whether best-first growth makes the same splits in any order: there is room for all,
@@ -191,26 +221,22 @@ class Grower:
             return False
         return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
 
-    def _split(self, moves: Int64Array, rules: Rules) -> Int64Array:
-        """Make the splits; the work of scoring their children."""
-        table, account = self.nodes.integers, self.account
+    def _split(self, rules: Rules) -> None:
+        """Pay and make the splits that were found."""
+        table, account, first = self.nodes.integers, self.account, self.count
+        moves = self.moves[: self.state[FOUND]]
         refunded = False
         for node, begin, end, feature in moves[:, :4].tolist():
             refunded |= account.pay(node, feature, self.order.rows[begin:end])
         if refunded:
-            states = table[: self.count, growth.STATE]
+            states = table[:first, growth.STATE]
             states[states == growth.SETTLED] = growth.SCORED
         fixed, pool = self.fixed, self.pool
         self.order.divide(moves, (fixed.packed, fixed.hessian), (pool.values, pool.hessians))
-        first, self.count = self.count, self.count + 2 * len(moves)
-        self._reserve(self.count)
-        work = np.empty((len(moves), 7), np.int64)
-        pairs = growth.attach(moves, self.nodes, first, pool.slots, pool.sums(), rules, work)
-        pool.reserve(pairs, self.count)
+        add_children(self._growing(), pool.sums(), rules)
         if account.lazy:
             for move, (node, middle) in enumerate(moves[:, [0, 8]].tolist()):
                 self._divide_account(node, first + 2 * move, middle)
-        return work[:pairs]
 
     def _divide_account(self, parent: int, left: int, middle: int) -> None:
         table = self.nodes.integers
@@ -224,9 +250,9 @@ class Grower:
     def _finish(self, best_first: bool) -> GrownTree | None:
         if self.count == 1:
             return None
-        self.account.end()
         edges, offset = self.bins.edges, self.bins.offset
         done = growth.finish(self.nodes, self.count, best_first, edges, offset)
+        self.account.end(done.feature[done.feature >= 0])
         leaves = np.flatnonzero(done.feature < 0)
         self.leaves = done.node[leaves]
         spans = self.nodes.integers[self.leaves, growth.BEGIN : growth.END + 1]

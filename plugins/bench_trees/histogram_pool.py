@@ -19,12 +19,11 @@ from bench_trees.kernels.growth import Sums
 from bench_trees.kernels.leaves import RowOrder, accumulate, add_counts, collect
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
+from bench_trees.kernels.tree import ROOT
 from bench_trees.threads import Piece, Workers
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time
 SMALL = 200_000  # cells below which handing work to other threads costs more than it saves
-ROOT = 0
-"""The slot of the root's histogram, which outlasts the tree."""
 
 
 class HistogramPool:
@@ -57,25 +56,24 @@ class HistogramPool:
         self.root_known = False  # whether slot ROOT has the histogram of all rows already
 
     def begin(self, fixed: FixedPoint) -> None:
-        """A new tree, nothing scored."""
+        """Room for a new tree's root."""
         self.fixed = fixed
-        self.units = Units(fixed.count_bits, fixed.gradient_unit, fixed.hessian_unit)
         channels = 1 if len(fixed.hessian) == 0 else 2
         if self.hist.shape[1] != channels:
             self.hist = np.zeros((0, channels, self.hist.shape[2]), np.int64)
         if len(self.hessians) != len(fixed.hessian):
             self.hessians = np.empty(len(fixed.hessian), np.int64)
-        self.slots = 1
+        self.reserve(2, 1)
 
     def sums(self) -> Sums:
         """The histograms, as growth reads them."""
-        units = self.units
-        return Sums(self.hist, self.first, units.count_bits, units.gradient, units.hessian)
+        fixed = self.fixed
+        units = fixed.count_bits, fixed.gradient_unit, fixed.hessian_unit
+        return Sums(self.hist, self.first, *units)
 
     def reserve(self, slots: int, nodes: int) -> None:
-        """Room for further slots, and for the gains of so many nodes."""
-        self.slots += slots
-        self.hist = grown(self.hist, self.slots, 0)
+        """Room for so many slots, and for the gains of so many nodes."""
+        self.hist = grown(self.hist, slots, 0)
         self.gain = grown(self.gain, nodes, -np.inf)
         self.cut = grown(self.cut, nodes, -1)
 
@@ -88,6 +86,7 @@ class HistogramPool:
         counted = work.copy() if root else work
         if root:
             counted[0, 2] = ROOT
+        units = Units(*self.sums()[2:])
 
         def piece(start: int, stop: int) -> None:
             if not known:
@@ -97,17 +96,20 @@ class HistogramPool:
                 bins = self._bins(start, stop)
                 self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
             features = self.features[self.begins[start] : self.begins[stop]]
-            rules = self.first, self.units, self.limits
+            rules = self.first, units, self.limits
             best_cuts(self.hist, work, features, *rules, self.gain, self.cut)
 
         self._run(piece, 0 if known else int((work[:, 1] - work[:, 0]).sum()), 2 * len(work))
 
-    def carry(self, counted: Int64Array, moved: Int64Array, copies: Int64Array) -> None:
+    def carry(
+        self, counted: Int64Array, moved: Int64Array, copies: Int64Array, scratch: int
+    ) -> None:
         """Bring the root's histogram up to date for the next tree, by what ``growth.carried``
         found: the gradient of every copy counted in a slot grows by the slot's step; that of the
-        rows at the positions begin:end of ``moved`` falls by a further step."""
-        bits, scratch, rows = self.fixed.count_bits, self.slots, self.order.spare
-        self.reserve(1, 0)
+        rows at the positions begin:end of ``moved`` falls by a further step. Slot
+        ``scratch`` is free."""
+        bits, rows = self.fixed.count_bits, self.order.spare
+        self.reserve(scratch + 1, 0)
         total = collect(moved, self.order.rows, copies, bits, rows, self.values)
         work = np.array([(0, total, scratch, ROOT, 1)])  # far: the rows have gaps between them
 

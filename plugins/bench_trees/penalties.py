@@ -142,30 +142,26 @@ class Account:
         self.bought: set[int] = set()  # features whose coupled sensors are
         self.lazy_owed = np.zeros((0, ledger.penalty.features))  # of every node, if there are any
         self.coupled_owed = ledger.coupled_owed()  # (d,) after the purchases so far
-        self.deferred: set[int] = set()
         self.begin()
 
     def begin(self) -> None:
         """Open the account of a new tree."""
-        if not self.deferred <= self.bought:
-            self.coupled_owed = self.ledger.coupled_owed()
-        self.bought |= self.deferred
-        self.deferred = set()
         self.unpaid: dict[int, Int64Array] = {}  # U of every node (s,), empty where nothing is lazy
         if self.lazy:
             self._open(0, self.ledger.unpaid.copy())
 
-    def end(self) -> None:
-        """Buy the sensors that ``charge="node"`` leaves unbought until the tree is done."""
-        for feature in self.deferred:
-            self.ledger.buy(feature)
+    def end(self, features: Int64Array) -> None:
+        """Buy what the tree that is done uses and has not paid for: what is free and, with
+        ``charge="node"``, everything."""
+        new = set(features.tolist()) - self.bought
+        if sum(self.ledger.buy(feature) for feature in new):  # all are bought, not up to the first
+            self.coupled_owed = self.ledger.coupled_owed()
+        self.bought |= new
 
     def pay(self, node: int, feature: int, rows: UInt32Array) -> bool:
         """Charge a split of the node with these rows; whether other leaves now owe less."""
         refunded = False
-        if self.per_node:
-            self.deferred.add(feature)
-        elif feature not in self.bought:
+        if not self.per_node and feature not in self.bought:
             self.bought.add(feature)
             refunded = self.ledger.buy(feature)
             if refunded:

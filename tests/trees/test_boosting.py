@@ -108,6 +108,7 @@ def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -
         ("penalties.SENSORS", 3),
         ("kernels.leaves.PIECE", 7),
         ("grower.PIECE", 1),
+        ("grower.SMALL", 0),
         ("fixed_point.PIECE", 7),
         ("losses.PIECE", 7),
     ):

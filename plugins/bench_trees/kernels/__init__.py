@@ -1,8 +1,9 @@
 """Every compiled function of the engine, with the data structure that it works on.
 
-A kernel calls no kernel of another file, because numba's cache looks at the caller's file alone.
-Arguments that belong together are NamedTuples. Names without an underscore are called from Python;
-``warm_up`` compiles them ahead of use, so that the wait can be announced.
+A kernel calls no kernel of another file, because numba's cache looks at the caller's file alone,
+unless it is made by ``calling``, which looks at the others as well. Arguments that belong together
+are NamedTuples. Names without an underscore are called from Python; ``warm_up`` compiles them ahead
+of use, so that the wait can be announced.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ def warm_up(say: Callable[[str], None] = print) -> None:
     """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
     if compiled():
         return
-    say("compiling kernels, once per machine, about 12 s")
+    say("compiling kernels, once per machine, about 20 s")
     _use_every_kernel()
 
 
@@ -39,6 +40,7 @@ def _use_every_kernel() -> None:
     from bench_trees.boosting import boost
     from bench_trees.growing_tree import Settings
     from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
+    from bench_trees.kernels import exponentials
     from bench_trees.penalties import Penalty
 
     X = np.arange(60, dtype=np.float32).reshape(20, 3) % 7
@@ -48,6 +50,10 @@ def _use_every_kernel() -> None:
     settings = Settings(trees=2, min_rows=1)
     lazy = Penalty.plain(3, lazy=np.full(3, 1e-6))
     ensemble = boost(codes, bins, y, settings=settings, penalty=lazy)
+    boost(codes, bins, y // 4, loss="logistic", settings=settings)
+    exponentials.logarithm(y + 1)
+    exponentials.sigmoid(y)
+    exponentials.softplus_and_sigmoid(y, y.copy(), y.copy())
     boost(codes, bins, y, loss="lambdarank", settings=settings, queries=np.array([0, 20]))
     layout = lay_out(ensemble, Needs.plain(3))
     steps = Steps.prefixes([ensemble.trees], ensemble.base)

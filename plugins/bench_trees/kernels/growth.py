@@ -204,8 +204,6 @@ def attach(
         table[small, SLOT], table[large, SLOT] = -1, parent[SLOT]
         if _may_split(a, rules) or _may_split(b, rules):
             table[small, SLOT] = slots + pairs
-            if not rules.level:
-                a[STATE], b[STATE] = SCORED, SCORED  # by the time they are looked at
             work[pairs, 0], work[pairs, 1] = table[small, BEGIN], table[small, END]
             work[pairs, 2], work[pairs, 3] = table[small, SLOT], parent[SLOT]
             work[pairs, 4], work[pairs, 5], work[pairs, 6] = 1, small, large

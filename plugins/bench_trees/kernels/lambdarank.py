@@ -3,12 +3,14 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array
+from bench_trees.kernels import exponentials
+from bench_trees.kernels.calling import calling
+from bench_trees.kernels.exponentials import exponential
 
 
-@njit(cache=True, nogil=True)
+@calling(exponentials)
 def lambdas(
     scores: Float64Array,
     gain: Float64Array,
@@ -25,45 +27,78 @@ def lambdas(
         begin, end = queries[q], queries[q + 1]
         gradient[begin:end] = 0
         hessian[begin:end] = 0
-        ideal = _falling(gain, copies, begin, end)
+        ideal = gain[_falling(gain, copies, begin, end)]
         n = len(ideal)
         discount = np.empty(n)
         best = 0.0
         for k in range(n):
             discount[k] = 1 / math.log2(2.0 + k)
             if k < truncation:
-                best += gain[ideal[k]] * discount[k]
+                best += ideal[k] * discount[k]
         if best == 0:
             continue
         docs = _falling(scores, copies, begin, end)
-        spread = scores[docs[0]] != scores[docs[n - 1]]
-        total = 0.0
-        for i in range(min(truncation, n - 1)):
-            for j in range(i + 1, n):
-                high, low = docs[i], docs[j]
-                if gain[high] == gain[low]:
-                    continue
-                if gain[high] < gain[low]:
-                    high, low = low, high
-                delta = scores[high] - scores[low]
-                change = (gain[high] - gain[low]) * abs(discount[i] - discount[j]) / best
-                if normalise and spread:
-                    change /= 0.01 + abs(delta)
-                p = 1 / (1 + math.exp(min(sigma * delta, 500.0)))
-                slope = sigma * change * p
-                curve = sigma * sigma * change * p * (1 - p)
-                gradient[high] -= slope
-                gradient[low] += slope
-                hessian[high] += curve
-                hessian[low] += curve
-                total += 2 * slope
+        top = min(truncation, n - 1)
+        G, H = np.zeros(n), np.zeros(n)
+        share = gain[docs] * (sigma / best)
+        total = _add_pairs(scores[docs], share, discount, top, sigma, normalise, G, H)
         scale = math.log2(1 + total) / total if normalise and total > 0 else 1.0
-        for r in range(begin, end):
-            gradient[r] *= scale / copies[r]
-            hessian[r] *= scale / copies[r]
+        for k in range(n):
+            r = docs[k]
+            gradient[r] += G[k] * (scale / copies[r])
+            hessian[r] += H[k] * (scale / copies[r])
 
 
-@njit(cache=True, nogil=True)
+@calling(exponentials)
+def _add_pairs(
+    f: Float64Array,
+    share: Float64Array,
+    discount: Float64Array,
+    top: int,
+    sigma: float,
+    normalise: bool,
+    G: Float64Array,
+    H: Float64Array,
+) -> float:
+    """Add what every pair of which one is among the first ``top`` gives to the gradients G and
+    hessians H of both, all by falling score f; the sum of the gradients' sizes.
+
+    ``share``: gains, of which a pair's difference is its change of NDCG per difference of discount.
+    """
+    n = len(f)
+    apart = np.empty(top * n - top * (top + 1) // 2)
+    at = 0
+    for i in range(top):
+        for j in range(i + 1, n):
+            apart[at] = f[i] - f[j]
+            at += 1
+    e = exponential(sigma * apart)
+    if normalise and f[0] != f[n - 1]:
+        apart += 0.01
+    else:
+        apart[:] = 1.0
+    slope, curve = np.empty(n), np.empty(n)
+    total, at = 0.0, 0
+    for i in range(top):
+        for j in range(i + 1, n):  # without branches: several at a time
+            p = 1.0 / (1.0 + e[at])  # that the pair stays as it is
+            change = (share[i] - share[j]) * (discount[i] - discount[j]) / apart[at]
+            slope[j] = change * (p * (e[at] if change > 0.0 else 1.0))
+            curve[j] = abs(change) * (sigma * e[at] * p * p)
+            at += 1
+        g, h = 0.0, 0.0
+        for j in range(i + 1, n):
+            g += slope[j]
+            h += curve[j]
+            total += 2 * abs(slope[j])
+            G[j] += slope[j]
+            H[j] += curve[j]
+        G[i] -= g
+        H[i] += h
+    return total
+
+
+@calling(exponentials)
 def _falling(values: Float64Array, copies: Int64Array, begin: int, end: int) -> Int64Array:
     """Rows begin:end, each as often as it has copies, by falling value, ties in row order.
 

@@ -64,12 +64,13 @@ def best_cuts(
                 gain[node, j] = -np.inf
                 packed = hist[slot, 0, first[j] : first[j + 1]]
                 last = len(packed) - 1
-                cuts = _cumulate(packed, limits.min_rows, mask, V, B)
+                low, cuts = _cumulate(packed, limits.min_rows, mask, V, B)
                 if cuts == 0:
                     continue
                 for k in range(cuts + 1):
-                    G[k] = (V[k] >> units.count_bits) * units.gradient
-                    N[k] = V[k] & mask
+                    value = V[low + k]
+                    G[k] = (value >> units.count_bits) * units.gradient
+                    N[k] = value & mask
                 missing_rows = float(packed[last] & mask)
                 missing_g = (packed[last] >> units.count_bits) * units.gradient
                 missing_h = missing_rows
@@ -78,7 +79,7 @@ def best_cuts(
                 else:
                     hessian = hist[slot, 1, first[j] : first[j + 1]]
                     missing_h = hessian[last] * units.hessian
-                    _sum_hessians(hessian, B, cuts, units, H)
+                    _sum_hessians(hessian, B[low:], cuts, units, H)
                 total = G[cuts], H[cuts], N[cuts]
                 best, where, rows = -np.inf, -1, 0.0
                 for side in range(2 if missing_rows > 0 else 1):  # NaN right, then NaN left
@@ -90,8 +91,8 @@ def best_cuts(
                     k = 0
                     while score[k] != top:
                         k += 1
-                    if top > best or 2 * B[k] < where:
-                        best, where, rows = top, 2 * B[k] + side, N[k]
+                    if top > best or 2 * B[low + k] < where:
+                        best, where, rows = top, 2 * B[low + k] + side, N[k]
                 if missing_rows == 0 and where >= 0 and 2 * rows >= total[2]:
                     where += 1
                 gain[node, j] = best
@@ -104,39 +105,30 @@ def best_cuts(
 @njit(cache=True, nogil=True)
 def _cumulate(
     packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array, B: Int64Array
-) -> int:
+) -> tuple[int, int]:
     """Sums V of bins 0..B[k] for every cut k that may leave enough rows on both sides, then that of
-    all bins; the number of cuts.
+    all bins; the first k and the number of cuts.
 
-    Behind an empty bin the cut is the same as before it, and the lower one is taken. Where there
-    are many rows, looking for empty bins takes longer than they do.
+    Behind an empty bin the cut is the same as before it, and the lower one is taken.
     """
     last = len(packed) - 1
-    v = np.int64(0)
-    for b in range(last):
+    v = packed[0]
+    V[0], B[0] = v, 0  # even where it is empty: NaN may go left alone
+    filled = 1
+    for b in range(1, last):
         v += packed[b]
-        V[b] = v
+        V[filled], B[filled] = v, b
+        filled += int(packed[b] != 0)
     whole = v + packed[last]
     missing = packed[last] & mask
     least, most = min_rows - missing, (whole & mask) - min_rows  # NaN may go left
-    low, high = 0, last - 1
+    low, high = 0, filled - 1
     while low <= high and (V[low] & mask) < least:
         low += 1
     while high >= low and (V[high] & mask) > most:
         high -= 1
-    cuts = 0
-    if (whole & mask) > 4 * last:
-        for b in range(low, high + 1):
-            V[cuts], B[cuts] = V[b], b
-            cuts += 1
-    elif low <= high:
-        V[0], B[0] = V[low], low  # even where it is empty: NaN may go left alone
-        cuts = 1
-        for b in range(low + 1, high + 1):
-            V[cuts], B[cuts] = V[b], b
-            cuts += int(packed[b] != 0)
-    V[cuts] = whole
-    return cuts
+    V[high + 1] = whole
+    return low, high + 1 - low
 
 
 @njit(cache=True, nogil=True)

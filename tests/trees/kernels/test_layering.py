@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import bench_trees
@@ -18,24 +21,53 @@ def compiled(tree: ast.Module) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
         and any(
-            "njit" in ast.unparse(d) or "intrinsic" in ast.unparse(d) for d in node.decorator_list
+            word in ast.unparse(d)
+            for d in node.decorator_list
+            for word in ("njit", "intrinsic", "calling")
         )
     }
 
 
-def test_a_kernel_calls_none_of_another_file() -> None:
-    trees = {path.stem: ast.parse(path.read_text()) for path in ENGINE.glob("kernels/*.py")}
-    everywhere = {name: compiled(tree) for name, tree in trees.items()}
-    assert "prefetch" in everywhere["leaves"]
-    borrowed = {
-        (file, alias.name)
-        for file, tree in trees.items()
-        for node in ast.walk(tree)
+def borrowed(file: str, trees: dict[str, ast.Module]) -> set[str]:
+    """Files of which this one imports compiled functions."""
+    return {
+        module
+        for node in ast.walk(trees[file])
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(kernels.__name__)
-        for alias in node.names
-        if alias.name in everywhere[str(node.module).rpartition(".")[2]]
+        for module in [str(node.module).rpartition(".")[2]]
+        if module in trees and {alias.name for alias in node.names} & compiled(trees[module])
     }
-    assert borrowed == set()
+
+
+def test_a_kernel_names_the_files_whose_kernels_it_calls_and_these_call_none() -> None:
+    trees = {path.stem: ast.parse(path.read_text()) for path in ENGINE.glob("kernels/*.py")}
+    assert "prefetch" in compiled(trees["leaves"])
+    callers = {file: names for file in trees if (names := borrowed(file, trees))}
+    assert callers.keys() == {"lambdarank", "tree"}
+    for file, names in callers.items():
+        assert not [name for name in names if borrowed(name, trees)]
+        for node in ast.walk(trees[file]):
+            if isinstance(node, ast.FunctionDef):
+                (decorator,) = node.decorator_list
+                assert ast.unparse(decorator) == f"calling({', '.join(sorted(names))})", node.name
+
+
+def test_the_cache_of_a_caller_watches_the_files_that_it_calls(tmp_path: Path) -> None:
+    """A kernel that was compiled with another file's is compiled again when that one changes."""
+    inner = "from numba import njit\n@njit(cache=True, nogil=True)\ndef number():\n    return {}\n"
+    outer = (
+        "import inner\nfrom inner import number\nfrom bench_trees.kernels.calling import calling\n"
+        "@calling(inner)\ndef twice():\n    return 2 * number()\n"
+        "print(twice())\n"
+    )
+    (tmp_path / "outer.py").write_text(outer)
+    found = []
+    for number in (1, 2):
+        (tmp_path / "inner.py").write_text(inner.format(number))
+        command = [sys.executable, "-B", "-c", "import outer"]
+        here = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        found.append(int(subprocess.check_output(command, cwd=tmp_path, env=here, text=True)))
+    assert found == [2, 4]
 
 
 def test_every_compiled_function_stands_among_the_kernels() -> None:
