@@ -81,7 +81,12 @@ class BoostedTrees:
         least=1,
         search=log(3, 60),
     )
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
+    max_bins: int = param(
+        255,
+        "most bins per feature; with more features than rows at most an eighth of the rows, or 32",
+        least=2,
+        most=255,
+    )
     l2: float | None = param(
         None, "l2 penalty on leaf values (added to H); none: 1 for classes, else 0", least=0
     )
