@@ -81,7 +81,7 @@ def bought_early(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
     kept of these, and of all settings and repeats where it is least."""
     own = frame[(frame["learner"] == claim.labels[0]) & (frame["split"] == "test")]
     least = []
-    for (text, *_), points in own.groupby(["params", *REPEAT]):
+    for (text, *_), points in own.groupby(["params", *REPEAT], observed=True):
         trees = float(json.loads(str(text)).get("trees", "nan"))
         kept = [
             (json.loads(str(point)).get("trees", np.inf), what)
@@ -189,7 +189,10 @@ def _repeats(
     own = selection.operating_points(frame, metric.name, claim.cost)
     own = own[own["learner"] == claim.labels[place]]
     for _, repeat in own.groupby([*REPEAT]):
-        best = (selection.best_points(part, higher) for _, part in repeat.groupby("params"))
+        best = (
+            selection.best_points(part, higher)
+            for _, part in repeat.groupby("params", observed=True)
+        )
         yield [kept for one in best for kept in _bought(frame, one)]
 
 

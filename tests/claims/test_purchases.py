@@ -65,7 +65,8 @@ def trial(
 
 def judged(measure: str, *parts: list[dict[str, Any]], **rule: Any) -> Verdict:
     claim = {**BASE, "measure": measure, "learners": ["first", "second"], **rule}
-    return judge(Claim.of(claim), frame(*parts), ACCURACY)
+    compact = frame(*parts).astype(dict.fromkeys(("learner", "params", "point"), "category"))
+    return judge(Claim.of(claim), compact, ACCURACY)  # as a report has them
 
 
 PLAIN = trial("second", (100, None))
